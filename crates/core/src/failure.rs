@@ -1,0 +1,71 @@
+//! Why a try did not succeed: stored, classified, fit to be shown. (An *error* is still in flight.)
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+
+/// One failed try.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// For machines.
+    pub code: Code,
+    /// For clients: one plain sentence in our own words, with the next step. Never upstream text.
+    pub message: String,
+    /// For the operator: what upstream said, redacted and cut. Never shown to a client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, retryable: $retryable:literal;)*) => {
+        /// What kind of failure, by what can be done about it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Code {
+            $($(#[$doc])* #[serde(rename = $text)] $name,)*
+        }
+
+        impl Code {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The word for it in every face.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text),* }
+            }
+
+            /// Whether asking again, as a new job, can help without anybody mending anything.
+            pub fn is_retryable(self) -> bool {
+                match self { $(Self::$name => $retryable),* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The provider refused the request itself.
+    ExecutionError = "EXECUTION_ERROR", retryable: false;
+    /// A try or the whole job took too long.
+    Timeout = "TIMEOUT", retryable: true;
+    /// Nobody can know whether the provider accepted the request, so it was not sent again.
+    SubmitUnknown = "SUBMIT_UNKNOWN", retryable: true;
+    /// The key is wrong.
+    Unauthorized = "UNAUTHORIZED", retryable: false;
+    /// The account has no money left.
+    QuotaExhausted = "QUOTA_EXHAUSTED", retryable: false;
+    /// The provider no longer serves this endpoint.
+    EndpointRetired = "ENDPOINT_RETIRED", retryable: false;
+    /// Too many requests.
+    RateLimited = "RATE_LIMITED", retryable: true;
+    /// The provider is down or cannot be reached.
+    ServiceUnavailable = "SERVICE_UNAVAILABLE", retryable: true;
+    /// A defect of ours.
+    InternalError = "INTERNAL_ERROR", retryable: false;
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,119 @@
+//! Names of things. Each is a type of its own, so that an owner can never be passed for a worker.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The name of a job: 32 lower-case hex digits, unguessable (a version 4 UUID).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(Uuid);
+
+/// The text is not a job id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a job id is 32 lower-case hexadecimal digits")]
+pub struct NotAJobId;
+
+impl JobId {
+    /// Makes an id from a random UUID; whoever calls this owns the randomness.
+    pub fn new(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+}
+
+impl FromStr for JobId {
+    type Err = NotAJobId;
+
+    /// Accepts exactly what [`fmt::Display`] writes, so that one job has one spelling.
+    fn from_str(text: &str) -> Result<Self, NotAJobId> {
+        let one_spelling =
+            text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if !one_spelling {
+            return Err(NotAJobId);
+        }
+        Uuid::try_parse(text).map(Self).map_err(|_| NotAJobId)
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.simple().fmt(f)
+    }
+}
+
+impl fmt::Debug for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JobId({self})")
+    }
+}
+
+macro_rules! text_name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Takes the text as the name.
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_name! {
+    /// The principal a job belongs to.
+    OwnerId
+}
+text_name! {
+    /// A chain of jobs.
+    ConversationId
+}
+text_name! {
+    /// A process that runs jobs; fresh at every start, never a host name.
+    WorkerId
+}
+text_name! {
+    /// What a worker must have to run a job: provider, base URL and key fingerprint, or a workflow's name.
+    Profile
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_id_has_exactly_one_spelling() {
+        let good = "0f8fad5bd9cb469fa16570867728950e";
+        assert_eq!(good.parse::<JobId>().map(|id| id.to_string()), Ok(good.to_owned()));
+        let bad = [
+            "",
+            "a",
+            "0F8FAD5BD9CB469FA16570867728950E",
+            "0f8fad5b-d9cb-469f-a165-70867728950e",
+            "{0f8fad5bd9cb469fa16570867728950e}",
+            "0f8fad5bd9cb469fa16570867728950",
+            "0f8fad5bd9cb469fa16570867728950e0",
+            "' OR 1=1 --",
+            "../../etc/passwd",
+            "0f8fad5bd9cb469fa16570867728950\u{e9}",
+        ];
+        for text in bad {
+            assert_eq!(text.parse::<JobId>(), Err(NotAJobId), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A job: one durable request, from its start to its one terminal state.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Timestamp};
+
+/// What a face asks the engine to make durable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewJob {
+    /// Who may see it.
+    pub owner: OwnerId,
+    /// The conversation it is a turn of, if any; at most one unfinished job each.
+    pub conversation: Option<ConversationId>,
+    /// Which workers can run it.
+    pub profile: Profile,
+    /// The kind of work, as shown in lists: `deep_research`, or a configured workflow.
+    pub workflow: String,
+    /// One line for lists; the start of the question.
+    pub title: String,
+    /// The request itself, in the shape its provider reads.
+    pub ask: Value,
+    /// Higher runs first.
+    pub priority: i16,
+    /// Whether its id has been promised to the caller.
+    pub visibility: Visibility,
+    /// How many failures are forgiven: N means N + 1 tries.
+    pub max_failures: u32,
+    /// How long one try may take.
+    pub attempt_timeout: Duration,
+    /// How long the job may stay unfinished, over all tries.
+    pub life: Option<Duration>,
+    /// How long a finished job is kept, counted from its end; `None` is for ever.
+    pub keep: Option<Duration>,
+}
+
+/// Whether the caller was given the job's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    /// The caller holds the id and will come back for it.
+    Promised,
+    /// A held call: hidden from conversation tools until it succeeds.
+    Unpromised,
+}
+
+/// A job as readers see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its name.
+    pub id: JobId,
+    /// What was asked for.
+    pub new: NewJob,
+    /// Its place in its conversation, from 1; 1 as well for a job without one.
+    pub turn: u32,
+    /// Where it stands.
+    pub state: JobState,
+    /// Why earlier tries failed, oldest first; their number is the number of failed attempts.
+    pub failures: Vec<Failure>,
+    /// What lets another worker go on.
+    pub checkpoint: Checkpoint,
+    /// How far the running try has come.
+    pub progress: Option<Progress>,
+    /// How often it has been claimed.
+    pub fence: Fence,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When anything about it last changed.
+    pub updated_at: Timestamp,
+    /// The store's change number at that moment.
+    pub rev: Rev,
+}
+
+impl Job {
+    /// When it reached its terminal state, if it has.
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            JobState::Queued { .. } | JobState::Running { .. } => None,
+            JobState::Succeeded { at, .. }
+            | JobState::Failed { at }
+            | JobState::Cancelled { at, .. } => Some(*at),
+        }
+    }
+
+    /// From its start to its end, or to `now` while it has none.
+    pub fn elapsed(&self, now: Timestamp) -> Duration {
+        self.ended_at().unwrap_or(now).since(self.created_at)
+    }
+
+    /// Whether any worker has ever held it.
+    pub fn was_claimed(&self) -> bool {
+        self.fence > Fence::NONE
+    }
+}
+
+/// Where a job stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobState {
+    /// Waits for a worker.
+    Queued {
+        /// Not to be claimed before this moment.
+        run_at: Timestamp,
+    },
+    /// A worker holds it.
+    Running {
+        /// When that worker claimed it.
+        since: Timestamp,
+    },
+    /// Ended well. Terminal.
+    Succeeded {
+        /// When.
+        at: Timestamp,
+        /// What came of it.
+        output: Box<Output>,
+    },
+    /// Ended badly; the last of [`Job::failures`] says why. Terminal.
+    Failed {
+        /// When.
+        at: Timestamp,
+    },
+    /// Stopped by its owner. Terminal.
+    Cancelled {
+        /// When.
+        at: Timestamp,
+        /// What is known of the provider's own run.
+        remote: RemoteStop,
+    },
+}
+
+impl JobState {
+    /// The state without what comes with it.
+    pub fn kind(&self) -> StateKind {
+        match self {
+            Self::Queued { .. } => StateKind::Queued,
+            Self::Running { .. } => StateKind::Running,
+            Self::Succeeded { .. } => StateKind::Succeeded,
+            Self::Failed { .. } => StateKind::Failed,
+            Self::Cancelled { .. } => StateKind::Cancelled,
+        }
+    }
+}
+
+/// The five states by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StateKind {
+    /// See [`JobState::Queued`].
+    Queued,
+    /// See [`JobState::Running`].
+    Running,
+    /// See [`JobState::Succeeded`].
+    Succeeded,
+    /// See [`JobState::Failed`].
+    Failed,
+    /// See [`JobState::Cancelled`].
+    Cancelled,
+}
+
+impl StateKind {
+    /// All of them, in the order of a job's life.
+    pub const ALL: [Self; 5] =
+        [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled];
+
+    /// The word for it in SQL, JSON, logs and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state of that name.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+
+    /// Whether a job in this state will never change again.
+    pub fn is_terminal(self) -> bool {
+        match self {
+            Self::Queued | Self::Running => false,
+            Self::Succeeded | Self::Failed | Self::Cancelled => true,
+        }
+    }
+}
+
+/// What is known of the provider's own run after a cancel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RemoteStop {
+    /// There is no run to stop.
+    NotNeeded,
+    /// It should be stopped, and nobody has done so yet.
+    Owed,
+    /// The provider was told, or had ended it already.
+    Done,
+    /// The provider has no way to stop it.
+    Unsupported,
+}
+
+/// What lets another worker go on where this one stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "at", rename_all = "snake_case")]
+pub enum Checkpoint {
+    /// Nothing was sent.
+    NotBegun,
+    /// The request is about to be sent, or was: after a crash nobody can know.
+    Beginning {
+        /// The key it is sent under, for providers that honour one.
+        key: String,
+    },
+    /// The provider works on it under this name.
+    Running(RemoteRun),
+}
+
+/// The provider's own run of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteRun {
+    /// Which provider.
+    pub provider: String,
+    /// The provider's name for it.
+    pub id: String,
+    /// Where in its event stream to go on, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// When the provider accepted it.
+    pub begun_at: Timestamp,
+}
+
+/// How far a try has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// 0 to 100; never time-based, never down within a try. `None` where nothing real is known.
+    pub percent: Option<u8>,
+    /// What is happening, in a few words.
+    pub message: String,
+}
+
+/// A store's change number: every change of a job gets a higher one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rev(pub u64);

@@ -1,0 +1,55 @@
+//! Who may write to a job. Every write after a claim presents a [`Lease`]; a stale one is refused.
+
+use crate::{Job, JobId, Timestamp, WorkerId};
+
+/// The timed sole right of one worker to one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The job.
+    pub job: JobId,
+    /// The worker that claimed it.
+    pub worker: WorkerId,
+    /// The number of that claim.
+    pub fence: Fence,
+}
+
+/// A number raised at each claim, so that a worker that lost its lease cannot write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Fence(pub u64);
+
+impl Fence {
+    /// Of a job that was never claimed.
+    pub const NONE: Self = Self(0);
+
+    /// The next claim's number.
+    pub fn raised(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// A job together with the right to work on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claimed {
+    /// The job, as it was when claimed.
+    pub job: Job,
+    /// The right to it.
+    pub lease: Lease,
+}
+
+/// A job as a store keeps it: what readers see, and who holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// What readers see.
+    pub job: Job,
+    /// Who holds it; exactly while it is running.
+    pub holder: Option<Holder>,
+}
+
+/// The worker that holds a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Which worker.
+    pub worker: WorkerId,
+    /// When its right runs out unless renewed.
+    pub until: Timestamp,
+}

@@ -1,0 +1,34 @@
+//! The words and rules of outlast.
+//!
+//! A *job* is one durable request. *Rules* decide what may happen to it, as pure functions of the job and
+//! the time; a [`Store`] records it; a worker carries it through a [`Provider`]. Nothing here does I/O, reads
+//! a clock or knows a runtime, so everything here can be tested by table.
+
+mod id;
+mod time;
+
+mod ask;
+mod failure;
+mod job;
+mod lease;
+mod output;
+
+pub mod rules;
+
+mod provider;
+mod store;
+
+pub use ask::{Effort, Message, ResearchAsk, Role};
+pub use failure::{Code, Failure};
+pub use id::{ConversationId, JobId, NotAJobId, OwnerId, Profile, WorkerId};
+pub use job::{
+    Checkpoint, Job, JobState, NewJob, Progress, RemoteRun, RemoteStop, Rev, StateKind, Visibility,
+};
+pub use lease::{Claimed, Fence, Holder, Lease, Record};
+pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
+pub use provider::{Again, BeginError, Nature, Provider, ProviderError, Run, Step, Trouble};
+pub use store::{
+    BoxError, Cancelled, Change, Changes, Cursor, Dead, Glance, Insert, Inserted, Key, Page, Query,
+    Rescued, Scope, Settlement, Store, StoreError, Summary,
+};
+pub use time::{Clock, Timestamp};

@@ -1,0 +1,127 @@
+//! What a job gives back: a report or a tool's result, and what it cost.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The result of a job that succeeded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// The result itself.
+    pub body: Body,
+    /// The model that did the work, as the provider resolved it.
+    pub model: Option<String>,
+    /// What was consumed.
+    pub usage: Usage,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// The result itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Body {
+    /// Of research.
+    Report {
+        /// Markdown with `[n]` citations.
+        text: String,
+        /// What the citations point at.
+        sources: Vec<Source>,
+    },
+    /// Of a tool or command.
+    Tool {
+        /// MCP content blocks, as they came.
+        content: Vec<Value>,
+        /// The structured form, if there is one.
+        structured: Option<Value>,
+        /// Whether the tool called its own result an error.
+        is_error: bool,
+    },
+}
+
+/// Something a report cites.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The `n` of `[n]`.
+    pub number: u32,
+    /// Where it is.
+    pub url: String,
+    /// What it is called.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// When it was published, as the provider says.
+    #[serde(default)]
+    pub date: Option<String>,
+}
+
+/// What a job consumed; counts a provider does not report are zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written, reasoning included.
+    pub output_tokens: u64,
+    /// Both.
+    pub total_tokens: u64,
+    /// Tokens spent on reasoning.
+    pub reasoning_tokens: u64,
+    /// Web searches made.
+    pub searches: u64,
+}
+
+/// Money: billionths of a US dollar, so that sums are exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NanoUsd(pub u64);
+
+impl NanoUsd {
+    /// From a provider's decimal dollars, rounded to the nearest billionth; `None` for what is no amount.
+    pub fn from_usd(usd: f64) -> Option<Self> {
+        let nanos = (usd * 1e9).round();
+        (nanos.is_finite() && (0.0..1e18).contains(&nanos)).then_some(Self(nanos as u64))
+    }
+}
+
+/// Dollars with as many decimals as matter: two from a dollar on, four below.
+impl fmt::Display for NanoUsd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usd = self.0 as f64 / 1e9;
+        if usd >= 1.0 { write!(f, "${usd:.2}") } else { write!(f, "${usd:.4}") }
+    }
+}
+
+/// What a job cost, and how sure we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "nano_usd", rename_all = "snake_case")]
+pub enum Cost {
+    /// The provider said so.
+    Reported(NanoUsd),
+    /// From usage and a dated price table.
+    Computed(NanoUsd),
+    /// A guess for an unknown model.
+    Estimate(NanoUsd),
+    /// Nothing is known.
+    Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollars_become_exact_billionths() {
+        let cases = [
+            (0.00105, Some(1_050_000)),
+            (0.795, Some(795_000_000)),
+            (0.0, Some(0)),
+            (-0.1, None),
+            (f64::NAN, None),
+            (f64::INFINITY, None),
+        ];
+        for (usd, nanos) in cases {
+            assert_eq!(NanoUsd::from_usd(usd), nanos.map(NanoUsd), "{usd}");
+        }
+    }
+}

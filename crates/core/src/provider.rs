@@ -1,0 +1,211 @@
+//! The port to who does the work.
+//!
+//! An adapter maps, calls and maps back; whether to try again is decided by [`crate::rules`]. The types keep one
+//! promise visible: [`BeginError`] says whether a request may have been accepted, so that nothing is ever
+//! paid for twice by accident.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::{Code, Output, Progress, RemoteRun, RemoteStop};
+
+/// Who does the work.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Its name in logs and in [`RemoteRun::provider`].
+    fn name(&self) -> &'static str;
+
+    /// What may be done with a request of this kind after trouble.
+    fn nature(&self, ask: &Value) -> Nature;
+
+    /// Sends the request and returns once the provider has a name for the run.
+    ///
+    /// Not cancel-safe, on purpose: a dropped `begin` may have bought something. Bounded by its own timeout.
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError>;
+
+    /// Takes up a run that was begun earlier, by this process or another.
+    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError>;
+
+    /// Asks the provider to stop a run. Safe to repeat.
+    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError>;
+}
+
+/// A run that is under way.
+#[async_trait]
+pub trait Run: Send {
+    /// What another process needs to take it up.
+    fn remote(&self) -> RemoteRun;
+
+    /// Waits for the next thing to happen. Cancel-safe: a dropped call loses nothing.
+    ///
+    /// Trouble that passes (a broken stream, a failed check) is the adapter's own; an error here ends the try.
+    async fn next(&mut self) -> Result<Step, ProviderError>;
+}
+
+/// The next thing that happened in a run.
+#[derive(Debug)]
+pub enum Step {
+    /// It has come further.
+    Progress(Progress),
+    /// [`Run::remote`] has changed and is worth recording.
+    Moved,
+    /// It is done.
+    Done {
+        /// The result.
+        output: Box<Output>,
+        /// The provider's last word as it came.
+        raw: Option<Vec<u8>>,
+    },
+}
+
+/// What may be done with a request after trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nature {
+    /// Whether it may be sent again when nobody knows if it was accepted.
+    pub again: Again,
+    /// Whether a run can be taken up by another process.
+    pub resumes: bool,
+    /// Whether a run can be stopped.
+    pub stops: bool,
+}
+
+/// Whether a request may be sent again when nobody knows if it was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// Yes: running it twice harms nobody.
+    Safe,
+    /// Yes, under the same key, which the provider honours.
+    WithKey,
+    /// No: it may have been accepted, and paid for.
+    Never,
+}
+
+/// Why a request did not become a run, by whether the provider may have accepted it.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// It never left: connection refused, name not found.
+    #[error("the request was not sent: {0}")]
+    NotSent(#[source] ProviderError),
+    /// It arrived and was certainly not accepted.
+    #[error("the request was refused: {0}")]
+    Refused(#[source] ProviderError),
+    /// It was sent, and what became of it cannot be known.
+    #[error("the fate of the request is unknown: {0}")]
+    Unknown(#[source] ProviderError),
+}
+
+/// Something a provider could not do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{sentence}")]
+pub struct ProviderError {
+    /// What kind of trouble, by its remedy.
+    pub trouble: Trouble,
+    /// For clients: one plain sentence in our own words, with the next step.
+    pub sentence: String,
+    /// For the operator: what upstream said, redacted and cut.
+    pub detail: Option<String>,
+}
+
+/// Kinds of trouble, by remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Slow down.
+    RateLimited {
+        /// As long as the provider asked for.
+        retry_after: Option<Duration>,
+    },
+    /// Mend the key.
+    Unauthorized,
+    /// Pay.
+    QuotaExhausted,
+    /// Use another endpoint.
+    Retired,
+    /// Ask something else.
+    Rejected,
+    /// Wait: the service has trouble of its own.
+    Unavailable {
+        /// As long as the provider asked for.
+        retry_after: Option<Duration>,
+    },
+    /// Wait, or mend the network.
+    Unreachable,
+    /// The answer did not come in time.
+    TimedOut,
+    /// The answer makes no sense.
+    Malformed,
+    /// The run ended without a result; a new one may be begun.
+    RunFailed,
+    /// The provider no longer knows the run; a new one may be begun.
+    RunGone,
+    /// Somebody stopped the run at the provider.
+    RunStopped,
+}
+
+impl Trouble {
+    /// The failure code clients see.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::RateLimited { .. } => Code::RateLimited,
+            Self::Unauthorized => Code::Unauthorized,
+            Self::QuotaExhausted => Code::QuotaExhausted,
+            Self::Retired => Code::EndpointRetired,
+            Self::Unavailable { .. } | Self::Unreachable => Code::ServiceUnavailable,
+            Self::TimedOut => Code::Timeout,
+            Self::Rejected
+            | Self::Malformed
+            | Self::RunFailed
+            | Self::RunGone
+            | Self::RunStopped => Code::ExecutionError,
+        }
+    }
+
+    /// Whether it will still be there at the next try.
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::Unauthorized | Self::QuotaExhausted | Self::Retired | Self::Rejected => true,
+            Self::RateLimited { .. }
+            | Self::Unavailable { .. }
+            | Self::Unreachable
+            | Self::TimedOut
+            | Self::Malformed
+            | Self::RunFailed
+            | Self::RunGone
+            | Self::RunStopped => false,
+        }
+    }
+
+    /// Whether the provider's run is over, so that a new one would not be a second spend.
+    pub fn ends_the_run(&self) -> bool {
+        match self {
+            Self::RunFailed | Self::RunGone | Self::RunStopped => true,
+            Self::RateLimited { .. }
+            | Self::Unauthorized
+            | Self::QuotaExhausted
+            | Self::Retired
+            | Self::Rejected
+            | Self::Unavailable { .. }
+            | Self::Unreachable
+            | Self::TimedOut
+            | Self::Malformed => false,
+        }
+    }
+
+    /// How long the provider asked us to wait, if it did.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after } | Self::Unavailable { retry_after } => *retry_after,
+            Self::Unauthorized
+            | Self::QuotaExhausted
+            | Self::Retired
+            | Self::Rejected
+            | Self::Unreachable
+            | Self::TimedOut
+            | Self::Malformed
+            | Self::RunFailed
+            | Self::RunGone
+            | Self::RunStopped => None,
+        }
+    }
+}

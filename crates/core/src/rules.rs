@@ -1,0 +1,19 @@
+//! What may happen to a job. Pure functions: a record and a time go in, a changed record or a decision comes
+//! out. Stores apply the first group under their lock; workers ask the second group what to do.
+
+mod cancel;
+mod claim;
+mod expire;
+mod rescue;
+mod write;
+
+mod approach;
+mod verdict;
+
+pub use approach::{Approach, approach};
+pub use cancel::{cancel, owe, stopped};
+pub use claim::{claim, claimable};
+pub use expire::{expired, expires_at, life_ends_at};
+pub use rescue::rescue;
+pub use verdict::{End, Retrying, verdict};
+pub use write::{checkpoint, holds, note, settle};

@@ -1,0 +1,322 @@
+//! The port to where jobs live.
+//!
+//! A method is a whole domain step, atomic and durable on return unless it says otherwise. An adapter locks,
+//! loads, asks [`crate::rules`], saves; it decides nothing. `outlast_testkit::store_suite` is this text made
+//! executable, and every adapter passes it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{
+    Checkpoint, Claimed, ConversationId, Failure, Job, JobId, Lease, NewJob, Output, OwnerId,
+    Profile, Progress, RemoteRun, RemoteStop, Rev, StateKind, Timestamp, WorkerId,
+};
+
+/// Where jobs live.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// The present moment by the clock that dates everything here.
+    fn now(&self) -> Timestamp;
+
+    /// Makes a job durable, or finds the one its key already names.
+    ///
+    /// Key, busy conversation and quota are decided in the same step as the insert: of two callers at once,
+    /// exactly one creates. Refusals, in this order: [`StoreError::KeyConflict`],
+    /// [`StoreError::ConversationBusy`], [`StoreError::TooManyJobs`].
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError>;
+
+    /// Gives `worker` the best job it can run: highest priority, then oldest; raises its fence.
+    ///
+    /// Of many callers at once one wins; the others get `None` or another job, never an error. A crash after
+    /// this leaves a running job that [`Store::rescue`] puts back.
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError>;
+
+    /// Extends these leases by `lease` from now and returns the jobs whose lease is lost.
+    ///
+    /// Matches the fence, never the clock: a late renewal of a lease nobody took over still holds.
+    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError>;
+
+    /// Records how far the work has come, for whoever has to go on after a crash.
+    async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError>;
+
+    /// Shows progress. Readers see it soon; a crash may lose it.
+    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError>;
+
+    /// Ends a try: state and output in one write. The lease is over, whatever the settlement.
+    async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError>;
+
+    /// Ends an unfinished job at once, drops its lease and records whether a remote stop is owed.
+    ///
+    /// If the job's own end was committed first, that stands and comes back as [`Cancelled::Already`].
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError>;
+
+    /// Puts the jobs of dead workers back into the queue; spends no attempt.
+    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError>;
+
+    /// Records the remote run of a job that was cancelled while its request was on the way.
+    ///
+    /// Allowed on cancelled jobs only, and presents no lease, because the cancel took it.
+    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError>;
+
+    /// Remote runs of cancelled jobs that somebody with one of these profiles should stop.
+    async fn owed_stops(
+        &self,
+        profiles: &[Profile],
+        limit: usize,
+    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError>;
+
+    /// Records what came of an owed stop.
+    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError>;
+
+    /// The job, if `scope` may see it and its retention has not ended. Foreign is the same as unknown.
+    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError>;
+
+    /// Jobs that `scope` may see, newest first.
+    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError>;
+
+    /// Waits until something changed after `after`, at most `glance.wait`, and says what.
+    ///
+    /// Own changes are seen at once; those of other processes within `glance.every`. Level-triggered: nothing
+    /// that happened between two calls is missed. Cancel-safe.
+    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError>;
+}
+
+/// On whose behalf a store is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One owner, who sees only their own.
+    Owner(OwnerId),
+    /// Whoever runs this machine.
+    Operator,
+}
+
+impl Scope {
+    /// Whether a job of `owner` is visible here.
+    pub fn sees(&self, owner: &OwnerId) -> bool {
+        match self {
+            Self::Owner(me) => me == owner,
+            Self::Operator => true,
+        }
+    }
+}
+
+/// What [`Store::insert`] is given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Insert {
+    /// The job.
+    pub job: NewJob,
+    /// The caller's idempotency key, if there is one.
+    pub key: Option<Key>,
+    /// How many unfinished jobs this owner may have, this one included.
+    pub max_unfinished: u32,
+}
+
+/// A caller's promise that two requests are the same one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// As the caller spelt it; its scope is the owner.
+    pub text: String,
+    /// Of the whole request: the same key with other input is a conflict.
+    pub input_hash: [u8; 32],
+    /// How long it holds; longer while the job is unfinished.
+    pub window: Duration,
+}
+
+/// What came of an insert.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inserted {
+    /// A job was made.
+    New(Job),
+    /// The key named this one already.
+    Existing(Job),
+}
+
+/// How a try ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Settlement {
+    /// The job has its result.
+    Succeed {
+        /// The result.
+        output: Box<Output>,
+        /// The provider's last word as it came: parsers change, money does not come back.
+        raw: Option<Vec<u8>>,
+    },
+    /// The try failed; another follows after a wait.
+    Retry {
+        /// Why.
+        failure: Failure,
+        /// How long to wait.
+        wait: Duration,
+        /// Where the next try goes on.
+        checkpoint: Checkpoint,
+    },
+    /// The job failed for good.
+    Fail {
+        /// Why.
+        failure: Failure,
+        /// The provider's last word, if there was one.
+        raw: Option<Vec<u8>>,
+    },
+    /// The worker gives the job back as it stands; no attempt is spent.
+    Release,
+}
+
+/// What came of a cancel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cancelled {
+    /// This call ended it.
+    Now(Job),
+    /// It had ended before, and keeps that end.
+    Already(Job),
+}
+
+/// Whose jobs to rescue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dead {
+    /// This worker, whose end the caller vouches for.
+    Worker(WorkerId),
+    /// Every worker the store can prove dead by itself; none where it cannot.
+    Proven,
+    /// Whoever let a lease run out. A job at [`Checkpoint::Beginning`] stays with a worker that is provably alive.
+    LeasesExpired,
+}
+
+/// What came of a rescue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rescued {
+    /// Jobs put back.
+    pub jobs: u32,
+    /// Other workers that still hold jobs, so that it is worth looking again.
+    pub watched: u32,
+}
+
+/// Which jobs to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// Only these states; all when empty.
+    pub states: Vec<StateKind>,
+    /// Only titles that contain this, in any case.
+    pub search: Option<String>,
+    /// Only ids that start with this.
+    pub id_prefix: Option<String>,
+    /// At most so many.
+    pub limit: u32,
+    /// Only what comes after the last page.
+    pub after: Option<Cursor>,
+}
+
+/// Where a page ended. Opaque to callers; only the store that made it reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor(pub u64);
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// Newest first.
+    pub jobs: Vec<Summary>,
+    /// Where the next page starts, if there is one.
+    pub next: Option<Cursor>,
+}
+
+/// A job as lists show it, without its request and result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Its name.
+    pub id: JobId,
+    /// Whose it is.
+    pub owner: OwnerId,
+    /// The conversation it belongs to, if any.
+    pub conversation: Option<ConversationId>,
+    /// The kind of work.
+    pub workflow: String,
+    /// The start of the question.
+    pub title: String,
+    /// Where it stands.
+    pub state: StateKind,
+    /// How many tries have failed.
+    pub failures: u32,
+    /// How far the running try has come.
+    pub progress: Option<Progress>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When anything about it last changed.
+    pub updated_at: Timestamp,
+    /// When it ended, if it has.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// How to wait for changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// Give up after this long.
+    pub wait: Duration,
+    /// A store that must look for other processes' changes looks this often.
+    pub every: Duration,
+}
+
+/// What changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Where to go on.
+    pub rev: Rev,
+    /// The jobs, each once, in order of change; empty when the wait ended first.
+    pub jobs: Vec<Change>,
+    /// When the clock alone will make something due: a queued job's time, or a lease's end.
+    pub next_due: Option<Timestamp>,
+}
+
+/// One changed job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Which.
+    pub id: JobId,
+    /// Where it stands now.
+    pub state: StateKind,
+}
+
+/// Any error, kept as a source.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a store could not do what it was asked, by what the caller can do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The key names a job with other input.
+    #[error("the idempotency key belongs to job {0}, which was asked something else")]
+    KeyConflict(JobId),
+    /// The conversation has an unfinished job.
+    #[error("the conversation is busy with job {0}")]
+    ConversationBusy(JobId),
+    /// The owner has too many unfinished jobs.
+    #[error("the owner has too many unfinished jobs")]
+    TooManyJobs,
+    /// Somebody else holds the job, or it has ended. The caller's work on it is void.
+    #[error("the lease is lost")]
+    LeaseLost,
+    /// No such job, or not in a state that allows this.
+    #[error("no such job")]
+    NotFound,
+    /// No room; finished jobs can still be read.
+    #[error("the store has no room left")]
+    Full,
+    /// The data is damaged.
+    #[error("the store is damaged at {at}")]
+    Corrupt {
+        /// What was found damaged.
+        at: String,
+    },
+    /// Written by a newer version of this program.
+    #[error("the store has schema {schema}, which is newer than this program knows")]
+    Newer {
+        /// Its schema number.
+        schema: u32,
+    },
+    /// Cannot be reached just now.
+    #[error("the store cannot be used")]
+    Unavailable(#[source] BoxError),
+}
