@@ -10,6 +10,9 @@ mod write;
 mod approach;
 mod verdict;
 
+#[cfg(test)]
+mod sample;
+
 pub use approach::{Approach, approach};
 pub use cancel::{cancel, owe, stopped};
 pub use claim::{claim, claimable};

@@ -45,3 +45,43 @@ fn submit_unknown(now: Timestamp) -> Failure {
         at: now,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::sample::{NOW, remote, running};
+
+    const fn nature(again: Again, resumes: bool) -> Nature {
+        Nature { again, resumes, stops: true }
+    }
+
+    /// B9a, design.md "what a kill -9 leaves".
+    #[test]
+    fn nothing_that_may_have_been_paid_for_is_begun_again() {
+        let beginning = Checkpoint::Beginning { key: "k".to_owned() };
+        let under_way = Checkpoint::Running(remote());
+        let again = |key: &str| Some(Approach::Begin { key: key.to_owned() });
+        let first = "00000000000000000000000000000007-0";
+        let cases = [
+            (Checkpoint::NotBegun, nature(Again::Never, true), again(first)),
+            (beginning.clone(), nature(Again::Safe, true), again("k")),
+            (beginning.clone(), nature(Again::WithKey, true), again("k")),
+            (beginning, nature(Again::Never, true), None),
+            (under_way.clone(), nature(Again::Never, true), Some(Approach::Resume(remote()))),
+            (under_way.clone(), nature(Again::Safe, false), again("resp_1")),
+            (under_way, nature(Again::Never, false), None),
+        ];
+        for (checkpoint, nature, expected) in cases {
+            let job = running(checkpoint).0.job;
+            let got = approach(&job, nature, NOW);
+            match expected {
+                Some(expected) => assert_eq!(got, expected, "{:?} {nature:?}", job.checkpoint),
+                None => assert!(
+                    matches!(&got, Approach::GiveUp(failure) if failure.code == Code::SubmitUnknown),
+                    "{:?} {nature:?}: {got:?}",
+                    job.checkpoint
+                ),
+            }
+        }
+    }
+}

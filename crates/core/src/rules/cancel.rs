@@ -42,3 +42,49 @@ pub fn stopped(record: &mut Record, outcome: RemoteStop, now: Timestamp) -> Resu
     record.job.updated_at = now;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::sample::{NOW, output, queued, remote, running};
+    use crate::rules::settle;
+    use crate::{Settlement, StateKind};
+
+    #[test]
+    fn a_cancel_ends_a_job_at_once_and_owes_a_stop_only_for_a_known_run() {
+        let beginning = Checkpoint::Beginning { key: "k".to_owned() };
+        let cases = [
+            (queued(), RemoteStop::NotNeeded),
+            (running(Checkpoint::NotBegun).0, RemoteStop::NotNeeded),
+            (running(beginning).0, RemoteStop::NotNeeded),
+            (running(Checkpoint::Running(remote())).0, RemoteStop::Owed),
+        ];
+        for (mut record, expected) in cases {
+            assert!(matches!(cancel(&mut record, NOW), Cancelled::Now(_)));
+            assert_eq!(record.job.state, JobState::Cancelled { at: NOW, remote: expected });
+            assert_eq!(record.holder, None);
+        }
+    }
+
+    #[test]
+    fn a_finished_job_keeps_its_end() {
+        let (mut record, lease) = running(Checkpoint::Running(remote()));
+        settle(&mut record, &lease, &Settlement::Succeed { output: output(), raw: None }, NOW)
+            .unwrap();
+        let before = record.clone();
+        assert!(matches!(cancel(&mut record, NOW), Cancelled::Already(_)));
+        assert_eq!(record, before);
+    }
+
+    #[test]
+    fn a_run_found_after_the_cancel_is_owed_a_stop() {
+        let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
+        assert!(owe(&mut record, &remote(), NOW).is_err(), "only a cancelled job can owe");
+        cancel(&mut record, NOW);
+        owe(&mut record, &remote(), NOW).unwrap();
+        assert_eq!(record.job.checkpoint, Checkpoint::Running(remote()));
+        stopped(&mut record, RemoteStop::Done, NOW).unwrap();
+        assert_eq!(record.job.state, JobState::Cancelled { at: NOW, remote: RemoteStop::Done });
+        assert_eq!(record.job.state.kind(), StateKind::Cancelled);
+    }
+}

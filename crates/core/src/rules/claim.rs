@@ -24,3 +24,40 @@ pub fn claim(record: &mut Record, worker: &WorkerId, until: Timestamp, now: Time
     let lease = Lease { job: job.id, worker: worker.clone(), fence: job.fence };
     Claimed { job: job.clone(), lease }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rules::sample::{NOW, queued, running};
+    use crate::{Checkpoint, Fence};
+
+    #[test]
+    fn only_a_due_queued_job_of_a_known_profile_can_be_claimed() {
+        let mine = [Profile::new("agent")];
+        let mut later = queued();
+        later.job.state = JobState::Queued { run_at: NOW.after(Duration::from_millis(1)) };
+        let cases = [
+            ("due", queued(), &mine[..], true),
+            ("not due yet", later, &mine[..], false),
+            ("another profile", queued(), &[Profile::new("other")][..], false),
+            ("no profile", queued(), &[][..], false),
+            ("held already", running(Checkpoint::NotBegun).0, &mine[..], false),
+        ];
+        for (name, record, profiles, expected) in cases {
+            assert_eq!(claimable(&record, profiles, NOW), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_claim_raises_the_fence() {
+        let mut record = queued();
+        let worker = WorkerId::new("w");
+        let first = claim(&mut record, &worker, NOW, NOW).lease;
+        record.job.state = JobState::Queued { run_at: NOW };
+        let second = claim(&mut record, &worker, NOW, NOW).lease;
+        assert_eq!((first.fence, second.fence), (Fence(1), Fence(2)));
+        assert!(record.job.was_claimed());
+    }
+}

@@ -16,3 +16,25 @@ pub fn expired(job: &Job, now: Timestamp) -> bool {
 pub fn life_ends_at(job: &Job) -> Option<Timestamp> {
     Some(job.created_at.after(job.new.life?))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rules::sample::{NOW, queued};
+    use crate::{JobState, RemoteStop};
+
+    #[test]
+    fn only_a_finished_job_is_ever_forgotten() {
+        let keep = Duration::from_secs(1800);
+        let much_later = NOW.after(keep * 1000);
+        let mut job = queued().job;
+        assert!(!expired(&job, much_later), "unfinished");
+        job.state = JobState::Cancelled { at: NOW, remote: RemoteStop::NotNeeded };
+        assert!(!expired(&job, NOW.after(keep - Duration::from_millis(1))));
+        assert!(expired(&job, NOW.after(keep)));
+        job.new.keep = None;
+        assert!(!expired(&job, much_later), "kept for ever");
+    }
+}

@@ -143,3 +143,190 @@ fn failure(error: &ProviderError, now: Timestamp) -> Failure {
 fn plain(code: Code, message: String, now: Timestamp) -> Failure {
     Failure { code, message, detail: None, at: now }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::sample::{NOW, failure as earlier, remote, running};
+    use crate::{StateKind, Trouble};
+
+    const PAID: Nature = Nature { again: Again::Never, resumes: true, stops: true };
+    const KEYED: Nature = Nature { again: Again::WithKey, resumes: true, stops: false };
+    const PLAIN: Retrying = Retrying { base: Duration::from_secs(2), jitter: 0.0 };
+
+    fn error(trouble: Trouble) -> ProviderError {
+        ProviderError {
+            trouble,
+            sentence: "it went wrong".to_owned(),
+            detail: Some("secret".to_owned()),
+        }
+    }
+
+    fn beginning() -> Checkpoint {
+        Checkpoint::Beginning { key: "k".to_owned() }
+    }
+
+    fn under_way() -> Checkpoint {
+        Checkpoint::Running(remote())
+    }
+
+    enum Expected {
+        RetryAt(Checkpoint),
+        Fail(Code),
+    }
+    use Expected::{Fail, RetryAt};
+
+    /// B9 and B9a in one table.
+    #[test]
+    fn what_is_retried_where_and_what_is_not() {
+        use BeginError::{NotSent, Refused, Unknown};
+        let busy = || Trouble::Unavailable { retry_after: None };
+        let slow = || Trouble::RateLimited { retry_after: None };
+        let cases = [
+            (
+                beginning(),
+                PAID,
+                End::NotBegun(NotSent(error(Trouble::Unreachable))),
+                RetryAt(Checkpoint::NotBegun),
+            ),
+            (
+                beginning(),
+                PAID,
+                End::NotBegun(Refused(error(slow()))),
+                RetryAt(Checkpoint::NotBegun),
+            ),
+            (
+                beginning(),
+                PAID,
+                End::NotBegun(Refused(error(busy()))),
+                RetryAt(Checkpoint::NotBegun),
+            ),
+            (
+                beginning(),
+                PAID,
+                End::NotBegun(Refused(error(Trouble::Unauthorized))),
+                Fail(Code::Unauthorized),
+            ),
+            (
+                beginning(),
+                PAID,
+                End::NotBegun(Refused(error(Trouble::QuotaExhausted))),
+                Fail(Code::QuotaExhausted),
+            ),
+            (
+                beginning(),
+                PAID,
+                End::NotBegun(Refused(error(Trouble::Retired))),
+                Fail(Code::EndpointRetired),
+            ),
+            (
+                beginning(),
+                PAID,
+                End::NotBegun(Refused(error(Trouble::Rejected))),
+                Fail(Code::ExecutionError),
+            ),
+            (beginning(), PAID, End::NotBegun(Unknown(error(busy()))), Fail(Code::SubmitUnknown)),
+            (
+                beginning(),
+                PAID,
+                End::NotBegun(Unknown(error(Trouble::Malformed))),
+                Fail(Code::SubmitUnknown),
+            ),
+            (
+                beginning(),
+                KEYED,
+                End::NotBegun(Unknown(error(Trouble::TimedOut))),
+                RetryAt(beginning()),
+            ),
+            (
+                under_way(),
+                PAID,
+                End::Broken(error(Trouble::RunFailed)),
+                RetryAt(Checkpoint::NotBegun),
+            ),
+            (
+                under_way(),
+                PAID,
+                End::Broken(error(Trouble::RunGone)),
+                RetryAt(Checkpoint::NotBegun),
+            ),
+            (under_way(), PAID, End::Broken(error(busy())), RetryAt(under_way())),
+            (under_way(), PAID, End::Broken(error(Trouble::Malformed)), RetryAt(under_way())),
+            (
+                under_way(),
+                PAID,
+                End::Broken(error(Trouble::Unauthorized)),
+                Fail(Code::Unauthorized),
+            ),
+            (under_way(), PAID, End::AttemptTimedOut, RetryAt(under_way())),
+            (under_way(), PAID, End::LifeEnded, Fail(Code::Timeout)),
+            (under_way(), PAID, End::Panicked, Fail(Code::InternalError)),
+        ];
+        for (at, nature, end, expected) in cases {
+            let job = running(at).0.job;
+            let name = format!("{end:?}");
+            match (verdict(&job, nature, end, PLAIN, NOW), expected) {
+                (Settlement::Retry { checkpoint, .. }, RetryAt(expected)) => {
+                    assert_eq!(checkpoint, expected, "{name}");
+                }
+                (Settlement::Fail { failure, .. }, Fail(code)) => {
+                    assert_eq!(failure.code, code, "{name}");
+                    assert!(
+                        !failure.message.contains("secret"),
+                        "{name}: detail is for the operator"
+                    );
+                }
+                (other, _) => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn leaving_spends_no_attempt() {
+        let job = running(under_way()).0.job;
+        assert_eq!(verdict(&job, PAID, End::Interrupted, PLAIN, NOW), Settlement::Release);
+    }
+
+    /// B9: N retries are N + 1 tries.
+    #[test]
+    fn the_last_try_fails_for_good() {
+        let kinds = (0..4).map(|failures| {
+            let mut job = running(under_way()).0.job;
+            job.failures = vec![earlier(); failures];
+            match verdict(&job, PAID, End::AttemptTimedOut, PLAIN, NOW) {
+                Settlement::Retry { .. } => StateKind::Queued,
+                Settlement::Fail { .. } => StateKind::Failed,
+                other => panic!("{other:?}"),
+            }
+        });
+        use StateKind::{Failed, Queued};
+        assert_eq!(kinds.collect::<Vec<_>>(), [Queued, Queued, Failed, Failed]);
+    }
+
+    #[test]
+    fn a_wait_beyond_the_jobs_life_fails_at_once() {
+        let mut job = running(under_way()).0.job;
+        job.new.life = Some(Duration::from_secs(1));
+        let settlement = verdict(&job, PAID, End::AttemptTimedOut, PLAIN, NOW);
+        assert!(matches!(settlement, Settlement::Fail { .. }), "{settlement:?}");
+    }
+
+    #[test]
+    fn waits_double_spread_and_honour_the_provider() {
+        let seconds = Duration::from_secs;
+        let jittered = Retrying { jitter: 1.0, ..PLAIN };
+        let cases = [
+            (PLAIN, 0, None, seconds(2)),
+            (PLAIN, 1, None, seconds(4)),
+            (PLAIN, 2, None, seconds(8)),
+            (PLAIN, 99, None, seconds(300)),
+            (jittered, 0, None, seconds(3)),
+            (PLAIN, 0, Some(seconds(30)), seconds(30)),
+            (PLAIN, 2, Some(seconds(1)), seconds(8)),
+            (PLAIN, 0, Some(seconds(86_400)), seconds(300)),
+        ];
+        for (retrying, failures, asked_for, expected) in cases {
+            assert_eq!(retrying.wait(failures, asked_for), expected, "{failures} {asked_for:?}");
+        }
+    }
+}

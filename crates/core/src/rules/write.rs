@@ -66,3 +66,80 @@ pub fn settle(
     record.holder = None;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rules::sample::{NOW, failure, output, remote, running};
+    use crate::rules::{cancel, rescue};
+    use crate::{Fence, StateKind, WorkerId};
+
+    #[test]
+    fn a_stale_lease_can_write_nothing() {
+        let (record, lease) = running(Checkpoint::NotBegun);
+        let mut cancelled = record.clone();
+        cancel(&mut cancelled, NOW);
+        let mut rescued = record.clone();
+        rescue(&mut rescued, NOW);
+        let stale = [
+            ("older fence", record.clone(), Lease { fence: Fence(0), ..lease.clone() }),
+            ("other worker", record, Lease { worker: WorkerId::new("x"), ..lease.clone() }),
+            ("cancelled", cancelled, lease.clone()),
+            ("rescued", rescued, lease),
+        ];
+        for (name, record, lease) in stale {
+            let mut after = record.clone();
+            let progress = Progress { percent: Some(1), message: String::new() };
+            let running = Checkpoint::Running(remote());
+            assert!(checkpoint(&mut after, &lease, &running, NOW).is_err(), "{name}");
+            assert!(note(&mut after, &lease, &progress, NOW).is_err(), "{name}");
+            assert!(settle(&mut after, &lease, &Settlement::Release, NOW).is_err(), "{name}");
+            assert_eq!(after, record, "{name}: a refused write leaves no trace");
+        }
+    }
+
+    #[test]
+    fn progress_never_goes_down_within_a_try() {
+        let (mut record, lease) = running(Checkpoint::NotBegun);
+        for (given, shown) in
+            [(Some(25), Some(25)), (Some(50), Some(50)), (Some(30), Some(50)), (None, Some(50))]
+        {
+            let progress = Progress { percent: given, message: "m".to_owned() };
+            note(&mut record, &lease, &progress, NOW).unwrap();
+            assert_eq!(record.job.progress.as_ref().unwrap().percent, shown, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn each_settlement_leaves_its_state_and_ends_the_lease() {
+        let wait = Duration::from_secs(2);
+        let retry =
+            Settlement::Retry { failure: failure(), wait, checkpoint: Checkpoint::NotBegun };
+        let cases = [
+            (Settlement::Succeed { output: output(), raw: None }, StateKind::Succeeded, 0),
+            (retry, StateKind::Queued, 1),
+            (Settlement::Fail { failure: failure(), raw: None }, StateKind::Failed, 1),
+            (Settlement::Release, StateKind::Queued, 0),
+        ];
+        for (settlement, kind, failures) in cases {
+            let (mut record, lease) = running(Checkpoint::Running(remote()));
+            settle(&mut record, &lease, &settlement, NOW).unwrap();
+            assert_eq!(record.job.state.kind(), kind, "{settlement:?}");
+            assert_eq!(record.job.failures.len(), failures, "{settlement:?}");
+            assert_eq!(record.holder, None, "{settlement:?}");
+            assert!(
+                settle(&mut record, &lease, &settlement, NOW).is_err(),
+                "settled twice: {settlement:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_released_job_keeps_its_remote_run() {
+        let (mut record, lease) = running(Checkpoint::Running(remote()));
+        settle(&mut record, &lease, &Settlement::Release, NOW).unwrap();
+        assert_eq!(record.job.checkpoint, Checkpoint::Running(remote()));
+    }
+}

@@ -1,0 +1,72 @@
+//! A job to test rules on.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{
+    Body, Checkpoint, Code, Cost, Failure, Fence, Holder, Job, JobId, JobState, Lease, NewJob,
+    Output, OwnerId, Profile, Record, RemoteRun, Rev, Timestamp, Usage, Visibility, WorkerId,
+};
+
+pub(super) const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+pub(super) fn queued() -> Record {
+    let new = NewJob {
+        owner: OwnerId::new("ann"),
+        conversation: None,
+        profile: Profile::new("agent"),
+        workflow: "deep_research".to_owned(),
+        title: "why".to_owned(),
+        ask: Value::Null,
+        priority: 0,
+        visibility: Visibility::Promised,
+        max_failures: 2,
+        attempt_timeout: Duration::from_secs(600),
+        life: Some(Duration::from_secs(900)),
+        keep: Some(Duration::from_secs(1800)),
+    };
+    let job = Job {
+        id: JobId::new(uuid::Uuid::from_u128(7)),
+        new,
+        turn: 1,
+        state: JobState::Queued { run_at: NOW },
+        failures: Vec::new(),
+        checkpoint: Checkpoint::NotBegun,
+        progress: None,
+        fence: Fence::NONE,
+        created_at: NOW,
+        updated_at: NOW,
+        rev: Rev(1),
+    };
+    Record { job, holder: None }
+}
+
+pub(super) fn running(checkpoint: Checkpoint) -> (Record, Lease) {
+    let mut record = queued();
+    let worker = WorkerId::new("w");
+    record.job.state = JobState::Running { since: NOW };
+    record.job.fence = Fence(1);
+    record.job.checkpoint = checkpoint;
+    record.holder =
+        Some(Holder { worker: worker.clone(), until: NOW.after(Duration::from_secs(30)) });
+    let lease = Lease { job: record.job.id, worker, fence: Fence(1) };
+    (record, lease)
+}
+
+pub(super) fn remote() -> RemoteRun {
+    RemoteRun { provider: "agent".to_owned(), id: "resp_1".to_owned(), cursor: None, begun_at: NOW }
+}
+
+pub(super) fn output() -> Box<Output> {
+    Box::new(Output {
+        body: Body::Report { text: "because".to_owned(), sources: Vec::new() },
+        model: None,
+        usage: Usage::default(),
+        cost: Cost::Unknown,
+    })
+}
+
+pub(super) fn failure() -> Failure {
+    Failure { code: Code::Timeout, message: "late".to_owned(), detail: None, at: NOW }
+}
