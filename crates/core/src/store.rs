@@ -19,6 +19,9 @@ pub trait Store: Send + Sync {
     /// The present moment by the clock that dates everything here.
     fn now(&self) -> Timestamp;
 
+    /// The number of the latest change: where to start following [`Store::changes`].
+    async fn rev(&self) -> Result<Rev, StoreError>;
+
     /// Makes a job durable, or finds the one its key already names.
     ///
     /// Key, busy conversation and quota are decided in the same step as the insert: of two callers at once,

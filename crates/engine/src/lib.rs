@@ -1,1 +1,22 @@
-//! .
+//! The only loop: a face starts, polls and cancels jobs through [`Engine`]; a [`Worker`] carries them.
+//!
+//! The one path: [`Engine::start`] makes a job durable; a worker claims it, [`attempt`] works on it, the rules
+//! decide how the try is settled, and [`Engine::poll`] answers the moment it ends.
+
+mod engine;
+mod poll;
+
+mod attempt;
+mod keeper;
+mod stopper;
+mod warden;
+mod worker;
+
+mod follower;
+mod hub;
+mod stop;
+
+pub use engine::{Engine, Options, Providers, Started};
+pub use poll::Reading;
+pub use stop::Stop;
+pub use worker::Worker;

@@ -1,1 +1,7 @@
-//! .
+//! Who does the work: adapters of the [`outlast_core::Provider`] port.
+//!
+//! Adapters map, call and map back; they hold no policy. Only `perplexity/wire.rs` knows the vendor's JSON.
+
+pub mod http;
+pub mod perplexity;
+mod sse;

@@ -1,0 +1,131 @@
+//! The handle every face holds. Cheap to clone; owner in every call.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{
+    Cancelled, Insert, Inserted, Job, JobId, Key, NewJob, Page, Profile, Provider, Query, Rev,
+    Scope, Store, StoreError, Timestamp,
+};
+use tokio::task::JoinHandle;
+
+use crate::follower;
+use crate::hub::Hub;
+use crate::stop::Stop;
+
+/// Who does the work, by the profile a job asks for.
+pub type Providers = HashMap<Profile, Arc<dyn Provider>>;
+
+/// What the engine is told once.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many jobs one worker runs at a time.
+    pub concurrency: usize,
+    /// How long a worker may be silent before others may take its jobs.
+    pub lease: Duration,
+    /// The wait after a first failure.
+    pub retry_base: Duration,
+    /// How many unfinished jobs an owner may have.
+    pub max_unfinished: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            concurrency: 5,
+            lease: Duration::from_secs(30),
+            retry_base: Duration::from_secs(2),
+            max_unfinished: 1000,
+        }
+    }
+}
+
+/// Starts, polls, cancels and lists jobs.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) providers: Providers,
+    pub(crate) options: Options,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) stop: Stop,
+}
+
+/// What came of a start.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The job, made or found.
+    pub job: Job,
+    /// Whether the caller's key named it already.
+    pub existed: bool,
+}
+
+impl Engine {
+    /// Makes an engine over an open store. The returned task follows the store's changes; it ends after `stop`
+    /// was asked.
+    pub async fn new(
+        store: Arc<dyn Store>,
+        providers: Providers,
+        options: Options,
+        stop: Stop,
+    ) -> Result<(Self, JoinHandle<()>), StoreError> {
+        // Taken before anybody can wait for anything, so that no change falls between.
+        let rev: Rev = store.rev().await?;
+        let hub = Arc::new(Hub::default());
+        let follower =
+            tokio::spawn(follower::follow(Arc::clone(&store), Arc::clone(&hub), rev, stop.clone()));
+        let shared = Shared { store, providers, options, hub, stop };
+        Ok((Self { shared: Arc::new(shared) }, follower))
+    }
+
+    /// The store's clock.
+    pub fn now(&self) -> Timestamp {
+        self.shared.store.now()
+    }
+
+    /// Makes a job durable; a worker hears of it at once. Never waits on a provider.
+    pub async fn start(&self, job: NewJob, key: Option<Key>) -> Result<Started, StoreError> {
+        let max_unfinished = self.shared.options.max_unfinished;
+        let inserted = self.shared.store.insert(Insert { job, key, max_unfinished }).await?;
+        Ok(match inserted {
+            Inserted::New(job) => {
+                tracing::info!(
+                    job.id = %job.id,
+                    conversation.id = job.new.conversation.as_ref().map(|id| id.as_str()),
+                    tool = job.new.workflow,
+                    "Job enqueued"
+                );
+                Started { job, existed: false }
+            }
+            Inserted::Existing(job) => Started { job, existed: true },
+        })
+    }
+
+    /// Ends an unfinished job; `None` when the caller has no such job.
+    pub async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Option<Cancelled>, StoreError> {
+        match self.shared.store.cancel(scope, id).await {
+            Ok(cancelled) => {
+                if let Cancelled::Now(job) = &cancelled {
+                    tracing::info!(job.id = %job.id, "Job cancelled");
+                }
+                Ok(Some(cancelled))
+            }
+            Err(StoreError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The job as it stands; `None` when the caller has no such job.
+    pub async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.shared.store.job(scope, id).await
+    }
+
+    /// The caller's jobs, newest first.
+    pub async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
+        self.shared.store.list(scope, query).await
+    }
+}

@@ -1,0 +1,95 @@
+//! Keeps the leases of one worker alive, and tells an attempt when it has lost its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use outlast_core::{JobId, Lease};
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Shared;
+use crate::hub::{Desk, locked};
+
+/// The leases a worker holds.
+#[derive(Default)]
+pub(crate) struct Keeper {
+    held: Mutex<HashMap<JobId, Held>>,
+}
+
+struct Held {
+    lease: Lease,
+    lost: CancellationToken,
+}
+
+/// A lease being kept; let go when dropped.
+pub(crate) struct Kept {
+    keeper: Arc<Keeper>,
+    lease: Lease,
+    lost: CancellationToken,
+}
+
+impl Keeper {
+    /// Starts to keep a lease.
+    pub(crate) fn keep(self: &Arc<Self>, lease: Lease) -> Kept {
+        let lost = CancellationToken::new();
+        locked(&self.held).insert(lease.job, Held { lease: lease.clone(), lost: lost.clone() });
+        Kept { keeper: Arc::clone(self), lease, lost }
+    }
+
+    /// Renews all leases three times in each lease's length, and passes on what was lost. Runs until dropped.
+    pub(crate) async fn run(&self, shared: &Shared, desk: &Desk) {
+        let mut renewal = tokio::time::interval(shared.options.lease / 3);
+        renewal.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = renewal.tick() => self.renew(shared).await,
+                () = desk.endings.notified() => {
+                    let ended = std::mem::take(&mut *locked(&desk.ended));
+                    self.lose(&ended);
+                }
+            }
+        }
+    }
+
+    async fn renew(&self, shared: &Shared) {
+        let leases: Vec<Lease> =
+            locked(&self.held).values().map(|held| held.lease.clone()).collect();
+        if leases.is_empty() {
+            return;
+        }
+        match shared.store.renew(&leases, shared.options.lease).await {
+            Ok(lost) => self.lose(&lost),
+            Err(error) => {
+                tracing::warn!(%error, jobs = leases.len(), "leases could not be renewed")
+            }
+        }
+    }
+
+    fn lose(&self, jobs: &[JobId]) {
+        let held = locked(&self.held);
+        for held in jobs.iter().filter_map(|id| held.get(id)) {
+            held.lost.cancel();
+        }
+    }
+}
+
+impl Kept {
+    /// The right itself.
+    pub(crate) fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Waits until somebody else has the job, or it has ended. Cancel-safe.
+    pub(crate) async fn lost(&self) {
+        self.lost.cancelled().await;
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let mut held = locked(&self.keeper.held);
+        // The job may have come back to this worker under a later claim.
+        if held.get(&self.lease.job).is_some_and(|held| held.lease == self.lease) {
+            held.remove(&self.lease.job);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A worker: claims jobs while it has room, works on them side by side, and leaves cleanly.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{Claimed, Profile, Timestamp, WorkerId};
+use tokio::task::JoinSet;
+
+use crate::attempt;
+use crate::engine::{Engine, Shared};
+use crate::hub::Desk;
+use crate::keeper::Keeper;
+use crate::{stopper, warden};
+
+/// How long attempts may take to give their jobs back when the worker leaves.
+const LEAVING: Duration = Duration::from_millis(1_500);
+/// After a claim that failed, before the next.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// One process's share of the work.
+pub struct Worker {
+    shared: Arc<Shared>,
+    id: WorkerId,
+    profiles: Vec<Profile>,
+}
+
+impl Worker {
+    /// A worker over the engine's store and providers, under a fresh name.
+    pub fn new(engine: &Engine) -> Self {
+        let shared = Arc::clone(&engine.shared);
+        let profiles = shared.providers.keys().cloned().collect();
+        Self { shared, id: WorkerId::new(uuid::Uuid::new_v4().simple().to_string()), profiles }
+    }
+
+    /// Works until the engine's [`crate::Stop`] is asked; returns when all is quiet.
+    pub async fn run(self) {
+        let desk = self.shared.hub.open_desk();
+        let keeper = Arc::new(Keeper::default());
+        let mut attempts = JoinSet::new();
+        tokio::select! {
+            () = self.claim_and_spawn(&desk, &keeper, &mut attempts) => {}
+            () = keeper.run(&self.shared, &desk) => {}
+            () = warden::watch(&self.shared, &desk) => {}
+            () = stopper::run(&self.shared, &desk) => {}
+        }
+        if tokio::time::timeout(LEAVING, attempts.join_all()).await.is_err() {
+            // What is left is waiting for a provider's answer; its job is found by the next process.
+            tracing::warn!(worker.id = %self.id, "left before every job was given back");
+        }
+        self.shared.hub.close_desk(&desk);
+    }
+
+    /// Fills free room with jobs until asked to stop.
+    async fn claim_and_spawn(&self, desk: &Desk, keeper: &Arc<Keeper>, attempts: &mut JoinSet<()>) {
+        if let Err(error) = warden::rescue(&self.shared).await {
+            tracing::warn!(%error, "dead workers cannot be looked for at the start");
+        }
+        let mut next_due = desk.next_due.subscribe();
+        while !self.shared.stop.is_asked() {
+            let looked_at = self.shared.store.now();
+            let has_room = attempts.len() < self.shared.options.concurrency;
+            let mut pause = None;
+            if has_room {
+                match self
+                    .shared
+                    .store
+                    .claim(&self.id, &self.profiles, self.shared.options.lease)
+                    .await
+                {
+                    Ok(Some(claimed)) => {
+                        self.spawn(claimed, keeper, attempts);
+                        continue;
+                    }
+                    Ok(None) => {
+                        pause = wait_for(
+                            *next_due.borrow_and_update(),
+                            looked_at,
+                            self.shared.store.now(),
+                        )
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "no job can be claimed, will try again");
+                        pause = Some(AFTER_ERROR);
+                    }
+                }
+            }
+            tokio::select! {
+                () = desk.work.notified(), if has_room => {}
+                Some(ended) = attempts.join_next() => self.log_lost_attempt(ended),
+                () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+                changed = next_due.changed(), if has_room => drop(changed),
+                () = self.shared.stop.asked() => {}
+            }
+        }
+    }
+
+    fn spawn(&self, claimed: Claimed, keeper: &Arc<Keeper>, attempts: &mut JoinSet<()>) {
+        tracing::info!(
+            job.id = %claimed.job.id,
+            priority = claimed.job.new.priority,
+            attempt = claimed.job.failures.len() + 1,
+            "Job dequeued"
+        );
+        let kept = keeper.keep(claimed.lease);
+        attempts.spawn(attempt::work(Arc::clone(&self.shared), claimed.job, kept));
+    }
+
+    fn log_lost_attempt(&self, ended: Result<(), tokio::task::JoinError>) {
+        if let Err(error) = ended {
+            tracing::error!(worker.id = %self.id, %error, "an attempt ended without settling its job");
+        }
+    }
+}
+
+/// How long until the next thing is due. What was due at the last look already was not for us; what has become
+/// due since is worth another look at once.
+pub(crate) fn wait_for(
+    due: Option<Timestamp>,
+    looked_at: Timestamp,
+    now: Timestamp,
+) -> Option<Duration> {
+    due.filter(|due| *due > looked_at).map(|due| due.since(now))
+}

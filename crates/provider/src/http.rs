@@ -1,0 +1,160 @@
+//! The one place that makes HTTP clients: limits on everything, nothing taken from the environment, and no
+//! error text that could carry a key.
+
+mod redact;
+mod retry_after;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use outlast_core::BoxError;
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, redirect};
+
+pub(crate) use redact::redacted;
+pub(crate) use retry_after::retry_after;
+
+/// How long a connection may take to open.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// An answer larger than this is refused, not read.
+pub(crate) const MAX_BODY: usize = 32 * 1024 * 1024;
+
+/// What an HTTP client is made from.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// The limit of a whole call; on streams, of the silence between bytes.
+    pub timeout: Duration,
+    /// A proxy for every call, if configured.
+    pub proxy: Option<String>,
+}
+
+/// HTTP clients, made at first use: a server that only answers polls never pays for TLS.
+pub struct Http {
+    options: HttpOptions,
+    calls: OnceLock<Client>,
+    submits: OnceLock<Client>,
+}
+
+impl Http {
+    /// Keeps the options for later; fails at once on a proxy that is no URL.
+    pub fn new(options: HttpOptions) -> Result<Self, BoxError> {
+        if let Some(proxy) = &options.proxy {
+            reqwest::Proxy::all(proxy)?;
+        }
+        Ok(Self { options, calls: OnceLock::new(), submits: OnceLock::new() })
+    }
+
+    /// The limit of a whole call.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.options.timeout
+    }
+
+    /// For calls that may be repeated; reuses connections.
+    pub(crate) fn calls(&self) -> Result<Client, BoxError> {
+        self.made_once(&self.calls, |builder| builder.pool_idle_timeout(Duration::from_secs(60)))
+    }
+
+    /// For the call that costs money; every one gets a connection of its own.
+    ///
+    /// A pooled connection can die under a request, and then nobody knows whether the request arrived.
+    pub(crate) fn submits(&self) -> Result<Client, BoxError> {
+        self.made_once(&self.submits, |builder| builder.pool_max_idle_per_host(0))
+    }
+
+    fn made_once(
+        &self,
+        slot: &OnceLock<Client>,
+        tune: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Client, BoxError> {
+        if let Some(client) = slot.get() {
+            return Ok(client.clone());
+        }
+        let client = tune(self.builder()?).build()?;
+        Ok(slot.get_or_init(|| client).clone())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+    fn builder(&self) -> Result<ClientBuilder, BoxError> {
+        // Fails only when one is installed already, which serves as well.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let builder = Client::builder()
+            .user_agent(concat!("outlast/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT)
+            .read_timeout(self.options.timeout)
+            .redirect(redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .no_proxy();
+        Ok(match &self.options.proxy {
+            Some(proxy) => builder.proxy(reqwest::Proxy::all(proxy)?),
+            None => builder,
+        })
+    }
+}
+
+/// Sends a request, keeping apart what never left from what may have arrived.
+pub(crate) async fn send(request: RequestBuilder) -> Result<Response, SendError> {
+    request.send().await.map_err(|error| {
+        let error = error.without_url();
+        if error.is_connect() || error.is_builder() {
+            SendError::NotSent(error)
+        } else {
+            SendError::Lost(error)
+        }
+    })
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SendError {
+    /// No connection was made.
+    #[error("no connection")]
+    NotSent(#[source] reqwest::Error),
+    /// The request was on its way, or had arrived.
+    #[error("no answer")]
+    Lost(#[source] reqwest::Error),
+}
+
+impl SendError {
+    /// Whether it was the clock that ended it.
+    pub(crate) fn timed_out(&self) -> bool {
+        let (Self::NotSent(error) | Self::Lost(error)) = self;
+        error.is_timeout()
+    }
+
+    /// The chain of causes, for the operator.
+    pub(crate) fn detail(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            source = error.source();
+        }
+        text
+    }
+}
+
+/// Reads a whole body, or as much of it as may be read.
+pub(crate) async fn read_body(mut response: Response) -> Result<Vec<u8>, BodyError> {
+    let mut body = Vec::new();
+    while let Some(chunk) =
+        response.chunk().await.map_err(|error| BodyError::Broken(error.without_url()))?
+    {
+        if body.len() + chunk.len() > MAX_BODY {
+            return Err(BodyError::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// Why a body could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BodyError {
+    /// The connection broke.
+    #[error("the answer broke off: {0}")]
+    Broken(#[source] reqwest::Error),
+    /// It was larger than we accept.
+    #[error("the answer is larger than {MAX_BODY} bytes")]
+    TooLarge,
+}

@@ -1,0 +1,60 @@
+//! How long a provider asks us to wait, in each of the ways it may say so.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use outlast_core::Timestamp;
+use reqwest::header::HeaderMap;
+
+/// The wait asked for: `retry-after-ms`, `retry-after` in seconds or as a date, else `x-ratelimit-reset` when
+/// nothing is left.
+pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let number = |name: &str| text(name).and_then(|text| text.parse::<u64>().ok());
+    if let Some(millis) = number("retry-after-ms") {
+        return Some(Duration::from_millis(millis));
+    }
+    if let Some(seconds) = number("retry-after") {
+        return Some(Duration::from_secs(seconds));
+    }
+    if let Some(date) = text("retry-after").and_then(|text| DateTime::parse_from_rfc2822(text).ok())
+    {
+        return Some(Timestamp::from_millis(date.timestamp_millis()).since(now));
+    }
+    let reset = number("x-ratelimit-reset")?;
+    let reset = Timestamp::from_millis(i64::try_from(reset).ok()?.saturating_mul(1000));
+    Some(reset.since(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn every_way_of_asking_for_a_wait_is_understood() {
+        let now = Timestamp::from_millis(784_111_777_000); // Sun, 06 Nov 1994 08:49:37 GMT
+        let seconds = Duration::from_secs;
+        let cases: [(&[(&str, &str)], Option<Duration>); 8] = [
+            (&[], None),
+            (&[("retry-after", "7")], Some(seconds(7))),
+            (
+                &[("retry-after-ms", "1500"), ("retry-after", "7")],
+                Some(Duration::from_millis(1500)),
+            ),
+            (&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")], Some(seconds(30))),
+            (&[("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")], Some(seconds(0))),
+            (&[("x-ratelimit-reset", "784111787")], Some(seconds(10))),
+            (&[("retry-after", "soon")], None),
+            (&[("retry-after", "-3")], None),
+        ];
+        for (given, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in given {
+                headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+            }
+            assert_eq!(retry_after(&headers, now), expected, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Perplexity. The Agent API is the dialect that works today; the Sonar endpoints were retired in September
+//! 2026.
+
+mod agent;
+mod errors;
+mod meter;
+mod report;
+mod run;
+mod wire;
+
+pub use agent::{Agent, AgentOptions};

@@ -1,0 +1,225 @@
+//! What went wrong, in our own words. Status decides; upstream text is kept for the operator, redacted, and never
+//! becomes part of a sentence.
+
+use std::time::Duration;
+
+use outlast_core::{BeginError, ProviderError, Trouble};
+use reqwest::StatusCode;
+use serde_json::Value;
+
+use super::wire::{RunError, Status};
+use crate::http::{BodyError, SendError, redacted};
+
+/// An HTTP answer, whole.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: Vec<u8>,
+}
+
+/// What an answer that is no success means for a submit: was it certainly not accepted? (B9a)
+pub(super) fn refusal(answer: &Answer, key: &str) -> BeginError {
+    let error = trouble(answer, key);
+    match answer.status.as_u16() {
+        400 | 401 | 402 | 403 | 404 | 405 | 410 | 413 | 422 | 429 => BeginError::Refused(error),
+        // The provider's own envelope says that it dealt with the request and did not take it; anything else
+        // may be a proxy speaking while the provider works.
+        _ if envelope(&answer.body).is_some() => BeginError::Refused(error),
+        _ => BeginError::Unknown(error),
+    }
+}
+
+/// What an answer that is no success means.
+pub(super) fn trouble(answer: &Answer, key: &str) -> ProviderError {
+    let retry_after = answer.retry_after;
+    let kind =
+        envelope(&answer.body).and_then(|error| error.get("type")?.as_str().map(str::to_owned));
+    let retired = kind.as_deref() == Some("chat_completions_not_available");
+    let quota = kind.as_deref().is_some_and(|kind| kind.starts_with("insufficient_"));
+    let (trouble, sentence) = match answer.status.as_u16() {
+        _ if quota => (Trouble::QuotaExhausted, NO_CREDIT.to_owned()),
+        402 => (Trouble::QuotaExhausted, NO_CREDIT.to_owned()),
+        403 if retired => (Trouble::Retired, RETIRED.to_owned()),
+        410 => (Trouble::Retired, RETIRED.to_owned()),
+        401 | 403 => (Trouble::Unauthorized, BAD_KEY.to_owned()),
+        429 => (
+            Trouble::RateLimited { retry_after },
+            "the provider asks for fewer requests".to_owned(),
+        ),
+        400 | 404 | 405 | 413 | 422 => (
+            Trouble::Rejected,
+            format!(
+                "the provider rejected the request (HTTP {}); change the question or its options",
+                answer.status.as_u16()
+            ),
+        ),
+        status => (
+            Trouble::Unavailable { retry_after },
+            format!("the provider has trouble of its own (HTTP {status}); try again later"),
+        ),
+    };
+    let said = String::from_utf8_lossy(&answer.body);
+    let detail = format!("HTTP {}: {}", answer.status.as_u16(), redacted(&said, key));
+    ProviderError { trouble, sentence, detail: Some(detail) }
+}
+
+const BAD_KEY: &str = "the provider refused the API key; check PERPLEXITY_API_KEY";
+const NO_CREDIT: &str =
+    "the provider account has no credit left; add credit, or use another PERPLEXITY_API_KEY";
+const RETIRED: &str = "the provider no longer serves this endpoint; set PERPLEXITY_API=agent";
+
+/// The provider's own error envelope, if the body is one.
+fn envelope(body: &[u8]) -> Option<Value> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    body.get("error").filter(|error| error.is_object()).cloned()
+}
+
+/// A submit without an answer.
+pub(super) fn not_begun(error: &SendError) -> BeginError {
+    match error {
+        SendError::NotSent(_) => BeginError::NotSent(no_answer(error)),
+        SendError::Lost(_) => BeginError::Unknown(no_answer(error)),
+    }
+}
+
+/// A call without an answer.
+pub(super) fn no_answer(error: &SendError) -> ProviderError {
+    let (trouble, sentence) = match error {
+        SendError::NotSent(_) => (
+            Trouble::Unreachable,
+            "the provider cannot be reached; check the network and PERPLEXITY_BASE_URL",
+        ),
+        SendError::Lost(_) if error.timed_out() => {
+            (Trouble::TimedOut, "the provider did not answer in time")
+        }
+        SendError::Lost(_) => {
+            (Trouble::Unreachable, "the connection to the provider broke before it answered")
+        }
+    };
+    ProviderError { trouble, sentence: sentence.to_owned(), detail: Some(error.detail()) }
+}
+
+/// A submit that was sent and met silence.
+pub(super) fn silent(limit: Duration) -> ProviderError {
+    let sentence = format!("the provider did not answer within {} s", limit.as_secs());
+    ProviderError { trouble: Trouble::TimedOut, sentence, detail: None }
+}
+
+/// An answer that broke off.
+pub(super) fn broken_answer(error: &BodyError) -> ProviderError {
+    let trouble = match error {
+        BodyError::Broken(_) => Trouble::Unreachable,
+        BodyError::TooLarge => Trouble::Malformed,
+    };
+    let sentence = "the provider's answer could not be read to its end".to_owned();
+    ProviderError { trouble, sentence, detail: Some(error.to_string()) }
+}
+
+/// A stream that ended before it named the run.
+pub(super) fn stream_before_id(error: Option<String>) -> ProviderError {
+    let sentence = "the connection to the provider broke before it named the run".to_owned();
+    ProviderError { trouble: Trouble::Unreachable, sentence, detail: error }
+}
+
+/// A success that names no run (A10).
+pub(super) fn no_id() -> ProviderError {
+    malformed("the provider accepted the request but gave no job id")
+}
+
+/// An answer that makes no sense.
+pub(super) fn malformed(sentence: &str) -> ProviderError {
+    ProviderError { trouble: Trouble::Malformed, sentence: sentence.to_owned(), detail: None }
+}
+
+/// A run the provider no longer knows.
+pub(super) fn gone() -> ProviderError {
+    let sentence = "the provider no longer knows this run".to_owned();
+    ProviderError { trouble: Trouble::RunGone, sentence, detail: None }
+}
+
+/// A run that ended without a report.
+pub(super) fn run_ended(status: Status, error: Option<RunError>) -> ProviderError {
+    let (trouble, sentence) = match status {
+        Status::Cancelled => (Trouble::RunStopped, "the run was stopped at the provider"),
+        Status::RequiresAction => (
+            Trouble::Rejected,
+            "the provider asks for an action in the middle of the run, which is not supported",
+        ),
+        Status::Completed | Status::Incomplete => {
+            (Trouble::RunFailed, "the provider's run ended without a report")
+        }
+        Status::Failed | Status::Running => (Trouble::RunFailed, "the provider's run failed"),
+    };
+    let detail = error.map(|error| {
+        let code = error.code.map(|code| code.to_string()).unwrap_or_default();
+        redacted(&format!("{code} {}", error.message.unwrap_or_default()), "")
+    });
+    ProviderError { trouble, sentence: sentence.to_owned(), detail }
+}
+
+/// The HTTP client could not be made.
+pub(super) fn no_client(error: &(dyn std::error::Error + Send + Sync)) -> ProviderError {
+    let sentence = "no HTTP client could be made; check PERPLEXITY_PROXY".to_owned();
+    ProviderError { trouble: Trouble::Unreachable, sentence, detail: Some(error.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, body: &str) -> Answer {
+        Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            retry_after: None,
+            body: body.into(),
+        }
+    }
+
+    const ENVELOPE: &str = r#"{"error":{"message":"m","type":"t","code":0}}"#;
+
+    /// B9a: status first, then the envelope.
+    #[test]
+    fn only_what_was_certainly_not_accepted_is_a_refusal() {
+        let refused = [400, 401, 402, 403, 404, 405, 410, 413, 422, 429];
+        for status in refused {
+            for body in [ENVELOPE, "", "<html>"] {
+                let error = refusal(&answer(status, body), "");
+                assert!(matches!(error, BeginError::Refused(_)), "{status} {body}: {error:?}");
+            }
+        }
+        for status in [302, 408, 409, 418, 425, 500, 502, 503, 504, 524] {
+            let error = refusal(&answer(status, ENVELOPE), "");
+            assert!(matches!(error, BeginError::Refused(_)), "{status} with envelope: {error:?}");
+            for body in ["", "<html>", r#"{"error":"text"}"#, "[]"] {
+                let error = refusal(&answer(status, body), "");
+                assert!(matches!(error, BeginError::Unknown(_)), "{status} {body}: {error:?}");
+            }
+        }
+    }
+
+    /// B9: which statuses are permanent.
+    #[test]
+    fn permanent_statuses_are_permanent() {
+        for status in [400, 401, 402, 403, 404, 405, 410, 413, 422] {
+            assert!(trouble(&answer(status, ""), "").trouble.is_permanent(), "{status}");
+        }
+        for status in [408, 409, 425, 429, 500, 502, 503, 504, 520, 524] {
+            assert!(!trouble(&answer(status, ""), "").trouble.is_permanent(), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_never_carries_upstream_text() {
+        let body = r#"{"error":{"message":"hunter2 leaked pplx-abc","type":"server","code":500}}"#;
+        for status in [400, 401, 402, 403, 404, 429, 500, 503] {
+            let error = trouble(&answer(status, body), "hunter2");
+            assert!(!error.sentence.contains("leaked"), "{error:?}");
+            let detail = error.detail.unwrap();
+            assert!(
+                detail.contains("leaked")
+                    && !detail.contains("hunter2")
+                    && !detail.contains("pplx-abc")
+            );
+        }
+    }
+}

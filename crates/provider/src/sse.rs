@@ -1,0 +1,121 @@
+//! Server-sent events, taken apart as bytes arrive. Knows nothing of any vendor and never holds more than one
+//! bounded event.
+
+/// An event larger than this is an error, not memory.
+const MAX_EVENT: usize = 8 * 1024 * 1024;
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// The `data` lines, joined by newlines.
+    pub(crate) data: String,
+}
+
+/// The stream sent an event we will not hold.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event is larger than {MAX_EVENT} bytes")]
+pub(crate) struct TooLarge;
+
+/// Turns bytes, cut anywhere, into events.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    line: Vec<u8>,
+    data: Vec<u8>,
+    has_data: bool,
+    last_was_cr: bool,
+    frames: std::collections::VecDeque<Frame>,
+}
+
+impl Decoder {
+    /// Takes in bytes as they came off the wire.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
+        for &byte in bytes {
+            let after_cr = std::mem::replace(&mut self.last_was_cr, byte == b'\r');
+            match byte {
+                b'\n' if after_cr => {} // the second half of a CRLF
+                b'\n' | b'\r' => self.end_line(),
+                _ => {
+                    if self.line.len() + self.data.len() >= MAX_EVENT {
+                        return Err(TooLarge);
+                    }
+                    self.line.push(byte);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next whole event, if there is one.
+    pub(crate) fn next(&mut self) -> Option<Frame> {
+        self.frames.pop_front()
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if line.is_empty() {
+            self.end_event();
+            return;
+        }
+        let (field, value) = match line.iter().position(|&byte| byte == b':') {
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (&line[..], &b""[..]),
+        };
+        // Event names are repeated inside the JSON; ids and retry hints are not used here.
+        if field == b"data" {
+            if self.has_data {
+                self.data.push(b'\n');
+            }
+            self.data.extend_from_slice(value.strip_prefix(b" ").unwrap_or(value));
+            self.has_data = true;
+        }
+    }
+
+    fn end_event(&mut self) {
+        let data = std::mem::take(&mut self.data);
+        if std::mem::take(&mut self.has_data) {
+            self.frames.push_back(Frame { data: String::from_utf8_lossy(&data).into_owned() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(chunks: &[&[u8]]) -> Vec<String> {
+        let mut decoder = Decoder::default();
+        let mut frames = Vec::new();
+        for chunk in chunks {
+            decoder.push(chunk).unwrap();
+            frames.extend(std::iter::from_fn(|| decoder.next()).map(|frame| frame.data));
+        }
+        frames
+    }
+
+    #[test]
+    fn events_are_the_same_wherever_the_bytes_are_cut() {
+        let wire = "event: a\ndata: {\"t\":\"h\u{e9}\u{1F600}\"}\n\n: ping\n\ndata: one\r\ndata: two\r\n\r\ndata:[DONE]\n\nid: 7\n\ndata\n\n"
+            .as_bytes();
+        let whole = decode(&[wire]);
+        assert_eq!(whole, ["{\"t\":\"h\u{e9}\u{1F600}\"}", "one\ntwo", "[DONE]", ""]);
+        for cut in 0..=wire.len() {
+            assert_eq!(decode(&[&wire[..cut], &wire[cut..]]), whole, "cut at {cut}");
+        }
+        let drip: Vec<&[u8]> = wire.chunks(1).collect();
+        assert_eq!(decode(&drip), whole);
+    }
+
+    #[test]
+    fn an_unfinished_event_is_no_event() {
+        assert_eq!(decode(&[b"data: half"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_not_kept() {
+        let mut decoder = Decoder::default();
+        let megabyte = vec![b'x'; 1024 * 1024];
+        let refused = (0..100).find_map(|_| decoder.push(&megabyte).err());
+        assert_eq!(refused, Some(TooLarge));
+        assert!(decoder.line.capacity() <= 2 * MAX_EVENT);
+    }
+}

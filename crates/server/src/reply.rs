@@ -1,0 +1,142 @@
+//! What a tool answers: an answer about a job in the tool's own shape, or a refusal with a code and a next step.
+
+use outlast_core::StoreError;
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use serde::Serialize;
+use serde_json::json;
+
+/// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.
+pub(crate) fn structured<T: Serialize>(shape: &T) -> Result<CallToolResult, Refusal> {
+    let text = serde_json::to_string_pretty(shape).map_err(|_| Refusal::internal())?;
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(serde_json::to_value(shape).map_err(|_| Refusal::internal())?);
+    Ok(result)
+}
+
+/// Why a tool did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    code: RefusalCode,
+    sentence: String,
+    retry_after_seconds: Option<u64>,
+}
+
+macro_rules! refusal_codes {
+    ($($name:ident = $text:literal, retryable: $retryable:literal;)*) => {
+        /// The codes a refusal can carry.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum RefusalCode { $($name),* }
+
+        impl RefusalCode {
+            fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text),* }
+            }
+
+            fn is_retryable(self) -> bool {
+                match self { $(Self::$name => $retryable),* }
+            }
+        }
+    };
+}
+
+refusal_codes! {
+    Validation = "VALIDATION_ERROR", retryable: false;
+    JobInProgress = "JOB_IN_PROGRESS", retryable: true;
+    IdempotencyConflict = "IDEMPOTENCY_CONFLICT", retryable: false;
+    TooManyJobs = "TOO_MANY_JOBS", retryable: true;
+    StoreFull = "STORE_FULL", retryable: true;
+    StoreCorrupt = "STORE_CORRUPT", retryable: false;
+    ServiceUnavailable = "SERVICE_UNAVAILABLE", retryable: true;
+    Configuration = "CONFIGURATION_ERROR", retryable: false;
+    Internal = "INTERNAL_ERROR", retryable: false;
+}
+
+impl Refusal {
+    /// The caller can mend this.
+    pub(crate) fn validation(sentence: impl Into<String>) -> Self {
+        Self { code: RefusalCode::Validation, sentence: sentence.into(), retry_after_seconds: None }
+    }
+
+    /// A defect of ours; the log has the details.
+    pub(crate) fn internal() -> Self {
+        let sentence = "something is wrong with this server; its log has the details".to_owned();
+        Self { code: RefusalCode::Internal, sentence, retry_after_seconds: None }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    /// As MCP has it: an error result that a model can read and mend.
+    pub(crate) fn into_result(self) -> CallToolResult {
+        let Self { code, sentence, retry_after_seconds } = self;
+        let mut result = CallToolResult::error(vec![ContentBlock::text(format!(
+            "{}: {sentence}",
+            code.as_str()
+        ))]);
+        let mut error =
+            json!({ "code": code.as_str(), "message": sentence, "retryable": code.is_retryable() });
+        if let Some(seconds) = retry_after_seconds {
+            error["retry_after_seconds"] = json!(seconds);
+        }
+        let mut meta = MetaObject::default();
+        meta.0.insert("outlast/error".to_owned(), error);
+        result.meta = Some(meta);
+        result
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let (code, sentence, retry_after_seconds) = match &error {
+            StoreError::KeyConflict(_) => (
+                RefusalCode::IdempotencyConflict,
+                "this idempotency_key was used for another request; use a new key for a new request",
+                None,
+            ),
+            StoreError::ConversationBusy(_) => (
+                RefusalCode::JobInProgress,
+                "the conversation has an unfinished job; wait for it to end",
+                Some(30),
+            ),
+            StoreError::TooManyJobs => (
+                RefusalCode::TooManyJobs,
+                "too many unfinished jobs; wait for some to end, or cancel those you no longer need",
+                Some(30),
+            ),
+            StoreError::Full => (
+                RefusalCode::StoreFull,
+                "the disk of the job store is full; make room, then try again (finished jobs can still be read)",
+                Some(60),
+            ),
+            StoreError::Corrupt { .. } => (
+                RefusalCode::StoreCorrupt,
+                "the job store is damaged; restore a backup or point OUTLAST_STORE at a new file",
+                None,
+            ),
+            StoreError::Newer { .. } => (
+                RefusalCode::Configuration,
+                "the job store was written by a newer outlast; update outlast",
+                None,
+            ),
+            StoreError::Unavailable(_) => (
+                RefusalCode::ServiceUnavailable,
+                "the job store cannot be used just now; try again",
+                Some(5),
+            ),
+            StoreError::LeaseLost | StoreError::NotFound => {
+                return Self::logged(&error, Self::internal());
+            }
+        };
+        Self::logged(&error, Self { code, sentence: sentence.to_owned(), retry_after_seconds })
+    }
+}
+
+impl Refusal {
+    fn logged(error: &StoreError, refusal: Self) -> Self {
+        let source = std::error::Error::source(error).map(ToString::to_string);
+        tracing::warn!(%error, source, code = refusal.code.as_str(), "call refused");
+        refusal
+    }
+}

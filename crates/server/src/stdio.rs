@@ -1,0 +1,84 @@
+//! One client over standard input and output. The end of input is a normal end, at any time.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use outlast_engine::Stop;
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use rmcp::transport::io::stdio_pipes;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::server::Server;
+
+/// How long calls may take to be answered after a stop was asked.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long the connection may take to close after that.
+const CLOSING: Duration = Duration::from_millis(500);
+
+/// The conversation could not be held.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The other side does not speak MCP.
+    #[error("the client does not speak MCP: {0}")]
+    NotMcp(String),
+}
+
+/// Serves until the input ends or `stop` is asked; asks `stop` itself when the input ends.
+///
+/// Calls under way are answered with what is known, then the connection closes.
+pub async fn serve_stdio(server: Server, stop: Stop) -> Result<(), ServeError> {
+    let (input, output) = stdio_pipes();
+    let input = AskAtEnd { input, stop: stop.clone() };
+    let service = tokio::select! {
+        served = server.clone().serve((input, output)) => match served {
+            Ok(service) => service,
+            Err(_) if stop.is_asked() => return Ok(()),
+            Err(error) => return Err(not_mcp(&error)),
+        },
+        () = stop.asked() => return Ok(()),
+    };
+    let closer = service.cancellation_token();
+    let mut ended = std::pin::pin!(service.waiting());
+    tokio::select! {
+        _ = &mut ended => return Ok(()),
+        () = stop.asked() => {}
+    }
+    // Parked polls hear the stop as well and answer "still running".
+    drop(tokio::time::timeout(LAST_WORDS, server.calls_answered()).await);
+    closer.cancel();
+    drop(tokio::time::timeout(CLOSING, ended).await);
+    Ok(())
+}
+
+fn not_mcp(error: &ServerInitializeError) -> ServeError {
+    ServeError::NotMcp(error.to_string().chars().take(200).collect())
+}
+
+/// Asks for a stop the moment the input ends, because rmcp would wait for calls under way.
+struct AskAtEnd<R> {
+    input: R,
+    stop: Stop,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for AskAtEnd<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let had_room = buffer.remaining() > 0;
+        let polled = Pin::new(&mut self.input).poll_read(context, buffer);
+        let ended = match &polled {
+            Poll::Ready(Ok(())) => had_room && buffer.filled().len() == before,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        };
+        if ended {
+            self.stop.ask();
+        }
+        polled
+    }
+}

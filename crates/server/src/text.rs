@@ -1,0 +1,51 @@
+//! Text fit to be shown to a client: no control characters, no endless lines.
+
+/// Drops control characters but newlines and tabs: text from outside must not steer a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .filter(|character| !character.is_control() || matches!(character, '\n' | '\t'))
+        .collect()
+}
+
+/// An id as it is repeated to whoever gave it: at most 64 characters, none of them control characters.
+pub(crate) fn echoed_id(id: &str) -> String {
+    id.chars().take(64).filter(|character| !character.is_control()).collect()
+}
+
+/// Takes out what a model wrote between think tags; an unclosed tag hides the rest.
+pub(crate) fn without_thinking(text: &str) -> String {
+    let mut rest = text;
+    let mut kept = String::new();
+    while let Some(start) = rest.find("<think>") {
+        kept.push_str(&rest[..start]);
+        rest = rest[start..]
+            .find("</think>")
+            .map_or("", |end| &rest[start + end + "</think>".len()..]);
+    }
+    kept.push_str(rest);
+    kept.trim_start().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinking_is_taken_out_wherever_it_stands() {
+        let cases = [
+            ("plain", "plain"),
+            ("<think>hm</think># Report", "# Report"),
+            ("<think>\na\n</think>\n\nA<think>b</think>C", "AC"),
+            ("before <think>never closed", "before "),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(without_thinking(given), expected);
+        }
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_a_terminal() {
+        assert_eq!(printable("a\x1b[31mb\0\n\tc"), "a[31mb\n\tc");
+        assert_eq!(echoed_id(&"\u{1F600}\x07".repeat(100)).chars().count(), 32);
+    }
+}
