@@ -1,0 +1,39 @@
+//! The control plane under `/__sim`: what tests in another process ask. No key needed, nothing counted or recorded.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+
+use crate::http::App;
+use crate::journal::SeenRequest;
+use crate::stats::Stats;
+
+pub(crate) fn router() -> Router<Arc<App>> {
+    Router::new()
+        .route("/__sim/stats", get(stats))
+        .route("/__sim/requests", get(requests))
+        .route("/__sim/release", post(release))
+        .route("/__sim/reset", post(reset))
+}
+
+async fn stats(State(app): State<Arc<App>>) -> Json<Stats> {
+    Json(app.runs.stats())
+}
+
+async fn requests(State(app): State<Arc<App>>) -> Json<Vec<SeenRequest>> {
+    Json(app.journal.requests())
+}
+
+async fn release(State(app): State<Arc<App>>) -> StatusCode {
+    app.runs.release();
+    StatusCode::NO_CONTENT
+}
+
+async fn reset(State(app): State<Arc<App>>) -> StatusCode {
+    app.runs.reset();
+    app.journal.clear();
+    StatusCode::NO_CONTENT
+}

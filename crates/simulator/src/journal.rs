@@ -1,0 +1,66 @@
+//! What was asked of the simulator, for tests to look at. Keys are never kept.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use axum::http::{HeaderMap, Method, Uri, header};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// A simulator that runs for days keeps only the newest.
+const MOST_REQUESTS: usize = 10_000;
+
+/// One request to the provider's endpoints, in the order of arrival.
+#[derive(Clone, Debug, Serialize)]
+pub struct SeenRequest {
+    /// The HTTP method.
+    pub method: String,
+    /// The path with its query.
+    pub path: String,
+    /// All headers but `authorization`, names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// The body as JSON, else as a string; null when there was none.
+    pub body: Value,
+    /// Milliseconds since the simulator started.
+    pub at_ms: u64,
+}
+
+pub(crate) struct Journal {
+    started: Instant,
+    seen: Mutex<VecDeque<SeenRequest>>,
+}
+
+impl Journal {
+    pub(crate) fn new() -> Self {
+        Self { started: Instant::now(), seen: Mutex::default() }
+    }
+
+    pub(crate) fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) {
+        let kept = headers.iter().filter(|(name, _)| *name != header::AUTHORIZATION);
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let request = SeenRequest {
+            method: method.to_string(),
+            path: uri.to_string(),
+            headers: kept.map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect(),
+            body: match body {
+                [] => Value::Null,
+                body => serde_json::from_slice(body).unwrap_or_else(|_| text(body).into()),
+            },
+            at_ms: self.started.elapsed().as_millis() as u64,
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() == MOST_REQUESTS {
+            seen.pop_front();
+        }
+        seen.push_back(request);
+    }
+
+    pub(crate) fn requests(&self) -> Vec<SeenRequest> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    pub(crate) fn clear(&self) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}

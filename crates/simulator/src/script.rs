@@ -1,0 +1,305 @@
+//! A run before it runs: all its events with the time each is due. Pure, so what a poll shows is a function of the time
+//! passed.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::request::Effort;
+use crate::scenario::{Ending, Kept, Phase, Shape};
+use crate::sources::{self, Search, Source};
+use crate::topic::Topic;
+use crate::{prices::Used, report};
+
+const QUEUED_MS: f64 = 300.0;
+const SEARCH_MS: f64 = 1_200.0;
+const SEARCHES: usize = 4;
+const FETCH_MS: f64 = 600.0;
+const FETCHES: usize = 2;
+const WORDS_PER_SECOND: f64 = 60.0;
+const WORDS_PER_DELTA: usize = 5;
+
+/// What the script is written for.
+pub(crate) struct Brief<'a> {
+    pub(crate) question: &'a str,
+    pub(crate) effort: Effort,
+    pub(crate) model: &'static str,
+    pub(crate) shape: &'a Shape,
+    pub(crate) ending: &'a Ending,
+    pub(crate) seed: u64,
+    pub(crate) speed: f64,
+}
+
+/// Everything a run will say, and when.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) searches: Vec<Search>,
+    pub(crate) fetched: Vec<Source>,
+    pub(crate) text: String,
+    pub(crate) beats: Vec<Beat>,
+    /// Beats from here on wait for a release.
+    pub(crate) held_from: Option<usize>,
+    /// What an incomplete run still shows.
+    pub(crate) kept: Kept,
+    pub(crate) used: Used,
+}
+
+/// One event and the time since the submit at which it happens.
+#[derive(Clone, Debug)]
+pub(crate) struct Beat {
+    pub(crate) due: Duration,
+    pub(crate) event: Event,
+}
+
+/// Numbers and ranges point into the script.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Event {
+    Created,
+    InProgress,
+    ReasoningStarted,
+    SearchQueries(usize),
+    SearchResults(usize),
+    FetchQueries(usize),
+    FetchResults(usize),
+    ReasoningStopped,
+    MessageAdded,
+    TextDelta(Range<usize>),
+    TextDone,
+    MessageDone,
+    Completed,
+    Failed { code: String },
+    Incomplete,
+    Cancelled,
+}
+
+impl Event {
+    pub(crate) fn is_terminal(&self) -> bool {
+        matches!(self, Self::Completed | Self::Failed { .. } | Self::Incomplete | Self::Cancelled)
+    }
+}
+
+impl Script {
+    pub(crate) fn write(brief: &Brief<'_>) -> Self {
+        let mut rng = fastrand::Rng::with_seed(brief.seed);
+        let topic = Topic::of(brief.question);
+        let count = brief.shape.searches.unwrap_or(SEARCHES);
+        let sources = brief.shape.sources.unwrap_or(brief.effort.sources());
+        let words = brief.shape.words.unwrap_or(brief.effort.words());
+        let searches = sources::search(&topic, count, sources, &mut rng);
+        let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
+        let cited: Vec<u32> = found.iter().map(|source| source.id).collect();
+        let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();
+        let mut text = report::write(&topic, words, &cited, &mut rng);
+        let mut deltas = deltas(&text);
+        let mut kept = Kept::Partial;
+        if let Ending::Incomplete(how) = brief.ending {
+            kept = *how;
+            deltas.truncate(deltas.len() / 2);
+            text.truncate(deltas.last().map_or(0, |range| range.end));
+        }
+        let used = Used {
+            model: brief.model,
+            words_in: brief.question.split_whitespace().count(),
+            words_out: text.split_whitespace().count(),
+            sources,
+            searches: searches.len(),
+            fetches: fetched.len(),
+        };
+        let mut pace = Pace::default();
+        pace.research(searches.len(), fetched.len());
+        pace.writing(deltas, &text, brief.ending);
+        let mut script =
+            Self { searches, fetched, text, beats: Vec::new(), held_from: None, kept, used };
+        script.beats = pace.beats(brief.shape.delay_ms, brief.speed);
+        script.end_early(brief);
+        script
+    }
+
+    /// Number of output items that come before the message.
+    pub(crate) fn message_index(&self) -> usize {
+        self.searches.len() + self.fetched.len()
+    }
+
+    /// Cuts or holds the finished script where the scenario says so.
+    fn end_early(&mut self, brief: &Brief<'_>) {
+        let first_search =
+            self.beats.iter().position(|beat| matches!(beat.event, Event::SearchResults(_)));
+        let working = first_search.map_or(2, |index| index + 1);
+        if brief.shape.hold {
+            self.held_from = Some(working);
+        }
+        match brief.ending {
+            Ending::Completed | Ending::Incomplete(_) => {}
+            Ending::Stuck { .. } => self.beats.truncate(working),
+            Ending::Failed { at, code, .. } => {
+                let cut = match at {
+                    Phase::Search => working,
+                    Phase::Write => self.middle_of_the_text(),
+                };
+                let due = self.beats.get(cut).map_or(Duration::ZERO, |beat| beat.due);
+                self.beats.truncate(cut);
+                self.beats.push(Beat { due, event: Event::Failed { code: code.clone() } });
+            }
+        }
+    }
+
+    fn middle_of_the_text(&self) -> usize {
+        let added = self.beats.iter().position(|beat| beat.event == Event::MessageAdded);
+        let done = self.beats.iter().position(|beat| beat.event == Event::TextDone);
+        match (added, done) {
+            (Some(added), Some(done)) => usize::midpoint(added + 1, done),
+            _ => self.beats.len(),
+        }
+    }
+}
+
+/// Events with their times in live-like milliseconds, before they are scaled.
+#[derive(Default)]
+struct Pace {
+    now: f64,
+    events: Vec<(f64, Event)>,
+}
+
+impl Pace {
+    fn say(&mut self, event: Event) {
+        self.events.push((self.now, event));
+    }
+
+    fn research(&mut self, searches: usize, fetches: usize) {
+        self.say(Event::Created);
+        self.now += QUEUED_MS;
+        self.say(Event::InProgress);
+        self.say(Event::ReasoningStarted);
+        for search in 0..searches {
+            self.say(Event::SearchQueries(search));
+            self.now += SEARCH_MS;
+            self.say(Event::SearchResults(search));
+        }
+        for fetch in 0..fetches {
+            self.say(Event::FetchQueries(fetch));
+            self.now += FETCH_MS;
+            self.say(Event::FetchResults(fetch));
+        }
+        self.say(Event::ReasoningStopped);
+    }
+
+    fn writing(&mut self, deltas: Vec<Range<usize>>, text: &str, ending: &Ending) {
+        self.say(Event::MessageAdded);
+        for range in deltas {
+            let words = text[range.clone()].split_whitespace().count();
+            self.now += words as f64 * 1_000.0 / WORDS_PER_SECOND;
+            self.say(Event::TextDelta(range));
+        }
+        self.say(Event::TextDone);
+        self.say(Event::MessageDone);
+        let incomplete = matches!(ending, Ending::Incomplete(_));
+        self.say(if incomplete { Event::Incomplete } else { Event::Completed });
+    }
+
+    fn beats(self, delay_ms: Option<u64>, speed: f64) -> Vec<Beat> {
+        let stretch = delay_ms.map_or(1.0, |total| total as f64 / self.now) / speed;
+        // A huge delay divided by a tiny speed is no Duration; a century is long enough.
+        let due = |ms: f64| Duration::from_secs_f64((ms * stretch / 1_000.0).min(3e9));
+        self.events.into_iter().map(|(ms, event)| Beat { due: due(ms), event }).collect()
+    }
+}
+
+/// Cuts the text into pieces of a few words; joined they are the text again.
+fn deltas(text: &str) -> Vec<Range<usize>> {
+    let mut deltas = Vec::new();
+    let mut start = 0;
+    let mut words = 0;
+    let mut in_word = false;
+    for (index, char) in text.char_indices() {
+        if !char.is_whitespace() && !in_word {
+            if words == WORDS_PER_DELTA {
+                deltas.push(start..index);
+                start = index;
+                words = 0;
+            }
+            words += 1;
+        }
+        in_word = !char.is_whitespace();
+    }
+    if start < text.len() {
+        deltas.push(start..text.len());
+    }
+    deltas
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(ending: &Ending, shape: &Shape, speed: f64) -> Script {
+        Script::write(&Brief {
+            question: "How do heat pumps age?",
+            effort: Effort::Medium,
+            model: "openai/gpt-6-luna",
+            shape,
+            ending,
+            seed: 3,
+            speed,
+        })
+    }
+
+    #[test]
+    fn deltas_joined_are_the_text() {
+        let script = script(&Ending::Completed, &Shape::default(), 1.0);
+        let joined: String = script
+            .beats
+            .iter()
+            .filter_map(|beat| match &beat.event {
+                Event::TextDelta(range) => Some(&script.text[range.clone()]),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(joined, script.text);
+    }
+
+    #[test]
+    fn a_live_like_run_takes_its_phases_and_speed_divides_them() {
+        let shape = Shape { words: Some(60), ..Shape::default() };
+        let end = |speed| {
+            script(&Ending::Completed, &shape, speed).beats.last().map(|beat| beat.due.as_millis())
+        };
+        assert_eq!(end(1.0), Some(300 + 4 * 1_200 + 2 * 600 + 1_000));
+        assert_eq!(end(100.0), Some(73));
+    }
+
+    #[test]
+    fn delay_is_the_length_of_the_whole_run() {
+        for delay in [0, 500] {
+            let shape = Shape { delay_ms: Some(delay), ..Shape::default() };
+            let script = script(&Ending::Completed, &shape, 1.0);
+            assert_eq!(script.beats.last().unwrap().due.as_millis(), u128::from(delay));
+            assert!(script.beats.is_sorted_by_key(|beat| beat.due));
+        }
+    }
+
+    #[test]
+    fn a_run_has_one_terminal_event_at_its_end_unless_it_is_stuck() {
+        let fail =
+            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::scenario::Times::Always };
+        for (ending, terminals) in [
+            (Ending::Completed, 1),
+            (fail(Phase::Search), 1),
+            (fail(Phase::Write), 1),
+            (Ending::Incomplete(Kept::Partial), 1),
+            (Ending::Stuck { pings: false }, 0),
+        ] {
+            for (words, searches) in [(0, 0), (1, 1), (50, 3)] {
+                let shape = Shape {
+                    words: Some(words),
+                    searches: Some(searches),
+                    sources: Some(searches),
+                    ..Shape::default()
+                };
+                let script = script(&ending, &shape, 1.0);
+                let found = script.beats.iter().filter(|beat| beat.event.is_terminal()).count();
+                assert_eq!(found, terminals, "{ending:?} {words}");
+                let last = script.beats.last().unwrap();
+                assert_eq!(last.event.is_terminal(), terminals == 1, "{ending:?} {words}");
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Sockets that can be hung up from inside a handler, before hyper writes a byte of the answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// Accepts sockets until it is dropped; `shutdown` hangs up all of them.
+pub(crate) struct Doors {
+    pub(crate) listener: TcpListener,
+    pub(crate) shutdown: CancellationToken,
+    /// Counts the open sockets, so that a stop can wait for the last one.
+    pub(crate) open: TaskTracker,
+}
+
+impl Listener for Doors {
+    type Io = Socket;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Socket, SocketAddr) {
+        let (stream, peer) = Listener::accept(&mut self.listener).await;
+        // Without it small SSE frames wait for the client's delayed acknowledgement.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "could not switch off Nagle's algorithm");
+        }
+        let hangup = Hangup(self.shutdown.child_token());
+        let hung_up = Box::pin(hangup.0.clone().cancelled_owned());
+        (Socket { stream, hangup, hung_up, _open: self.open.token() }, peer)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// Closes one connection at once; what was not yet written is never written.
+#[derive(Clone)]
+pub(crate) struct Hangup(CancellationToken);
+
+impl Hangup {
+    pub(crate) fn now(&self) {
+        self.0.cancel();
+    }
+}
+
+impl Connected<IncomingStream<'_, Doors>> for Hangup {
+    fn connect_info(stream: IncomingStream<'_, Doors>) -> Self {
+        stream.io().hangup.clone()
+    }
+}
+
+pub(crate) struct Socket {
+    stream: TcpStream,
+    hangup: Hangup,
+    hung_up: Pin<Box<WaitForCancellationFutureOwned>>,
+    _open: TaskTrackerToken,
+}
+
+impl Socket {
+    fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+        if self.hangup.0.is_cancelled() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(Pin::new(&mut self.stream))
+    }
+}
+
+impl AsyncRead for Socket {
+    /// hyper reads all the time, also while it answers, so here is where an idle connection hears of a hangup.
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.hung_up.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.stream()?.poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream()?.poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream()?.poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,107 @@
+//! The invented searches of a run and what they found.
+
+use crate::phrases::{QUERIES, SENTENCES, TITLES, fill};
+use crate::topic::Topic;
+
+const DAYS_IN_MONTH: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/// One web search: a query and its results.
+#[derive(Clone, Debug)]
+pub(crate) struct Search {
+    pub(crate) query: String,
+    pub(crate) results: Vec<Source>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// What a `[n]` marker names: from 1, unique in the run, with gaps between searches as in live runs.
+    pub(crate) id: u32,
+    pub(crate) url: String,
+    pub(crate) title: String,
+    pub(crate) snippet: String,
+    pub(crate) date: String,
+    /// Absent in about every fourth result, as in live runs.
+    pub(crate) last_updated: Option<String>,
+}
+
+/// Spreads `sources` results over `searches` searches, the early ones taking what does not divide.
+pub(crate) fn search(
+    topic: &Topic,
+    searches: usize,
+    sources: usize,
+    rng: &mut fastrand::Rng,
+) -> Vec<Search> {
+    // Sources need a search that found them.
+    let searches = if sources > 0 { searches.max(1) } else { searches };
+    let mut next_id = 1;
+    (0..searches)
+        .map(|nth| {
+            let count = sources / searches + usize::from(nth < sources % searches);
+            let query = fill(QUERIES[nth % QUERIES.len()], topic, rng);
+            let results =
+                (0..count).map(|place| source(topic, next_id + place as u32, rng)).collect();
+            next_id += count as u32 + rng.u32(1..=3);
+            Search { query, results }
+        })
+        .collect()
+}
+
+fn source(topic: &Topic, id: u32, rng: &mut fastrand::Rng) -> Source {
+    let title = fill(TITLES[rng.usize(..TITLES.len())], topic, rng);
+    let mut snippet = String::new();
+    while snippet.len() < 200 {
+        let sentence = fill(SENTENCES[rng.usize(..SENTENCES.len())], topic, rng);
+        snippet.push_str(if snippet.is_empty() { "" } else { " " });
+        snippet.push_str(&sentence);
+    }
+    let published = rng.u32(..200);
+    let updated = published + rng.u32(..100);
+    Source {
+        id,
+        url: format!("https://src{id}.example/{}", slug(&title)),
+        title,
+        snippet,
+        date: day_of_2026(published),
+        last_updated: (rng.u32(..4) > 0).then(|| day_of_2026(updated)),
+    }
+}
+
+fn slug(title: &str) -> String {
+    let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
+fn day_of_2026(mut day: u32) -> String {
+    let mut month = 1;
+    for length in DAYS_IN_MONTH {
+        if day < length {
+            break;
+        }
+        day -= length;
+        month += 1;
+    }
+    format!("2026-{month:02}-{:02}", day + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_start_at_one_rise_and_leave_gaps_between_searches() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let searches = search(&Topic::of("wind power"), 3, 8, &mut rng);
+        let ids: Vec<Vec<u32>> =
+            searches.iter().map(|search| search.results.iter().map(|s| s.id).collect()).collect();
+        assert_eq!(ids[0], [1, 2, 3]);
+        assert_eq!(ids.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 2]);
+        assert!(ids[1][0] > 4 && ids[2][0] > ids[1][2] + 1, "{ids:?}");
+    }
+
+    #[test]
+    fn days_are_dates() {
+        assert_eq!(day_of_2026(0), "2026-01-01");
+        assert_eq!(day_of_2026(31), "2026-02-01");
+        assert_eq!(day_of_2026(299), "2026-10-27");
+    }
+}

@@ -1,0 +1,202 @@
+//! When the beats of a script happen, once a release or a cancel has a say. Pure: time comes in as an argument.
+
+use std::time::Duration;
+
+use crate::script::{Event, Script};
+
+/// A script and what was done to it; all times count from the submit.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    pub(crate) script: Script,
+    released: Option<Duration>,
+    cancelled: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Due {
+    At(Duration),
+    /// Held or stuck: only a release or a cancel brings it.
+    Open,
+    /// Nothing follows the terminal event.
+    Never,
+}
+
+impl Timeline {
+    pub(crate) fn new(script: Script) -> Self {
+        Self { script, released: None, cancelled: None }
+    }
+
+    /// Lets held beats go on from `at`; only the first release counts.
+    pub(crate) fn release(&mut self, at: Duration) {
+        self.released.get_or_insert(at);
+    }
+
+    /// Stops the run at `at`, unless it ends by itself before; only the first cancel counts.
+    pub(crate) fn cancel(&mut self, at: Duration) {
+        self.cancelled.get_or_insert(at);
+    }
+
+    /// When event number `index` happens.
+    pub(crate) fn due(&self, index: usize) -> Due {
+        let Some((at, count)) = self.cancellation() else { return self.scripted(index) };
+        match index.cmp(&count) {
+            std::cmp::Ordering::Less => self.scripted(index),
+            std::cmp::Ordering::Equal => Due::At(at),
+            std::cmp::Ordering::Greater => Due::Never,
+        }
+    }
+
+    /// Event number `index`, which a caller asks for only once it is due.
+    pub(crate) fn event(&self, index: usize) -> &Event {
+        match self.cancellation() {
+            Some((_, count)) if index >= count => &Event::Cancelled,
+            _ => self.script.beats.get(index).map_or(&Event::Cancelled, |beat| &beat.event),
+        }
+    }
+
+    /// How many events have happened after `elapsed`.
+    pub(crate) fn seen(&self, elapsed: Duration) -> usize {
+        let scripted = self.scripted_until(elapsed);
+        match self.cancellation() {
+            Some((at, count)) if at <= elapsed => count + 1,
+            _ => scripted,
+        }
+    }
+
+    /// The moment of the cancel and the beats that came before it; `None` when the run ended first.
+    fn cancellation(&self) -> Option<(Duration, usize)> {
+        let at = self.cancelled?;
+        let count = self.scripted_until(at);
+        let ended =
+            count.checked_sub(1).is_some_and(|last| self.script.beats[last].event.is_terminal());
+        (!ended).then_some((at, count))
+    }
+
+    fn scripted_until(&self, elapsed: Duration) -> usize {
+        let held_from = self.script.held_from.unwrap_or(usize::MAX);
+        let waited = self.waited();
+        let mut free = self.script.beats.partition_point(|beat| beat.due <= elapsed);
+        if free > held_from {
+            free = match waited {
+                None => held_from,
+                Some(waited) => self
+                    .script
+                    .beats
+                    .partition_point(|beat| beat.due + waited <= elapsed)
+                    .max(held_from),
+            };
+        }
+        free
+    }
+
+    fn scripted(&self, index: usize) -> Due {
+        let Some(beat) = self.script.beats.get(index) else {
+            let ended = self.script.beats.last().is_some_and(|beat| beat.event.is_terminal());
+            return if ended { Due::Never } else { Due::Open };
+        };
+        if self.script.held_from.is_none_or(|held_from| index < held_from) {
+            return Due::At(beat.due);
+        }
+        self.waited().map_or(Due::Open, |waited| Due::At(beat.due + waited))
+    }
+
+    /// How long the held beats were kept back beyond their time.
+    fn waited(&self) -> Option<Duration> {
+        let held_from = self.script.held_from?;
+        let reached = self.script.beats.get(held_from.checked_sub(1)?)?.due;
+        Some(self.released?.saturating_sub(reached))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Effort;
+    use crate::scenario::Scenario;
+    use crate::script::Brief;
+
+    fn timeline(scenario: &str) -> Timeline {
+        let scenario = Scenario::parse(scenario).unwrap();
+        Timeline::new(Script::write(&Brief {
+            question: "wind",
+            effort: Effort::Low,
+            model: "openai/gpt-6-luna",
+            shape: &scenario.shape,
+            ending: &scenario.ending,
+            seed: 0,
+            speed: 1.0,
+        }))
+    }
+
+    const LATE: Duration = Duration::from_secs(1_000_000);
+
+    fn status_after(timeline: &Timeline, elapsed: Duration) -> Event {
+        timeline.event(timeline.seen(elapsed) - 1).clone()
+    }
+
+    #[test]
+    fn a_held_run_stands_after_its_first_search_until_released() {
+        let mut timeline = timeline("ok;hold;delay_ms=0");
+        let held = timeline.seen(LATE);
+        assert_eq!(status_after(&timeline, LATE), Event::SearchResults(0));
+        assert_eq!(timeline.due(held), Due::Open);
+        timeline.release(LATE);
+        assert_eq!(timeline.seen(LATE - Duration::from_nanos(1)), held);
+        assert_eq!(timeline.due(held), Due::At(LATE));
+        assert_eq!(status_after(&timeline, LATE), Event::Completed);
+    }
+
+    #[test]
+    fn an_early_release_does_not_hurry_the_run() {
+        let mut timeline = timeline("ok;hold;delay_ms=1000");
+        timeline.release(Duration::ZERO);
+        assert_eq!(status_after(&timeline, Duration::from_millis(1_001)), Event::Completed);
+        assert_ne!(status_after(&timeline, Duration::from_millis(900)), Event::Completed);
+    }
+
+    #[test]
+    fn what_is_seen_and_what_is_due_agree() {
+        for scenario in ["ok;delay_ms=1000", "ok;hold;delay_ms=1000", "fail;delay_ms=1000", "stuck"]
+        {
+            let mut timeline = timeline(scenario);
+            timeline.release(Duration::from_millis(700));
+            timeline.cancel(Duration::from_millis(1_500));
+            for ms in 0..2_000 {
+                let elapsed = Duration::from_millis(ms);
+                let due = (0..timeline.script.beats.len() + 1)
+                    .take_while(
+                        |index| matches!(timeline.due(*index), Due::At(at) if at <= elapsed),
+                    )
+                    .count();
+                assert_eq!(timeline.seen(elapsed), due, "{scenario} at {ms}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cancel_ends_a_run_once_and_keeps_what_happened() {
+        let mut timeline = timeline("ok;delay_ms=1000");
+        timeline.cancel(Duration::from_millis(500));
+        timeline.cancel(Duration::from_millis(1));
+        let seen = timeline.seen(LATE);
+        assert_eq!(status_after(&timeline, LATE), Event::Cancelled);
+        assert_eq!(timeline.due(seen), Due::Never);
+        assert_eq!(timeline.seen(Duration::from_millis(499)), seen - 1);
+    }
+
+    #[test]
+    fn a_cancel_after_the_end_changes_nothing() {
+        let mut timeline = timeline("ok;delay_ms=0");
+        timeline.cancel(Duration::from_millis(1));
+        assert_eq!(status_after(&timeline, LATE), Event::Completed);
+    }
+
+    #[test]
+    fn a_stuck_run_ends_only_by_cancel() {
+        let mut timeline = timeline("stuck");
+        let seen = timeline.seen(LATE);
+        assert_eq!(timeline.due(seen), Due::Open);
+        timeline.cancel(LATE);
+        assert_eq!(timeline.due(seen), Due::At(LATE));
+    }
+}

@@ -1,0 +1,212 @@
+//! The vendor's JSON: the response object, its output items, the stream events.
+
+use serde_json::{Value, json};
+
+use crate::runs::Run;
+use crate::scenario::Kept;
+use crate::script::Event;
+use crate::sources::Source;
+use crate::wall;
+
+/// The response object after `seen` events.
+pub(crate) fn object(run: &Run, seen: usize) -> Value {
+    let last = seen.checked_sub(1).map_or(&Event::Created, |last| run.timeline.event(last));
+    let (error, incomplete) = match last {
+        Event::Failed { code } => (failure(code), Value::Null),
+        Event::Cancelled => (cancelled(), json!({"reason": "cancelled"})),
+        Event::Incomplete => (Value::Null, json!({"reason": "max_output_tokens"})),
+        _ => (Value::Null, Value::Null),
+    };
+    let ended = matches!(last, Event::Completed | Event::Failed { .. } | Event::Incomplete);
+    let billed = is_billed(last);
+    // Rewritten at every request, as the vendor does: nobody may take it for the age of the run.
+    let now = wall::unix_seconds();
+    json!({
+        "id": run.id,
+        "object": "response",
+        "status": status(last),
+        "background": run.ask.background,
+        "store": run.ask.store,
+        "created_at": now,
+        "completed_at": ended.then_some(now),
+        "model": if billed { run.ask.model } else { run.ask.label.as_str() },
+        "output": output(run, seen),
+        "usage": billed.then(|| run.timeline.script.used.json()),
+        "error": error,
+        "incomplete_details": incomplete,
+        "instructions": null,
+        "max_output_tokens": null,
+        "max_tool_calls": null,
+        "metadata": {},
+        "parallel_tool_calls": true,
+        "previous_response_id": run.ask.previous,
+        "prompt_cache_key": null,
+        "reasoning": null,
+        "service_tier": "fast",
+        "temperature": 1,
+        "top_p": 1,
+        "top_logprobs": 0,
+        "presence_penalty": 0,
+        "frequency_penalty": 0,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "truncation": "",
+        "user": null,
+        "safety_identifier": null,
+    })
+}
+
+/// The word for a run whose last event is this one.
+pub(crate) fn status(last: &Event) -> &'static str {
+    match last {
+        Event::Created => "queued",
+        Event::InProgress
+        | Event::ReasoningStarted
+        | Event::SearchQueries(_)
+        | Event::SearchResults(_)
+        | Event::FetchQueries(_)
+        | Event::FetchResults(_)
+        | Event::ReasoningStopped
+        | Event::MessageAdded
+        | Event::TextDelta(_)
+        | Event::TextDone
+        | Event::MessageDone => "in_progress",
+        Event::Completed => "completed",
+        Event::Failed { .. } => "failed",
+        Event::Incomplete => "incomplete",
+        Event::Cancelled => "cancelled",
+    }
+}
+
+/// Whether a run that ended so shows its usage; failed and cancelled ones may have cost money and do not say so.
+pub(crate) fn is_billed(last: &Event) -> bool {
+    matches!(last, Event::Completed | Event::Incomplete)
+}
+
+/// Event number `index` of the run's stream.
+pub(crate) fn event(run: &Run, index: usize) -> Value {
+    let script = &run.timeline.script;
+    let (kind, mut fields) = match run.timeline.event(index) {
+        // The vendor opens a stream with a run in progress, though a poll calls it queued.
+        Event::Created => ("response.created", json!({"response": begun(run)})),
+        Event::InProgress => ("response.in_progress", json!({"response": begun(run)})),
+        Event::ReasoningStarted => {
+            ("response.reasoning.started", json!({"thought": "Plan the searches"}))
+        }
+        Event::SearchQueries(search) => (
+            "response.reasoning.search_queries",
+            json!({"queries": [script.searches[*search].query], "thought": null}),
+        ),
+        Event::SearchResults(search) => {
+            let results: Vec<Value> = script.searches[*search].results.iter().map(result).collect();
+            ("response.reasoning.search_results", json!({"results": results, "usage": null}))
+        }
+        Event::FetchQueries(fetch) => {
+            ("response.reasoning.fetch_url_queries", json!({"urls": [script.fetched[*fetch].url]}))
+        }
+        Event::FetchResults(fetch) => (
+            "response.reasoning.fetch_url_results",
+            json!({"contents": [content(&script.fetched[*fetch])]}),
+        ),
+        Event::ReasoningStopped => ("response.reasoning.stopped", json!({})),
+        Event::MessageAdded => (
+            "response.output_item.added",
+            json!({"output_index": script.message_index(), "item": {
+                "type": "message", "id": run.message_id, "role": "assistant",
+                "status": "in_progress", "content": [],
+            }}),
+        ),
+        Event::TextDelta(range) => {
+            ("response.output_text.delta", text_part(run, "delta", &script.text[range.clone()]))
+        }
+        Event::TextDone => ("response.output_text.done", text_part(run, "text", &script.text)),
+        Event::MessageDone => (
+            "response.output_item.done",
+            json!({"output_index": script.message_index(), "item": message(run, "completed")}),
+        ),
+        Event::Completed => ("response.completed", json!({"response": object(run, index + 1)})),
+        Event::Failed { code } => ("response.failed", json!({"error": failure(code)})),
+        Event::Incomplete => ("response.incomplete", json!({"response": object(run, index + 1)})),
+        Event::Cancelled => ("response.cancelled", json!({"response": object(run, index + 1)})),
+    };
+    fields["type"] = kind.into();
+    fields["sequence_number"] = index.into();
+    fields
+}
+
+/// An event as it travels: a named frame of server-sent events.
+pub(crate) fn frame(event: &Value) -> String {
+    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or("error"))
+}
+
+fn begun(run: &Run) -> Value {
+    let mut object = object(run, 1);
+    object["status"] = "in_progress".into();
+    object
+}
+
+/// The items finished so far.
+fn output(run: &Run, seen: usize) -> Vec<Value> {
+    let script = &run.timeline.script;
+    let last = seen.checked_sub(1).map_or(&Event::Created, |last| run.timeline.event(last));
+    let cut_short = *last == Event::Incomplete;
+    if cut_short && script.kept == Kept::Nothing {
+        return Vec::new();
+    }
+    let mut items = Vec::new();
+    for beat in script.beats.iter().take(seen) {
+        match &beat.event {
+            Event::SearchResults(search) => {
+                let search = &script.searches[*search];
+                let results: Vec<Value> = search.results.iter().map(result).collect();
+                items.push(json!({
+                    "type": "search_results", "queries": [search.query], "results": results,
+                }));
+            }
+            Event::FetchResults(fetch) => items.push(json!({
+                "type": "fetch_url_results", "contents": [content(&script.fetched[*fetch])],
+            })),
+            Event::MessageDone => {
+                items.push(message(run, if cut_short { "incomplete" } else { "completed" }));
+            }
+            _ => {}
+        }
+    }
+    items
+}
+
+fn message(run: &Run, status: &str) -> Value {
+    json!({
+        "type": "message", "id": run.message_id, "role": "assistant", "status": status,
+        "content": [{"type": "output_text", "text": run.timeline.script.text, "annotations": []}],
+    })
+}
+
+fn text_part(run: &Run, name: &str, text: &str) -> Value {
+    let index = run.timeline.script.message_index();
+    json!({"item_id": run.message_id, "output_index": index, "content_index": 0, name: text})
+}
+
+fn result(source: &Source) -> Value {
+    let mut result = json!({
+        "id": source.id, "url": source.url, "title": source.title, "snippet": source.snippet,
+        "date": source.date, "source": "web",
+    });
+    if let Some(date) = &source.last_updated {
+        result["last_updated"] = date.as_str().into();
+    }
+    result
+}
+
+fn content(source: &Source) -> Value {
+    json!({"url": source.url, "title": source.title, "snippet": source.snippet})
+}
+
+fn failure(code: &str) -> Value {
+    json!({"code": code, "message": format!("the run failed: {code}"), "type": code})
+}
+
+fn cancelled() -> Value {
+    json!({"code": "cancelled", "message": "cancelled", "type": "cancelled"})
+}
