@@ -5,6 +5,8 @@
 
 mod clock;
 mod memory;
+mod sqlite;
 
 pub use clock::SystemClock;
 pub use memory::MemoryStore;
+pub use sqlite::SqliteStore;
