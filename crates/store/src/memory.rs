@@ -1,0 +1,255 @@
+//! The reference store: a mutex over a map. Nothing outlives the process, so nothing is ever proven about
+//! another one; for tests, and for those who want no files.
+
+mod shelf;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::{
+    Cancelled, Changes, Checkpoint, Claimed, Clock, Cursor, Dead, Glance, Insert, Inserted, Job,
+    JobId, JobState, Lease, Page, Profile, Progress, Query, Record, RemoteRun, RemoteStop, Rescued,
+    Rev, Scope, Settlement, Store, StoreError, Timestamp, WorkerId, rules,
+};
+use tokio::sync::watch;
+
+use shelf::{HeldKey, Shelf, matches, same_conversation, summary, visible};
+
+/// Keeps jobs in memory.
+pub struct MemoryStore {
+    clock: Arc<dyn Clock>,
+    shelf: Mutex<Shelf>,
+    rev: watch::Sender<Rev>,
+}
+
+impl MemoryStore {
+    /// Makes an empty store that dates things by `clock`.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, shelf: Mutex::default(), rev: watch::Sender::new(Rev::default()) }
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        // A record is replaced whole or not at all, so a panic elsewhere leaves nothing half done.
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes who waits in `changes`; call it with the lock held, so that revs are announced in order.
+    fn announce(&self, shelf: &Shelf) {
+        self.rev.send_replace(shelf.rev);
+    }
+
+    /// Applies `rule` to the job a lease names, all or nothing.
+    fn write(
+        &self,
+        lease: &Lease,
+        rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
+    ) -> Result<Job, StoreError> {
+        let mut shelf = self.shelf();
+        let (seq, mut record) = shelf.find(&lease.job).ok_or(StoreError::LeaseLost)?;
+        rule(&mut record, self.clock.now())?;
+        let job = shelf.save(seq, record);
+        self.announce(&shelf);
+        Ok(job)
+    }
+
+    /// Applies `rule` to a job without a lease, all or nothing.
+    fn amend(
+        &self,
+        id: &JobId,
+        rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut shelf = self.shelf();
+        let (seq, mut record) = shelf.find(id).ok_or(StoreError::NotFound)?;
+        rule(&mut record, self.clock.now())?;
+        shelf.save(seq, record);
+        self.announce(&shelf);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        let Insert { job: new, key, max_unfinished } = insert;
+        let mut shelf = self.shelf();
+        let now = self.clock.now();
+        if let Some(key) = &key
+            && let Some(held) = shelf.keys.get(&(new.owner.clone(), key.text.clone()))
+            && let Some(record) = shelf.records.get(&held.seq)
+            && (now < held.until || !record.job.state.kind().is_terminal())
+        {
+            return if held.input_hash == key.input_hash {
+                Ok(Inserted::Existing(record.job.clone()))
+            } else {
+                Err(StoreError::KeyConflict(record.job.id))
+            };
+        }
+        if let Some(busy) = shelf.unfinished(&new.owner).find(|job| same_conversation(job, &new)) {
+            return Err(StoreError::ConversationBusy(busy.id));
+        }
+        if shelf.unfinished(&new.owner).count() >= max_unfinished as usize {
+            return Err(StoreError::TooManyJobs);
+        }
+        let (seq, job) = shelf.add(new, now);
+        if let Some(key) = key {
+            let held = HeldKey { seq, input_hash: key.input_hash, until: now.after(key.window) };
+            shelf.keys.insert((job.new.owner.clone(), key.text), held);
+        }
+        self.announce(&shelf);
+        Ok(Inserted::New(job))
+    }
+
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let mut shelf = self.shelf();
+        let now = self.clock.now();
+        let best = shelf
+            .records
+            .iter()
+            .filter(|(_, record)| rules::claimable(record, profiles, now))
+            .min_by_key(|(seq, record)| (std::cmp::Reverse(record.job.new.priority), **seq));
+        let Some((&seq, record)) = best else { return Ok(None) };
+        let mut record = record.clone();
+        let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
+        let job = shelf.save(seq, record);
+        self.announce(&shelf);
+        Ok(Some(Claimed { job, lease }))
+    }
+
+    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
+        let mut shelf = self.shelf();
+        let until = self.clock.now().after(lease);
+        let mut lost = Vec::new();
+        for lease in leases {
+            match shelf.record_mut(&lease.job) {
+                Some(record) if rules::holds(record, lease).is_ok() => {
+                    record.holder.iter_mut().for_each(|holder| holder.until = until);
+                }
+                Some(_) | None => lost.push(lease.job),
+            }
+        }
+        Ok(lost)
+    }
+
+    async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        self.write(lease, |record, now| rules::checkpoint(record, lease, checkpoint, now))?;
+        Ok(())
+    }
+
+    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+        self.write(lease, |record, now| rules::note(record, lease, progress, now))?;
+        Ok(())
+    }
+
+    /// The provider's raw last word is not kept: it is for later versions, and this store has none.
+    async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
+        self.write(lease, |record, now| rules::settle(record, lease, &settlement, now))
+    }
+
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+        let mut shelf = self.shelf();
+        let now = self.clock.now();
+        let found = shelf.find(id).filter(|(_, record)| visible(&record.job, scope, now));
+        let (seq, mut record) = found.ok_or(StoreError::NotFound)?;
+        match rules::cancel(&mut record, now) {
+            Cancelled::Already(job) => Ok(Cancelled::Already(job)),
+            Cancelled::Now(_) => {
+                let job = shelf.save(seq, record);
+                self.announce(&shelf);
+                Ok(Cancelled::Now(job))
+            }
+        }
+    }
+
+    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+        let mut shelf = self.shelf();
+        let now = self.clock.now();
+        let is_dead = |record: &Record| {
+            record.holder.as_ref().is_some_and(|holder| match dead {
+                Dead::Worker(worker) => holder.worker == *worker,
+                Dead::Proven => false,
+                Dead::LeasesExpired => holder.until <= now,
+            })
+        };
+        let seqs: Vec<u64> = shelf
+            .records
+            .iter()
+            .filter_map(|(seq, record)| is_dead(record).then_some(*seq))
+            .collect();
+        let mut rescued = Rescued::default();
+        for seq in seqs {
+            let Some(mut record) = shelf.records.get(&seq).cloned() else { continue };
+            rules::rescue(&mut record, now);
+            shelf.save(seq, record);
+            rescued.jobs += 1;
+        }
+        self.announce(&shelf);
+        Ok(rescued)
+    }
+
+    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+        self.amend(id, |record, now| rules::owe(record, run, now))
+    }
+
+    async fn owed_stops(
+        &self,
+        profiles: &[Profile],
+        limit: usize,
+    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
+        let shelf = self.shelf();
+        let owed = shelf.records.values().filter_map(|Record { job, .. }| {
+            match (&job.state, &job.checkpoint) {
+                (
+                    JobState::Cancelled { remote: RemoteStop::Owed, .. },
+                    Checkpoint::Running(run),
+                ) if profiles.contains(&job.new.profile) => Some((job.id, run.clone())),
+                _ => None,
+            }
+        });
+        Ok(owed.take(limit).collect())
+    }
+
+    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        self.amend(id, |record, now| rules::stopped(record, outcome, now))
+    }
+
+    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
+        let now = self.clock.now();
+        let found = self.shelf().find(id).map(|(_, record)| record.job);
+        Ok(found.filter(|job| visible(job, scope, now)))
+    }
+
+    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
+        let shelf = self.shelf();
+        let now = self.clock.now();
+        let end = query.after.map_or(u64::MAX, |Cursor(seq)| seq);
+        let mut matching =
+            shelf.records.range(..end).rev().filter(|(_, record)| {
+                visible(&record.job, scope, now) && matches(&record.job, query)
+            });
+        let mut page = Page { jobs: Vec::new(), next: None };
+        let mut last = None;
+        for (seq, record) in matching.by_ref().take(query.limit as usize) {
+            page.jobs.push(summary(&record.job));
+            last = Some(Cursor(*seq));
+        }
+        page.next = last.filter(|_| matching.next().is_some());
+        Ok(page)
+    }
+
+    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+        let mut rev = self.rev.subscribe();
+        // Whether a change came or the wait ended is read off the shelf; the sender lives as long as `self`.
+        let _ = tokio::time::timeout(glance.wait, rev.wait_for(|rev| *rev > after)).await;
+        Ok(self.shelf().changes(after, self.clock.now()))
+    }
+}

@@ -1,0 +1,125 @@
+//! What the memory store keeps and how it is looked through; all of it under the store's lock.
+
+use std::collections::{BTreeMap, HashMap};
+
+use outlast_core::{
+    Change, Changes, Checkpoint, Fence, Job, JobId, JobState, NewJob, OwnerId, Query, Record, Rev,
+    Scope, Summary, Timestamp, rules,
+};
+use uuid::Uuid;
+
+/// Everything there is.
+#[derive(Default)]
+pub(super) struct Shelf {
+    /// By number of arrival.
+    pub(super) records: BTreeMap<u64, Record>,
+    seqs: HashMap<JobId, u64>,
+    pub(super) keys: HashMap<(OwnerId, String), HeldKey>,
+    pub(super) rev: Rev,
+}
+
+/// What an idempotency key stands for.
+pub(super) struct HeldKey {
+    pub(super) seq: u64,
+    pub(super) input_hash: [u8; 32],
+    pub(super) until: Timestamp,
+}
+
+impl Shelf {
+    pub(super) fn find(&self, id: &JobId) -> Option<(u64, Record)> {
+        let seq = self.seqs.get(id)?;
+        Some((*seq, self.records.get(seq)?.clone()))
+    }
+
+    pub(super) fn record_mut(&mut self, id: &JobId) -> Option<&mut Record> {
+        self.records.get_mut(self.seqs.get(id)?)
+    }
+
+    pub(super) fn unfinished(&self, owner: &OwnerId) -> impl Iterator<Item = &Job> {
+        let jobs = self.records.values().map(|record| &record.job);
+        jobs.filter(move |job| job.new.owner == *owner && !job.state.kind().is_terminal())
+    }
+
+    pub(super) fn add(&mut self, new: NewJob, now: Timestamp) -> (u64, Job) {
+        let earlier = self.records.values().filter(|record| same_conversation(&record.job, &new));
+        let turn = earlier.map(|record| record.job.turn).max().unwrap_or(0) + 1;
+        let seq = self.records.last_key_value().map_or(1, |(seq, _)| seq + 1);
+        let job = Job {
+            id: JobId::new(Uuid::new_v4()),
+            new,
+            turn,
+            state: JobState::Queued { run_at: now },
+            failures: Vec::new(),
+            checkpoint: Checkpoint::NotBegun,
+            progress: None,
+            fence: Fence::NONE,
+            created_at: now,
+            updated_at: now,
+            rev: Rev::default(),
+        };
+        self.seqs.insert(job.id, seq);
+        (seq, self.save(seq, Record { job, holder: None }))
+    }
+
+    /// Puts the record in its place under a new rev.
+    pub(super) fn save(&mut self, seq: u64, mut record: Record) -> Job {
+        self.rev = Rev(self.rev.0 + 1);
+        record.job.rev = self.rev;
+        let job = record.job.clone();
+        self.records.insert(seq, record);
+        job
+    }
+
+    pub(super) fn changes(&self, after: Rev, now: Timestamp) -> Changes {
+        let mut changed: Vec<&Job> =
+            self.records.values().map(|record| &record.job).filter(|job| job.rev > after).collect();
+        changed.sort_by_key(|job| job.rev);
+        let jobs =
+            changed.into_iter().map(|job| Change { id: job.id, state: job.state.kind() }).collect();
+        let due = self.records.values().filter_map(|record| match &record.job.state {
+            JobState::Queued { run_at } => Some(*run_at).filter(|run_at| *run_at > now),
+            JobState::Running { .. } => record.holder.as_ref().map(|holder| holder.until),
+            JobState::Succeeded { .. } | JobState::Failed { .. } | JobState::Cancelled { .. } => {
+                None
+            }
+        });
+        Changes { rev: self.rev, jobs, next_due: due.min() }
+    }
+}
+
+/// Whether the job is an earlier turn of what is asked now.
+pub(super) fn same_conversation(job: &Job, new: &NewJob) -> bool {
+    new.conversation.is_some()
+        && job.new.conversation == new.conversation
+        && job.new.owner == new.owner
+}
+
+pub(super) fn visible(job: &Job, scope: &Scope, now: Timestamp) -> bool {
+    scope.sees(&job.new.owner) && !rules::expired(job, now)
+}
+
+pub(super) fn matches(job: &Job, query: &Query) -> bool {
+    let state = query.states.is_empty() || query.states.contains(&job.state.kind());
+    let title = query
+        .search
+        .as_ref()
+        .is_none_or(|text| job.new.title.to_lowercase().contains(&text.to_lowercase()));
+    let id = query.id_prefix.as_ref().is_none_or(|prefix| job.id.to_string().starts_with(prefix));
+    state && title && id
+}
+
+pub(super) fn summary(job: &Job) -> Summary {
+    Summary {
+        id: job.id,
+        owner: job.new.owner.clone(),
+        conversation: job.new.conversation.clone(),
+        workflow: job.new.workflow.clone(),
+        title: job.new.title.clone(),
+        state: job.state.kind(),
+        failures: u32::try_from(job.failures.len()).unwrap_or(u32::MAX),
+        progress: job.progress.clone(),
+        created_at: job.created_at,
+        updated_at: job.updated_at,
+        ended_at: job.ended_at(),
+    }
+}

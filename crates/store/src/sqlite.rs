@@ -1,0 +1,261 @@
+//! The store people run: one SQLite file, shared by the processes of one machine.
+//!
+//! Writes go to one thread that commits them together, taking turns with other processes at a gate; reads
+//! have connections of their own. What is decided is decided by core's rules inside the transaction.
+
+mod open;
+
+mod commands;
+mod insert;
+mod reads;
+mod rows;
+
+mod gate;
+mod readers;
+mod writer;
+
+mod liveness;
+mod watch;
+
+mod fault;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::{
+    Cancelled, Changes, Checkpoint, Claimed, Clock, Dead, Glance, Insert, Inserted, Job, JobId,
+    Lease, Page, Profile, Progress, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement,
+    Store, StoreError, Timestamp, WorkerId, rules,
+};
+use tokio::time::Instant;
+
+use fault::{Fault, of_io, unavailable};
+use gate::Gate;
+use liveness::{Liveness, Sign};
+use readers::Readers;
+use watch::Watch;
+use writer::{Desk, Tx, Writer};
+
+/// Keeps jobs in an SQLite file.
+pub struct SqliteStore {
+    clock: Arc<dyn Clock>,
+    writer: Writer,
+    readers: Readers,
+    watch: Watch,
+    liveness: Arc<Liveness>,
+    rev: Arc<tokio::sync::watch::Sender<Rev>>,
+}
+
+impl SqliteStore {
+    /// Opens the store at `path`, or makes it; dates things by `clock`.
+    ///
+    /// Workers' liveness files go into `workers` beside the database. Blocks for a moment, longer only while
+    /// another process is making the same database.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        open::make_files(path)?;
+        let mut gate_path = path.as_os_str().to_owned();
+        gate_path.push(".wlock");
+        let gate_path = Path::new(&gate_path);
+        let gate =
+            Gate::open(gate_path, Gate::PATIENCE).map_err(|error| of_io(gate_path, error))?;
+        let connection = open::prepare(path, &gate)?;
+        let rev = Arc::new(tokio::sync::watch::Sender::new(Rev::default()));
+        let desk = Desk { connection, gate, clock: clock.clone(), rev: rev.clone() };
+        Ok(Self {
+            clock,
+            writer: Writer::start(desk)?,
+            readers: Readers::new(path.to_owned()),
+            watch: Watch::new(path.to_owned()),
+            liveness: Arc::new(Liveness::new(open::directory_of(path).join("workers"))),
+            rev,
+        })
+    }
+
+    /// Finishes what is queued, empties the write-ahead log and removes this store's liveness files.
+    ///
+    /// Whatever is asked afterwards is refused as unavailable. Without this, the end of the process does no
+    /// harm: the next one finds the log and the free locks.
+    pub async fn close(&self) {
+        self.readers.close();
+        self.watch.close();
+        if let Some(thread) = self.writer.close() {
+            // A writer that panicked has said so itself.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        self.liveness.close();
+    }
+
+    async fn write<T, F>(&self, step: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        self.writer.run(step).await
+    }
+
+    /// Makes sure that other processes can see the worker live before it claims.
+    async fn show_life(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        if self.liveness.is_own(worker) {
+            return Ok(());
+        }
+        let (liveness, worker) = (self.liveness.clone(), worker.clone());
+        let task = tokio::task::spawn_blocking(move || liveness.hold(&worker));
+        task.await.map_err(unavailable)?
+    }
+
+    /// Tries the locks of those who hold jobs; the writer is troubled only if somebody is dead.
+    async fn rescue_proven(&self) -> Result<Rescued, StoreError> {
+        let liveness = self.liveness.clone();
+        let look = move |connection: &rusqlite::Connection| {
+            let mut others = reads::holders(connection)?;
+            others.retain(|worker| !liveness.is_own(worker));
+            Ok(others.into_iter().partition(|worker| liveness.sign(worker) == Sign::Dead))
+        };
+        let (dead, alive): (Vec<WorkerId>, Vec<WorkerId>) = self.readers.run(look).await?;
+        let watched = u32::try_from(alive.len()).unwrap_or(u32::MAX);
+        if dead.is_empty() {
+            return Ok(Rescued { jobs: 0, watched });
+        }
+        let liveness = self.liveness.clone();
+        let workers = dead.clone();
+        let jobs = self.write(move |tx| commands::rescue_workers(tx, &workers)).await?;
+        let bury = move || dead.iter().for_each(|worker| liveness.bury(worker));
+        tokio::task::spawn_blocking(bury).await.map_err(unavailable)?;
+        Ok(Rescued { jobs, watched })
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The thread finishes what is queued by itself; to wait for it here could hold up a runtime.
+        self.writer.close();
+        self.liveness.release();
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        self.write(move |tx| insert::insert(tx, insert)).await
+    }
+
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        self.show_life(worker).await?;
+        let (worker, profiles) = (worker.clone(), profiles.to_vec());
+        self.write(move |tx| commands::claim(tx, &worker, &profiles, lease)).await
+    }
+
+    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
+        let leases = leases.to_vec();
+        self.write(move |tx| commands::renew(tx, &leases, lease)).await
+    }
+
+    async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        let (lease, checkpoint) = (lease.clone(), checkpoint.clone());
+        self.write(move |tx| {
+            commands::write(tx, &lease, |record, now| {
+                rules::checkpoint(record, &lease, &checkpoint, now)
+            })
+        })
+        .await
+    }
+
+    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+        let (lease, progress) = (lease.clone(), progress.clone());
+        self.write(move |tx| {
+            commands::write(tx, &lease, |record, now| rules::note(record, &lease, &progress, now))
+        })
+        .await
+    }
+
+    async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
+        let lease = lease.clone();
+        self.write(move |tx| commands::settle(tx, &lease, &settlement)).await
+    }
+
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+        let (scope, id) = (scope.clone(), *id);
+        self.write(move |tx| commands::cancel(tx, &scope, &id)).await
+    }
+
+    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+        let jobs = match dead {
+            Dead::Proven => return self.rescue_proven().await,
+            Dead::Worker(worker) => {
+                let worker = [worker.clone()];
+                self.write(move |tx| commands::rescue_workers(tx, &worker)).await?
+            }
+            Dead::LeasesExpired => {
+                let liveness = self.liveness.clone();
+                self.write(move |tx| commands::rescue_expired(tx, &liveness)).await?
+            }
+        };
+        Ok(Rescued { jobs, watched: 0 })
+    }
+
+    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+        let (id, run) = (*id, run.clone());
+        self.write(move |tx| commands::amend(tx, &id, |record, now| rules::owe(record, &run, now)))
+            .await
+    }
+
+    async fn owed_stops(
+        &self,
+        profiles: &[Profile],
+        limit: usize,
+    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
+        let profiles = profiles.to_vec();
+        self.readers.run(move |connection| reads::owed_stops(connection, &profiles, limit)).await
+    }
+
+    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        let id = *id;
+        self.write(move |tx| {
+            commands::amend(tx, &id, |record, now| rules::stopped(record, outcome, now))
+        })
+        .await
+    }
+
+    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
+        let (scope, id, now) = (scope.clone(), *id, self.clock.now());
+        self.readers.run(move |connection| reads::job(connection, &scope, &id, now)).await
+    }
+
+    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
+        let (scope, query, now) = (scope.clone(), query.clone(), self.clock.now());
+        self.readers.run(move |connection| reads::list(connection, &scope, &query, now)).await
+    }
+
+    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+        const SHORTEST: Duration = Duration::from_millis(1);
+        const LONGEST: Duration = Duration::from_secs(86_400);
+        let deadline = Instant::now() + glance.wait.min(LONGEST);
+        let every = glance.every.clamp(SHORTEST, LONGEST);
+        let mut own = self.rev.subscribe();
+        let (mut seen, mut changes) = (None, Changes::default());
+        loop {
+            // Marked as known before the look, so that a commit during it ends the wait below at once.
+            own.mark_unchanged();
+            if let Some(looked) = self.watch.look(after, seen, self.clock.now()).await? {
+                (seen, changes) = (Some(looked.0), looked.1);
+            }
+            let now = Instant::now();
+            if !changes.jobs.is_empty() || now >= deadline {
+                return Ok(changes);
+            }
+            // Whether it ends by a commit of ours or by the time for a glance, the next look tells.
+            let _ = tokio::time::timeout_at(deadline.min(now + every), own.changed()).await;
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What the writer does to jobs that are there: load, ask the rules, save.
+
+use std::time::Duration;
+
+use outlast_core::{
+    Cancelled, Checkpoint, Claimed, Job, JobId, Lease, Profile, Record, Scope, Settlement,
+    StoreError, Timestamp, WorkerId, rules,
+};
+use rusqlite::OptionalExtension;
+
+use super::fault::Fault;
+use super::liveness::{Liveness, Sign};
+use super::rows::{self, Stored};
+use super::writer::Tx;
+
+/// Gives the best claimable job to the worker.
+pub(super) fn claim(
+    tx: &mut Tx<'_>,
+    worker: &WorkerId,
+    profiles: &[Profile],
+    lease: Duration,
+) -> Result<Option<Claimed>, Fault> {
+    let now = tx.now();
+    let Some(seq) = best(tx, profiles, now)? else { return Ok(None) };
+    let Some(Stored { seq, mut record }) = rows::whole(tx.connection, "seq = ?1", seq)? else {
+        return Ok(None);
+    };
+    let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
+    rows::save(tx, seq, &mut record)?;
+    Ok(Some(Claimed { job: record.job, lease }))
+}
+
+/// The head of the queue over all these profiles: one step into the index for each.
+fn best(tx: &Tx<'_>, profiles: &[Profile], now: Timestamp) -> Result<Option<i64>, Fault> {
+    let mut statement = tx.connection.prepare_cached(
+        "SELECT -priority, seq FROM jobs
+         WHERE state = 'queued' AND profile = ?1 AND run_at <= ?2
+         ORDER BY priority DESC, seq LIMIT 1",
+    )?;
+    let mut best: Option<(i64, i64)> = None;
+    for profile in profiles {
+        let head = statement
+            .query_row((profile.as_str(), now.as_millis()), |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        best = best.into_iter().chain(head).min();
+    }
+    Ok(best.map(|(_, seq)| seq))
+}
+
+/// Extends the leases that hold and returns the jobs of those that do not. Not a change: no rev.
+pub(super) fn renew(
+    tx: &mut Tx<'_>,
+    leases: &[Lease],
+    lease: Duration,
+) -> Result<Vec<JobId>, Fault> {
+    let until = tx.now().after(lease).as_millis();
+    // The same test as `rules::holds`: a holder of that name under that fence.
+    let mut statement = tx.connection.prepare_cached(
+        "UPDATE jobs SET lease_until = ?1
+         WHERE id = ?2 AND state = 'running' AND worker = ?3 AND fence = ?4",
+    )?;
+    let mut lost = Vec::new();
+    for Lease { job, worker, fence } in leases {
+        let row = (until, job.to_string(), worker.as_str(), rows::signed(fence.0));
+        if statement.execute(row)? == 0 {
+            lost.push(*job);
+        }
+    }
+    Ok(lost)
+}
+
+/// A write of the worker that holds the job; `rule` refuses a stale lease.
+pub(super) fn write(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
+) -> Result<(), Fault> {
+    // Only a running job has a holder, so anything else is a lost lease without looking further.
+    let held = rows::light(tx.connection, "id = ?1 AND state = 'running'", lease.job.to_string())?;
+    let Stored { seq, mut record } = held.ok_or(StoreError::LeaseLost)?;
+    rule(&mut record, tx.now())?;
+    rows::save(tx, seq, &mut record)
+}
+
+/// Ends a try: state, output and the provider's last word in one write.
+pub(super) fn settle(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    settlement: &Settlement,
+) -> Result<Job, Fault> {
+    let found = rows::whole(tx.connection, "id = ?1", lease.job.to_string())?;
+    let Stored { seq, mut record } = found.ok_or(StoreError::LeaseLost)?;
+    rules::settle(&mut record, lease, settlement, tx.now())?;
+    rows::save(tx, seq, &mut record)?;
+    let (output, raw) = match settlement {
+        Settlement::Succeed { output, raw } => (Some(rows::json(output)?), raw.as_deref()),
+        Settlement::Fail { failure: _, raw } => (None, raw.as_deref()),
+        Settlement::Retry { .. } | Settlement::Release => return Ok(record.job),
+    };
+    tx.connection
+        .prepare_cached("UPDATE bodies SET output = ?2, raw = ?3 WHERE job = ?1")?
+        .execute((seq, output, raw))?;
+    Ok(record.job)
+}
+
+/// Ends an unfinished job on its owner's word.
+pub(super) fn cancel(tx: &mut Tx<'_>, scope: &Scope, id: &JobId) -> Result<Cancelled, Fault> {
+    let now = tx.now();
+    let found = rows::whole(tx.connection, "id = ?1", id.to_string())?;
+    let visible = found.filter(|Stored { record: Record { job, .. }, .. }| {
+        scope.sees(&job.new.owner) && !rules::expired(job, now)
+    });
+    let Stored { seq, mut record } = visible.ok_or(StoreError::NotFound)?;
+    match rules::cancel(&mut record, now) {
+        Cancelled::Already(job) => Ok(Cancelled::Already(job)),
+        Cancelled::Now(_) => {
+            rows::save(tx, seq, &mut record)?;
+            Ok(Cancelled::Now(record.job))
+        }
+    }
+}
+
+/// A write to a cancelled job: what is owed, and what came of it.
+pub(super) fn amend(
+    tx: &mut Tx<'_>,
+    id: &JobId,
+    rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
+) -> Result<(), Fault> {
+    let found = rows::light(tx.connection, "id = ?1 AND state = 'cancelled'", id.to_string())?;
+    let Stored { seq, mut record } = found.ok_or(StoreError::NotFound)?;
+    rule(&mut record, tx.now())?;
+    rows::save(tx, seq, &mut record)
+}
+
+/// Puts back what these workers hold.
+pub(super) fn rescue_workers(tx: &mut Tx<'_>, workers: &[WorkerId]) -> Result<u32, Fault> {
+    let mut rescued = 0;
+    for worker in workers {
+        let seqs: Vec<i64> = tx
+            .connection
+            .prepare_cached("SELECT seq FROM jobs WHERE state = 'running' AND worker = ?1")?
+            .query_map([worker.as_str()], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        rescued += put_back(tx, &seqs, |_| true)?;
+    }
+    Ok(rescued)
+}
+
+/// Puts back what is held under leases that ran out, except for requests on their way in live hands.
+pub(super) fn rescue_expired(tx: &mut Tx<'_>, liveness: &Liveness) -> Result<u32, Fault> {
+    let seqs: Vec<i64> = tx
+        .connection
+        .prepare_cached("SELECT seq FROM jobs WHERE state = 'running' AND lease_until <= ?1")?
+        .query_map([tx.now().as_millis()], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    put_back(tx, &seqs, |record| match (&record.job.checkpoint, &record.holder) {
+        // Its worker is only slow. To begin again now could buy the same research twice.
+        (Checkpoint::Beginning { .. }, Some(holder)) => liveness.sign(&holder.worker) == Sign::Dead,
+        _ => true,
+    })
+}
+
+fn put_back(tx: &mut Tx<'_>, seqs: &[i64], wanted: impl Fn(&Record) -> bool) -> Result<u32, Fault> {
+    let mut rescued = 0;
+    for seq in seqs {
+        let found = rows::light(tx.connection, "seq = ?1 AND state = 'running'", seq)?;
+        let Some(Stored { seq, mut record }) = found.filter(|stored| wanted(&stored.record)) else {
+            continue;
+        };
+        rules::rescue(&mut record, tx.now());
+        rows::save(tx, seq, &mut record)?;
+        rescued += 1;
+    }
+    Ok(rescued)
+}

@@ -1,0 +1,161 @@
+//! Proof of life: while a worker lives, its process holds a lock on a file of its name.
+//!
+//! The kernel frees the lock when the process ends, however it ends. So whoever can take it, or finds no
+//! file, knows that the worker is dead, at once and without a clock.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use outlast_core::{StoreError, WorkerId};
+
+use super::fault::{of_io, unavailable};
+use super::open::{Existing, make_private_dir, make_private_file};
+
+/// The locks of this store's own workers, and the way to other workers' files.
+pub(super) struct Liveness {
+    dir: PathBuf,
+    own: Mutex<HashMap<WorkerId, File>>,
+}
+
+/// What a worker's file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    Alive,
+    Dead,
+}
+
+impl Liveness {
+    /// Uses `dir`, and makes it when the first worker of this store claims.
+    pub(super) fn new(dir: PathBuf) -> Self {
+        Self { dir, own: Mutex::default() }
+    }
+
+    /// Whether the worker claims through this store.
+    pub(super) fn is_own(&self, worker: &WorkerId) -> bool {
+        self.own().contains_key(worker)
+    }
+
+    /// Locks the worker's file. It must stand before the first claim does, or the worker would look dead.
+    pub(super) fn hold(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        let path = self.path(worker)?;
+        let mut own = self.own();
+        if own.contains_key(worker) {
+            return Ok(());
+        }
+        make_private_dir(&self.dir)?;
+        // Locked under another name first: a file of the right name is never there unlocked.
+        let unborn = path.with_extension("new");
+        let lock = || {
+            remove(&unborn)?;
+            let file = make_private_file(&unborn, Existing::Refuse)?;
+            file.try_lock()?;
+            fs::rename(&unborn, &path)?;
+            Ok(file)
+        };
+        let file = lock().map_err(|error| of_io(&path, error))?;
+        own.insert(worker.clone(), file);
+        Ok(())
+    }
+
+    /// Looks whether another worker is alive; when in doubt it is.
+    pub(super) fn sign(&self, worker: &WorkerId) -> Sign {
+        let Ok(path) = self.path(worker) else { return Sign::Alive };
+        if self.is_own(worker) {
+            return Sign::Alive;
+        }
+        match File::options().write(true).open(&path) {
+            Ok(file) => match file.try_lock() {
+                Ok(()) => Sign::Dead,
+                Err(TryLockError::WouldBlock) => Sign::Alive,
+                Err(TryLockError::Error(error)) => doubt(worker, &error),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Sign::Dead,
+            Err(error) => doubt(worker, &error),
+        }
+    }
+
+    /// Removes the file of a worker that was found dead and has nothing left to be rescued.
+    pub(super) fn bury(&self, worker: &WorkerId) {
+        let Ok(path) = self.path(worker) else { return };
+        if let Err(error) = remove(&path) {
+            tracing::warn!(%worker, %error, "a dead worker's file could not be removed");
+        }
+    }
+
+    /// Lets go of the locks, as the end of the process would.
+    pub(super) fn release(&self) {
+        self.own().clear();
+    }
+
+    /// Lets go of the locks and removes their files.
+    pub(super) fn close(&self) {
+        let workers: Vec<WorkerId> = self.own().drain().map(|(worker, _)| worker).collect();
+        workers.iter().for_each(|worker| self.bury(worker));
+    }
+
+    fn own(&self) -> MutexGuard<'_, HashMap<WorkerId, File>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Only letters, digits and dashes become a file name.
+    fn path(&self, worker: &WorkerId) -> Result<PathBuf, StoreError> {
+        let name = worker.as_str();
+        let plain = (1..=64).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !plain {
+            return Err(unavailable("a worker's name is 1 to 64 letters, digits and dashes"));
+        }
+        Ok(self.dir.join(format!("{name}.lock")))
+    }
+}
+
+fn doubt(worker: &WorkerId, error: &io::Error) -> Sign {
+    tracing::warn!(%worker, %error, "cannot tell whether a worker is alive; its lease will show");
+    Sign::Alive
+}
+
+fn remove(path: &std::path::Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn a_worker_is_alive_exactly_as_long_as_its_lock() {
+        let dir = TempDir::new().unwrap();
+        let (here, there) = (Liveness::new(dir.path().into()), Liveness::new(dir.path().into()));
+        let worker = WorkerId::new("w-1");
+        assert_eq!(there.sign(&worker), Sign::Dead, "no file, no life");
+        here.hold(&worker).unwrap();
+        here.hold(&worker).unwrap();
+        assert_eq!((here.sign(&worker), there.sign(&worker)), (Sign::Alive, Sign::Alive));
+        here.release();
+        assert_eq!(there.sign(&worker), Sign::Dead);
+        there.bury(&worker);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        there.bury(&worker);
+    }
+
+    #[test]
+    fn only_plain_names_become_file_names() {
+        let dir = TempDir::new().unwrap();
+        let liveness = Liveness::new(dir.path().into());
+        let long = "a".repeat(65);
+        for bad in ["", "../up", "a/b", "a.b", "a b", "ä", "a\0", &long] {
+            let held = liveness.hold(&WorkerId::new(bad));
+            assert!(matches!(held, Err(StoreError::Unavailable(_))), "{bad:?}");
+            assert_eq!(liveness.sign(&WorkerId::new(bad)), Sign::Alive, "{bad:?}");
+        }
+        liveness.hold(&WorkerId::new("a".repeat(64))).unwrap();
+    }
+}

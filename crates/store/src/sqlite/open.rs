@@ -1,0 +1,173 @@
+//! Making files and connections: the one place that does, with the pragmas the promises rest on.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use outlast_core::StoreError;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::fault::{Fault, of_io, unavailable};
+use super::gate::Gate;
+use super::rows;
+
+/// Each brings the schema one number further; `PRAGMA user_version` counts those applied.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+
+/// Marks a database as ours: "outl".
+const APPLICATION_ID: i64 = 0x6f75_746c;
+
+/// How long SQLite itself waits for another process's lock.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// What a connection is for.
+#[derive(Clone, Copy)]
+pub(super) enum Access {
+    Write,
+    Read,
+}
+
+/// Opens an existing database file.
+#[expect(clippy::disallowed_methods, reason = "this is where connections are made")]
+pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> {
+    // Without CREATE, so that a file that went away is an error and not an empty second truth; without URI,
+    // so that a path is a path.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    match access {
+        Access::Write => connection.execute_batch(
+            "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864;",
+        )?,
+        Access::Read => connection.execute_batch("PRAGMA query_only = ON;")?,
+    }
+    Ok(connection)
+}
+
+/// Makes the database if there is none, checks whose it is, and brings its schema up to date.
+pub(super) fn prepare(path: &Path, gate: &Gate) -> Result<Connection, StoreError> {
+    let mut connection = connect(path, Access::Write)?;
+    migrate(&mut connection, path, gate)?;
+    Ok(connection)
+}
+
+/// Makes the directory (0700) and an empty database file (0600) where there are none.
+pub(super) fn make_files(path: &Path) -> Result<(), StoreError> {
+    make_private_dir(&directory_of(path))?;
+    if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+        return Err(unavailable(format!("{} is a directory, not a database", path.display())));
+    }
+    // Closing any handle on a database drops the whole process's locks on it, those of SQLite included; so an
+    // existing file is never opened here, and a new one is closed before anybody else can find it.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    match make_private_file(path, Existing::Refuse) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop).map_err(|error| of_io(path, error)),
+    }
+}
+
+/// The directory a database lives in, with what belongs to it.
+pub(super) fn directory_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        Some(_) | None => PathBuf::from("."),
+    }
+}
+
+/// Makes a directory only its owner can enter, whatever the umask; leaves an existing one as it is.
+pub(super) fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(|error| of_io(dir, error))?;
+    restrict(dir, 0o700).map_err(|error| of_io(dir, error))
+}
+
+/// What to do about a file that is there already.
+#[derive(Clone, Copy)]
+pub(super) enum Existing {
+    Refuse,
+    Open,
+}
+
+/// Makes a file only its owner can read, whatever the umask.
+pub(super) fn make_private_file(path: &Path, existing: Existing) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    match existing {
+        Existing::Refuse => options.create_new(true),
+        Existing::Open => options.create(true).truncate(false),
+    };
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    match existing {
+        Existing::Refuse => restrict(path, 0o600)?,
+        Existing::Open => {}
+    }
+    Ok(file)
+}
+
+#[cfg(unix)]
+fn restrict(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn restrict(_path: &Path, _mode: u32) -> io::Result<()> {
+    Ok(())
+}
+
+fn migrate(connection: &mut Connection, path: &Path, gate: &Gate) -> Result<(), StoreError> {
+    if applied(connection, path)? == MIGRATIONS.len() {
+        return Ok(());
+    }
+    // Two processes that make the same database at once would meet a lock SQLite does not wait for.
+    let _held = gate.pass();
+    migrate_alone(connection, path)
+}
+
+fn migrate_alone(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let mode: String = connection
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(Fault::Sql)?;
+    if mode != "wal" {
+        let path = path.display();
+        return Err(unavailable(format!("{path} cannot have a write-ahead log, only {mode}")));
+    }
+    let migration =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Fault::Sql)?;
+    let from = applied(&migration, path)?;
+    let apply = || {
+        for statements in MIGRATIONS.iter().skip(from) {
+            migration.execute_batch(statements)?;
+        }
+        migration.pragma_update(None, "application_id", APPLICATION_ID)?;
+        migration.pragma_update(None, "user_version", rows::signed(MIGRATIONS.len() as u64))
+    };
+    apply().map_err(Fault::Sql)?;
+    migration.commit().map_err(Fault::Sql)?;
+    Ok(())
+}
+
+/// How many migrations the database has seen; refuses one that is not ours or newer than we are.
+fn applied(connection: &Connection, path: &Path) -> Result<usize, StoreError> {
+    let number = |pragma: &str| -> Result<i64, Fault> {
+        Ok(connection.query_row(pragma, [], |row| row.get(0))?)
+    };
+    let version = number("PRAGMA user_version")?;
+    let ours = number("PRAGMA application_id")? == APPLICATION_ID;
+    if !ours && number("SELECT count(*) FROM sqlite_schema")? > 0 {
+        return Err(unavailable(format!("{} is another program's database", path.display())));
+    }
+    let newer = StoreError::Newer { schema: u32::try_from(version).unwrap_or(u32::MAX) };
+    usize::try_from(version).ok().filter(|version| *version <= MIGRATIONS.len()).ok_or(newer)
+}

@@ -1,0 +1,151 @@
+//! What readers ask. Runs on connections of its own, never on the writer's.
+
+use outlast_core::{
+    Change, Changes, Checkpoint, Cursor, Job, JobId, Page, Profile, Query, RemoteRun, Rev, Scope,
+    Timestamp, WorkerId, rules,
+};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::fault::Fault;
+use super::rows;
+
+/// The job, if `scope` may see it.
+pub(super) fn job(
+    connection: &Connection,
+    scope: &Scope,
+    id: &JobId,
+    now: Timestamp,
+) -> Result<Option<Job>, Fault> {
+    let found = rows::whole(connection, "id = ?1", id.to_string())?;
+    let job = found.map(|stored| stored.record.job);
+    Ok(job.filter(|job| scope.sees(&job.new.owner) && !rules::expired(job, now)))
+}
+
+/// A page of the jobs that `scope` may see.
+pub(super) fn list(
+    connection: &Connection,
+    scope: &Scope,
+    query: &Query,
+    now: Timestamp,
+) -> Result<Page, Fault> {
+    let (conditions, values) = conditions(scope, query, now);
+    let select = format!(
+        "SELECT seq, id, owner, conversation, workflow, title, state, json_array_length(failures) AS failures,
+           percent, message, created_at, updated_at, ended_at
+         FROM jobs WHERE {conditions} ORDER BY seq DESC LIMIT {}",
+        u64::from(query.limit) + 1
+    );
+    let mut statement = connection.prepare_cached(&select)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut page = Page { jobs: Vec::new(), next: None };
+    let mut last = None;
+    while let Some(row) = rows.next()? {
+        if page.jobs.len() == query.limit as usize {
+            page.next = last;
+            break;
+        }
+        page.jobs.push(rows::summary(row)?);
+        last = Some(Cursor(row.get::<_, i64>("seq")?.unsigned_abs()));
+    }
+    Ok(page)
+}
+
+fn conditions(scope: &Scope, query: &Query, now: Timestamp) -> (String, Vec<Value>) {
+    let mut conditions = vec!["(expires_at IS NULL OR expires_at > ?)".to_owned()];
+    let mut values = vec![Value::Integer(now.as_millis())];
+    match scope {
+        Scope::Owner(owner) => {
+            conditions.push("owner = ?".to_owned());
+            values.push(Value::Text(owner.as_str().to_owned()));
+        }
+        Scope::Operator => {}
+    }
+    if let Some(Cursor(seq)) = query.after {
+        conditions.push("seq < ?".to_owned());
+        values.push(Value::Integer(rows::signed(seq)));
+    }
+    if !query.states.is_empty() {
+        // Words of our own, none of them with a quote.
+        let words: Vec<_> =
+            query.states.iter().map(|state| format!("'{}'", state.as_str())).collect();
+        conditions.push(format!("state IN ({})", words.join(", ")));
+    }
+    if let Some(text) = &query.search {
+        conditions.push("instr(title_folded, ?) > 0".to_owned());
+        values.push(Value::Text(text.to_lowercase()));
+    }
+    if let Some(prefix) = &query.id_prefix {
+        // Everything that goes on in hexadecimal sorts below "g".
+        conditions.push("id >= ? AND id < ? || 'g'".to_owned());
+        values.extend([Value::Text(prefix.clone()), Value::Text(prefix.clone())]);
+    }
+    (conditions.join(" AND "), values)
+}
+
+/// Remote runs that somebody with one of these profiles should stop.
+pub(super) fn owed_stops(
+    connection: &Connection,
+    profiles: &[Profile],
+    limit: usize,
+) -> Result<Vec<(JobId, RemoteRun)>, Fault> {
+    let mut owed = Vec::new();
+    let mut statement = connection.prepare_cached(
+        "SELECT id, checkpoint FROM jobs WHERE remote = 'owed' AND profile = ?1 ORDER BY seq LIMIT ?2",
+    )?;
+    for profile in profiles {
+        let room = rows::signed((limit - owed.len().min(limit)) as u64);
+        let mut rows = statement.query((profile.as_str(), room))?;
+        while let Some(row) = rows.next()? {
+            let id: String = row.get(0)?;
+            match rows::checkpoint(&id, &row.get::<_, String>(1)?)? {
+                Checkpoint::Running(run) => owed.push((rows::job_id(&id)?, run)),
+                Checkpoint::NotBegun | Checkpoint::Beginning { .. } => {}
+            }
+        }
+    }
+    Ok(owed)
+}
+
+/// Who holds jobs.
+pub(super) fn holders(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
+    let select = "SELECT DISTINCT worker FROM jobs WHERE state = 'running'";
+    let workers = connection
+        .prepare_cached(select)?
+        .query_map([], |row| row.get::<_, String>(0).map(WorkerId::new))?
+        .collect::<Result<_, _>>()?;
+    Ok(workers)
+}
+
+/// What changed after `after`, all of it from one moment, so that the rev of the answer covers it.
+pub(super) fn changes(
+    connection: &Connection,
+    after: Rev,
+    now: Timestamp,
+) -> Result<Changes, Fault> {
+    let snapshot = connection.unchecked_transaction()?;
+    let rev = snapshot
+        .prepare_cached("SELECT value FROM meta WHERE name = 'rev'")?
+        .query_row([], |row| row.get(0))?;
+    let mut jobs = Vec::new();
+    {
+        let mut statement = snapshot
+            .prepare_cached("SELECT id, state FROM jobs WHERE rev > ?1 ORDER BY rev, seq")?;
+        let mut rows = statement.query([rows::signed(after.0)])?;
+        while let Some(row) = rows.next()? {
+            let (id, state): (String, String) = (row.get(0)?, row.get(1)?);
+            jobs.push(Change { id: rows::job_id(&id)?, state: rows::kind(&id, &state)? });
+        }
+    }
+    let due = |select: &str, parameters: &[i64]| -> Result<Option<i64>, Fault> {
+        let mut statement = snapshot.prepare_cached(select)?;
+        Ok(statement.query_row(params_from_iter(parameters), |row| row.get(0))?)
+    };
+    let queued = due(
+        "SELECT min(run_at) FROM jobs WHERE state = 'queued' AND run_at > ?1",
+        &[now.as_millis()],
+    )?;
+    let leased = due("SELECT min(lease_until) FROM jobs WHERE state = 'running'", &[])?;
+    let next_due = queued.into_iter().chain(leased).min().map(Timestamp::from_millis);
+    Ok(Changes { rev: rows::rev(rev), jobs, next_due })
+}

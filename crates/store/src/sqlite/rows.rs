@@ -1,0 +1,295 @@
+//! Between rows and records: the only file that knows which column holds what.
+
+use std::time::Duration;
+
+use outlast_core::{
+    Checkpoint, ConversationId, Fence, Holder, Job, JobId, JobState, NewJob, Output, OwnerId,
+    Profile, Progress, Record, RemoteStop, Rev, StateKind, StoreError, Summary, Timestamp,
+    WorkerId, rules,
+};
+use rusqlite::{Connection, Row, ToSql, named_params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::fault::{Fault, unavailable};
+use super::writer::Tx;
+
+/// A record and the row it came from.
+pub(super) struct Stored {
+    pub(super) seq: i64,
+    pub(super) record: Record,
+}
+
+/// Loads a job with its request and result. `condition` has one parameter.
+pub(super) fn whole(
+    connection: &Connection,
+    condition: &str,
+    parameter: impl ToSql,
+) -> Result<Option<Stored>, Fault> {
+    let select = format!(
+        "SELECT jobs.*, bodies.ask, bodies.output FROM jobs JOIN bodies ON bodies.job = jobs.seq
+         WHERE {condition}"
+    );
+    let mut statement = connection.prepare_cached(&select)?;
+    let mut rows = statement.query([parameter])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let id: String = row.get("id")?;
+    let ask = parse(&id, "ask", &row.get::<_, String>("ask")?)?;
+    let output = row.get::<_, Option<String>>("output")?;
+    let output = output.map(|text| parse(&id, "output", &text)).transpose()?;
+    stored(row, ask, output).map(Some)
+}
+
+/// Loads a job without its request, for writes that leave both bodies alone. `condition` has one parameter
+/// and must rule out jobs that succeeded, because those are not whole without their result.
+pub(super) fn light(
+    connection: &Connection,
+    condition: &str,
+    parameter: impl ToSql,
+) -> Result<Option<Stored>, Fault> {
+    let select = format!("SELECT * FROM jobs WHERE {condition}");
+    let mut statement = connection.prepare_cached(&select)?;
+    let mut rows = statement.query([parameter])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    stored(row, Value::Null, None).map(Some)
+}
+
+/// Writes back what may change about a job, under this commit's rev. Bodies are not touched.
+pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(), Fault> {
+    record.job.rev = tx.rev()?;
+    let Record { job, holder } = &*record;
+    let state = columns(&job.state)?;
+    tx.connection
+        .prepare_cached(
+            "UPDATE jobs SET state = :state, run_at = :run_at, since = :since, ended_at = :ended_at,
+               remote = :remote, fence = :fence, worker = :worker, lease_until = :lease_until,
+               checkpoint = :checkpoint, failures = :failures, percent = :percent, message = :message,
+               updated_at = :updated_at, expires_at = :expires_at, rev = :rev
+             WHERE seq = :seq",
+        )?
+        .execute(named_params! {
+            ":state": job.state.kind().as_str(),
+            ":run_at": state.run_at,
+            ":since": state.since,
+            ":ended_at": state.ended_at,
+            ":remote": state.remote,
+            ":fence": signed(job.fence.0),
+            ":worker": holder.as_ref().map(|holder| holder.worker.as_str()),
+            ":lease_until": holder.as_ref().map(|holder| holder.until.as_millis()),
+            ":checkpoint": json(&job.checkpoint)?,
+            ":failures": json(&job.failures)?,
+            ":percent": job.progress.as_ref().and_then(|progress| progress.percent),
+            ":message": job.progress.as_ref().map(|progress| progress.message.as_str()),
+            ":updated_at": job.updated_at.as_millis(),
+            ":expires_at": rules::expires_at(job).map(Timestamp::as_millis),
+            ":rev": signed(job.rev.0),
+            ":seq": seq,
+        })?;
+    Ok(())
+}
+
+/// Adds a queued job and its request under this commit's rev.
+pub(super) fn add(tx: &mut Tx<'_>, job: &mut Job, run_at: Timestamp) -> Result<i64, Fault> {
+    job.rev = tx.rev()?;
+    let new = &job.new;
+    tx.connection
+        .prepare_cached(
+            "INSERT INTO jobs (id, owner, conversation, turn, profile, workflow, title, title_folded,
+               priority, visibility, max_failures, attempt_timeout, life, keep, state, run_at, fence,
+               checkpoint, failures, created_at, updated_at, rev)
+             VALUES (:id, :owner, :conversation, :turn, :profile, :workflow, :title, :title_folded,
+               :priority, :visibility, :max_failures, :attempt_timeout, :life, :keep, 'queued', :run_at, 0,
+               :checkpoint, '[]', :created_at, :created_at, :rev)",
+        )?
+        .execute(named_params! {
+            ":id": job.id.to_string(),
+            ":owner": new.owner.as_str(),
+            ":conversation": new.conversation.as_ref().map(ConversationId::as_str),
+            ":turn": job.turn,
+            ":profile": new.profile.as_str(),
+            ":workflow": new.workflow,
+            ":title": new.title,
+            ":title_folded": new.title.to_lowercase(),
+            ":priority": new.priority,
+            ":visibility": word(&new.visibility)?,
+            ":max_failures": new.max_failures,
+            ":attempt_timeout": millis(new.attempt_timeout),
+            ":life": new.life.map(millis),
+            ":keep": new.keep.map(millis),
+            ":run_at": run_at.as_millis(),
+            ":checkpoint": json(&job.checkpoint)?,
+            ":created_at": job.created_at.as_millis(),
+            ":rev": signed(job.rev.0),
+        })?;
+    let seq = tx.connection.last_insert_rowid();
+    tx.connection
+        .prepare_cached("INSERT INTO bodies (job, ask) VALUES (?1, ?2)")?
+        .execute((seq, json(&new.ask)?))?;
+    Ok(seq)
+}
+
+/// A row of a list.
+pub(super) fn summary(row: &Row<'_>) -> Result<Summary, Fault> {
+    let id: String = row.get("id")?;
+    let state: String = row.get("state")?;
+    Ok(Summary {
+        owner: OwnerId::new(row.get::<_, String>("owner")?),
+        conversation: row.get::<_, Option<String>>("conversation")?.map(ConversationId::new),
+        workflow: row.get("workflow")?,
+        title: row.get("title")?,
+        state: kind(&id, &state)?,
+        failures: row.get("failures")?,
+        progress: progress(row)?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        ended_at: maybe_time(row, "ended_at")?,
+        id: job_id(&id)?,
+    })
+}
+
+/// The id a row holds as text.
+pub(super) fn job_id(text: &str) -> Result<JobId, Fault> {
+    text.parse().map_err(|_| damaged(text, "id"))
+}
+
+/// The state a row holds as a word.
+pub(super) fn kind(id: &str, word: &str) -> Result<StateKind, Fault> {
+    StateKind::parse(word).ok_or_else(|| damaged(id, "state"))
+}
+
+/// The checkpoint a row holds as JSON.
+pub(super) fn checkpoint(id: &str, text: &str) -> Result<Checkpoint, Fault> {
+    parse(id, "checkpoint", text)
+}
+
+/// Numbers we count up from zero, as SQLite keeps them.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The change number a row holds.
+pub(super) fn rev(value: i64) -> Rev {
+    Rev(value.unsigned_abs())
+}
+
+/// A value as JSON text.
+pub(super) fn json(value: &impl Serialize) -> Result<String, Fault> {
+    serde_json::to_string(value).map_err(|error| unavailable(error).into())
+}
+
+/// What there is to write about a state; all that a state does not have is `NULL`.
+#[derive(Default)]
+struct StateColumns {
+    run_at: Option<i64>,
+    since: Option<i64>,
+    ended_at: Option<i64>,
+    remote: Option<String>,
+}
+
+fn columns(state: &JobState) -> Result<StateColumns, Fault> {
+    let none = StateColumns::default();
+    Ok(match state {
+        JobState::Queued { run_at } => StateColumns { run_at: Some(run_at.as_millis()), ..none },
+        JobState::Running { since } => StateColumns { since: Some(since.as_millis()), ..none },
+        JobState::Succeeded { at, output: _ } | JobState::Failed { at } => {
+            StateColumns { ended_at: Some(at.as_millis()), ..none }
+        }
+        JobState::Cancelled { at, remote } => {
+            StateColumns { ended_at: Some(at.as_millis()), remote: Some(word(remote)?), ..none }
+        }
+    })
+}
+
+fn stored(row: &Row<'_>, ask: Value, output: Option<Output>) -> Result<Stored, Fault> {
+    let id: String = row.get("id")?;
+    let new = NewJob {
+        owner: OwnerId::new(row.get::<_, String>("owner")?),
+        conversation: row.get::<_, Option<String>>("conversation")?.map(ConversationId::new),
+        profile: Profile::new(row.get::<_, String>("profile")?),
+        workflow: row.get("workflow")?,
+        title: row.get("title")?,
+        ask,
+        priority: row.get("priority")?,
+        visibility: unword(&id, "visibility", row.get("visibility")?)?,
+        max_failures: row.get("max_failures")?,
+        attempt_timeout: duration(row.get("attempt_timeout")?),
+        life: row.get::<_, Option<i64>>("life")?.map(duration),
+        keep: row.get::<_, Option<i64>>("keep")?.map(duration),
+    };
+    let job = Job {
+        id: job_id(&id)?,
+        new,
+        turn: row.get("turn")?,
+        state: state(&id, row, output)?,
+        failures: parse(&id, "failures", &row.get::<_, String>("failures")?)?,
+        checkpoint: checkpoint(&id, &row.get::<_, String>("checkpoint")?)?,
+        progress: progress(row)?,
+        fence: Fence(row.get::<_, i64>("fence")?.unsigned_abs()),
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        rev: rev(row.get("rev")?),
+    };
+    let holder = match row.get::<_, Option<String>>("worker")? {
+        Some(worker) => {
+            Some(Holder { worker: WorkerId::new(worker), until: time(row, "lease_until")? })
+        }
+        None => None,
+    };
+    Ok(Stored { seq: row.get("seq")?, record: Record { job, holder } })
+}
+
+fn state(id: &str, row: &Row<'_>, output: Option<Output>) -> Result<JobState, Fault> {
+    Ok(match kind(id, &row.get::<_, String>("state")?)? {
+        StateKind::Queued => JobState::Queued { run_at: time(row, "run_at")? },
+        StateKind::Running => JobState::Running { since: time(row, "since")? },
+        StateKind::Succeeded => {
+            let output = Box::new(output.ok_or_else(|| damaged(id, "output"))?);
+            JobState::Succeeded { at: time(row, "ended_at")?, output }
+        }
+        StateKind::Failed => JobState::Failed { at: time(row, "ended_at")? },
+        StateKind::Cancelled => {
+            let remote: RemoteStop = unword(id, "remote", row.get("remote")?)?;
+            JobState::Cancelled { at: time(row, "ended_at")?, remote }
+        }
+    })
+}
+
+fn progress(row: &Row<'_>) -> Result<Option<Progress>, Fault> {
+    let percent = row.get("percent")?;
+    let message: Option<String> = row.get("message")?;
+    Ok(message.map(|message| Progress { percent, message }))
+}
+
+fn time(row: &Row<'_>, column: &str) -> Result<Timestamp, Fault> {
+    Ok(Timestamp::from_millis(row.get(column)?))
+}
+
+fn maybe_time(row: &Row<'_>, column: &str) -> Result<Option<Timestamp>, Fault> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn duration(millis: i64) -> Duration {
+    Duration::from_millis(millis.unsigned_abs())
+}
+
+/// A unit variant by its name in JSON, so that SQL and JSON have one word for it.
+fn word(value: &impl Serialize) -> Result<String, Fault> {
+    Ok(json(value)?.trim_matches('"').to_owned())
+}
+
+fn unword<T: DeserializeOwned>(id: &str, column: &str, word: String) -> Result<T, Fault> {
+    serde_json::from_value(Value::String(word)).map_err(|_| damaged(id, column))
+}
+
+fn parse<T: DeserializeOwned>(id: &str, column: &str, text: &str) -> Result<T, Fault> {
+    serde_json::from_str(text).map_err(|_| damaged(id, column))
+}
+
+fn damaged(id: &str, column: &str) -> Fault {
+    StoreError::Corrupt { at: format!("{column} of job {id}") }.into()
+}

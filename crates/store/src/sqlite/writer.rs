@@ -1,0 +1,218 @@
+//! The one writer of this process: a thread that commits what has queued up, together.
+//!
+//! A durable commit costs a disk flush; sharing it among everybody who waits is what makes durability cheap.
+//! Each command runs in a savepoint of its own, so that one that is refused or breaks takes nobody with it,
+//! and nobody is answered before the commit that holds their change.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use outlast_core::{Clock, Rev, StoreError, Timestamp};
+use rusqlite::Connection;
+use tokio::sync::{oneshot, watch};
+
+use super::fault::{Fault, again, unavailable};
+use super::gate::Gate;
+
+/// No commit is shared by more commands than this, so that none waits long for the others.
+const TOGETHER: usize = 256;
+
+/// How long the last checkpoint may wait for other processes' readers.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// Hands commands to the writer thread.
+pub(super) struct Writer {
+    queue: Mutex<Option<Sender<Box<dyn Command>>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the thread works with.
+pub(super) struct Desk {
+    pub(super) connection: Connection,
+    pub(super) gate: Gate,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Told of every commit that changed a job.
+    pub(super) rev: Arc<watch::Sender<Rev>>,
+}
+
+/// The open transaction, as a command sees it.
+pub(super) struct Tx<'a> {
+    pub(super) connection: &'a Connection,
+    clock: &'a dyn Clock,
+    rev: Option<Rev>,
+}
+
+impl Tx<'_> {
+    /// The present moment.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The number of this commit's changes, taken when the first of them is made.
+    pub(super) fn rev(&mut self) -> Result<Rev, Fault> {
+        if let Some(rev) = self.rev {
+            return Ok(rev);
+        }
+        let next = "UPDATE meta SET value = value + 1 WHERE name = 'rev' RETURNING value";
+        let value = self.connection.prepare_cached(next)?.query_row([], |row| row.get(0))?;
+        let rev = super::rows::rev(value);
+        self.rev = Some(rev);
+        Ok(rev)
+    }
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub(super) fn start(desk: Desk) -> Result<Self, StoreError> {
+        let (queue, commands) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("outlast-writer".to_owned())
+            .spawn(move || desk.serve(&commands))
+            .map_err(unavailable)?;
+        Ok(Self { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Runs `step` in the next commit and returns when that is durable.
+    ///
+    /// A caller that goes away does not take its step back.
+    pub(super) async fn run<T, F>(&self, step: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let command = Step { step: Some(step), result: None, reply };
+        self.submit(Box::new(command))?;
+        answer.await.unwrap_or_else(|_| Err(unavailable("the writer is gone")))
+    }
+
+    /// Takes no more commands; the thread ends when those queued are done, and can be waited for.
+    pub(super) fn close(&self) -> Option<JoinHandle<()>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn submit(&self, command: Box<dyn Command>) -> Result<(), StoreError> {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = queue.as_ref().ok_or_else(|| unavailable("the store is closed"))?;
+        queue.send(command).map_err(|_| unavailable("the writer is gone"))
+    }
+}
+
+/// Something to do in a transaction, and somebody who waits for it.
+trait Command: Send {
+    /// Does it. An error means that nothing of it may stay.
+    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError>;
+
+    /// Tells the caller; `lost` is why the whole transaction came to nothing, if it did.
+    fn answer(self: Box<Self>, lost: Option<StoreError>);
+}
+
+struct Step<T, F> {
+    step: Option<F>,
+    result: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Command for Step<T, F>
+where
+    T: Send,
+    F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send,
+{
+    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let Some(step) = self.step.take() else { return Ok(()) };
+        let result = step(tx).map_err(StoreError::from);
+        let kept = result.as_ref().map(|_| ()).map_err(again);
+        self.result = Some(result);
+        kept
+    }
+
+    fn answer(self: Box<Self>, lost: Option<StoreError>) {
+        let result = match (lost, self.result) {
+            (Some(error), _) => Err(error),
+            (None, Some(result)) => result,
+            (None, None) => Err(unavailable("the store failed; the log has the details")),
+        };
+        // Nobody listens any more when the caller went away; the step stands all the same.
+        let _ = self.reply.send(result);
+    }
+}
+
+impl Desk {
+    fn serve(self, commands: &Receiver<Box<dyn Command>>) {
+        while let Ok(first) = commands.recv() {
+            let turn = self.gate.pass();
+            // Gathered after the wait, so that whoever came meanwhile shares this commit.
+            let mut batch = vec![first];
+            batch.extend(commands.try_iter().take(TOGETHER - 1));
+            let committed = self.commit(&mut batch);
+            drop(turn);
+            if let Ok(Some(rev)) = committed {
+                self.rev.send_replace(rev);
+            }
+            let lost = committed.err();
+            for command in batch {
+                command.answer(lost.as_ref().map(again));
+            }
+        }
+        self.leave();
+    }
+
+    /// Runs the batch in one transaction; an error means that nothing of it happened.
+    fn commit(&self, batch: &mut [Box<dyn Command>]) -> Result<Option<Rev>, StoreError> {
+        let mut tx = Tx { connection: &self.connection, clock: &*self.clock, rev: None };
+        let committed = transact(&mut tx, batch);
+        if committed.is_err()
+            && !self.connection.is_autocommit()
+            && let Err(error) = self.connection.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "a failed transaction could not be rolled back");
+        }
+        committed.map(|()| tx.rev)
+    }
+
+    fn leave(self) {
+        let emptied = self.connection.busy_timeout(FAREWELL).and_then(|()| {
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        });
+        if let Err(error) = emptied {
+            tracing::warn!(%error, "the write-ahead log was left for the next process to empty");
+        }
+    }
+}
+
+fn transact(tx: &mut Tx<'_>, batch: &mut [Box<dyn Command>]) -> Result<(), StoreError> {
+    execute(tx.connection, "BEGIN IMMEDIATE")?;
+    for command in batch {
+        run_alone(tx, command.as_mut())?;
+    }
+    execute(tx.connection, "COMMIT")
+}
+
+/// Runs one command so that its failure is its own; an error means that the transaction is lost.
+fn run_alone(tx: &mut Tx<'_>, command: &mut dyn Command) -> Result<(), StoreError> {
+    execute(tx.connection, "SAVEPOINT command")?;
+    let before = tx.rev;
+    let ran = catch_unwind(AssertUnwindSafe(|| command.run(tx)))
+        .unwrap_or_else(|_| Err(unavailable("a command of the store panicked")));
+    let Err(error) = ran else { return execute(tx.connection, "RELEASE command") };
+    // On a full disk and the like SQLite may have ended the whole transaction by itself.
+    if tx.connection.is_autocommit() {
+        return Err(error);
+    }
+    // The number went back with everything else the command did.
+    tx.rev = before;
+    execute(tx.connection, "ROLLBACK TO command")?;
+    execute(tx.connection, "RELEASE command")
+}
+
+fn execute(connection: &Connection, statement: &str) -> Result<(), StoreError> {
+    let executed = connection.prepare_cached(statement).and_then(|mut cached| cached.execute([]));
+    executed.map(drop).map_err(|error| Fault::Sql(error).into())
+}
+
+#[cfg(test)]
+mod tests;

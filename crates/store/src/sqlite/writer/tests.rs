@@ -1,0 +1,136 @@
+//! What shares a commit, and what does not share its fate.
+
+use std::fs::File;
+
+use outlast_core::{Inserted, Job, NewJob};
+use outlast_testkit::clock::ManualClock;
+use outlast_testkit::store_suite::a_job;
+use tempfile::TempDir;
+
+use super::*;
+use crate::sqlite::{insert, open, reads};
+
+struct Fixture {
+    writer: Writer,
+    /// Whoever locks it makes the writer wait at the gate.
+    rival: File,
+    reader: Connection,
+    _dir: TempDir,
+}
+
+fn fixture() -> Fixture {
+    let dir = TempDir::new().unwrap();
+    let (path, gate_path) = (dir.path().join("jobs.db"), dir.path().join("jobs.db.wlock"));
+    open::make_files(&path).unwrap();
+    let gate = Gate::open(&gate_path, Duration::from_secs(60)).unwrap();
+    let connection = open::prepare(&path, &gate).unwrap();
+    let reader = open::connect(&path, open::Access::Read).unwrap();
+    let clock = Arc::new(ManualClock::default());
+    let rev = Arc::new(watch::Sender::new(Rev::default()));
+    let writer = Writer::start(Desk { connection, gate, clock, rev }).unwrap();
+    let rival = File::options().write(true).open(gate_path).unwrap();
+    Fixture { writer, rival, reader, _dir: dir }
+}
+
+fn add(tx: &mut Tx<'_>, job: NewJob) -> Result<Job, Fault> {
+    match insert::insert(tx, outlast_core::Insert { job, key: None, max_unfinished: 1000 })? {
+        Inserted::New(job) | Inserted::Existing(job) => Ok(job),
+    }
+}
+
+fn count(reader: &Connection) -> usize {
+    reads::changes(reader, Rev(0), outlast_testkit::clock::START).unwrap().jobs.len()
+}
+
+#[tokio::test]
+async fn a_command_that_fails_or_panics_takes_nobody_with_it() {
+    let fixture = fixture();
+    let writer = &fixture.writer;
+    fixture.rival.lock().unwrap();
+    let (refused, first, panicked, second, ()) = tokio::join!(
+        writer.run(|tx| {
+            add(tx, a_job())?;
+            Err::<(), _>(StoreError::TooManyJobs.into())
+        }),
+        writer.run(|tx| add(tx, a_job())),
+        writer.run(|tx| -> Result<(), Fault> {
+            add(tx, a_job())?;
+            panic!("on purpose")
+        }),
+        writer.run(|tx| add(tx, a_job())),
+        async { fixture.rival.unlock().unwrap() },
+    );
+    assert!(matches!(refused, Err(StoreError::TooManyJobs)), "{refused:?}");
+    assert!(matches!(panicked, Err(StoreError::Unavailable(_))), "{panicked:?}");
+    assert_eq!(first.unwrap().rev, second.unwrap().rev, "they shared a commit");
+    assert_eq!(count(&fixture.reader), 2);
+    writer.run(|tx| add(tx, a_job())).await.unwrap();
+    assert_eq!(count(&fixture.reader), 3);
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_is_told_to_everybody_in_it() {
+    let fixture = fixture();
+    let writer = &fixture.writer;
+    fixture.rival.lock().unwrap();
+    let (innocent, culprit, refused, ()) = tokio::join!(
+        writer.run(|tx| add(tx, a_job())),
+        writer.run(|tx| {
+            // An orphan that SQLite notices only when it commits.
+            let orphan =
+                "PRAGMA defer_foreign_keys = ON; INSERT INTO bodies (job, ask) VALUES (999, '')";
+            Ok(tx.connection.execute_batch(orphan)?)
+        }),
+        writer.run(|_| Err::<(), _>(StoreError::TooManyJobs.into())),
+        async { fixture.rival.unlock().unwrap() },
+    );
+    assert!(matches!(innocent, Err(StoreError::Unavailable(_))), "{innocent:?}");
+    assert!(matches!(culprit, Err(StoreError::Unavailable(_))), "{culprit:?}");
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    assert_eq!(count(&fixture.reader), 0);
+    writer.run(|tx| add(tx, a_job())).await.unwrap();
+    assert_eq!(count(&fixture.reader), 1);
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_still_reads_and_goes_on_when_there_is_room() {
+    let fixture = fixture();
+    let writer = &fixture.writer;
+    let pages = async |most: i64| {
+        let limit = move |tx: &mut Tx<'_>| {
+            let set = format!("PRAGMA max_page_count = {most}");
+            Ok(tx.connection.query_row(&set, [], |_| Ok(()))?)
+        };
+        writer.run(limit).await.unwrap();
+    };
+    pages(60).await;
+    let mut kept = 0;
+    let full = loop {
+        let big = NewJob { ask: "x".repeat(20_000).into(), ..a_job() };
+        match writer.run(|tx| add(tx, big)).await {
+            Ok(_) => kept += 1,
+            Err(error) => break error,
+        }
+        assert!(kept < 100, "there is no limit");
+    };
+    assert!(matches!(full, StoreError::Full), "{full:?}");
+    assert_eq!(count(&fixture.reader), kept);
+    pages(10_000).await;
+    writer.run(|tx| add(tx, a_job())).await.unwrap();
+    assert_eq!(count(&fixture.reader), kept + 1);
+}
+
+#[tokio::test]
+async fn a_closed_writer_finishes_what_is_queued_and_takes_no_more() {
+    let fixture = fixture();
+    fixture.rival.lock().unwrap();
+    let (queued, ()) = tokio::join!(fixture.writer.run(|tx| add(tx, a_job())), async {
+        let thread = fixture.writer.close().unwrap();
+        fixture.rival.unlock().unwrap();
+        thread.join().unwrap();
+    });
+    queued.unwrap();
+    assert_eq!(count(&fixture.reader), 1);
+    let refused = fixture.writer.run(|tx| add(tx, a_job())).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+}

@@ -1,0 +1,13 @@
+//! The memory store keeps the port's promises.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outlast_core::{Clock, Store};
+use outlast_store::MemoryStore;
+
+outlast_testkit::store_suite!(memory);
+
+fn memory(clock: Arc<dyn Clock>, _dir: &Path) -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new(clock))
+}

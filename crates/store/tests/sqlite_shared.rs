@@ -1,0 +1,214 @@
+//! Several handles on one file, as of several processes: sharing, waking, rescuing.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers end the test, like the tests")]
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use outlast_core::{
+    Change, Checkpoint, Dead, Glance, Insert, Inserted, Job, JobState, Rescued, Rev, Scope,
+    Settlement, StateKind, Store, StoreError,
+};
+use outlast_store::SqliteStore;
+use outlast_testkit::clock::ManualClock;
+use outlast_testkit::store_suite::{LEASE, a_job, a_report, profiles, worker};
+use tempfile::TempDir;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_through_one_handle_wakes_another() {
+    let (here, there, _dir) = two_handles();
+    let glance = Glance { wait: LIMIT, every: Duration::from_millis(25) };
+    let waiter = tokio::spawn(async move { there.changes(Rev(0), glance).await });
+    tokio::task::yield_now().await;
+    let job = insert(&here).await;
+    let changes = waiter.await.unwrap().unwrap();
+    assert_eq!(changes.jobs, [Change { id: job.id, state: StateKind::Queued }]);
+    assert_eq!(changes.rev, job.rev);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiter_follows_another_handle_without_missing_a_job() {
+    const JOBS: usize = 100;
+    let (here, there, _dir) = two_handles();
+    let follower = tokio::spawn(async move {
+        let glance = Glance { wait: LIMIT, every: Duration::from_millis(5) };
+        let (mut rev, mut ids) = (Rev(0), Vec::new());
+        while ids.len() < JOBS {
+            let changes = there.changes(rev, glance).await.unwrap();
+            assert!(!changes.jobs.is_empty(), "a wake-up was lost after {}", ids.len());
+            rev = changes.rev;
+            ids.extend(changes.jobs.iter().map(|change| change.id));
+        }
+        ids
+    });
+    let mut made = HashSet::new();
+    for _ in 0..JOBS {
+        made.insert(insert(&here).await.id);
+    }
+    let seen = follower.await.unwrap();
+    assert_eq!(seen.len(), JOBS, "nothing was told twice");
+    assert_eq!(seen.into_iter().collect::<HashSet<_>>(), made);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handles_share_the_work_and_nobody_is_busy() {
+    const JOBS: usize = 60;
+    let (here, there, _dir) = two_handles();
+    for number in 0..JOBS {
+        insert(if number % 2 == 0 { &here } else { &there }).await;
+    }
+    let tasks: Vec<_> = [here.clone(), there.clone(), here, there]
+        .into_iter()
+        .enumerate()
+        .map(|(number, store)| {
+            tokio::spawn(async move {
+                let (me, mut done) = (worker(&format!("w{number}")), Vec::new());
+                while let Some(claimed) = store.claim(&me, &profiles(), LEASE).await.unwrap() {
+                    let output = Box::new(a_report());
+                    let settlement = Settlement::Succeed { output, raw: None };
+                    done.push(store.settle(&claimed.lease, settlement).await.unwrap().id);
+                }
+                done
+            })
+        })
+        .collect();
+    let mut done = Vec::new();
+    for task in tasks {
+        done.extend(task.await.unwrap());
+    }
+    assert_eq!(done.len(), JOBS);
+    assert_eq!(done.into_iter().collect::<HashSet<_>>().len(), JOBS, "each was done once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_handles_may_make_the_same_database_at_once() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("new/jobs.db");
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || open(&path))
+        })
+        .collect();
+    let mut stores = Vec::new();
+    for task in tasks {
+        stores.push(task.await.unwrap());
+    }
+    for store in &stores {
+        insert(store).await;
+    }
+    let glance = Glance { wait: Duration::ZERO, every: LIMIT };
+    assert_eq!(stores[0].changes(Rev(0), glance).await.unwrap().jobs.len(), stores.len());
+}
+
+#[tokio::test]
+async fn what_is_queued_together_is_committed_together() {
+    let (store, _, dir) = two_handles();
+    let gate = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
+    gate.lock().unwrap();
+    let inserts: Vec<_> = (0..200).map(|_| insert(&store)).collect();
+    let (jobs, ()) = tokio::join!(join_all(inserts), async { gate.unlock().unwrap() });
+    let glance = Glance { wait: Duration::ZERO, every: LIMIT };
+    let changes = store.changes(Rev(0), glance).await.unwrap();
+    assert_eq!((jobs.len(), changes.jobs.len()), (200, 200));
+    // Every commit takes one rev, so this counts them.
+    assert!(changes.rev <= Rev(4), "{} commits", changes.rev.0);
+}
+
+#[tokio::test]
+async fn a_rival_that_never_opens_the_gate_does_not_stop_the_writer() {
+    let (store, _, dir) = two_handles();
+    let gate = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
+    gate.lock().unwrap();
+    for _ in 0..3 {
+        tokio::time::timeout(LIMIT, insert(&store)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_handles_jobs_are_rescued_at_once() {
+    let (here, there, dir) = two_handles();
+    let job = insert(&here).await;
+    let claimed = there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap().unwrap();
+    let running = Checkpoint::Running(outlast_testkit::store_suite::a_run("run-1"));
+    there.checkpoint(&claimed.lease, &running).await.unwrap();
+    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 0, watched: 1 });
+    assert!(dir.path().join("workers/theirs.lock").exists());
+    drop(there);
+    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 1, watched: 0 });
+    assert!(!dir.path().join("workers/theirs.lock").exists(), "its file goes with it");
+    let job = here.job(&Scope::Operator, &job.id).await.unwrap().unwrap();
+    assert!(matches!(job.state, JobState::Queued { .. }));
+    assert_eq!(job.checkpoint, running);
+    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued::default());
+}
+
+#[tokio::test]
+async fn a_worker_without_a_file_is_dead() {
+    let (here, there, dir) = two_handles();
+    insert(&here).await;
+    there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap().unwrap();
+    std::fs::remove_file(dir.path().join("workers/theirs.lock")).unwrap();
+    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 1, watched: 0 });
+}
+
+#[tokio::test]
+async fn a_request_on_its_way_stays_with_a_live_worker_past_its_lease() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("jobs.db");
+    let clock = Arc::new(ManualClock::default());
+    let here = SqliteStore::open(&path, clock.clone()).unwrap();
+    let there = SqliteStore::open(&path, clock.clone()).unwrap();
+    let me = worker("theirs");
+    let beginning = Checkpoint::Beginning { key: "k".to_owned() };
+    insert(&here).await;
+    let begun = there.claim(&me, &profiles(), LEASE).await.unwrap().unwrap();
+    there.checkpoint(&begun.lease, &beginning).await.unwrap();
+    insert(&here).await;
+    let other = there.claim(&me, &profiles(), LEASE).await.unwrap().unwrap();
+    clock.advance(LEASE);
+    assert_eq!(here.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    assert_eq!(there.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 0, "nor by itself");
+    assert!(there.renew(std::slice::from_ref(&begun.lease), LEASE).await.unwrap().is_empty());
+    assert_eq!(there.renew(&[other.lease], LEASE).await.unwrap().len(), 1);
+    clock.advance(LEASE);
+    drop(there);
+    assert_eq!(here.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    let job = here.job(&Scope::Operator, &begun.job.id).await.unwrap().unwrap();
+    assert_eq!(job.checkpoint, beginning);
+}
+
+#[tokio::test]
+async fn a_worker_with_a_name_unfit_for_a_file_claims_nothing() {
+    let (store, _, dir) = two_handles();
+    insert(&store).await;
+    for name in ["../../escape", "", "a b"] {
+        let claimed = store.claim(&worker(name), &profiles(), LEASE).await;
+        assert!(matches!(claimed, Err(StoreError::Unavailable(_))), "{name:?}: {claimed:?}");
+    }
+    assert!(!dir.path().join("workers").exists());
+    assert!(store.claim(&worker("fit-1"), &profiles(), LEASE).await.unwrap().is_some());
+}
+
+fn two_handles() -> (Arc<SqliteStore>, Arc<SqliteStore>, TempDir) {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("jobs.db");
+    (Arc::new(open(&path)), Arc::new(open(&path)), dir)
+}
+
+fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, Arc::new(ManualClock::default())).unwrap()
+}
+
+async fn insert(store: &SqliteStore) -> Job {
+    match store.insert(Insert { job: a_job(), key: None, max_unfinished: 1000 }).await {
+        Ok(Inserted::New(job)) => job,
+        other => panic!("{other:?}"),
+    }
+}

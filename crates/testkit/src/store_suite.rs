@@ -1,0 +1,168 @@
+//! The text of [`outlast_core::Store`] made executable: every adapter passes every case.
+//!
+//! `store_suite!(make)` expands to one named test per case, where `make` is a
+//! `fn(Arc<dyn Clock>, &Path) -> Arc<dyn Store>` that may put its files under the given directory. Cases move
+//! the clock by hand and never sleep.
+
+mod bench;
+
+pub mod cancelling;
+pub mod changing;
+pub mod claiming;
+pub mod inserting;
+pub mod keys;
+pub mod leases;
+pub mod listing;
+pub mod rescuing;
+pub mod settling;
+
+pub use bench::{Bench, LEASE, a_failure, a_job, a_key, a_report, a_run, profiles, worker};
+
+/// Makes one `#[tokio::test]` of every case.
+#[macro_export]
+macro_rules! store_suite {
+    ($make:ident) => {
+        $crate::store_suite! { @tests $make;
+            inserting {
+                a_job_reads_back_as_it_was_inserted
+                a_foreign_owner_sees_nothing
+                the_operator_sees_every_owner
+                a_busy_conversation_takes_no_second_job
+                the_same_conversation_name_of_two_owners_is_two_conversations
+                two_inserts_at_once_on_one_conversation_make_one_job
+                turns_count_up_within_a_conversation
+                an_owner_cannot_have_more_unfinished_jobs_than_allowed
+                a_finished_job_is_forgotten_when_its_retention_ends
+                a_job_kept_for_ever_is_never_forgotten
+            }
+            keys {
+                the_same_key_and_input_find_the_same_job
+                the_same_key_with_other_input_is_a_conflict
+                a_key_is_free_again_after_its_window
+                a_key_outlives_its_window_while_its_job_is_unfinished
+                a_key_belongs_to_its_owner
+                a_key_finds_its_job_even_after_its_retention
+                a_key_is_answered_before_a_busy_conversation_and_a_full_quota
+                many_inserts_at_once_under_one_key_make_one_job
+            }
+            claiming {
+                higher_priority_comes_first_then_older
+                priority_decides_across_profiles
+                a_job_is_not_claimed_before_its_time
+                a_job_of_another_profile_is_not_claimed
+                a_claim_raises_the_fence_and_starts_the_run
+                many_workers_at_once_claim_each_job_once
+            }
+            leases {
+                a_stale_fence_cannot_write
+                another_worker_cannot_write_under_the_same_fence
+                nobody_writes_after_a_cancel
+                nobody_writes_after_a_rescue
+                a_lease_on_an_unknown_job_is_lost
+                a_late_renewal_holds
+                a_renewal_reports_exactly_the_lost_leases
+                a_renewal_moves_the_end_of_the_lease
+                a_checkpoint_is_there_for_the_next_reader
+                progress_never_goes_down_within_a_try
+            }
+            settling {
+                a_report_comes_back_byte_for_byte
+                a_tool_result_comes_back_as_it_was
+                a_job_can_fail_for_good
+                a_retry_waits_and_remembers_why
+                a_release_spends_no_attempt
+                a_job_settles_once
+                a_result_once_read_never_changes
+            }
+            cancelling {
+                a_queued_job_is_cancelled_at_once
+                a_cancel_before_the_run_owes_nothing
+                a_cancel_while_the_request_is_on_its_way_owes_nothing_yet
+                a_cancel_of_a_remote_run_owes_a_stop
+                a_finished_job_keeps_its_end
+                a_second_cancel_finds_the_first
+                only_the_owner_can_cancel
+                a_run_that_turned_up_late_is_owed
+                a_run_is_owed_on_cancelled_jobs_only
+                owed_stops_are_for_those_with_the_profile
+                owed_stops_come_no_more_than_asked_for
+                a_stop_that_was_made_is_owed_no_more
+                only_a_cancelled_job_can_be_stopped
+            }
+            rescuing {
+                a_dead_workers_jobs_go_back_as_they_were
+                a_rescue_leaves_other_workers_alone
+                a_rescue_finds_nothing_when_nothing_runs
+                an_expired_lease_is_rescued_and_a_running_one_is_not
+                a_lease_is_expired_at_its_very_end
+                a_rescued_job_is_claimed_again_under_a_higher_fence
+                ones_own_live_worker_is_never_proven_dead
+            }
+            listing {
+                a_list_is_newest_first
+                pages_cover_everything_once
+                a_page_stays_put_while_jobs_arrive
+                a_list_can_be_narrowed_to_states
+                a_search_finds_titles_in_any_case
+                a_search_takes_every_character_literally
+                an_id_prefix_finds_its_jobs
+                a_summary_says_where_the_job_stands
+                an_empty_page_is_no_error
+            }
+            changing {
+                a_change_wakes_who_waits
+                a_change_before_the_call_is_not_missed
+                each_job_is_reported_once_with_its_latest_state
+                nothing_is_reported_twice
+                a_wait_without_changes_ends_empty
+                progress_is_a_change_and_a_renewal_is_not
+                every_kind_of_write_is_seen
+                the_next_due_time_is_the_nearest
+                a_rev_from_elsewhere_is_brought_back_to_the_present
+                revs_grow_with_every_change_of_a_job
+            }
+        }
+    };
+    (@tests $make:ident; $($module:ident { $($case:ident)* })*) => {
+        $(
+            mod $module {
+                use super::$make;
+
+                $(
+                    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                    async fn $case() {
+                        let bench = $crate::store_suite::Bench::new($make);
+                        $crate::store_suite::$module::$case(bench).await;
+                    }
+                )*
+            }
+        )*
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A case that is written but not listed would never run.
+    #[test]
+    fn no_case_is_forgotten() {
+        let listed = include_str!("store_suite.rs");
+        let sources = [
+            include_str!("store_suite/cancelling.rs"),
+            include_str!("store_suite/changing.rs"),
+            include_str!("store_suite/claiming.rs"),
+            include_str!("store_suite/inserting.rs"),
+            include_str!("store_suite/keys.rs"),
+            include_str!("store_suite/leases.rs"),
+            include_str!("store_suite/listing.rs"),
+            include_str!("store_suite/rescuing.rs"),
+            include_str!("store_suite/settling.rs"),
+        ];
+        let cases = sources
+            .iter()
+            .flat_map(|source| source.lines())
+            .filter_map(|line| line.strip_prefix("pub async fn ")?.split('(').next());
+        for case in cases {
+            assert!(listed.lines().any(|line| line.trim() == case), "{case} is not in the list");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What a case starts from: an empty store, a clock moved by hand, and jobs to put in.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{
+    Body, Changes, Claimed, Clock, Code, Cost, Failure, Glance, Insert, Inserted, Job, JobId, Key,
+    NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope, Settlement, Source, Store,
+    StoreError, Timestamp, Usage, Visibility, WorkerId,
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::clock::{ManualClock, START};
+
+/// How long leases last in the suite.
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// No wait in the suite is longer; whoever reaches it has lost a wake-up.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// An empty store and the clock it goes by.
+pub struct Bench {
+    /// The store under test.
+    pub store: Arc<dyn Store>,
+    /// Its clock.
+    pub clock: Arc<ManualClock>,
+    _dir: TempDir,
+}
+
+impl Bench {
+    /// Lets `make` make a store.
+    pub fn new(make: impl FnOnce(Arc<dyn Clock>, &Path) -> Arc<dyn Store>) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let dir = TempDir::new().expect("a temporary directory");
+        let store = make(clock.clone(), dir.path());
+        Self { store, clock, _dir: dir }
+    }
+
+    /// Inserts without a key and with room for many.
+    pub async fn try_add(&self, job: NewJob) -> Result<Inserted, StoreError> {
+        self.store.insert(Insert { job, key: None, max_unfinished: 1000 }).await
+    }
+
+    /// Inserts a job that is new.
+    pub async fn add(&self, job: NewJob) -> Job {
+        match self.try_add(job).await.expect("the job is inserted") {
+            Inserted::New(job) => job,
+            Inserted::Existing(job) => panic!("{} existed", job.id),
+        }
+    }
+
+    /// Inserts under a key.
+    pub async fn add_keyed(&self, job: NewJob, key: Key) -> Result<Inserted, StoreError> {
+        self.store.insert(Insert { job, key: Some(key), max_unfinished: 1000 }).await
+    }
+
+    /// Claims the next job for `worker`, if there is one.
+    pub async fn try_claim(&self, worker: &WorkerId) -> Option<Claimed> {
+        self.store.claim(worker, &profiles(), LEASE).await.expect("claims never fail")
+    }
+
+    /// Claims the next job, which is there.
+    pub async fn claim(&self) -> Claimed {
+        self.try_claim(&worker("w1")).await.expect("a job is claimable")
+    }
+
+    /// Inserts the plain job and claims it.
+    pub async fn add_claimed(&self) -> Claimed {
+        self.add(a_job()).await;
+        self.claim().await
+    }
+
+    /// Inserts the plain job and brings it to its good end.
+    pub async fn add_succeeded(&self) -> Job {
+        let claimed = self.add_claimed().await;
+        self.store.settle(&claimed.lease, succeed()).await.expect("the lease is fresh")
+    }
+
+    /// The time on the bench's clock.
+    pub fn clock_now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Reads a job that is there, as the operator.
+    pub async fn read(&self, id: &JobId) -> Job {
+        let found = self.store.job(&Scope::Operator, id).await.expect("reads never fail");
+        found.expect("the job is there")
+    }
+
+    /// What changed after `after`, without waiting.
+    pub async fn look(&self, after: Rev) -> Changes {
+        let glance = Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
+        self.store.changes(after, glance).await.expect("reads never fail")
+    }
+
+    /// Waits for a change after `after`, for a change that must come.
+    pub async fn wait(&self, after: Rev) -> Changes {
+        let glance = Glance { wait: LIMIT, every: Duration::from_millis(25) };
+        let changes = self.store.changes(after, glance).await.expect("reads never fail");
+        assert!(!changes.jobs.is_empty(), "the wake-up was lost");
+        changes
+    }
+}
+
+/// The plain job: alice's, no conversation, no limits.
+pub fn a_job() -> NewJob {
+    NewJob {
+        owner: alice(),
+        conversation: None,
+        profile: Profile::new("research"),
+        workflow: "deep_research".to_owned(),
+        title: "What is a lease?".to_owned(),
+        ask: json!({ "messages": [{ "role": "user", "content": "What is a lease?" }], "weight": 0.1 }),
+        priority: 0,
+        visibility: Visibility::Promised,
+        max_failures: 2,
+        attempt_timeout: Duration::from_secs(3600),
+        life: None,
+        keep: None,
+    }
+}
+
+/// A key for the input of that number.
+pub fn a_key(text: &str, input: u8) -> Key {
+    Key { text: text.to_owned(), input_hash: [input; 32], window: Duration::from_secs(60) }
+}
+
+/// The provider's run of that name.
+pub fn a_run(id: &str) -> RemoteRun {
+    RemoteRun {
+        provider: "perplexity".to_owned(),
+        id: id.to_owned(),
+        cursor: Some("7".to_owned()),
+        begun_at: START,
+    }
+}
+
+/// A failure that says so.
+pub fn a_failure(message: &str) -> Failure {
+    Failure {
+        code: Code::ServiceUnavailable,
+        message: message.to_owned(),
+        detail: Some("upstream said 503".to_owned()),
+        at: START,
+    }
+}
+
+/// A report with awkward text in it.
+pub fn a_report() -> Output {
+    let text = "# Líne one\r\n\u{0}\t\"quoted\" \\ 日本語 \u{1F600} [1]\n\n".repeat(500);
+    let source = Source {
+        number: 1,
+        url: "https://example.org/?a=1&b=%20".to_owned(),
+        title: Some("An <example>".to_owned()),
+        date: None,
+    };
+    Output {
+        body: Body::Report { text, sources: vec![source] },
+        model: Some("sonar-deep-research".to_owned()),
+        usage: Usage { input_tokens: 7, output_tokens: 11, total_tokens: 18, ..Usage::default() },
+        cost: Cost::Reported(NanoUsd(795_000_001)),
+    }
+}
+
+/// The settlement that ends well with [`a_report`].
+pub(super) fn succeed() -> Settlement {
+    Settlement::Succeed {
+        output: Box::new(a_report()),
+        raw: Some(b"{\"as\":\"it came\"}".to_vec()),
+    }
+}
+
+/// The plain job's owner.
+pub(super) fn alice() -> OwnerId {
+    OwnerId::new("alice")
+}
+
+/// Somebody else.
+pub(super) fn bob() -> OwnerId {
+    OwnerId::new("bob")
+}
+
+/// The worker of that name.
+pub fn worker(name: &str) -> WorkerId {
+    WorkerId::new(name)
+}
+
+/// What the suite's workers can run.
+pub fn profiles() -> Vec<Profile> {
+    vec![Profile::new("research"), Profile::new("search")]
+}

@@ -1,0 +1,157 @@
+//! Wake-ups: nothing is missed, nothing is told twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{
+    Change, Checkpoint, Dead, Glance, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
+};
+
+use super::bench::{Bench, LEASE, a_failure, a_job, a_run, succeed, worker};
+use crate::clock::START;
+
+/// A waiter started before the change hears of it.
+pub async fn a_change_wakes_who_waits(bench: Bench) {
+    let bench = Arc::new(bench);
+    let start = bench.look(Rev::default()).await.rev;
+    let waiter = tokio::spawn({
+        let bench = bench.clone();
+        async move { bench.wait(start).await }
+    });
+    tokio::task::yield_now().await;
+    let job = bench.add(a_job()).await;
+    let changes = waiter.await.unwrap();
+    assert_eq!(changes.jobs, [Change { id: job.id, state: StateKind::Queued }]);
+    assert_eq!(changes.rev, job.rev);
+}
+
+/// Level-triggered: it does not matter when one starts to wait.
+pub async fn a_change_before_the_call_is_not_missed(bench: Bench) {
+    let start = bench.look(Rev::default()).await.rev;
+    let job = bench.add(a_job()).await;
+    assert_eq!(bench.wait(start).await.jobs, [Change { id: job.id, state: StateKind::Queued }]);
+    assert_eq!(bench.wait(start).await.rev, job.rev);
+}
+
+/// In order of their last change.
+pub async fn each_job_is_reported_once_with_its_latest_state(bench: Bench) {
+    let first = bench.add(a_job()).await;
+    let second = bench.add(a_job()).await;
+    let third = bench.add(a_job()).await;
+    let claimed = bench.claim().await;
+    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    bench.store.cancel(&Scope::Operator, &second.id).await.unwrap();
+    let changes = bench.look(Rev::default()).await;
+    let expected = [
+        Change { id: third.id, state: StateKind::Queued },
+        Change { id: first.id, state: StateKind::Succeeded },
+        Change { id: second.id, state: StateKind::Cancelled },
+    ];
+    assert_eq!(changes.jobs, expected);
+}
+
+/// Going on from the rev of the answer shows only what is newer.
+pub async fn nothing_is_reported_twice(bench: Bench) {
+    bench.add(a_job()).await;
+    let rev = bench.look(Rev::default()).await.rev;
+    assert!(bench.look(rev).await.jobs.is_empty());
+    let second = bench.add(a_job()).await;
+    let changes = bench.look(rev).await;
+    assert_eq!(changes.jobs, [Change { id: second.id, state: StateKind::Queued }]);
+    assert!(bench.look(changes.rev).await.jobs.is_empty());
+}
+
+/// Not an error, and the same place to go on from.
+pub async fn a_wait_without_changes_ends_empty(bench: Bench) {
+    let job = bench.add(a_job()).await;
+    let glance = Glance { wait: Duration::from_millis(60), every: Duration::from_millis(25) };
+    let waiting = bench.store.changes(job.rev, glance);
+    let limit = Duration::from_secs(10);
+    let changes = tokio::time::timeout(limit, waiting).await.expect("the wait ends").unwrap();
+    assert_eq!((changes.rev, changes.jobs), (job.rev, vec![]));
+}
+
+/// Readers want to see the first; the second would wake everybody every ten seconds.
+pub async fn progress_is_a_change_and_a_renewal_is_not(bench: Bench) {
+    let claimed = bench.add_claimed().await;
+    bench.store.renew(std::slice::from_ref(&claimed.lease), LEASE).await.unwrap();
+    assert!(bench.look(claimed.job.rev).await.jobs.is_empty());
+    let progress = Progress { percent: None, message: "reading".to_owned() };
+    bench.store.note(&claimed.lease, &progress).await.unwrap();
+    let changes = bench.wait(claimed.job.rev).await;
+    assert_eq!(changes.jobs, [Change { id: claimed.job.id, state: StateKind::Running }]);
+}
+
+/// Each write brings its job back, once.
+pub async fn every_kind_of_write_is_seen(bench: Bench) {
+    let mut rev = bench.look(Rev::default()).await.rev;
+    let mut seen = async |id, state| {
+        let changes = bench.wait(rev).await;
+        assert_eq!(changes.jobs, [Change { id, state }]);
+        assert!(changes.rev > rev);
+        rev = changes.rev;
+    };
+    let store = &bench.store;
+    let id = bench.add(a_job()).await.id;
+    seen(id, StateKind::Queued).await;
+    let lease = bench.claim().await.lease;
+    seen(id, StateKind::Running).await;
+    store.checkpoint(&lease, &Checkpoint::Running(a_run("run-1"))).await.unwrap();
+    seen(id, StateKind::Running).await;
+    store.settle(&lease, Settlement::Release).await.unwrap();
+    seen(id, StateKind::Queued).await;
+    bench.claim().await;
+    seen(id, StateKind::Running).await;
+    store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    seen(id, StateKind::Queued).await;
+    store.cancel(&Scope::Operator, &id).await.unwrap();
+    seen(id, StateKind::Cancelled).await;
+    store.stopped(&id, RemoteStop::Done).await.unwrap();
+    seen(id, StateKind::Cancelled).await;
+    store.owe(&id, &a_run("run-2")).await.unwrap();
+    seen(id, StateKind::Cancelled).await;
+}
+
+/// A queued job's time if it lies ahead, a lease's end; nothing else.
+pub async fn the_next_due_time_is_the_nearest(bench: Bench) {
+    assert_eq!(bench.look(Rev::default()).await.next_due, None);
+    bench.add(a_job()).await;
+    assert_eq!(bench.look(Rev::default()).await.next_due, None, "it can be claimed now");
+    let first = bench.claim().await;
+    let end = START.after(LEASE);
+    assert_eq!(bench.look(Rev::default()).await.next_due, Some(end));
+    let second = bench.add_claimed().await;
+    let retry = |seconds| Settlement::Retry {
+        failure: a_failure("down"),
+        wait: Duration::from_secs(seconds),
+        checkpoint: Checkpoint::NotBegun,
+    };
+    bench.store.settle(&second.lease, retry(5)).await.unwrap();
+    let due = START.after(Duration::from_secs(5));
+    assert_eq!(bench.look(Rev::default()).await.next_due, Some(due));
+    bench.clock.set(due);
+    assert_eq!(bench.look(Rev::default()).await.next_due, Some(end));
+    bench.store.settle(&first.lease, retry(3600)).await.unwrap();
+    let far = due.after(Duration::from_secs(3600));
+    assert_eq!(bench.look(Rev::default()).await.next_due, Some(far));
+    bench.store.cancel(&Scope::Operator, &first.job.id).await.unwrap();
+    assert_eq!(bench.look(Rev::default()).await.next_due, None);
+}
+
+/// A rev of another store, or of a later state of this one, does not leave its bearer waiting for ever.
+pub async fn a_rev_from_elsewhere_is_brought_back_to_the_present(bench: Bench) {
+    let job = bench.add(a_job()).await;
+    for elsewhere in [Rev(job.rev.0 + 1_000), Rev(u64::MAX)] {
+        let changes = bench.look(elsewhere).await;
+        assert_eq!((changes.rev, changes.jobs), (job.rev, vec![]));
+    }
+}
+
+/// So that a reader can tell an older copy from a newer.
+pub async fn revs_grow_with_every_change_of_a_job(bench: Bench) {
+    let queued = bench.add(a_job()).await;
+    let claimed = bench.claim().await;
+    let settled = bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    assert!(queued.rev < claimed.job.rev && claimed.job.rev < settled.rev);
+    assert_eq!(bench.look(settled.rev).await.rev, settled.rev);
+}

@@ -1,0 +1,102 @@
+//! Who gets which job, and when.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{Checkpoint, Fence, JobState, NewJob, Profile, Settlement};
+
+use super::bench::{Bench, LEASE, a_failure, a_job, worker};
+use crate::clock::START;
+
+/// The order of the queue.
+pub async fn higher_priority_comes_first_then_older(bench: Bench) {
+    let mut jobs = Vec::new();
+    for priority in [0, 5, 0, 5, -3, i16::MAX, i16::MIN] {
+        jobs.push(bench.add(NewJob { priority, ..a_job() }).await.id);
+    }
+    let mut claimed = Vec::new();
+    while let Some(next) = bench.try_claim(&worker("w1")).await {
+        claimed.push(next.job.id);
+    }
+    let expected: Vec<_> = [5, 1, 3, 0, 2, 4, 6].into_iter().map(|at: usize| jobs[at]).collect();
+    assert_eq!(claimed, expected);
+}
+
+/// The order of the profiles asked for does not matter.
+pub async fn priority_decides_across_profiles(bench: Bench) {
+    let low = bench.add(a_job()).await;
+    let high = bench.add(NewJob { profile: Profile::new("search"), priority: 1, ..a_job() }).await;
+    let old = bench.add(NewJob { profile: Profile::new("search"), ..a_job() }).await;
+    let claimed = [bench.claim().await, bench.claim().await, bench.claim().await];
+    assert_eq!(claimed.map(|claimed| claimed.job.id), [high.id, low.id, old.id]);
+}
+
+/// A wait after a failure is kept to the millisecond, and holds nobody else up.
+pub async fn a_job_is_not_claimed_before_its_time(bench: Bench) {
+    let claimed = bench.add_claimed().await;
+    let retry = Settlement::Retry {
+        failure: a_failure("down"),
+        wait: Duration::from_secs(5),
+        checkpoint: Checkpoint::NotBegun,
+    };
+    bench.store.settle(&claimed.lease, retry).await.unwrap();
+    let other = bench.add(NewJob { priority: -1, ..a_job() }).await;
+    assert_eq!(bench.claim().await.job.id, other.id);
+    bench.clock.advance(Duration::from_millis(4_999));
+    assert!(bench.try_claim(&worker("w1")).await.is_none());
+    bench.clock.advance(Duration::from_millis(1));
+    assert_eq!(bench.claim().await.job.id, claimed.job.id);
+}
+
+/// A worker gets only what it can run; one that can run nothing gets nothing.
+pub async fn a_job_of_another_profile_is_not_claimed(bench: Bench) {
+    bench.add(a_job()).await;
+    for profiles in [vec![Profile::new("elsewhere")], vec![Profile::new("Research")], vec![]] {
+        let claimed = bench.store.claim(&worker("w1"), &profiles, LEASE).await.unwrap();
+        assert_eq!(claimed, None, "{profiles:?}");
+    }
+    bench.claim().await;
+}
+
+/// What a claim does to the job.
+pub async fn a_claim_raises_the_fence_and_starts_the_run(bench: Bench) {
+    let job = bench.add(a_job()).await;
+    bench.clock.advance(Duration::from_secs(1));
+    let claimed = bench.claim().await;
+    let since = START.after(Duration::from_secs(1));
+    assert_eq!(claimed.job.state, JobState::Running { since });
+    assert_eq!(claimed.job.new, job.new);
+    assert_eq!((claimed.job.fence, claimed.job.updated_at), (Fence(1), since));
+    assert_eq!((claimed.lease.job, claimed.lease.fence), (job.id, Fence(1)));
+    assert_eq!(claimed.lease.worker, worker("w1"));
+    assert_eq!(bench.read(&job.id).await, claimed.job);
+    assert!(bench.try_claim(&worker("w2")).await.is_none());
+}
+
+/// None twice, none left.
+pub async fn many_workers_at_once_claim_each_job_once(bench: Bench) {
+    const JOBS: usize = 40;
+    for _ in 0..JOBS {
+        bench.add(a_job()).await;
+    }
+    let bench = Arc::new(bench);
+    let tasks: Vec<_> = (0..8)
+        .map(|number| {
+            let bench = bench.clone();
+            tokio::spawn(async move {
+                let mut claimed = Vec::new();
+                while let Some(next) = bench.try_claim(&worker(&format!("w{number}"))).await {
+                    claimed.push(next.job.id);
+                }
+                claimed
+            })
+        })
+        .collect();
+    let mut claimed = Vec::new();
+    for task in tasks {
+        claimed.extend(task.await.unwrap());
+    }
+    assert_eq!(claimed.len(), JOBS);
+    assert_eq!(claimed.into_iter().collect::<HashSet<_>>().len(), JOBS);
+}

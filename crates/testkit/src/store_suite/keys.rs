@@ -1,0 +1,124 @@
+//! Idempotency keys: one owner, one key, one job.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{ConversationId, Insert, Inserted, Job, NewJob, Scope, StoreError};
+
+use super::bench::{Bench, a_job, a_key, bob, succeed};
+
+/// Whatever state the job is in by then.
+pub async fn the_same_key_and_input_find_the_same_job(bench: Bench) {
+    let first = new(bench.add_keyed(a_job(), a_key("k", 1)).await);
+    assert_eq!(existing(bench.add_keyed(a_job(), a_key("k", 1)).await), first);
+    let claimed = bench.claim().await;
+    assert_eq!(existing(bench.add_keyed(a_job(), a_key("k", 1)).await), claimed.job);
+    let settled = bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    assert_eq!(existing(bench.add_keyed(a_job(), a_key("k", 1)).await), settled);
+    assert!(bench.try_claim(&super::worker("w2")).await.is_none(), "no second job was made");
+}
+
+/// The refusal names the job that has the key.
+pub async fn the_same_key_with_other_input_is_a_conflict(bench: Bench) {
+    let first = new(bench.add_keyed(a_job(), a_key("k", 1)).await);
+    let refused = bench.add_keyed(a_job(), a_key("k", 2)).await;
+    assert!(matches!(refused, Err(StoreError::KeyConflict(id)) if id == first.id), "{refused:?}");
+    new(bench.add_keyed(a_job(), a_key("other", 2)).await);
+}
+
+/// The window counts from the insert; afterwards the key names the new job.
+pub async fn a_key_is_free_again_after_its_window(bench: Bench) {
+    let first = new(bench.add_keyed(a_job(), a_key("k", 1)).await);
+    let claimed = bench.claim().await;
+    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    bench.clock.advance(Duration::from_millis(59_999));
+    assert_eq!(existing(bench.add_keyed(a_job(), a_key("k", 1)).await).id, first.id);
+    bench.clock.advance(Duration::from_millis(1));
+    let second = new(bench.add_keyed(a_job(), a_key("k", 2)).await);
+    assert_ne!(second.id, first.id);
+    assert_eq!(existing(bench.add_keyed(a_job(), a_key("k", 2)).await).id, second.id);
+}
+
+/// A slow job is not bought twice because its key ran out.
+pub async fn a_key_outlives_its_window_while_its_job_is_unfinished(bench: Bench) {
+    let first = new(bench.add_keyed(a_job(), a_key("k", 1)).await);
+    bench.clock.advance(Duration::from_secs(3600));
+    assert_eq!(existing(bench.add_keyed(a_job(), a_key("k", 1)).await).id, first.id);
+    let claimed = bench.claim().await;
+    assert_eq!(existing(bench.add_keyed(a_job(), a_key("k", 1)).await).id, first.id);
+    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    new(bench.add_keyed(a_job(), a_key("k", 1)).await);
+}
+
+/// Two owners may spell the same key.
+pub async fn a_key_belongs_to_its_owner(bench: Bench) {
+    let hers = new(bench.add_keyed(a_job(), a_key("k", 1)).await);
+    let his = NewJob { owner: bob(), ..a_job() };
+    let his = new(bench.add_keyed(his, a_key("k", 2)).await);
+    assert_ne!(hers.id, his.id);
+}
+
+/// The key was promised for its window, whatever the job's retention.
+pub async fn a_key_finds_its_job_even_after_its_retention(bench: Bench) {
+    let short = NewJob { keep: Some(Duration::from_secs(1)), ..a_job() };
+    let first = new(bench.add_keyed(short.clone(), a_key("k", 1)).await);
+    let claimed = bench.claim().await;
+    let settled = bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    bench.clock.advance(Duration::from_secs(2));
+    assert_eq!(bench.store.job(&Scope::Operator, &first.id).await.unwrap(), None);
+    assert_eq!(existing(bench.add_keyed(short, a_key("k", 1)).await), settled);
+}
+
+/// The order of refusals: key, conversation, quota.
+pub async fn a_key_is_answered_before_a_busy_conversation_and_a_full_quota(bench: Bench) {
+    let talk = NewJob { conversation: Some(ConversationId::new("talk")), ..a_job() };
+    let insert = |job: NewJob, key| bench.store.insert(Insert { job, key, max_unfinished: 1 });
+    let first = new(insert(talk.clone(), Some(a_key("k", 1))).await);
+    assert_eq!(existing(insert(talk.clone(), Some(a_key("k", 1))).await), first);
+    let refused = insert(talk.clone(), Some(a_key("k", 2))).await;
+    assert!(matches!(refused, Err(StoreError::KeyConflict(_))), "{refused:?}");
+    let refused = insert(talk, Some(a_key("fresh", 1))).await;
+    assert!(matches!(refused, Err(StoreError::ConversationBusy(_))), "{refused:?}");
+    let refused = insert(a_job(), Some(a_key("fresh", 1))).await;
+    assert!(matches!(refused, Err(StoreError::TooManyJobs)), "{refused:?}");
+    bench.store.cancel(&Scope::Operator, &first.id).await.unwrap();
+    // A refused insert must not have taken the key.
+    new(insert(a_job(), Some(a_key("fresh", 9))).await);
+}
+
+/// Of many at once one creates and the others find it.
+pub async fn many_inserts_at_once_under_one_key_make_one_job(bench: Bench) {
+    let bench = Arc::new(bench);
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let bench = bench.clone();
+            tokio::spawn(async move { bench.add_keyed(a_job(), a_key("k", 1)).await })
+        })
+        .collect();
+    let (mut made, mut ids) = (0, Vec::new());
+    for task in tasks {
+        match task.await.unwrap().unwrap() {
+            Inserted::New(job) => {
+                made += 1;
+                ids.push(job.id);
+            }
+            Inserted::Existing(job) => ids.push(job.id),
+        }
+    }
+    ids.dedup();
+    assert_eq!((made, ids.len()), (1, 1));
+}
+
+fn new(inserted: Result<Inserted, StoreError>) -> Job {
+    match inserted {
+        Ok(Inserted::New(job)) => job,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn existing(inserted: Result<Inserted, StoreError>) -> Job {
+    match inserted {
+        Ok(Inserted::Existing(job)) => job,
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,199 @@
+//! Lists: order, pages, filters.
+
+use std::time::Duration;
+
+use outlast_core::{
+    Checkpoint, ConversationId, Job, JobId, NewJob, Page, Progress, Query, Scope, Settlement,
+    StateKind, Summary,
+};
+
+use super::bench::{Bench, a_failure, a_job, alice, succeed};
+use crate::clock::START;
+
+/// By arrival, not by last change.
+pub async fn a_list_is_newest_first(bench: Bench) {
+    let mut expected = Vec::new();
+    for _ in 0..3 {
+        expected.insert(0, bench.add(a_job()).await.id);
+    }
+    bench.claim().await;
+    assert_eq!(ids(&list(&bench, Query { limit: 10, ..Query::default() }).await), expected);
+}
+
+/// However the pages are cut; a full last page is not followed by an empty one.
+pub async fn pages_cover_everything_once(bench: Bench) {
+    let mut expected = Vec::new();
+    for _ in 0..6 {
+        expected.insert(0, bench.add(a_job()).await.id);
+    }
+    for (limit, pages) in [(1, 6), (2, 3), (4, 2), (6, 1), (7, 1)] {
+        let (mut seen, mut count, mut after) = (Vec::new(), 0, None);
+        loop {
+            let page = list(&bench, Query { limit, after, ..Query::default() }).await;
+            seen.extend(ids(&page));
+            count += 1;
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!((&seen, count), (&expected, pages), "pages of {limit}");
+    }
+}
+
+/// A cursor is a place, not a number of rows.
+pub async fn a_page_stays_put_while_jobs_arrive(bench: Bench) {
+    let oldest = bench.add(a_job()).await.id;
+    bench.add(a_job()).await;
+    let page = list(&bench, Query { limit: 1, ..Query::default() }).await;
+    bench.add(a_job()).await;
+    let page = list(&bench, Query { limit: 1, after: page.next, ..Query::default() }).await;
+    assert_eq!((ids(&page), page.next), (vec![oldest], None));
+}
+
+/// One of each state; any set of them can be asked for.
+pub async fn a_list_can_be_narrowed_to_states(bench: Bench) {
+    let succeeded = bench.add_succeeded().await.id;
+    let claimed = bench.add_claimed().await;
+    let fail = Settlement::Fail { failure: a_failure("no"), raw: None };
+    let failed = bench.store.settle(&claimed.lease, fail).await.unwrap().id;
+    let cancelled = bench.add(a_job()).await.id;
+    bench.store.cancel(&Scope::Operator, &cancelled).await.unwrap();
+    let running = bench.add_claimed().await.job.id;
+    let queued = bench.add(a_job()).await.id;
+    let table = [
+        (vec![StateKind::Queued], vec![queued]),
+        (vec![StateKind::Running], vec![running]),
+        (vec![StateKind::Succeeded], vec![succeeded]),
+        (vec![StateKind::Failed], vec![failed]),
+        (vec![StateKind::Cancelled], vec![cancelled]),
+        (vec![StateKind::Succeeded, StateKind::Queued], vec![queued, succeeded]),
+        (StateKind::ALL.to_vec(), vec![queued, running, cancelled, failed, succeeded]),
+        (vec![], vec![queued, running, cancelled, failed, succeeded]),
+    ];
+    for (states, expected) in table {
+        let query = Query { states: states.clone(), limit: 10, ..Query::default() };
+        let page = list(&bench, query).await;
+        assert_eq!(ids(&page), expected, "{states:?}");
+    }
+}
+
+/// Also beyond ASCII.
+pub async fn a_search_finds_titles_in_any_case(bench: Bench) {
+    let job = titled(&bench, "Über LEASES and fences").await;
+    titled(&bench, "something else").await;
+    for text in ["leases", "LEASES AND", "über", "ÜBER l", "fences"] {
+        assert_eq!(ids(&search(&bench, text).await), [job.id], "{text}");
+    }
+    assert!(search(&bench, "leases fences").await.jobs.is_empty());
+    assert_eq!(search(&bench, "").await.jobs.len(), 2);
+}
+
+/// No character is a pattern.
+pub async fn a_search_takes_every_character_literally(bench: Bench) {
+    let job = titled(&bench, r"100% of a_b \ 'quoted' [x]*").await;
+    titled(&bench, "1000 of aXb").await;
+    for text in ["0%", "a_b", r"\", "'", "[x]", "*"] {
+        assert_eq!(ids(&search(&bench, text).await), [job.id], "{text}");
+    }
+    for text in ["%", "_"] {
+        assert_eq!(ids(&search(&bench, text).await), [job.id], "{text}");
+    }
+}
+
+/// And narrows like any other filter: never across owners.
+pub async fn an_id_prefix_finds_its_jobs(bench: Bench) {
+    let mut jobs = Vec::new();
+    for _ in 0..40 {
+        jobs.push(bench.add(a_job()).await.id);
+    }
+    let text = jobs[7].to_string();
+    for length in [0, 1, 2, 8, 32] {
+        let prefix = &text[..length];
+        let mut expected: Vec<_> =
+            jobs.iter().copied().filter(|id| id.to_string().starts_with(prefix)).collect();
+        expected.reverse();
+        assert_eq!(ids(&prefixed(&bench, prefix).await), expected, "{prefix}");
+    }
+    for none in ["g", "A", "-", "%", "0f-", &format!("{text}0")] {
+        assert!(prefixed(&bench, none).await.jobs.is_empty(), "{none}");
+    }
+    let query = Query { id_prefix: Some(text), limit: 10, ..Query::default() };
+    let stranger = Scope::Owner(super::bench::bob());
+    assert!(bench.store.list(&stranger, &query).await.unwrap().jobs.is_empty());
+}
+
+/// Every field, at the stations of a job's life.
+pub async fn a_summary_says_where_the_job_stands(bench: Bench) {
+    let conversation = Some(ConversationId::new("talk"));
+    let job = bench.add(NewJob { conversation, ..a_job() }).await;
+    assert_eq!(only(&bench).await, expected(&job));
+    let claimed = bench.claim().await;
+    let retry = Settlement::Retry {
+        failure: a_failure("down"),
+        wait: Duration::ZERO,
+        checkpoint: Checkpoint::NotBegun,
+    };
+    let retried = bench.store.settle(&claimed.lease, retry).await.unwrap();
+    assert_eq!(only(&bench).await, Summary { failures: 1, ..expected(&retried) });
+    bench.clock.advance(Duration::from_secs(1));
+    let claimed = bench.claim().await;
+    let progress = Progress { percent: Some(40), message: "reading".to_owned() };
+    bench.store.note(&claimed.lease, &progress).await.unwrap();
+    let running = bench.read(&job.id).await;
+    assert_eq!(running.progress, Some(progress));
+    assert_eq!(only(&bench).await, Summary { failures: 1, ..expected(&running) });
+    let settled = bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    let ended_at = Some(START.after(Duration::from_secs(1)));
+    assert_eq!(only(&bench).await, Summary { failures: 1, ended_at, ..expected(&settled) });
+}
+
+/// Neither of an empty store nor of no rows asked for.
+pub async fn an_empty_page_is_no_error(bench: Bench) {
+    let empty = Page { jobs: Vec::new(), next: None };
+    assert_eq!(list(&bench, Query { limit: 10, ..Query::default() }).await, empty);
+    bench.add(a_job()).await;
+    assert_eq!(list(&bench, Query { limit: 0, ..Query::default() }).await, empty);
+}
+
+fn expected(job: &Job) -> Summary {
+    Summary {
+        id: job.id,
+        owner: job.new.owner.clone(),
+        conversation: job.new.conversation.clone(),
+        workflow: job.new.workflow.clone(),
+        title: job.new.title.clone(),
+        state: job.state.kind(),
+        failures: 0,
+        progress: job.progress.clone(),
+        created_at: START,
+        updated_at: job.updated_at,
+        ended_at: None,
+    }
+}
+
+async fn only(bench: &Bench) -> Summary {
+    let mut page = list(bench, Query { limit: 10, ..Query::default() }).await;
+    assert_eq!(page.jobs.len(), 1);
+    page.jobs.remove(0)
+}
+
+async fn list(bench: &Bench, query: Query) -> Page {
+    bench.store.list(&Scope::Owner(alice()), &query).await.unwrap()
+}
+
+async fn search(bench: &Bench, text: &str) -> Page {
+    list(bench, Query { search: Some(text.to_owned()), limit: 10, ..Query::default() }).await
+}
+
+async fn prefixed(bench: &Bench, prefix: &str) -> Page {
+    list(bench, Query { id_prefix: Some(prefix.to_owned()), limit: 100, ..Query::default() }).await
+}
+
+async fn titled(bench: &Bench, title: &str) -> Job {
+    bench.add(NewJob { title: title.to_owned(), ..a_job() }).await
+}
+
+fn ids(page: &Page) -> Vec<JobId> {
+    page.jobs.iter().map(|summary| summary.id).collect()
+}
