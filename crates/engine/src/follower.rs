@@ -19,24 +19,32 @@ const AFTER_ERROR: Duration = Duration::from_millis(500);
 
 /// Follows changes from `rev` on until asked to stop.
 pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Hub>, mut rev: Rev, stop: Stop) {
+    // Whoever has just come wants to know at once what is due; after that, only changes matter.
+    let mut wait = Duration::ZERO;
     loop {
         let every = match hub.interest() {
             Interest::Waiting => WAITING,
             Interest::Working => WORKING,
             Interest::None => {
                 tokio::select! {
-                    () = hub.interest_grew() => continue,
+                    () = hub.interest_grew() => {}
                     () = stop.asked() => return,
                 }
+                wait = Duration::ZERO;
+                continue;
             }
         };
         let looked = tokio::select! {
-            looked = store.changes(rev, Glance { wait: LONGEST_LOOK, every }) => looked,
-            () = hub.interest_grew() => continue,
+            looked = store.changes(rev, Glance { wait, every }) => looked,
+            () = hub.interest_grew() => {
+                wait = Duration::ZERO;
+                continue;
+            }
             () = stop.asked() => return,
         };
         match looked {
             Ok(changes) => {
+                wait = LONGEST_LOOK;
                 rev = changes.rev.max(rev);
                 hub.publish(&changes);
             }

@@ -38,7 +38,8 @@ pub(crate) async fn watch(shared: &Shared, desk: &Desk) {
         tokio::select! {
             () = tokio::time::sleep(ROUND), if watched > 0 => {}
             () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {}
-            () = desk.claims.notified() => {}
+            // Progress notes come here too: however many there are, one round a second is enough.
+            () = desk.claims.notified() => tokio::time::sleep(ROUND).await,
         }
     }
 }

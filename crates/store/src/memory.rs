@@ -74,6 +74,10 @@ impl Store for MemoryStore {
         self.clock.now()
     }
 
+    async fn rev(&self) -> Result<Rev, StoreError> {
+        Ok(self.shelf().rev)
+    }
+
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
         let Insert { job: new, key, max_unfinished } = insert;
         let mut shelf = self.shelf();

@@ -141,6 +141,10 @@ impl Store for SqliteStore {
         self.clock.now()
     }
 
+    async fn rev(&self) -> Result<Rev, StoreError> {
+        self.readers.run(reads::rev).await
+    }
+
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
         self.write(move |tx| insert::insert(tx, insert)).await
     }
@@ -197,6 +201,11 @@ impl Store for SqliteStore {
                 self.write(move |tx| commands::rescue_workers(tx, &worker)).await?
             }
             Dead::LeasesExpired => {
+                let now = self.clock.now();
+                // Looked for by a reader first: the writer is troubled only if there is something to put back.
+                if !self.readers.run(move |connection| reads::has_expired(connection, now)).await? {
+                    return Ok(Rescued::default());
+                }
                 let liveness = self.liveness.clone();
                 self.write(move |tx| commands::rescue_expired(tx, &liveness)).await?
             }

@@ -8,4 +8,6 @@
 )]
 
 pub mod clock;
+pub mod mcp_process;
+pub mod scripted;
 pub mod store_suite;

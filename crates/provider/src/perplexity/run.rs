@@ -43,7 +43,7 @@ pub(super) struct AgentRun {
 /// How we hear of the run.
 enum Line {
     /// Events arrive.
-    Stream(EventStream),
+    Stream(Box<EventStream>),
     /// Nothing arrives; look at `at`. Kept here, not in a future, so that a dropped `next` loses no time.
     Check { at: Instant, made: usize },
 }
@@ -57,7 +57,7 @@ impl AgentRun {
         seen: Option<u64>,
     ) -> Self {
         Self {
-            line: Line::Stream(stream),
+            line: Line::Stream(Box::new(stream)),
             cursor: seen.unwrap_or(0),
             ..Self::resumed(agent, remote)
         }
@@ -138,7 +138,7 @@ impl AgentRun {
         if self.streams {
             match self.agent.attach(&self.remote.id, self.cursor).await {
                 Ok(Some(stream)) => {
-                    self.line = Line::Stream(stream);
+                    self.line = Line::Stream(Box::new(stream));
                     return;
                 }
                 Ok(None) => self.streams = false,

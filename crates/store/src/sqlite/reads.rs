@@ -117,6 +117,18 @@ pub(super) fn holders(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
     Ok(workers)
 }
 
+/// Whether a lease has run out.
+pub(super) fn has_expired(connection: &Connection, now: Timestamp) -> Result<bool, Fault> {
+    let select = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND lease_until <= ?1)";
+    Ok(connection.prepare_cached(select)?.query_row([now.as_millis()], |row| row.get(0))?)
+}
+
+/// The number of the latest change.
+pub(super) fn rev(connection: &Connection) -> Result<Rev, Fault> {
+    let select = "SELECT value FROM meta WHERE name = 'rev'";
+    Ok(rows::rev(connection.prepare_cached(select)?.query_row([], |row| row.get(0))?))
+}
+
 /// What changed after `after`, all of it from one moment, so that the rev of the answer covers it.
 pub(super) fn changes(
     connection: &Connection,
@@ -124,9 +136,7 @@ pub(super) fn changes(
     now: Timestamp,
 ) -> Result<Changes, Fault> {
     let snapshot = connection.unchecked_transaction()?;
-    let rev = snapshot
-        .prepare_cached("SELECT value FROM meta WHERE name = 'rev'")?
-        .query_row([], |row| row.get(0))?;
+    let rev = rev(&snapshot)?;
     let mut jobs = Vec::new();
     {
         let mut statement = snapshot
@@ -147,5 +157,5 @@ pub(super) fn changes(
     )?;
     let leased = due("SELECT min(lease_until) FROM jobs WHERE state = 'running'", &[])?;
     let next_due = queued.into_iter().chain(leased).min().map(Timestamp::from_millis);
-    Ok(Changes { rev: rows::rev(rev), jobs, next_due })
+    Ok(Changes { rev, jobs, next_due })
 }

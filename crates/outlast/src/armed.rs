@@ -1,0 +1,176 @@
+//! Armed points: places on the one path where a process can be told to kill itself with SIGKILL, so that tests need
+//! neither sleeps nor luck. Wrappers around the ports, so the path itself knows nothing of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use clap::ValueEnum;
+use outlast_core::{
+    BeginError, Cancelled, Changes, Checkpoint, Claimed, Dead, Glance, Insert, Inserted, Job,
+    JobId, Lease, Nature, Page, Profile, Progress, Provider, ProviderError, Query, RemoteRun,
+    RemoteStop, Rescued, Rev, Run, Scope, Settlement, Store, StoreError, Timestamp, WorkerId,
+};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// Where to die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KillPoint {
+    /// The job is durable, its caller has no answer
+    AfterInsert,
+    /// A worker holds it
+    AfterClaim,
+    /// It is recorded that the request is about to be sent
+    AfterBeginning,
+    /// The provider has answered, nothing is recorded
+    AfterAnswer,
+    /// The remote run is recorded
+    AfterRunning,
+    /// The result is here, nothing is recorded
+    BeforeSettle,
+    /// The result is recorded, nobody was told
+    AfterSettle,
+}
+
+impl KillPoint {
+    /// Dies here if this is the place.
+    fn reached(armed: Self, here: Self) {
+        if armed == here {
+            let died = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+            // Not reached. If it were, the test that waits for a death by SIGKILL would see another one.
+            tracing::error!(?died, "an armed point did not kill");
+            std::process::abort();
+        }
+    }
+}
+
+/// A store that dies at a point.
+pub(crate) struct ArmedStore {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) point: KillPoint,
+}
+
+#[async_trait]
+impl Store for ArmedStore {
+    fn now(&self) -> Timestamp {
+        self.store.now()
+    }
+
+    async fn rev(&self) -> Result<Rev, StoreError> {
+        self.store.rev().await
+    }
+
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        let inserted = self.store.insert(insert).await;
+        KillPoint::reached(self.point, KillPoint::AfterInsert);
+        inserted
+    }
+
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let claimed = self.store.claim(worker, profiles, lease).await?;
+        if claimed.is_some() {
+            KillPoint::reached(self.point, KillPoint::AfterClaim);
+        }
+        Ok(claimed)
+    }
+
+    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
+        self.store.renew(leases, lease).await
+    }
+
+    async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        self.store.checkpoint(lease, checkpoint).await?;
+        match checkpoint {
+            Checkpoint::NotBegun => {}
+            Checkpoint::Beginning { .. } => {
+                KillPoint::reached(self.point, KillPoint::AfterBeginning)
+            }
+            Checkpoint::Running(_) => KillPoint::reached(self.point, KillPoint::AfterRunning),
+        }
+        Ok(())
+    }
+
+    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+        self.store.note(lease, progress).await
+    }
+
+    async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
+        KillPoint::reached(self.point, KillPoint::BeforeSettle);
+        let settled = self.store.settle(lease, settlement).await;
+        KillPoint::reached(self.point, KillPoint::AfterSettle);
+        settled
+    }
+
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+        self.store.cancel(scope, id).await
+    }
+
+    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+        self.store.rescue(dead).await
+    }
+
+    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+        self.store.owe(id, run).await
+    }
+
+    async fn owed_stops(
+        &self,
+        profiles: &[Profile],
+        limit: usize,
+    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
+        self.store.owed_stops(profiles, limit).await
+    }
+
+    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        self.store.stopped(id, outcome).await
+    }
+
+    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.store.job(scope, id).await
+    }
+
+    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
+        self.store.list(scope, query).await
+    }
+
+    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+        self.store.changes(after, glance).await
+    }
+}
+
+/// A provider that dies at a point.
+pub(crate) struct ArmedProvider {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) point: KillPoint,
+}
+
+#[async_trait]
+impl Provider for ArmedProvider {
+    fn name(&self) -> &'static str {
+        self.provider.name()
+    }
+
+    fn nature(&self, ask: &Value) -> Nature {
+        self.provider.nature(ask)
+    }
+
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let begun = self.provider.begin(ask, key).await;
+        KillPoint::reached(self.point, KillPoint::AfterAnswer);
+        begun
+    }
+
+    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        self.provider.resume(run).await
+    }
+
+    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        self.provider.stop(run).await
+    }
+}

@@ -1,0 +1,142 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::armed::KillPoint;
+
+/// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
+///
+/// A job starts in milliseconds, survives crashes and impatient clients, is never paid for twice, and can be fetched
+/// again from any client or from here. Try it without a key: `outlast demo`.
+#[derive(Debug, Parser)]
+#[command(name = "outlast", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Where jobs live: `sqlite:FILE` or `memory:` [env: OUTLAST_STORE]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// The directory for the job store [env: OUTLAST_DATA_DIR]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// The configuration file [default: outlast.toml in the user's configuration directory]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Log more; twice for everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Log errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve MCP tools over standard input and output
+    ///
+    /// This is the command an MCP client runs. Standard output carries JSON-RPC alone; the log goes to standard
+    /// error. Needs PERPLEXITY_API_KEY.
+    Serve(ServeArgs),
+    /// List and look into jobs
+    #[command(subcommand)]
+    Jobs(JobsCommand),
+    /// Watch a research job survive kill -9; no key and no network needed
+    Demo,
+    /// Run a local server that speaks the provider's API, for tests and experiments
+    Simulate(SimulateArgs),
+}
+
+/// `outlast serve`
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Which tool sets to serve, separated by commas [env: OUTLAST_TOOLS]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) tools: Option<String>,
+    /// Only answer calls; leave the work to other processes on the same store
+    #[arg(long)]
+    pub(crate) no_worker: bool,
+    /// How many jobs to run at a time [env: OUTLAST_CONCURRENCY] [default: 5]
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrency: Option<u32>,
+    /// Kill this process with SIGKILL when it reaches this point; for tests of crashes
+    #[arg(long, value_name = "POINT", hide = true)]
+    pub(crate) kill_at: Option<KillPoint>,
+}
+
+/// `outlast jobs`
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobsCommand {
+    /// List jobs, newest first
+    List(ListArgs),
+    /// Show one job: its state, history and result
+    Show(ShowArgs),
+}
+
+/// `outlast jobs list`
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Jobs of every owner, not only your own
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Only jobs in this state; may be repeated
+    #[arg(long, value_name = "STATE", value_parser = ["queued", "running", "succeeded", "failed", "cancelled"])]
+    pub(crate) state: Vec<String>,
+    /// Only jobs whose question contains this
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `outlast jobs show`
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The job's id, or its first 8 characters or more
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `outlast simulate`
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// The port on 127.0.0.1; 0 takes any
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Go so many times faster
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    pub(crate) speed: f64,
+    /// Other reports for the same questions
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+}

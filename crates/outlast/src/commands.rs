@@ -1,0 +1,61 @@
+//! One file for each command.
+
+mod demo;
+mod jobs;
+mod serve;
+mod simulate;
+
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command, Global};
+use crate::config::{Config, Flags};
+use crate::failed::Failed;
+use crate::logging;
+
+/// Runs the command that was asked for.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
+    let Cli { global, command } = cli;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let done = runtime.block_on(async {
+        match command {
+            Command::Serve(args) => serve::run(&global, args).await,
+            Command::Jobs(command) => jobs::run(&global, command).await,
+            Command::Demo => demo::run().await,
+            Command::Simulate(args) => simulate::run(args).await,
+        }
+    });
+    // A thread may still sit in a read of standard input; nothing waits for it.
+    runtime.shutdown_background();
+    done
+}
+
+/// The configuration under these flags.
+fn configured(
+    global: &Global,
+    mut flags: Vec<(&'static str, &'static str, String)>,
+) -> Result<Config, Failed> {
+    if let Some(store) = &global.store {
+        flags.push(("store.url", "--store", store.clone()));
+    }
+    if let Some(dir) = &global.data_dir {
+        flags.push(("store.data_dir", "--data-dir", dir.to_string_lossy().into_owned()));
+    }
+    let flags = Flags { config: global.config.clone(), values: flags };
+    Config::load(flags).map_err(|error| {
+        let hint = error.hint();
+        Failed::usage(error, hint)
+    })
+}
+
+/// Starts the log for a command.
+fn start_log(global: &Global, config: &Config) -> Result<(), Failed> {
+    logging::start(global, &config.log).map_err(|why| {
+        let error = anyhow::anyhow!("the log filter `{}` cannot be read: {why}", config.log);
+        Failed::usage(error, "set OUTLAST_LOG to error, warn, info, debug or trace")
+    })?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! `outlast demo`: a research job survives `kill -9`, before your eyes. A simulated provider, the real server as a
+//! child over a real pipe, a real SIGKILL.
+
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use outlast_client::Client;
+use outlast_simulator::{Options, Simulator};
+use serde_json::{Map, Value, json};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+
+use crate::failed::Failed;
+use crate::ui::{self, Bar, Mark};
+
+const QUESTION: &str = "How do long-running tool calls survive impatient clients?";
+/// How far the research comes before the server is killed.
+const KILL_AT_PERCENT: u64 = 40;
+/// How long the server stays dead, so that one can see the provider go on without it.
+const DEAD_FOR: Duration = Duration::from_millis(1_500);
+/// No demo lasts longer.
+const LONGEST: Duration = Duration::from_secs(120);
+
+pub(super) async fn run() -> Result<ExitCode, Failed> {
+    let folder = tempfile::tempdir().context("make a folder for the demo's job store")?;
+    let simulator =
+        Simulator::start(Options::default()).await.context("start the simulated provider")?;
+    let played = tokio::time::timeout(LONGEST, play(&simulator, folder.path())).await;
+    simulator.stop().await;
+    played.map_err(|_| anyhow!("the demo did not end within {} s", LONGEST.as_secs()))?
+}
+
+async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, Failed> {
+    ui::heading("outlast: a tool call that outlasts its client");
+    ui::remark(&ui::dim(
+        "A simulated provider, the real server as a child process, a real kill -9.",
+    ));
+    ui::remark("");
+
+    let mut server = Server::spawn(simulator.url(), folder).await?;
+    ui::mark(Mark::Good, &format!("server started {}", ui::dim(&format!("(pid {})", server.pid))));
+    ui::mark(Mark::Step, &format!("question: {QUESTION}"));
+    let asked = Instant::now();
+    let started = server.call("perplexity_research_start", question()).await?;
+    let job = started["jobId"].as_str().context("the server gave no job id")?.to_owned();
+    let answered_in = format!("{:.1} ms", asked.elapsed().as_secs_f64() * 1000.0);
+    ui::mark(
+        Mark::Good,
+        &format!("job {job} is durable {}", ui::dim(&format!("(answered in {answered_in})"))),
+    );
+
+    let mut bar = Bar::start();
+    loop {
+        let poll = server.poll(&job).await?;
+        let (percent, message) = progress(&poll);
+        bar.at(percent, &message);
+        if poll["status"] != "IN_PROGRESS" && poll["status"] != "CREATED" {
+            return Err(
+                anyhow!("the research ended before the server could be killed: {poll}").into()
+            );
+        }
+        if percent >= KILL_AT_PERCENT {
+            break;
+        }
+    }
+    bar.end();
+
+    server.kill().await?;
+    ui::mark(
+        Mark::Bad,
+        &format!("kill -9 {}: the server is gone, in the middle of the research", server.pid),
+    );
+    tokio::time::sleep(DEAD_FOR).await;
+    let server = Server::spawn(simulator.url(), folder).await?;
+    ui::mark(
+        Mark::Again,
+        &format!("server started again {}", ui::dim(&format!("(pid {})", server.pid))),
+    );
+    ui::mark(Mark::Step, &format!("polling the same job {job}"));
+
+    let mut bar = Bar::start();
+    let report = loop {
+        let poll = server.poll(&job).await?;
+        match poll["status"].as_str() {
+            Some("COMPLETED") => break poll,
+            Some("IN_PROGRESS" | "CREATED") => {
+                let (percent, message) = progress(&poll);
+                bar.at(percent, &message);
+            }
+            _ => return Err(anyhow!("the research did not complete: {}", poll["error"]).into()),
+        }
+    };
+    bar.end();
+    server.leave().await;
+
+    let elapsed = report["elapsedSec"].as_f64().unwrap_or_default();
+    ui::mark(Mark::Good, &format!("COMPLETED after {elapsed} s"));
+    ui::remark("");
+    ui::text(report["response"].as_str().unwrap_or_default());
+    summary(simulator)
+}
+
+/// The point of it all, counted by the provider.
+fn summary(simulator: &Simulator) -> Result<ExitCode, Failed> {
+    let submits = simulator.stats().submits;
+    ui::remark("");
+    if submits != 1 {
+        return Err(
+            anyhow!("{submits} submits seen by the provider, where there should be 1").into()
+        );
+    }
+    ui::mark(Mark::Good, "1 submit seen by the provider: one question, two servers, paid for once");
+    ui::remark(&ui::dim(
+        "Next: PERPLEXITY_API_KEY=... in your MCP client's settings, with the command `outlast serve`.",
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn question() -> Value {
+    json!({ "messages": [{ "role": "user", "content": QUESTION }], "reasoning_effort": "low" })
+}
+
+/// Percent and words out of a poll's message: "Still running: Researching: ... (30 %). Call ...".
+fn progress(poll: &Value) -> (u64, String) {
+    let message = poll["message"].as_str().unwrap_or_default();
+    let said = message.split(". Call ").next().unwrap_or_default();
+    let said = said.strip_prefix("Still running: ").unwrap_or(said);
+    match said.rsplit_once(" (") {
+        Some((words, percent)) => {
+            let digits: String = percent.chars().take_while(char::is_ascii_digit).collect();
+            (digits.parse().unwrap_or(0), words.to_owned())
+        }
+        None => (0, said.to_owned()),
+    }
+}
+
+/// The real server as a child process.
+struct Server {
+    child: Child,
+    client: Client,
+    pid: u32,
+}
+
+impl Server {
+    async fn spawn(provider: &str, folder: &Path) -> Result<Self, Failed> {
+        let program = std::env::current_exe().context("find this program")?;
+        let log =
+            std::fs::File::options().create(true).append(true).open(folder.join("server.log"))?;
+        let mut child = Command::new(program)
+            .arg("serve")
+            .arg("--data-dir")
+            .arg(folder)
+            .arg("--config")
+            .arg("/dev/null")
+            .env_remove("OUTLAST_STORE")
+            .env_remove("OUTLAST_TOOLS")
+            .env_remove("PERPLEXITY_PROXY")
+            .env_remove("PERPLEXITY_API")
+            .env("PERPLEXITY_API_KEY", "pplx-demo")
+            .env("PERPLEXITY_BASE_URL", provider)
+            .env("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "200")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .context("start the server")?;
+        let pid = child.id().context("the server ended at once")?;
+        let (output, input) = (child.stdout.take(), child.stdin.take());
+        let (output, input) = output.zip(input).context("connect to the server")?;
+        let client = Client::connect(output, input).await.context("greet the server")?;
+        Ok(Self { child, client, pid })
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Failed> {
+        let arguments: Map<String, Value> = arguments.as_object().cloned().unwrap_or_default();
+        let answer =
+            self.client.call(tool, arguments).await.with_context(|| format!("call {tool}"))?;
+        if answer.is_error {
+            return Err(anyhow!("{tool} answered {}", answer.text).into());
+        }
+        Ok(answer.structured.context("the server's answer has no structured content")?)
+    }
+
+    async fn poll(&self, job: &str) -> Result<Value, Failed> {
+        self.call("perplexity_research_poll", json!({ "jobId": job })).await
+    }
+
+    /// SIGKILL: the server gets no chance to say or save anything.
+    async fn kill(&mut self) -> Result<(), Failed> {
+        Ok(self.child.kill().await.context("kill the server")?)
+    }
+
+    /// The end of its input is all a server needs to leave.
+    async fn leave(self) {
+        let Self { mut child, client, pid: _ } = self;
+        client.close().await;
+        drop(tokio::time::timeout(Duration::from_secs(3), child.wait()).await);
+    }
+}

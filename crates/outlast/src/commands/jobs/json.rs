@@ -1,0 +1,90 @@
+//! Jobs as JSON for scripts. Times are RFC 3339 in UTC.
+
+use outlast_core::{
+    Body, Cost, Failure, Job, JobState, Output, Page, Progress, Summary, Timestamp,
+};
+use serde_json::{Value, json};
+
+/// `jobs list --json`
+pub(super) fn page(page: &Page) -> String {
+    let jobs: Vec<Value> = page.jobs.iter().map(summary).collect();
+    pretty(&json!({ "jobs": jobs, "more": page.next.is_some() }))
+}
+
+/// `jobs show --json`
+pub(super) fn job(job: &Job, now: Timestamp) -> String {
+    let output = match &job.state {
+        JobState::Succeeded { output, .. } => self::output(output),
+        _ => Value::Null,
+    };
+    pretty(&json!({
+        "id": job.id.to_string(),
+        "owner": job.new.owner,
+        "workflow": job.new.workflow,
+        "question": job.new.title,
+        "state": job.state.kind().as_str(),
+        "attempts": job.failures.len(),
+        "max_attempts": job.new.max_failures + 1,
+        "progress": job.progress.as_ref().map(progress),
+        "checkpoint": job.checkpoint,
+        "profile": job.new.profile,
+        "created_at": job.created_at.to_string(),
+        "updated_at": job.updated_at.to_string(),
+        "ended_at": job.ended_at().map(|at| at.to_string()),
+        "elapsed_ms": u64::try_from(job.elapsed(now).as_millis()).unwrap_or(u64::MAX),
+        "failures": job.failures.iter().map(failure).collect::<Vec<_>>(),
+        "output": output,
+    }))
+}
+
+fn summary(job: &Summary) -> Value {
+    json!({
+        "id": job.id.to_string(),
+        "owner": job.owner,
+        "workflow": job.workflow,
+        "question": job.title,
+        "state": job.state.as_str(),
+        "attempts": job.failures,
+        "progress": job.progress.as_ref().map(progress),
+        "created_at": job.created_at.to_string(),
+        "updated_at": job.updated_at.to_string(),
+        "ended_at": job.ended_at.map(|at| at.to_string()),
+    })
+}
+
+fn progress(progress: &Progress) -> Value {
+    json!({ "percent": progress.percent, "message": progress.message })
+}
+
+fn failure(failure: &Failure) -> Value {
+    json!({
+        "code": failure.code.as_str(),
+        "message": failure.message,
+        "detail": failure.detail,
+        "at": failure.at.to_string(),
+    })
+}
+
+fn output(output: &Output) -> Value {
+    let body = match &output.body {
+        Body::Report { text, sources } => json!({ "text": text, "sources": sources }),
+        Body::Tool { content, structured, is_error } => {
+            json!({ "content": content, "structuredContent": structured, "isError": is_error })
+        }
+    };
+    json!({ "body": body, "model": output.model, "usage": output.usage, "cost": cost(output.cost) })
+}
+
+fn cost(cost: Cost) -> Value {
+    let (kind, nanos) = match cost {
+        Cost::Reported(nanos) => ("reported", Some(nanos)),
+        Cost::Computed(nanos) => ("computed", Some(nanos)),
+        Cost::Estimate(nanos) => ("estimate", Some(nanos)),
+        Cost::Unknown => ("unknown", None),
+    };
+    json!({ "kind": kind, "nano_usd": nanos })
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}")
+}

@@ -1,0 +1,82 @@
+//! `outlast serve`: MCP over standard input and output, and a worker beside it.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use outlast_engine::{Engine, Providers, Stop, Worker};
+use outlast_server::{Face, ResearchJobs, ResearchJobsOptions, Server, ToolSet, serve_stdio};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::{Global, ServeArgs};
+use crate::config::Config;
+use crate::failed::Failed;
+use crate::wire::{OpenStore, research_provider};
+
+/// How long the worker may take to give its jobs back.
+const LEAVING: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Failed> {
+    let mut flags = Vec::new();
+    flags.extend(args.tools.map(|tools| ("server.tools", "--tools", tools)));
+    flags.extend(args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string())));
+    let config = super::configured(global, flags)?;
+    super::start_log(global, &config)?;
+    let (profile, provider) = research_provider(&config, args.kill_at)?;
+
+    let stop = Stop::new();
+    let store = OpenStore::open(&config.store)?.armed(args.kill_at);
+    let providers = Providers::from([(profile.clone(), provider)]);
+    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
+    let worker = (!args.no_worker).then(|| tokio::spawn(Worker::new(&engine).run()));
+    tokio::spawn(stop_on_signals(stop.clone())?);
+
+    let face = Face {
+        owner: config.owner.clone(),
+        research_jobs: config
+            .tools
+            .contains(&ToolSet::ResearchJobs)
+            .then(|| research_jobs(&engine, profile, &config)),
+    };
+    let served = serve_stdio(Server::new(face), stop.clone()).await;
+
+    stop.ask();
+    if let Some(worker) = worker
+        && tokio::time::timeout(LEAVING, worker).await.is_err()
+    {
+        tracing::warn!("left while the worker was still busy; the next process takes over");
+    }
+    drop(follower.await);
+    store.close().await;
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn research_jobs(engine: &Engine, profile: outlast_core::Profile, config: &Config) -> ResearchJobs {
+    let options = ResearchJobsOptions {
+        profile,
+        poll_budget: config.perplexity.research_poll_budget,
+        max_failures: config.perplexity.max_job_retries,
+        attempt_timeout: config.perplexity.polling_timeout,
+        life: config.perplexity.async_max_wait,
+        keep: config.perplexity.research_job_ttl,
+    };
+    ResearchJobs::new(engine.clone(), options)
+}
+
+/// The first signal asks everybody to leave; a second one leaves at once.
+fn stop_on_signals(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if stop.is_asked() {
+                std::process::exit(130);
+            }
+            stop.ask();
+        }
+    })
+}

@@ -1,0 +1,34 @@
+//! `outlast simulate`: the simulated provider in the foreground.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use outlast_simulator::{Options, Simulator};
+
+use crate::cli::SimulateArgs;
+use crate::failed::Failed;
+use crate::ui;
+
+pub(super) async fn run(args: SimulateArgs) -> Result<ExitCode, Failed> {
+    if !(args.speed.is_finite() && args.speed > 0.0) {
+        return Err(Failed::usage(
+            anyhow::anyhow!("--speed must be greater than 0"),
+            "for example --speed 10",
+        ));
+    }
+    let SimulateArgs { port, speed, seed } = args;
+    let simulator = Simulator::start(Options { port, speed, seed }).await;
+    let simulator = simulator.with_context(|| format!("listen on 127.0.0.1:{port}"))?;
+    ui::line(&serde_json::json!({ "url": simulator.url() }).to_string());
+    ui::remark("The simulated provider is up. In another terminal:");
+    ui::remark(&format!(
+        "  PERPLEXITY_API_KEY=pplx-any PERPLEXITY_BASE_URL={} outlast serve",
+        simulator.url()
+    ));
+    tokio::select! {
+        () = simulator.stopped() => {}
+        done = tokio::signal::ctrl_c() => done?,
+    }
+    simulator.stop().await;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,97 @@
+//! The configuration: flag, then environment, then file, then default. The only place that reads the environment.
+
+mod layers;
+mod settings;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outlast_core::OwnerId;
+use outlast_server::ToolSet;
+
+use layers::Layers;
+pub(crate) use layers::{ConfigError, Flags};
+
+/// Everything a command may need to know, parsed once.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) perplexity: Perplexity,
+    pub(crate) tools: Vec<ToolSet>,
+    pub(crate) concurrency: usize,
+    pub(crate) owner: OwnerId,
+    pub(crate) log: String,
+    pub(crate) store: StoreUrl,
+    pub(crate) max_jobs_per_owner: u32,
+    /// Values that were replaced by their default, each with its reason.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// How to reach Perplexity, and for how long.
+#[derive(Debug)]
+pub(crate) struct Perplexity {
+    pub(crate) api_key: Option<Secret>,
+    pub(crate) base_url: String,
+    pub(crate) proxy: Option<String>,
+    pub(crate) max_job_retries: u32,
+    pub(crate) polling_timeout: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) async_max_wait: Duration,
+    pub(crate) research_job_ttl: Duration,
+    pub(crate) research_poll_budget: Duration,
+    pub(crate) retry_base: Duration,
+}
+
+/// A value that must not be printed.
+#[derive(Clone)]
+pub(crate) struct Secret(pub(crate) String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+/// Where jobs live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StoreUrl {
+    /// In this process alone; gone with it.
+    Memory,
+    /// In this file.
+    Sqlite(PathBuf),
+}
+
+impl Config {
+    /// Reads all layers.
+    pub(crate) fn load(flags: Flags) -> Result<Self, ConfigError> {
+        Self::from_layers(&mut Layers::read(flags)?)
+    }
+
+    fn from_layers(layers: &mut Layers) -> Result<Self, ConfigError> {
+        layers.one_of("perplexity.api", &["agent"])?;
+        let perplexity = Perplexity {
+            api_key: layers.text("perplexity.api_key").map(Secret),
+            base_url: layers.url("perplexity.base_url")?,
+            proxy: layers.text("perplexity.proxy"),
+            max_job_retries: layers.number("perplexity.max_job_retries", 0..=100)?,
+            polling_timeout: layers.millis("perplexity.polling_timeout_ms"),
+            timeout: layers.millis("perplexity.timeout_ms"),
+            async_max_wait: layers.millis("perplexity.async_max_wait_ms"),
+            research_job_ttl: layers.millis("perplexity.research_job_ttl_ms"),
+            research_poll_budget: layers.millis("perplexity.research_poll_budget_ms"),
+            retry_base: layers.millis("perplexity.retry_base_ms"),
+        };
+        Ok(Self {
+            perplexity,
+            tools: layers.tools()?,
+            concurrency: layers.number("server.concurrency", 1..=10_000)? as usize,
+            owner: OwnerId::new(layers.owner()?),
+            log: layers.log(),
+            store: layers.store()?,
+            max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
+            warnings: layers.take_warnings(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,313 @@
+//! The layers, and how a value is found, parsed and complained about.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+use outlast_server::ToolSet;
+
+use super::StoreUrl;
+use super::settings::{SETTINGS, Setting};
+
+/// Values from the command line, by key.
+#[derive(Debug, Default)]
+pub(crate) struct Flags {
+    /// The file named with `--config`.
+    pub(crate) config: Option<PathBuf>,
+    /// Settings that have a flag: the key, the flag's name, the value.
+    pub(crate) values: Vec<(&'static str, &'static str, String)>,
+}
+
+/// The configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// A value is not one of those allowed.
+    #[error("{name} = `{value}` (from {source_name}) is not allowed")]
+    BadValue { name: String, value: String, source_name: String, allowed: String },
+    /// The file cannot be read.
+    #[error("the configuration file {} cannot be read: {why}", path.display())]
+    Unreadable { path: PathBuf, why: String },
+    /// The file has a key nobody knows.
+    #[error("the configuration file {} has an unknown key `{key}`", path.display())]
+    UnknownKey { path: PathBuf, key: String },
+    /// There is no place for the job store.
+    #[error("no data directory: {0}")]
+    NoDataDir(String),
+}
+
+impl ConfigError {
+    /// What would be right.
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            Self::BadValue { allowed, .. } => format!("allowed: {allowed}"),
+            Self::Unreadable { .. } => "mend the file, or name another with --config".to_owned(),
+            Self::UnknownKey { .. } => "docs/configuration.md lists every key".to_owned(),
+            Self::NoDataDir(_) => "set OUTLAST_DATA_DIR, or give --data-dir".to_owned(),
+        }
+    }
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    Flag(&'static str),
+    Variable(&'static str),
+    File(PathBuf),
+    Default,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) => write!(f, "the flag {name}"),
+            Self::Variable(name) => write!(f, "the environment variable {name}"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Default => f.write_str("the default"),
+        }
+    }
+}
+
+struct Found {
+    text: String,
+    source: Source,
+}
+
+/// Flags, environment and file, ready to be asked.
+pub(super) struct Layers {
+    flags: Flags,
+    environment: HashMap<String, String>,
+    file: Option<(PathBuf, HashMap<String, String>)>,
+    warnings: Vec<String>,
+}
+
+impl Layers {
+    /// Reads the environment and the file.
+    pub(super) fn read(flags: Flags) -> Result<Self, ConfigError> {
+        let environment = environment();
+        let file = match &flags.config {
+            Some(path) => Some(read_file(path)?),
+            None => match default_file(&environment) {
+                Some(path) if path.is_file() => Some(read_file(&path)?),
+                _ => None,
+            },
+        };
+        Ok(Self { flags, environment, file, warnings: Vec::new() })
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(
+        environment: &[(&str, &str)],
+        file: Option<&str>,
+    ) -> Result<Self, ConfigError> {
+        let environment = environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let path = PathBuf::from("outlast.toml");
+        let file = file.map(|text| parse_file(&path, text)).transpose()?;
+        Ok(Self { flags: Flags::default(), environment, file, warnings: Vec::new() })
+    }
+
+    pub(super) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// The value of the first layer that has one; an empty one counts as none.
+    fn find(&self, key: &str) -> (&'static Setting, Found) {
+        let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
+            // A key that is asked for and not in the table is a defect, caught by the test that loads a default.
+            return (&SETTINGS[0], Found { text: String::new(), source: Source::Default });
+        };
+        let flag = self.flags.values.iter().find(|(flag, _, _)| *flag == key);
+        let flag = flag.map(|(_, name, value)| (value.clone(), Source::Flag(name)));
+        let variable = setting.variables.iter().find_map(|name| {
+            let value = self.environment.get(*name).filter(|value| !value.trim().is_empty())?;
+            Some((value.clone(), Source::Variable(name)))
+        });
+        let file = self.file.as_ref().and_then(|(path, values)| {
+            Some((values.get(key)?.clone(), Source::File(path.clone())))
+        });
+        let (text, source) = flag
+            .or(variable)
+            .or(file)
+            .unwrap_or_else(|| (setting.default.to_owned(), Source::Default));
+        (setting, Found { text: text.trim().to_owned(), source })
+    }
+
+    fn bad(&self, setting: &Setting, found: Found, allowed: impl Into<String>) -> ConfigError {
+        let name = match &found.source {
+            Source::Flag(name) | Source::Variable(name) => (*name).to_owned(),
+            Source::File(_) | Source::Default => setting.key.to_owned(),
+        };
+        let value: String = found.text.chars().take(100).collect();
+        ConfigError::BadValue {
+            name,
+            value,
+            source_name: found.source.to_string(),
+            allowed: allowed.into(),
+        }
+    }
+
+    /// Text, if there is any.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        let (_, found) = self.find(key);
+        (!found.text.is_empty()).then_some(found.text)
+    }
+
+    /// One of these words.
+    pub(super) fn one_of(&self, key: &str, words: &[&str]) -> Result<String, ConfigError> {
+        let (setting, found) = self.find(key);
+        if words.contains(&found.text.as_str()) {
+            return Ok(found.text);
+        }
+        Err(self.bad(setting, found, words.join(", ")))
+    }
+
+    /// A whole number in a range.
+    pub(super) fn number(&self, key: &str, range: RangeInclusive<u32>) -> Result<u32, ConfigError> {
+        let (setting, found) = self.find(key);
+        match found.text.parse::<u32>() {
+            Ok(number) if range.contains(&number) => Ok(number),
+            _ => {
+                let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+                Err(self.bad(setting, found, allowed))
+            }
+        }
+    }
+
+    /// Milliseconds; what is no positive number is replaced by the default with one warning (A6).
+    pub(super) fn millis(&mut self, key: &str) -> Duration {
+        let (setting, found) = self.find(key);
+        let parsed = |text: &str| text.parse::<u64>().ok().filter(|millis| *millis > 0);
+        let millis = parsed(&found.text).unwrap_or_else(|| {
+            let error = self.bad(setting, found, "");
+            self.warnings.push(format!("{error}; using {} ms", setting.default));
+            parsed(setting.default).unwrap_or(1)
+        });
+        // A year is long enough for any wait, and adds up to no overflow.
+        Duration::from_millis(millis.min(365 * 24 * 60 * 60 * 1000))
+    }
+
+    /// An HTTP address.
+    pub(super) fn url(&self, key: &str) -> Result<String, ConfigError> {
+        let (setting, found) = self.find(key);
+        let host = found.text.strip_prefix("https://").or(found.text.strip_prefix("http://"));
+        if host.is_some_and(|host| !host.is_empty() && !host.starts_with('/')) {
+            return Ok(found.text);
+        }
+        Err(self.bad(setting, found, "an address that starts with https:// or http://"))
+    }
+
+    /// Whose jobs; a name that is safe in every store and log.
+    pub(super) fn owner(&self) -> Result<String, ConfigError> {
+        let (setting, found) = self.find("server.owner");
+        let ok =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@');
+        if (1..=64).contains(&found.text.len()) && found.text.bytes().all(ok) {
+            return Ok(found.text);
+        }
+        Err(self.bad(setting, found, "1 to 64 of the characters A-Z a-z 0-9 - _ . @"))
+    }
+
+    /// A filter for the log.
+    pub(super) fn log(&self) -> String {
+        self.text("server.log").or_else(|| self.text("perplexity.log_level")).unwrap_or_default()
+    }
+
+    /// The tool sets; those of the default that do not exist yet are left out, those named must exist.
+    pub(super) fn tools(&self) -> Result<Vec<ToolSet>, ConfigError> {
+        let (setting, found) = self.find("server.tools");
+        let mut sets = Vec::new();
+        for name in found.text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match ToolSet::named(name) {
+                Ok(set) if sets.contains(&set) => {}
+                Ok(set) => sets.push(set),
+                Err(_) if found.source == Source::Default => {}
+                Err(_) => {
+                    let allowed = ToolSet::ALL.map(ToolSet::name).join(", ");
+                    let text = name.to_owned();
+                    return Err(self.bad(setting, Found { text, source: found.source }, allowed));
+                }
+            }
+        }
+        if sets.is_empty() {
+            return Err(self.bad(setting, found, ToolSet::ALL.map(ToolSet::name).join(", ")));
+        }
+        Ok(sets)
+    }
+
+    /// Where jobs live.
+    pub(super) fn store(&self) -> Result<StoreUrl, ConfigError> {
+        let (setting, found) = self.find("store.url");
+        if found.text.is_empty() {
+            return Ok(StoreUrl::Sqlite(self.data_dir()?.join("outlast.db")));
+        }
+        match found.text.split_once(':') {
+            Some(("memory", "")) => Ok(StoreUrl::Memory),
+            Some(("sqlite", path)) if !path.is_empty() => Ok(StoreUrl::Sqlite(PathBuf::from(path))),
+            _ => Err(self.bad(setting, found, "sqlite:FILE, memory:")),
+        }
+    }
+
+    fn data_dir(&self) -> Result<PathBuf, ConfigError> {
+        if let Some(dir) = self.text("store.data_dir") {
+            return Ok(PathBuf::from(dir));
+        }
+        let strategy = etcetera::choose_base_strategy();
+        let strategy = strategy.map_err(|error| ConfigError::NoDataDir(error.to_string()))?;
+        Ok(strategy.data_dir().join("outlast"))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+fn environment() -> HashMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+fn default_file(environment: &HashMap<String, String>) -> Option<PathBuf> {
+    // etcetera would do, but an empty home directory must not be an error here.
+    environment.get("HOME").filter(|home| !home.is_empty())?;
+    Some(etcetera::choose_base_strategy().ok()?.config_dir().join("outlast").join("outlast.toml"))
+}
+
+fn read_file(path: &Path) -> Result<(PathBuf, HashMap<String, String>), ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
+        path: path.to_owned(),
+        why: error.to_string(),
+    })?;
+    parse_file(path, &text)
+}
+
+/// `section.key` to value; lists become comma-separated text, as variables have them.
+fn parse_file(path: &Path, text: &str) -> Result<(PathBuf, HashMap<String, String>), ConfigError> {
+    let unreadable = |why: String| ConfigError::Unreadable { path: path.to_owned(), why };
+    let table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| unreadable(error.to_string()))?;
+    let mut values = HashMap::new();
+    for (section, entries) in table {
+        let toml::Value::Table(entries) = entries else {
+            return Err(ConfigError::UnknownKey { path: path.to_owned(), key: section });
+        };
+        for (name, value) in entries {
+            let key = format!("{section}.{name}");
+            if !SETTINGS.iter().any(|setting| setting.key == key) {
+                return Err(ConfigError::UnknownKey { path: path.to_owned(), key });
+            }
+            values.insert(key, plain(&value));
+        }
+    }
+    Ok((path.to_owned(), values))
+}
+
+fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,119 @@
+//! Every setting once: its key in the file, its variables, its default, and what it is for.
+
+/// One thing that can be configured.
+pub(super) struct Setting {
+    /// `section.key` in outlast.toml.
+    pub(super) key: &'static str,
+    /// Environment variables, the first that is set wins.
+    pub(super) variables: &'static [&'static str],
+    /// Used when nothing is set; empty means there is none.
+    pub(super) default: &'static str,
+    /// One line for people.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "docs/configuration.md is made from it by a test")
+    )]
+    pub(super) help: &'static str,
+}
+
+const fn setting(
+    key: &'static str,
+    variables: &'static [&'static str],
+    default: &'static str,
+    help: &'static str,
+) -> Setting {
+    Setting { key, variables, default, help }
+}
+
+/// All of them, in the order of the documentation.
+pub(super) const SETTINGS: &[Setting] = &[
+    setting("perplexity.api_key", &["PERPLEXITY_API_KEY"], "", "the key of the provider's account"),
+    setting(
+        "perplexity.base_url",
+        &["PERPLEXITY_BASE_URL", "PERPLEXITY_API_BASE_URL"],
+        "https://api.perplexity.ai",
+        "where the provider's API is",
+    ),
+    setting("perplexity.api", &["PERPLEXITY_API"], "agent", "the dialect spoken there: `agent`"),
+    setting("perplexity.proxy", &["PERPLEXITY_PROXY"], "", "a proxy for calls to the provider"),
+    setting(
+        "perplexity.max_job_retries",
+        &["PERPLEXITY_MAX_JOB_RETRIES"],
+        "2",
+        "failures forgiven before a job fails for good",
+    ),
+    setting(
+        "perplexity.polling_timeout_ms",
+        &["PERPLEXITY_POLLING_TIMEOUT_MS"],
+        "600000",
+        "how long one try may take",
+    ),
+    setting(
+        "perplexity.timeout_ms",
+        &["PERPLEXITY_TIMEOUT_MS"],
+        "300000",
+        "the limit of one call to the provider; on streams, of the silence between bytes",
+    ),
+    setting(
+        "perplexity.async_max_wait_ms",
+        &["PERPLEXITY_ASYNC_MAX_WAIT_MS"],
+        "900000",
+        "how long a research-jobs job may stay unfinished",
+    ),
+    setting(
+        "perplexity.research_job_ttl_ms",
+        &["PERPLEXITY_RESEARCH_JOB_TTL_MS"],
+        "1800000",
+        "how long a finished research-jobs job can be polled",
+    ),
+    setting(
+        "perplexity.research_poll_budget_ms",
+        &["PERPLEXITY_RESEARCH_POLL_BUDGET_MS"],
+        "45000",
+        "how long one poll waits",
+    ),
+    setting(
+        "perplexity.retry_base_ms",
+        &["PERPLEXITY_RETRY_BASE_MS"],
+        "2000",
+        "the wait after a first failure; it doubles",
+    ),
+    setting(
+        "perplexity.log_level",
+        &["PERPLEXITY_LOG_LEVEL"],
+        "info",
+        "the log level, when `server.log` is not set",
+    ),
+    setting(
+        "server.tools",
+        &["OUTLAST_TOOLS"],
+        "research,research-jobs",
+        "the tool sets to serve; of the default, those that this version has",
+    ),
+    setting("server.concurrency", &["OUTLAST_CONCURRENCY"], "5", "how many jobs to run at a time"),
+    setting(
+        "server.owner",
+        &["OUTLAST_OWNER"],
+        "local",
+        "whose jobs stdio and the command line see",
+    ),
+    setting("server.log", &["OUTLAST_LOG"], "", "a log level, or a tracing filter"),
+    setting(
+        "store.url",
+        &["OUTLAST_STORE"],
+        "",
+        "where jobs live: `sqlite:FILE` or `memory:`; `sqlite:outlast.db` in the data directory when not set",
+    ),
+    setting(
+        "store.data_dir",
+        &["OUTLAST_DATA_DIR"],
+        "",
+        "the directory for the job store; `outlast` in the user's data directory when not set",
+    ),
+    setting(
+        "limits.max_jobs_per_owner",
+        &["OUTLAST_MAX_JOBS_PER_OWNER"],
+        "1000",
+        "unfinished jobs one owner may have",
+    ),
+];

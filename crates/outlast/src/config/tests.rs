@@ -1,0 +1,122 @@
+//! What the configuration makes of its layers.
+
+use std::collections::HashSet;
+
+use super::layers::Layers;
+use super::settings::SETTINGS;
+use super::*;
+
+fn load(environment: &[(&str, &str)], file: Option<&str>) -> Result<Config, ConfigError> {
+    let mut with_dir = vec![("OUTLAST_DATA_DIR", "/data")];
+    with_dir.extend(environment);
+    Config::from_layers(&mut Layers::of(&with_dir, file)?)
+}
+
+#[test]
+fn the_defaults_load() {
+    let config = load(&[], None).unwrap();
+    assert!(config.perplexity.api_key.is_none());
+    assert_eq!(config.perplexity.research_poll_budget, Duration::from_secs(45));
+    assert_eq!(config.perplexity.async_max_wait, Duration::from_secs(900));
+    assert_eq!(config.perplexity.research_job_ttl, Duration::from_secs(1800));
+    assert_eq!(config.store, StoreUrl::Sqlite("/data/outlast.db".into()));
+    assert_eq!(config.tools, [ToolSet::ResearchJobs]);
+    assert_eq!(config.warnings, [""; 0]);
+}
+
+#[test]
+fn the_environment_wins_over_the_file_and_the_file_over_the_default() {
+    let file = "[server]\nconcurrency = 7\nowner = \"team\"\n[perplexity]\ntimeout_ms = 9\n";
+    let config = load(&[("OUTLAST_OWNER", "ann")], Some(file)).unwrap();
+    assert_eq!(config.concurrency, 7);
+    assert_eq!(config.owner.as_str(), "ann");
+    assert_eq!(config.perplexity.timeout, Duration::from_millis(9));
+}
+
+/// A6: a bad millisecond knob falls back with one warning and resets nothing else.
+#[test]
+fn a_bad_millisecond_value_falls_back_with_one_warning() {
+    for bad in ["soon", "0", "-5", "1.5"] {
+        let environment =
+            [("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", bad), ("PERPLEXITY_TIMEOUT_MS", "77")];
+        let config = load(&environment, None).unwrap();
+        assert_eq!(config.perplexity.research_poll_budget, Duration::from_secs(45), "{bad}");
+        assert_eq!(config.perplexity.timeout, Duration::from_millis(77), "{bad}");
+        assert_eq!(config.warnings.len(), 1, "{bad}");
+        assert!(
+            config.warnings[0].contains("PERPLEXITY_RESEARCH_POLL_BUDGET_MS"),
+            "{:?}",
+            config.warnings
+        );
+    }
+}
+
+#[test]
+fn a_bad_value_names_itself_its_source_and_what_is_allowed() {
+    let cases = [
+        (("OUTLAST_CONCURRENCY", "many"), "a whole number"),
+        (("OUTLAST_CONCURRENCY", "0"), "from 1 to"),
+        (("OUTLAST_TOOLS", "research-jobs,dance"), "research-jobs"),
+        (("OUTLAST_STORE", "mysql://x"), "sqlite:FILE"),
+        (("OUTLAST_OWNER", "a b"), "characters"),
+        (("PERPLEXITY_BASE_URL", "api.example"), "https://"),
+        (("PERPLEXITY_API", "soap"), "agent"),
+    ];
+    for ((name, value), allowed) in cases {
+        let error = load(&[(name, value)], None).unwrap_err();
+        let shown = error.to_string();
+        assert!(shown.contains(name), "{shown}");
+        assert!(error.hint().contains(allowed), "{}", error.hint());
+    }
+}
+
+#[test]
+fn an_unknown_key_in_the_file_is_refused_by_name() {
+    let error = load(&[], Some("[server]\nconcurency = 7\n")).unwrap_err();
+    assert!(error.to_string().contains("`server.concurency`"), "{error}");
+    let error = load(&[], Some("[server\n")).unwrap_err();
+    assert!(error.to_string().contains("line 1"), "{error}");
+}
+
+#[test]
+fn a_key_is_never_shown() {
+    let config = load(&[("PERPLEXITY_API_KEY", "pplx-hunter2")], None).unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn every_setting_has_one_key_and_its_own_variables() {
+    let keys: HashSet<_> = SETTINGS.iter().map(|setting| setting.key).collect();
+    assert_eq!(keys.len(), SETTINGS.len());
+    let variables: Vec<_> = SETTINGS.iter().flat_map(|setting| setting.variables).collect();
+    assert_eq!(variables.iter().collect::<HashSet<_>>().len(), variables.len());
+}
+
+/// docs/configuration.md holds the table of settings as it is here; set UPDATE_DOCS=1 to write it.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a switch for people who mend the docs")]
+fn the_documented_settings_are_the_settings() {
+    let mut table = "| key | variable | default | what it is |\n|---|---|---|---|\n".to_owned();
+    for setting in SETTINGS {
+        let default = if setting.default.is_empty() {
+            "-".to_owned()
+        } else {
+            format!("`{}`", setting.default)
+        };
+        let variables = setting.variables.join("`, `");
+        table.push_str(&format!(
+            "| `{}` | `{variables}` | {default} | {} |\n",
+            setting.key, setting.help
+        ));
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once("<!-- settings -->\n").unwrap();
+    let (listed, after) = rest.split_once("<!-- end of settings -->").unwrap();
+    if listed != table && std::env::var_os("UPDATE_DOCS").is_some() {
+        let page = format!("{before}<!-- settings -->\n{table}<!-- end of settings -->{after}");
+        std::fs::write(path, page).unwrap();
+        return;
+    }
+    assert_eq!(listed, table, "run the test with UPDATE_DOCS=1");
+}

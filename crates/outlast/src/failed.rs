@@ -1,0 +1,58 @@
+//! Why a command did not do what it was asked, with the next step and the exit code.
+
+use std::fmt;
+
+/// A command's failure as a person reads it.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    error: anyhow::Error,
+    hint: Option<String>,
+    kind: Kind,
+}
+
+/// What kind of failure, for the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The work failed: 1.
+    Work,
+    /// The command line or the configuration is wrong: 2.
+    Usage,
+}
+
+impl Failed {
+    /// The command line or the configuration is wrong; `hint` says what would be right.
+    pub(crate) fn usage(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: Some(hint.into()), kind: Kind::Usage }
+    }
+
+    /// The same failure with a next step.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The next step, if one is known.
+    pub(crate) fn next_step(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// What the shell sees.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self.kind {
+            Kind::Work => 1,
+            Kind::Usage => 2,
+        }
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), hint: None, kind: Kind::Work }
+    }
+}
+
+/// The whole chain in one line: what was attempted, and why it did not work.
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.error)
+    }
+}

@@ -1,0 +1,27 @@
+//! The log: standard error, one line an event, quiet about other people's crates.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::Global;
+
+/// Starts the log. `-v` and `-q` win over the configured filter.
+pub(crate) fn start(global: &Global, configured: &str) -> Result<(), String> {
+    let level = match (global.quiet, global.verbose) {
+        (true, _) => "error",
+        (false, 0) => configured,
+        (false, 1) => "debug",
+        (false, _) => "trace",
+    };
+    // rmcp reports a client that left as an error of its own; what matters of that is logged by us.
+    let filter = EnvFilter::try_new(format!("rmcp=off,hyper_util=warn,reqwest=warn,{level}"));
+    let filter = filter.map_err(|error| error.to_string())?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! The only place that prints. Standard output is data; everything else goes to standard error.
+
+mod progress;
+mod table;
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use outlast_core::StateKind;
+
+use crate::cli::Color;
+use crate::failed::Failed;
+
+pub(crate) use progress::Bar;
+pub(crate) use table::{Cell, table};
+
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+const RED: Style = AnsiColor::Red.on_default().bold();
+const GREEN: Style = AnsiColor::Green.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+const CYAN: Style = AnsiColor::Cyan.on_default();
+
+/// Decides about colour once, for both streams.
+pub(crate) fn set_color(color: Color) {
+    match color {
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+}
+
+/// A line of data.
+pub(crate) fn line(text: &str) {
+    out(&format!("{text}\n"));
+}
+
+/// Text from outside as data: control characters must not steer the terminal.
+pub(crate) fn text(text: &str) {
+    let clean: String = text
+        .chars()
+        .filter(|character| !character.is_control() || matches!(character, '\n' | '\t'))
+        .collect();
+    line(&clean);
+}
+
+/// A name and its value, aligned.
+pub(crate) fn fact(name: &str, value: &str) {
+    line(&format!("{DIM}{name:>12}{DIM:#}  {}", one_line(value)));
+}
+
+/// The same, with the state's colour.
+pub(crate) fn fact_styled(name: &str, value: &str, state: StateKind) {
+    let style = state_style(state);
+    line(&format!("{DIM}{name:>12}{DIM:#}  {style}{}{style:#}", one_line(value)));
+}
+
+/// A line that is not data.
+pub(crate) fn remark(text: &str) {
+    err(&format!("{text}\n"));
+}
+
+/// A line that is not data, with a mark in front.
+pub(crate) fn mark(mark: Mark, text: &str) {
+    let (style, sign) = match mark {
+        Mark::Good => (GREEN.bold(), "\u{2713}"),
+        Mark::Bad => (RED, "\u{2717}"),
+        Mark::Step => (CYAN.bold(), "\u{25b8}"),
+        Mark::Again => (YELLOW.bold(), "\u{21bb}"),
+    };
+    err(&format!("{style}{sign}{style:#} {text}\n"));
+}
+
+/// What a line reports.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mark {
+    /// It worked.
+    Good,
+    /// Something died.
+    Bad,
+    /// The next step.
+    Step,
+    /// Once more.
+    Again,
+}
+
+/// A heading that is not data.
+pub(crate) fn heading(text: &str) {
+    err(&format!("\n{BOLD}{text}{BOLD:#}\n"));
+}
+
+/// Text set back, that is not data.
+pub(crate) fn dim(text: &str) -> String {
+    format!("{DIM}{text}{DIM:#}")
+}
+
+/// A failure, and after a blank line the next step.
+pub(crate) fn error(failed: &Failed) {
+    err(&format!("{RED}error:{RED:#} {failed}\n"));
+    if let Some(hint) = failed.next_step() {
+        err(&format!("\n{CYAN}hint:{CYAN:#} {hint}\n"));
+    }
+}
+
+/// The first so many characters.
+pub(crate) fn short(text: &str, longest: usize) -> String {
+    let clean = one_line(text);
+    if clean.chars().count() <= longest {
+        return clean;
+    }
+    let start: String = clean.chars().take(longest.saturating_sub(1)).collect();
+    format!("{start}\u{2026}")
+}
+
+/// A duration as people say it: the largest unit, or two.
+pub(crate) fn ago(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
+        seconds @ 1..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds @ 3600..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+fn state_style(state: StateKind) -> Style {
+    match state {
+        StateKind::Queued => DIM,
+        StateKind::Running => CYAN,
+        StateKind::Succeeded => GREEN,
+        StateKind::Failed => RED,
+        StateKind::Cancelled => YELLOW,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+/// Whether a person is watching standard error.
+fn watched() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+// A reader that has gone away (`| head`) is no reason to complain.
+
+fn out(text: &str) {
+    drop(anstream::stdout().write_all(text.as_bytes()));
+}
+
+fn err(text: &str) {
+    drop(anstream::stderr().write_all(text.as_bytes()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        let cases = [
+            (0, "0 ms"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (3_599, "59 min"),
+            (3_600, "1 h"),
+            (172_800, "2 d"),
+        ];
+        for (seconds, expected) in cases {
+            assert_eq!(ago(Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn long_text_is_cut_with_an_ellipsis() {
+        assert_eq!(short("abcdef", 6), "abcdef");
+        assert_eq!(short("abcdefg", 6), "abcde\u{2026}");
+        assert_eq!(short("a\nb", 6), "a b");
+    }
+}

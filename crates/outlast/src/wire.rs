@@ -1,0 +1,115 @@
+//! The one place where concrete types meet: from the configuration to an engine over a store and its providers.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use outlast_core::{Clock, Profile, Provider, Store, StoreError};
+use outlast_engine::{Engine, Options, Providers, Stop};
+use outlast_provider::http::HttpOptions;
+use outlast_provider::perplexity::{Agent, AgentOptions};
+use outlast_store::{MemoryStore, SqliteStore, SystemClock};
+use tokio::task::JoinHandle;
+
+use crate::armed::{ArmedProvider, ArmedStore, KillPoint};
+use crate::config::{Config, StoreUrl};
+use crate::failed::Failed;
+
+/// An open store, to be closed by whoever opened it.
+pub(crate) struct OpenStore {
+    store: Arc<dyn Store>,
+    sqlite: Option<Arc<SqliteStore>>,
+}
+
+impl OpenStore {
+    /// Opens the configured store.
+    pub(crate) fn open(url: &StoreUrl) -> Result<Self, Failed> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        match url {
+            StoreUrl::Memory => Ok(Self { store: Arc::new(MemoryStore::new(clock)), sqlite: None }),
+            StoreUrl::Sqlite(path) => {
+                let opened = SqliteStore::open(path, clock);
+                let sqlite = Arc::new(opened.map_err(|error| cannot_open(error, path))?);
+                Ok(Self { store: sqlite.clone(), sqlite: Some(sqlite) })
+            }
+        }
+    }
+
+    /// The same store, armed.
+    pub(crate) fn armed(self, point: Option<KillPoint>) -> Self {
+        let Some(point) = point else { return self };
+        Self { store: Arc::new(ArmedStore { store: self.store, point }), ..self }
+    }
+
+    /// Makes an engine over it.
+    pub(crate) async fn engine(
+        &self,
+        config: &Config,
+        providers: Providers,
+        stop: Stop,
+    ) -> Result<(Engine, JoinHandle<()>), Failed> {
+        let options = Options {
+            concurrency: config.concurrency,
+            retry_base: config.perplexity.retry_base,
+            max_unfinished: config.max_jobs_per_owner,
+            ..Options::default()
+        };
+        let engine = Engine::new(Arc::clone(&self.store), providers, options, stop).await;
+        Ok(engine.context("read the job store")?)
+    }
+
+    /// Closes it; everything acknowledged was durable before.
+    pub(crate) async fn close(self) {
+        if let Some(sqlite) = self.sqlite {
+            sqlite.close().await;
+        }
+    }
+}
+
+fn cannot_open(error: StoreError, path: &std::path::Path) -> Failed {
+    let hint = match &error {
+        StoreError::Newer { .. } => "update outlast, or point OUTLAST_STORE at another file",
+        StoreError::Corrupt { .. } => "restore a backup, or point OUTLAST_STORE at a new file",
+        StoreError::Full => "make room on the disk",
+        _ => "check that the directory exists and can be written, or give --data-dir",
+    };
+    let error =
+        anyhow::Error::new(error).context(format!("open the job store at {}", path.display()));
+    Failed::usage(error, hint)
+}
+
+/// The configured research provider and the profile of its jobs.
+pub(crate) fn research_provider(
+    config: &Config,
+    point: Option<KillPoint>,
+) -> Result<(Profile, Arc<dyn Provider>), Failed> {
+    let Some(api_key) = &config.perplexity.api_key else { return Err(no_provider()) };
+    let options = AgentOptions {
+        base_url: config.perplexity.base_url.clone(),
+        api_key: api_key.0.clone(),
+        http: HttpOptions {
+            timeout: config.perplexity.timeout,
+            proxy: config.perplexity.proxy.clone(),
+        },
+        clock: Arc::new(SystemClock),
+    };
+    let agent = Agent::new(options).map_err(|error| {
+        let error = anyhow::anyhow!(error).context("set up the provider");
+        Failed::usage(error, "check PERPLEXITY_BASE_URL and PERPLEXITY_PROXY")
+    })?;
+    let profile = agent.profile();
+    let provider: Arc<dyn Provider> = match point {
+        Some(point) => Arc::new(ArmedProvider { provider: Arc::new(agent), point }),
+        None => Arc::new(agent),
+    };
+    Ok((profile, provider))
+}
+
+fn no_provider() -> Failed {
+    Failed::usage(
+        anyhow::anyhow!("no research provider is configured"),
+        "there are three ways to get one:\n  \
+         1. a key:      set PERPLEXITY_API_KEY\n  \
+         2. a library:  set OUTLAST_LIBRARY to a folder of documents (not in this version yet)\n  \
+         3. neither:    run `outlast demo`, which brings a simulated provider",
+    )
+}

@@ -1,0 +1,120 @@
+//! A11: the real server is killed with SIGKILL at each step of the one path, started again and polled. The
+//! provider counts what it was paid for.
+
+use crate::support::{START, World, finished, question, start};
+use serde_json::json;
+
+/// Kills a server at `point`, starts another one and returns how the job ended.
+async fn killed_at(point: &str, scenario: &str) -> (World, serde_json::Value) {
+    let world = World::new().await;
+    let mut doomed = world.serve_with(&["--kill-at", point]).await;
+    let arguments = question(scenario);
+    let call = doomed.send("tools/call", json!({ "name": START, "arguments": arguments })).await;
+    let answered = doomed.answer(call).await;
+    let (status, _) = doomed.ended().await;
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(9),
+        "{point}: died by SIGKILL"
+    );
+
+    let mut server = world.serve().await;
+    let id = match answered {
+        Some(answer) => answer["result"]["structuredContent"]["jobId"].as_str().unwrap().to_owned(),
+        // The caller has no id, but the job is durable: it is found in the list.
+        None => only_job(&world).await,
+    };
+    let ended = finished(&mut server, &id).await;
+    (world, ended)
+}
+
+async fn only_job(world: &World) -> String {
+    let listed = world.run(&["jobs", "list", "--json"]).await;
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed["jobs"].as_array().unwrap().len(), 1, "{listed}");
+    listed["jobs"][0]["id"].as_str().unwrap().to_owned()
+}
+
+async fn completes_with_one_submit(point: &str) {
+    let (world, ended) = killed_at(point, "ok;words=80;delay_ms=2000").await;
+    assert_eq!(ended["status"], "COMPLETED", "{point}: {ended}");
+    assert!(ended["response"].as_str().unwrap().contains("Citations:\n["), "{ended}");
+    assert_eq!(world.submits(), 1, "{point}: paid once");
+}
+
+#[tokio::test]
+async fn a11_killed_after_insert_the_job_is_done_once() {
+    completes_with_one_submit("after-insert").await;
+}
+
+#[tokio::test]
+async fn a11_killed_after_claim_the_job_is_done_once() {
+    completes_with_one_submit("after-claim").await;
+}
+
+#[tokio::test]
+async fn a11_killed_after_running_the_run_is_resumed() {
+    completes_with_one_submit("after-running").await;
+}
+
+#[tokio::test]
+async fn a11_killed_before_settle_the_provider_is_asked_again() {
+    completes_with_one_submit("before-settle").await;
+}
+
+#[tokio::test]
+async fn a11_killed_after_settle_the_result_is_there() {
+    completes_with_one_submit("after-settle").await;
+}
+
+/// B9a: nobody can know whether the request left, so it is not sent again.
+#[tokio::test]
+async fn b9a_killed_after_beginning_the_submit_is_unknown_and_not_repeated() {
+    let (world, ended) = killed_at("after-beginning", "ok").await;
+    assert_eq!(ended["status"], "FAILED", "{ended}");
+    assert!(ended["error"].as_str().unwrap().starts_with("SUBMIT_UNKNOWN: "), "{ended}");
+    assert_eq!(world.submits(), 0, "it had not been sent");
+}
+
+/// B9a: the run was bought and its name lost; it must not be bought again.
+#[tokio::test]
+async fn b9a_killed_after_the_answer_the_submit_is_unknown_and_not_repeated() {
+    let (world, ended) = killed_at("after-answer", "ok").await;
+    assert_eq!(ended["status"], "FAILED", "{ended}");
+    assert!(ended["error"].as_str().unwrap().starts_with("SUBMIT_UNKNOWN: "), "{ended}");
+    assert_eq!(world.submits(), 1);
+}
+
+/// A11: killed from outside, in the middle of a run that is under way.
+#[tokio::test]
+async fn a11_killed_in_the_middle_of_a_run_the_report_arrives() {
+    let world = World::new().await;
+    let mut doomed = world.serve().await;
+    let id = start(&mut doomed, "ok;words=80;hold=true").await;
+    crate::support::running(&world, &id).await;
+    doomed.kill().await;
+
+    let mut server = world.serve().await;
+    world.simulator.release();
+    let ended = finished(&mut server, &id).await;
+    assert_eq!(ended["status"], "COMPLETED", "{ended}");
+    assert_eq!(world.submits(), 1);
+    let again = finished(&mut server, &id).await;
+    assert_eq!(again, ended, "A2: the same answer on every later poll");
+}
+
+/// Promise 5: a second process takes over from a dead one while it runs, not only at its start.
+#[tokio::test]
+async fn a_living_server_takes_over_from_a_killed_one() {
+    let world = World::new().await;
+    let mut doomed = world.serve().await;
+    let id = start(&mut doomed, "ok;words=80;hold=true").await;
+    crate::support::running(&world, &id).await;
+    let mut witness = world.serve().await;
+    doomed.kill().await;
+    world.simulator.release();
+    let ended = finished(&mut witness, &id).await;
+    assert_eq!(ended["status"], "COMPLETED", "{ended}");
+    assert_eq!(world.submits(), 1);
+}

@@ -1,0 +1,6 @@
+//! The real binary: over real pipes, on real files, killed for real.
+
+mod support;
+
+mod crash;
+mod research_jobs;

@@ -1,0 +1,141 @@
+//! The real binary in a folder of its own, against the simulated provider.
+
+use std::path::{Path, PathBuf};
+
+use outlast_simulator::{Options, Simulator};
+use outlast_testkit::mcp_process::McpProcess;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) const START: &str = "perplexity_research_start";
+pub(crate) const POLL: &str = "perplexity_research_poll";
+pub(crate) const CANCEL: &str = "perplexity_research_cancel";
+
+/// A provider and a data directory that outlive any number of servers.
+pub(crate) struct World {
+    pub(crate) simulator: Simulator,
+    folder: TempDir,
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+impl World {
+    /// Waits between tries are short, everything else is as people have it.
+    pub(crate) async fn new() -> Self {
+        let simulator =
+            Simulator::start(Options { speed: 20.0, ..Options::default() }).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let environment = [
+            ("HOME", folder.path().join("home").to_str().unwrap()),
+            ("OUTLAST_DATA_DIR", folder.path().join("data").to_str().unwrap()),
+            ("PERPLEXITY_API_KEY", "pplx-test"),
+            ("PERPLEXITY_BASE_URL", simulator.url()),
+            ("PERPLEXITY_RETRY_BASE_MS", "10"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self { simulator, folder, environment: environment.to_vec() }
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.environment.retain(|(set, _)| set != name);
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.environment.retain(|(set, _)| set != name);
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn environment(&self) -> Vec<(&str, &str)> {
+        self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+
+    /// A server that has been greeted.
+    pub(crate) async fn serve(&self) -> McpProcess {
+        self.serve_with(&[]).await
+    }
+
+    pub(crate) async fn serve_with(&self, flags: &[&str]) -> McpProcess {
+        let arguments = ["serve"].iter().chain(flags);
+        McpProcess::start(binary(), arguments, &self.environment()).await
+    }
+
+    /// A server that has not.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> McpProcess {
+        McpProcess::spawn(binary(), arguments, &self.environment())
+    }
+
+    /// A command that runs to its end.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Ran {
+        let output = tokio::process::Command::new(binary())
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .stdin(std::process::Stdio::null())
+            .output()
+            .await
+            .unwrap();
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// How many runs the provider has been paid for.
+    pub(crate) fn submits(&self) -> u64 {
+        self.simulator.stats().submits
+    }
+}
+
+/// What a command left behind.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) fn binary() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_outlast"))
+}
+
+/// A question the simulator answers as the scenario says.
+pub(crate) fn question(scenario: &str) -> Value {
+    json!({ "messages": [{ "role": "user", "content": format!("Why is the sky blue? [[sim:{scenario}]]") }] })
+}
+
+/// Starts research and returns its id.
+pub(crate) async fn start(server: &mut McpProcess, scenario: &str) -> String {
+    let started = server.structured(START, question(scenario)).await;
+    started["jobId"].as_str().unwrap().to_owned()
+}
+
+/// Polls until the job has ended.
+pub(crate) async fn finished(server: &mut McpProcess, id: &str) -> Value {
+    loop {
+        let poll = server.structured(POLL, json!({ "jobId": id })).await;
+        if poll["status"] != "CREATED" && poll["status"] != "IN_PROGRESS" {
+            return poll;
+        }
+    }
+}
+
+/// Waits until the provider works on the job and its run is recorded.
+pub(crate) async fn running(world: &World, id: &str) {
+    let recorded = async {
+        loop {
+            let shown = world.run(&["jobs", "show", id, "--json"]).await;
+            let shown: Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
+            if shown["checkpoint"]["at"] == "running" {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), recorded)
+        .await
+        .expect("the run is recorded");
+}
