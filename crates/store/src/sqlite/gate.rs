@@ -138,8 +138,12 @@ mod tests {
         rival.lock().unwrap();
         assert!(gate.pass().is_none());
         rival.unlock().unwrap();
-        let rival = lock(rival);
-        rival.unlock().unwrap();
-        drop(gate);
+        // The rival must not be back before the gate's thread had the lock.
+        let had_it = (0..10_000).any(|_| {
+            thread::park_timeout(Duration::from_millis(1));
+            !gate.waiting.load(Ordering::SeqCst)
+        });
+        assert!(had_it);
+        lock(rival).unlock().unwrap();
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use outlast_core::StoreError;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::fault::{Fault, of_io, unavailable};
 use super::gate::Gate;
@@ -127,9 +127,11 @@ fn restrict(_path: &Path, _mode: u32) -> io::Result<()> {
 }
 
 fn migrate(connection: &mut Connection, path: &Path, gate: &Gate) -> Result<(), StoreError> {
-    if applied(connection, path)? == MIGRATIONS.len() {
+    let snapshot = connection.unchecked_transaction().map_err(Fault::Sql)?;
+    if applied(&snapshot, path)? == MIGRATIONS.len() {
         return Ok(());
     }
+    drop(snapshot);
     // Two processes that make the same database at once would meet a lock SQLite does not wait for.
     let _held = gate.pass();
     migrate_alone(connection, path)
@@ -159,9 +161,11 @@ fn migrate_alone(connection: &mut Connection, path: &Path) -> Result<(), StoreEr
 }
 
 /// How many migrations the database has seen; refuses one that is not ours or newer than we are.
-fn applied(connection: &Connection, path: &Path) -> Result<usize, StoreError> {
+///
+/// Asks in a transaction, because one that is just being made would look half like another program's.
+fn applied(moment: &Transaction<'_>, path: &Path) -> Result<usize, StoreError> {
     let number = |pragma: &str| -> Result<i64, Fault> {
-        Ok(connection.query_row(pragma, [], |row| row.get(0))?)
+        Ok(moment.query_row(pragma, [], |row| row.get(0))?)
     };
     let version = number("PRAGMA user_version")?;
     let ours = number("PRAGMA application_id")? == APPLICATION_ID;

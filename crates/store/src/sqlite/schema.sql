@@ -55,7 +55,7 @@ CREATE INDEX jobs_due          ON jobs (run_at) WHERE state = 'queued';
 CREATE INDEX jobs_lease        ON jobs (lease_until) WHERE state = 'running';
 CREATE INDEX jobs_rev          ON jobs (rev);
 CREATE INDEX jobs_owner        ON jobs (owner, seq DESC);
-CREATE INDEX jobs_unfinished   ON jobs (owner) WHERE state IN ('queued', 'running');
+CREATE INDEX jobs_unfinished   ON jobs (owner, state) WHERE state IN ('queued', 'running');
 CREATE INDEX jobs_conversation ON jobs (owner, conversation, turn) WHERE conversation IS NOT NULL;
 CREATE INDEX jobs_owed         ON jobs (profile, seq) WHERE remote = 'owed';
 

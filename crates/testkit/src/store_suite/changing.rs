@@ -1,6 +1,5 @@
 //! Wake-ups: nothing is missed, nothing is told twice.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
@@ -10,17 +9,16 @@ use outlast_core::{
 use super::bench::{Bench, LEASE, a_failure, a_job, a_run, succeed, worker};
 use crate::clock::START;
 
-/// A waiter started before the change hears of it.
+/// Own changes need no glance.
 pub async fn a_change_wakes_who_waits(bench: Bench) {
-    let bench = Arc::new(bench);
     let start = bench.look(Rev::default()).await.rev;
-    let waiter = tokio::spawn({
-        let bench = bench.clone();
-        async move { bench.wait(start).await }
-    });
-    tokio::task::yield_now().await;
+    let hour = Duration::from_secs(3600);
+    let mut waiting = bench.store.changes(start, Glance { wait: hour, every: hour });
+    let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
+    assert!(early.is_err(), "nothing has changed yet: {early:?}");
     let job = bench.add(a_job()).await;
-    let changes = waiter.await.unwrap();
+    let woken = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+    let changes = woken.expect("the wake-up was lost").unwrap();
     assert_eq!(changes.jobs, [Change { id: job.id, state: StateKind::Queued }]);
     assert_eq!(changes.rev, job.rev);
 }

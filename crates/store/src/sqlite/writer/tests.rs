@@ -62,9 +62,11 @@ async fn a_command_that_fails_or_panics_takes_nobody_with_it() {
     );
     assert!(matches!(refused, Err(StoreError::TooManyJobs)), "{refused:?}");
     assert!(matches!(panicked, Err(StoreError::Unavailable(_))), "{panicked:?}");
-    assert_eq!(first.unwrap().rev, second.unwrap().rev, "they shared a commit");
+    let first = first.unwrap();
+    assert_eq!(first.rev, second.unwrap().rev, "they shared a commit");
     assert_eq!(count(&fixture.reader), 2);
-    writer.run(|tx| add(tx, a_job())).await.unwrap();
+    let third = writer.run(|tx| add(tx, a_job())).await.unwrap();
+    assert!(third.rev > first.rev, "a rev that was rolled back is not given out twice");
     assert_eq!(count(&fixture.reader), 3);
 }
 
