@@ -22,7 +22,7 @@ pub(crate) fn redacted(text: &str, secret: &str) -> String {
 }
 
 fn push_word(clean: &mut String, word: &str) {
-    let is_key = ["pplx-", "sk-", "Bearer-"].iter().any(|prefix| word.starts_with(prefix));
+    let is_key = word.contains("pplx-") || word.starts_with("sk-");
     clean.push_str(if is_key { "[redacted]" } else { word });
 }
 
@@ -35,6 +35,7 @@ mod tests {
         let cases = [
             ("plain words", "plain words"),
             ("key pplx-abc123 is bad", "key [redacted] is bad"),
+            ("key=a-pplx-abc123", "key=[redacted]"),
             (r#"{"key":"sk-live_9"}"#, r#"{"key":"[redacted]"}"#),
             ("token hunter2!", "token [redacted]!"),
             ("a\x1b[31mred\nline", "a [31mred line"),

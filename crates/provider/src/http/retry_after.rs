@@ -21,6 +21,10 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
     {
         return Some(Timestamp::from_millis(date.timestamp_millis()).since(now));
     }
+    // Sent with every answer; it asks for a wait only when nothing is left.
+    if number("x-ratelimit-remaining").is_some_and(|remaining| remaining > 0) {
+        return None;
+    }
     let reset = number("x-ratelimit-reset")?;
     let reset = Timestamp::from_millis(i64::try_from(reset).ok()?.saturating_mul(1000));
     Some(reset.since(now))
@@ -36,7 +40,7 @@ mod tests {
     fn every_way_of_asking_for_a_wait_is_understood() {
         let now = Timestamp::from_millis(784_111_777_000); // Sun, 06 Nov 1994 08:49:37 GMT
         let seconds = Duration::from_secs;
-        let cases: [(&[(&str, &str)], Option<Duration>); 8] = [
+        let cases: [(&[(&str, &str)], Option<Duration>); 10] = [
             (&[], None),
             (&[("retry-after", "7")], Some(seconds(7))),
             (
@@ -46,6 +50,11 @@ mod tests {
             (&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")], Some(seconds(30))),
             (&[("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")], Some(seconds(0))),
             (&[("x-ratelimit-reset", "784111787")], Some(seconds(10))),
+            (
+                &[("x-ratelimit-reset", "784111787"), ("x-ratelimit-remaining", "0")],
+                Some(seconds(10)),
+            ),
+            (&[("x-ratelimit-reset", "784111787"), ("x-ratelimit-remaining", "9")], None),
             (&[("retry-after", "soon")], None),
             (&[("retry-after", "-3")], None),
         ];
