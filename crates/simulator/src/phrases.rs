@@ -1,5 +1,7 @@
 //! The stock of sentences that simulated reports and snippets are made of.
 
+use crate::topic::{Topic, capitalised};
+
 /// Sentences about two terms, `{a}` and `{b}`, with a share `{n}` and a year `{y}`. A term stands only where number and
 /// article do not matter, since it may be any words of the question.
 pub(crate) const SENTENCES: &[&str] = &[
@@ -85,18 +87,23 @@ pub(crate) const QUERIES: &[&str] = &[
     "{a} criticism",
 ];
 
-/// The phrase with its places filled from the terms and by chance.
-pub(crate) fn fill(phrase: &str, terms: &[String], rng: &mut fastrand::Rng) -> String {
-    let first = rng.usize(..terms.len().max(1));
-    // The second term differs from the first whenever there are two.
-    let second = first + 1 + rng.usize(..terms.len().saturating_sub(1).max(1));
-    let term = |index: usize| terms.get(index % terms.len().max(1)).map_or("", String::as_str);
-    phrase
+/// Second terms for a question that has only one.
+const COMPANIONS: [&str; 3] = ["related fields", "public policy", "local practice"];
+
+/// The phrase with its places filled from the topic and by chance; the main term comes most often.
+pub(crate) fn fill(phrase: &str, topic: &Topic, rng: &mut fastrand::Rng) -> String {
+    let terms = &topic.terms;
+    let first = if rng.bool() { 0 } else { rng.usize(..terms.len()) };
+    let second = match terms.len() {
+        0 | 1 => COMPANIONS[rng.usize(..COMPANIONS.len())],
+        many => &terms[(first + rng.usize(1..many)) % many],
+    };
+    let filled = phrase
         .replace("{n}", &rng.u32(8..=64).to_string())
         .replace("{y}", &rng.u32(2012..=2024).to_string())
-        // Terms last: whatever they contain is not a place any more.
-        .replace("{b}", term(second))
-        .replace("{a}", term(first))
+        .replace("{b}", second)
+        .replace("{a}", &terms[first]);
+    capitalised(&filled)
 }
 
 #[cfg(test)]
@@ -112,11 +119,12 @@ mod tests {
 
     #[test]
     fn no_place_is_left_open() {
-        let terms = ["heat pumps".to_owned(), "cold climates".to_owned()];
         let mut rng = fastrand::Rng::with_seed(7);
-        for phrase in SENTENCES.iter().chain(TITLES).chain(QUERIES) {
-            let text = fill(phrase, &terms, &mut rng);
-            assert!(!text.contains(['{', '}']), "{text}");
+        for question in ["", "wind", "How do heat pumps age in cold climates?"] {
+            for phrase in SENTENCES.iter().chain(TITLES).chain(QUERIES) {
+                let text = fill(phrase, &Topic::of(question), &mut rng);
+                assert!(!text.contains(['{', '}']), "{text}");
+            }
         }
     }
 }

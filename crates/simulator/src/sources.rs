@@ -1,7 +1,7 @@
 //! The invented searches of a run and what they found.
 
 use crate::phrases::{QUERIES, SENTENCES, TITLES, fill};
-use crate::topic::{Topic, capitalised};
+use crate::topic::Topic;
 
 const DAYS_IN_MONTH: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
@@ -37,7 +37,7 @@ pub(crate) fn search(
     (0..searches)
         .map(|nth| {
             let count = sources / searches + usize::from(nth < sources % searches);
-            let query = fill(QUERIES[nth % QUERIES.len()], &topic.terms, rng);
+            let query = fill(QUERIES[nth % QUERIES.len()], topic, rng);
             let results =
                 (0..count).map(|place| source(topic, next_id + place as u32, rng)).collect();
             next_id += count as u32 + rng.u32(1..=3);
@@ -47,11 +47,10 @@ pub(crate) fn search(
 }
 
 fn source(topic: &Topic, id: u32, rng: &mut fastrand::Rng) -> Source {
-    let title = capitalised(&fill(TITLES[rng.usize(..TITLES.len())], &topic.terms, rng));
+    let title = fill(TITLES[rng.usize(..TITLES.len())], topic, rng);
     let mut snippet = String::new();
     while snippet.len() < 200 {
-        let sentence =
-            capitalised(&fill(SENTENCES[rng.usize(..SENTENCES.len())], &topic.terms, rng));
+        let sentence = fill(SENTENCES[rng.usize(..SENTENCES.len())], topic, rng);
         snippet.push_str(if snippet.is_empty() { "" } else { " " });
         snippet.push_str(&sentence);
     }

@@ -1,50 +1,80 @@
 //! What a question is about, as far as word lists can tell: enough to make a simulated report speak of it.
 
 /// Words that carry no subject, among them the verbs that questions are asked with.
-const EMPTY_WORDS: &str = "a about again against all an and any are as at be been between briefly but by can compare \
-    could current deep describe detail did do does each examine explain explore find for from \
-    give had has have how i if in into investigate is it its latest list make many may me more \
-    most much my new not now of on or our over please report research review short should show \
-    since so some state summarise summarize tell than that the their them then there these they \
-    this those to under up us was we were what when where which who whose why will with would \
-    write you your";
+const EMPTY_WORDS: &str = "a about affect again against age all an and any are as at be become been best better between \
+    briefly but by can cause change compare cost costs could current deep describe detail did \
+    differ do does each effect effects examine explain explore find for from get give good had \
+    has have help how i if impact improve in into investigate is it its keep key latest like \
+    list main make many matter may me mean more most much my need new not now of on or our over \
+    perform please report research review role run short should show since so some start state \
+    stop summarise summarize tell than that the their them then there these they this those to \
+    under up us use used using was we were what when where which who whose why will with work \
+    works would write you your";
 
 /// A term longer than this is not a term but a pasted line.
 const MOST_CHARS: usize = 40;
-const MOST_TERMS: usize = 6;
+const TERM_WORDS: usize = 3;
+const MOST_TERMS: usize = 5;
 const TITLE_WORDS: usize = 12;
+const MARKS: [char; 6] = [',', ';', ':', '.', '?', '!'];
 
-/// The subject of one question; never without terms.
+/// The subject of one question.
 #[derive(Clone, Debug)]
 pub(crate) struct Topic {
     pub(crate) title: String,
+    /// Never empty; the first is the main one.
     pub(crate) terms: Vec<String>,
 }
 
 impl Topic {
     pub(crate) fn of(question: &str) -> Self {
-        let words: Vec<&str> = question.split_whitespace().map(bare).collect();
-        let titled: Vec<&str> = words.iter().copied().filter(|word| !word.is_empty()).collect();
-        let mut title = titled[..titled.len().min(TITLE_WORDS)].join(" ");
-        if title.is_empty() {
-            title.push_str("An open question");
-        }
-        let mut terms: Vec<String> = Vec::new();
-        for run in words.split(|word| !is_subject(word)) {
-            for term in run.chunks(2).map(|pair| pair.join(" ")) {
-                if !terms.contains(&term) {
-                    terms.push(term);
-                }
-            }
-        }
-        terms.truncate(MOST_TERMS);
-        for stock in ["the subject", "the available data"] {
-            if terms.len() < 2 {
-                terms.push(stock.to_owned());
-            }
-        }
-        Self { title: capitalised(&title), terms }
+        Self { title: title(question), terms: terms(question) }
     }
+}
+
+/// The first clause of the question, without its marks.
+fn title(question: &str) -> String {
+    let mut words = Vec::new();
+    for word in question.split_whitespace() {
+        let clean = bare(word);
+        if !clean.is_empty() {
+            words.push(clean);
+        }
+        let clause_ends = word.ends_with(MARKS) && words.len() >= 3;
+        if clause_ends || words.len() == TITLE_WORDS {
+            break;
+        }
+    }
+    if words.is_empty() {
+        return "An open question".to_owned();
+    }
+    capitalised(&words.join(" "))
+}
+
+/// Neighbouring subject words, phrases before single words: those say more.
+fn terms(question: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for word in question.split_whitespace() {
+        words.push(bare(word));
+        // A mark ends the phrase: "wind, sun" are two things.
+        if word.ends_with(MARKS) {
+            words.push("");
+        }
+    }
+    let mut terms: Vec<String> = Vec::new();
+    for run in words.split(|word| !is_subject(word)) {
+        for term in run.chunks(TERM_WORDS).map(|words| words.join(" ")) {
+            if !terms.contains(&term) {
+                terms.push(term);
+            }
+        }
+    }
+    terms.sort_by_key(|term| !term.contains(' '));
+    terms.truncate(MOST_TERMS);
+    if terms.is_empty() {
+        terms.push("this subject".to_owned());
+    }
+    terms
 }
 
 /// The text with its first letter in upper case.
@@ -73,14 +103,32 @@ mod tests {
     fn terms_are_the_subject_words_of_the_question() {
         let topic = Topic::of("how do heat pumps perform in cold climates since 2019?");
         assert_eq!(topic.title, "How do heat pumps perform in cold climates since 2019");
-        assert_eq!(topic.terms, ["heat pumps", "perform", "cold climates"]);
+        assert_eq!(topic.terms, ["heat pumps", "cold climates"]);
+    }
+
+    #[test]
+    fn marks_end_a_term() {
+        assert_eq!(
+            Topic::of("Offshore wind, solar power. Tides").terms,
+            ["Offshore wind", "solar power", "Tides"]
+        );
+    }
+
+    #[test]
+    fn a_title_is_the_first_clause() {
+        assert_eq!(
+            Topic::of("Are heat pumps worth it, and what do they cost?").title,
+            "Are heat pumps worth it"
+        );
+        let long = "word ".repeat(40);
+        assert_eq!(Topic::of(&long).title.split(' ').count(), TITLE_WORDS);
     }
 
     #[test]
     fn a_question_without_a_subject_still_has_terms() {
         for question in ["", "?!", "what is it", "[1] [2]"] {
             let topic = Topic::of(question);
-            assert!(topic.terms.len() >= 2, "{question:?}");
+            assert!(!topic.terms.is_empty(), "{question:?}");
             assert!(!topic.title.is_empty(), "{question:?}");
         }
     }

@@ -1,0 +1,13 @@
+//! The simulator over real HTTP, as a provider adapter meets it.
+#![expect(clippy::disallowed_methods, reason = "tests build their own client")]
+
+#[cfg(test)]
+mod client;
+#[cfg(test)]
+mod control;
+#[cfg(test)]
+mod dialect;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod streams;
