@@ -177,12 +177,8 @@ impl Runs {
         let mut state = self.lock();
         state.stats.cancels += 1;
         let run = match state.find(id) {
-            Ok(run) => run,
-            Err(refusal) if is_run_id(id) => {
-                drop(refusal);
-                return Err(Refusal::not_cancellable());
-            }
-            Err(refusal) => return Err(refusal),
+            Err(_) if is_run_id(id) => return Err(Refusal::not_cancellable()),
+            found => found?,
         };
         run.cancels += 1;
         run.meet(Call::Cancel, run.cancels)?;

@@ -1,5 +1,6 @@
 //! The running server as a value.
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -104,6 +105,12 @@ impl Simulator {
     /// Returns when the server has ended.
     pub async fn stopped(&self) {
         self.tasks.wait().await;
+    }
+}
+
+impl fmt::Debug for Simulator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulator").field("url", &self.url).finish_non_exhaustive()
     }
 }
 

@@ -74,7 +74,7 @@ impl Socket {
 }
 
 impl AsyncRead for Socket {
-    /// hyper reads all the time, also while it answers, so here is where an idle connection hears of a hangup.
+    /// hyper reads also while it answers, so this is where a connection with nothing to say hears of a hangup.
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -102,5 +102,32 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream()?.poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_hangup_wakes_a_socket_that_waits_to_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut doors =
+            Doors { listener, shutdown: CancellationToken::new(), open: TaskTracker::new() };
+        let _client = TcpStream::connect(address).await.unwrap();
+        let (mut socket, _) = doors.accept().await;
+        let hangup = socket.hangup.clone();
+        let reading = async move {
+            let mut bytes = [0; 1];
+            let mut buf = ReadBuf::new(&mut bytes);
+            poll_fn(|cx| Pin::new(&mut socket).poll_read(cx, &mut buf)).await
+        };
+        let reading = tokio::time::timeout(Duration::from_secs(5), reading);
+        let (read, ()) = tokio::join!(reading, async { hangup.now() });
+        assert_eq!(read.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
     }
 }

@@ -7,7 +7,7 @@ use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
 /// Far beyond what any answer here takes: a hang becomes a failure.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Bench {
     pub(crate) sim: Simulator,
@@ -93,6 +93,16 @@ impl Bench {
 
     pub(crate) async fn cancel(&self, id: &str) -> Response {
         self.post(&format!("/v1/agent/{id}/cancel"), &json!({})).await.unwrap()
+    }
+
+    /// Waits until so many requests have arrived.
+    pub(crate) async fn seen(&self, requests: usize) {
+        let arriving = async {
+            while self.sim.requests().len() < requests {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, arriving).await.unwrap();
     }
 
     /// Polls until the status is no longer the given one.

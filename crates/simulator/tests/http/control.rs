@@ -65,9 +65,7 @@ async fn stop_breaks_open_answers_and_frees_the_port() {
     let body = json!({"input": "sun [[sim:stuck]]"});
     let waiting = bench.http.post(format!("{url}/v1/agent")).bearer_auth("k").json(&body).send();
     let waiting = tokio::spawn(waiting);
-    while bench.sim.stats().submits < 2 {
-        tokio::task::yield_now().await;
-    }
+    bench.seen(2).await;
     tokio::time::timeout(Duration::from_secs(10), bench.sim.stop()).await.unwrap();
     assert!(stream.chunk().await.is_err());
     assert!(waiting.await.unwrap().is_err());

@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::client::{Bench, read_all, refusal};
+use crate::client::{Bench, PATIENCE, read_all, refusal};
 
 #[tokio::test]
 async fn a_dropped_submit_is_paid_for_and_unheard() {
@@ -30,6 +30,7 @@ async fn not_one_byte_answers_a_dropped_submit() {
         let body = r#"{"input":"wind [[sim:drop_submit]]","background":true}"#;
         let head = "POST /v1/agent HTTP/1.1\r\nHost: sim\r\nAuthorization: Bearer k";
         write!(socket, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut heard = Vec::new();
         // A reset is as good as an end: what counts is what came before it.
         _ = socket.read_to_end(&mut heard);
