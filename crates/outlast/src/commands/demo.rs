@@ -17,7 +17,7 @@ use crate::ui::{self, Bar, Mark};
 
 const QUESTION: &str = "How do long-running tool calls survive impatient clients?";
 /// How far the research comes before the server is killed.
-const KILL_AT_PERCENT: u64 = 40;
+const KILL_AT_PERCENT: u64 = 30;
 /// How long the server stays dead, so that one can see the provider go on without it.
 const DEAD_FOR: Duration = Duration::from_millis(1_500);
 /// No demo lasts longer.
@@ -72,6 +72,7 @@ async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, Failed> 
         Mark::Bad,
         &format!("kill -9 {}: the server is gone, in the middle of the research", server.pid),
     );
+    ui::remark(&ui::dim("  nobody is listening; the provider goes on with what was paid for"));
     tokio::time::sleep(DEAD_FOR).await;
     let server = Server::spawn(simulator.url(), folder).await?;
     ui::mark(

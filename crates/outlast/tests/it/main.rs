@@ -2,5 +2,8 @@
 
 mod support;
 
+mod cli;
 mod crash;
+mod demo;
+mod requirements;
 mod research_jobs;

@@ -306,7 +306,7 @@ async fn a_secret_in_an_upstream_error_reaches_nobody() {
 async fn b9_a_busy_provider_is_tried_again() {
     let world = World::new().await;
     let mut server = world.serve().await;
-    for scenario in ["http;status=429;times=1", "http;status=503;times=2"] {
+    for scenario in ["http;status=429;times=1;retry_after=0", "http;status=503;times=2"] {
         let before = world.submits();
         let id = start(&mut server, &format!("{scenario}|ok;words=60;delay_ms=0")).await;
         let ended = finished(&mut server, &id).await;

@@ -1,0 +1,161 @@
+//! Measures the real server over a real pipe: how fast it is there, how little it needs, how soon it answers.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a measuring tool stops at the first thing that is not as it should be, and prints"
+)]
+
+mod figures;
+mod server;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use figures::{Figures, millis};
+use outlast_simulator::{Options, Simulator};
+use outlast_testkit::mcp_process::McpProcess;
+use serde_json::{Value, json};
+use server::World;
+use tokio::time::Instant;
+
+/// Measures outlast as its clients see it.
+#[derive(Parser)]
+struct Cli {
+    /// The program to measure
+    #[arg(long)]
+    binary: PathBuf,
+    /// How often each thing is done; calls ten times as often
+    #[arg(long, default_value_t = 50)]
+    rounds: usize,
+}
+
+#[tokio::main]
+async fn main() {
+    let cli = Cli::parse();
+    let simulator = Simulator::start(Options::default()).await.unwrap();
+    let world = World::new(cli.binary, simulator);
+
+    println!("{:<44} {:>9} {:>9} {:>9}", "", "p50", "p99", "max");
+    start_up(&world, cli.rounds).await.print("spawn to initialize answer, existing store");
+    let rss = idle_memory(&world).await;
+    start_calls(&world, cli.rounds * 10).await.print("start call, SQLite FULL, one client");
+    status_calls(&world, cli.rounds * 10).await.print("poll of a finished job");
+    let (end_to_answer, whole) = end_to_poll(&world, cli.rounds * 4).await;
+    end_to_answer.print("job end to poll answer, same process");
+    whole.print("provider's last byte to poll answer");
+    other_process(&world, cli.rounds).await.print("job end to poll answer, other process");
+    println!("{:<44} {:>6.1} MB", "resident memory, idle after initialize", rss);
+    let size = std::fs::metadata(&world.binary).unwrap().len() as f64 / 1e6;
+    println!("{:<44} {:>6.1} MB", "size of the program", size);
+}
+
+async fn start_up(world: &World, rounds: usize) -> Figures {
+    drop(world.serve(&[]).await); // makes the store
+    let mut figures = Figures::default();
+    for _ in 0..rounds {
+        let spawned = Instant::now();
+        let server = world.serve(&[]).await;
+        figures.add(spawned.elapsed());
+        leave(server).await;
+    }
+    figures
+}
+
+async fn idle_memory(world: &World) -> f64 {
+    let server = world.serve(&[]).await;
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    leave(server).await;
+    kilobytes.unwrap_or(f64::NAN) / 1e3
+}
+
+/// With no worker, so that only the start itself is measured.
+async fn start_calls(world: &World, rounds: usize) -> Figures {
+    let mut server = world.serve(&["--no-worker"]).await;
+    let mut figures = Figures::default();
+    for _ in 0..rounds {
+        let called = Instant::now();
+        server.structured("perplexity_research_start", question("stuck")).await;
+        figures.add(called.elapsed());
+    }
+    leave(server).await;
+    world.forget_jobs();
+    figures
+}
+
+async fn status_calls(world: &World, rounds: usize) -> Figures {
+    let mut server = world.serve(&[]).await;
+    let id = start(&mut server, "ok;words=600;delay_ms=0").await;
+    let poll = json!({ "jobId": id });
+    server.structured("perplexity_research_poll", poll.clone()).await;
+    let mut figures = Figures::default();
+    for _ in 0..rounds {
+        let called = Instant::now();
+        server.structured("perplexity_research_poll", poll.clone()).await;
+        figures.add(called.elapsed());
+    }
+    leave(server).await;
+    figures
+}
+
+/// A poll is parked, the provider finishes, the answer comes. The end is the store's own date of it.
+async fn end_to_poll(world: &World, rounds: usize) -> (Figures, Figures) {
+    let mut server = world.serve(&[]).await;
+    let (mut from_end, mut whole) = (Figures::default(), Figures::default());
+    for _ in 0..rounds {
+        let id = start(&mut server, "ok;words=100;delay_ms=0;hold=true").await;
+        world.until_running(&id).await;
+        let poll = json!({ "name": "perplexity_research_poll", "arguments": { "jobId": id } });
+        let call = server.send("tools/call", poll).await;
+        server.request("ping", json!({})).await;
+        let released = Instant::now();
+        world.simulator.release();
+        let answer = server.answer(call).await.unwrap();
+        whole.add(released.elapsed());
+        let answered_at = world.now_millis();
+        assert_eq!(answer["result"]["structuredContent"]["status"], "COMPLETED", "{answer}");
+        from_end.add(millis(answered_at - world.ended_at(&id).await));
+    }
+    leave(server).await;
+    (from_end, whole)
+}
+
+/// The same, but the poll is parked in a process that does no work.
+async fn other_process(world: &World, rounds: usize) -> Figures {
+    let mut worker = world.serve(&[]).await;
+    let mut server = world.serve(&["--no-worker"]).await;
+    let mut figures = Figures::default();
+    for _ in 0..rounds {
+        let id = start(&mut worker, "ok;words=100;delay_ms=0;hold=true").await;
+        world.until_running(&id).await;
+        let poll = json!({ "name": "perplexity_research_poll", "arguments": { "jobId": id } });
+        let call = server.send("tools/call", poll).await;
+        server.request("ping", json!({})).await;
+        world.simulator.release();
+        server.answer(call).await.unwrap();
+        let answered_at = world.now_millis();
+        figures.add(millis(answered_at - world.ended_at(&id).await));
+    }
+    leave(worker).await;
+    leave(server).await;
+    figures
+}
+
+fn question(scenario: &str) -> Value {
+    json!({ "messages": [{ "role": "user", "content": format!("Why? [[sim:{scenario}]]") }] })
+}
+
+async fn start(server: &mut McpProcess, scenario: &str) -> String {
+    let started = server.structured("perplexity_research_start", question(scenario)).await;
+    started["jobId"].as_str().unwrap().to_owned()
+}
+
+async fn leave(mut server: McpProcess) {
+    server.close_input();
+    let (status, log) = server.ended().await;
+    assert!(status.success(), "{log}");
+}

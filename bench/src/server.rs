@@ -1,0 +1,83 @@
+//! The server under measurement, in a folder of its own.
+
+use std::path::PathBuf;
+
+use outlast_simulator::Simulator;
+use outlast_testkit::mcp_process::McpProcess;
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub(crate) struct World {
+    pub(crate) binary: PathBuf,
+    pub(crate) simulator: Simulator,
+    folder: TempDir,
+}
+
+impl World {
+    pub(crate) fn new(binary: PathBuf, simulator: Simulator) -> Self {
+        Self { binary, simulator, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn environment(&self) -> [(&str, &str); 6] {
+        [
+            ("HOME", self.folder.path().to_str().unwrap()),
+            ("OUTLAST_DATA_DIR", self.folder.path().to_str().unwrap()),
+            ("OUTLAST_MAX_JOBS_PER_OWNER", "1000000"),
+            ("OUTLAST_LOG", "warn"),
+            ("PERPLEXITY_API_KEY", "pplx-bench"),
+            ("PERPLEXITY_BASE_URL", self.simulator.url()),
+        ]
+    }
+
+    pub(crate) async fn serve(&self, flags: &[&str]) -> McpProcess {
+        let arguments = ["serve"].iter().chain(flags);
+        McpProcess::start(&self.binary, arguments, &self.environment()).await
+    }
+
+    /// Starts over with an empty store.
+    pub(crate) fn forget_jobs(&self) {
+        for entry in std::fs::read_dir(self.folder.path()).unwrap().map(Result::unwrap) {
+            if entry.path().is_file() {
+                std::fs::remove_file(entry.path()).unwrap();
+            }
+        }
+    }
+
+    pub(crate) async fn until_running(&self, id: &str) {
+        while self.show(id).await["checkpoint"]["at"] != "running" {}
+    }
+
+    /// When the store says that the job ended, in milliseconds.
+    pub(crate) async fn ended_at(&self, id: &str) -> i64 {
+        let shown = self.show(id).await;
+        let started = millis_of_day(shown["created_at"].as_str().unwrap());
+        let ended = millis_of_day(shown["ended_at"].as_str().unwrap());
+        assert!(ended >= started, "measured over midnight; run it again");
+        ended
+    }
+
+    /// The time of day in milliseconds, by the same clock as the store's.
+    pub(crate) fn now_millis(&self) -> i64 {
+        #[expect(clippy::disallowed_methods, reason = "compared with dates in the store")]
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        i64::try_from(since.as_millis()).unwrap() % 86_400_000
+    }
+
+    async fn show(&self, id: &str) -> Value {
+        let output = tokio::process::Command::new(&self.binary)
+            .args(["jobs", "show", id, "--json"])
+            .env_clear()
+            .envs(self.environment())
+            .output()
+            .await
+            .unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+/// From `2026-11-15T02:21:00.007Z`.
+fn millis_of_day(date: &str) -> i64 {
+    let time = &date[11..23];
+    let number = |from: usize, to: usize| time[from..to].parse::<i64>().unwrap();
+    ((number(0, 2) * 60 + number(3, 5)) * 60 + number(6, 8)) * 1000 + number(9, 12)
+}
