@@ -1,6 +1,7 @@
 //! What may happen to a job. Pure functions: a record and a time go in, a changed record or a decision comes
 //! out. Stores apply the first group under their lock; workers ask the second group what to do.
 
+mod accept;
 mod cancel;
 mod claim;
 mod expire;
@@ -13,6 +14,7 @@ mod verdict;
 #[cfg(test)]
 mod sample;
 
+pub use accept::accept;
 pub use approach::{Approach, approach};
 pub use cancel::{cancel, owe, stopped};
 pub use claim::{claim, claimable};

@@ -117,6 +117,7 @@ macro_rules! store_suite {
                 a_wait_without_changes_ends_empty
                 progress_is_a_change_and_a_renewal_is_not
                 every_kind_of_write_is_seen
+                the_rev_is_where_changes_go_on
                 the_next_due_time_is_the_nearest
                 a_rev_from_elsewhere_is_brought_back_to_the_present
                 revs_grow_with_every_change_of_a_job

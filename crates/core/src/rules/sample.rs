@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::rules::accept;
 use crate::{
-    Body, Checkpoint, Code, Cost, Failure, Fence, Holder, Job, JobId, JobState, Lease, NewJob,
-    Output, OwnerId, Profile, Record, RemoteRun, Rev, Timestamp, Usage, Visibility, WorkerId,
+    Body, Checkpoint, Code, Cost, Failure, Fence, Holder, JobId, JobState, Lease, NewJob, Output,
+    OwnerId, Profile, Record, RemoteRun, Timestamp, Usage, Visibility, WorkerId,
 };
 
 pub(super) const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -26,19 +27,7 @@ pub(super) fn queued() -> Record {
         life: Some(Duration::from_secs(900)),
         keep: Some(Duration::from_secs(1800)),
     };
-    let job = Job {
-        id: JobId::new(uuid::Uuid::from_u128(7)),
-        new,
-        turn: 1,
-        state: JobState::Queued { run_at: NOW },
-        failures: Vec::new(),
-        checkpoint: Checkpoint::NotBegun,
-        progress: None,
-        fence: Fence::NONE,
-        created_at: NOW,
-        updated_at: NOW,
-        rev: Rev(1),
-    };
+    let job = accept(new, JobId::new(uuid::Uuid::from_u128(7)), 1, NOW);
     Record { job, holder: None }
 }
 

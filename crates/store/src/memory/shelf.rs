@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use outlast_core::{
-    Change, Changes, Checkpoint, Fence, Job, JobId, JobState, NewJob, OwnerId, Query, Record, Rev,
-    Scope, Summary, Timestamp, rules,
+    Change, Changes, Job, JobId, JobState, NewJob, OwnerId, Query, Record, Rev, Scope, Summary,
+    Timestamp, rules,
 };
 use uuid::Uuid;
 
@@ -44,19 +44,7 @@ impl Shelf {
         let earlier = self.records.values().filter(|record| same_conversation(&record.job, &new));
         let turn = earlier.map(|record| record.job.turn).max().unwrap_or(0) + 1;
         let seq = self.records.last_key_value().map_or(1, |(seq, _)| seq + 1);
-        let job = Job {
-            id: JobId::new(Uuid::new_v4()),
-            new,
-            turn,
-            state: JobState::Queued { run_at: now },
-            failures: Vec::new(),
-            checkpoint: Checkpoint::NotBegun,
-            progress: None,
-            fence: Fence::NONE,
-            created_at: now,
-            updated_at: now,
-            rev: Rev::default(),
-        };
+        let job = rules::accept(new, JobId::new(Uuid::new_v4()), turn, now);
         self.seqs.insert(job.id, seq);
         (seq, self.save(seq, Record { job, holder: None }))
     }

@@ -1,8 +1,7 @@
 //! Inserting: key, busy conversation and quota, decided in the transaction that adds the job.
 
 use outlast_core::{
-    Checkpoint, ConversationId, Fence, Insert, Inserted, Job, JobId, JobState, Key, NewJob,
-    OwnerId, Rev, StoreError, Timestamp,
+    ConversationId, Insert, Inserted, Job, JobId, Key, OwnerId, StoreError, Timestamp, rules,
 };
 use rusqlite::{Connection, OptionalExtension};
 use uuid::Uuid;
@@ -27,28 +26,12 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
     if unfinished(tx.connection, &new.owner)? >= i64::from(max_unfinished) {
         return Err(StoreError::TooManyJobs.into());
     }
-    let mut job = queued(new, turn, now);
+    let mut job = rules::accept(new, JobId::new(Uuid::new_v4()), turn, now);
     let seq = rows::add(tx, &mut job, now)?;
     if let Some(key) = &key {
         take(tx.connection, &job.new.owner, key, seq, now)?;
     }
     Ok(Inserted::New(job))
-}
-
-fn queued(new: NewJob, turn: u32, now: Timestamp) -> Job {
-    Job {
-        id: JobId::new(Uuid::new_v4()),
-        new,
-        turn,
-        state: JobState::Queued { run_at: now },
-        failures: Vec::new(),
-        checkpoint: Checkpoint::NotBegun,
-        progress: None,
-        fence: Fence::NONE,
-        created_at: now,
-        updated_at: now,
-        rev: Rev::default(),
-    }
 }
 
 /// The job the key stands for, if it holds: within its window, and longer while the job is unfinished.

@@ -153,3 +153,14 @@ pub async fn revs_grow_with_every_change_of_a_job(bench: Bench) {
     assert!(queued.rev < claimed.job.rev && claimed.job.rev < settled.rev);
     assert_eq!(bench.look(settled.rev).await.rev, settled.rev);
 }
+
+/// The rev is where the following of changes starts: nothing before it, everything after it.
+pub async fn the_rev_is_where_changes_go_on(bench: Bench) {
+    bench.add(a_job()).await;
+    let rev = bench.store.rev().await.unwrap();
+    assert_eq!(bench.look(rev).await.jobs, []);
+    let after = bench.add(a_job()).await;
+    let changes = bench.look(rev).await;
+    assert_eq!(changes.jobs, [Change { id: after.id, state: StateKind::Queued }]);
+    assert_eq!(changes.rev, bench.store.rev().await.unwrap());
+}

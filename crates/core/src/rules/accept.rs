@@ -1,0 +1,20 @@
+//! How a job begins: queued, due at once, never claimed.
+
+use crate::{Checkpoint, Fence, Job, JobId, JobState, NewJob, Rev, Timestamp};
+
+/// Makes a job of a request. The store gives it its rev when it saves it.
+pub fn accept(new: NewJob, id: JobId, turn: u32, now: Timestamp) -> Job {
+    Job {
+        id,
+        new,
+        turn,
+        state: JobState::Queued { run_at: now },
+        failures: Vec::new(),
+        checkpoint: Checkpoint::NotBegun,
+        progress: None,
+        fence: Fence::NONE,
+        created_at: now,
+        updated_at: now,
+        rev: Rev::default(),
+    }
+}
