@@ -1,6 +1,7 @@
 //! One try at one job: begin or resume at the provider, follow the run, settle. The order of the steps is what
 //! makes "never paid twice" true, so it is all here, from top to bottom.
 
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use outlast_core::rules::{self, Approach, End, Retrying};
 use outlast_core::{
-    Checkpoint, Cost, Failure, Job, JobState, Nature, Progress, Provider, RemoteRun, Run,
+    Again, Checkpoint, Cost, Failure, Job, JobState, Nature, Progress, Provider, RemoteRun, Run,
     Settlement, Step, StoreError,
 };
 use tokio::time::Instant;
@@ -47,29 +48,33 @@ struct LeaseLost;
 
 impl Attempt<'_> {
     async fn run(mut self) {
-        let nature = self.provider.nature(&self.job.new.ask);
-        let settlement = match rules::approach(&self.job, nature, self.shared.store.now()) {
-            Approach::GiveUp(failure) => Settlement::Fail { failure, raw: None },
-            Approach::Begin { key } => {
-                let tried = AssertUnwindSafe(self.begin(key)).catch_unwind().await;
-                match tried.unwrap_or(Ok(End::Panicked)) {
-                    Ok(end) => self.verdict(nature, end),
-                    Err(LeaseLost) => return,
-                }
-            }
-            Approach::Resume(run) => {
-                let tried = AssertUnwindSafe(self.resume(run)).catch_unwind().await;
-                match tried.unwrap_or(Ok(End::Panicked)) {
-                    Ok(end) => self.verdict(nature, end),
-                    Err(LeaseLost) => return,
-                }
-            }
+        let settlement = match AssertUnwindSafe(self.try_once()).catch_unwind().await {
+            Ok(Ok(settlement)) => settlement,
+            Ok(Err(LeaseLost)) => return,
+            Err(panic) => self.panicked(&*panic),
         };
         self.settle(settlement).await;
     }
 
+    async fn try_once(&mut self) -> Result<Settlement, LeaseLost> {
+        let nature = self.provider.nature(&self.job.new.ask);
+        let end = match rules::approach(&self.job, nature, self.shared.store.now()) {
+            Approach::GiveUp(failure) => return Ok(Settlement::Fail { failure, raw: None }),
+            Approach::Begin { key } => self.begin(key).await?,
+            Approach::Resume(run) => self.resume(run).await?,
+        };
+        Ok(self.verdict(nature, end))
+    }
+
     /// Sends the request. What is recorded before and after it decides what a crash here costs.
     async fn begin(&mut self, key: String) -> Result<End, LeaseLost> {
+        // Nothing is bought on the way out, nor for a job whose time is up.
+        if self.shared.stop.is_asked() {
+            return Ok(End::Interrupted);
+        }
+        if rules::life_ends_at(&self.job).is_some_and(|end| end <= self.shared.store.now()) {
+            return Ok(End::LifeEnded);
+        }
         // Written before anything is sent: after a crash nobody may send it again by accident.
         self.record(Checkpoint::Beginning { key: key.clone() }).await?;
         // Never dropped half-way, not by a cancel and not by a stop: it may have bought something.
@@ -81,7 +86,10 @@ impl Attempt<'_> {
         // Logged before it is stored, so that a run paid for can be found by hand whatever happens next.
         tracing::info!(job.id = %self.job.id, remote.id = remote.id, "remote run begun");
         match self.record(Checkpoint::Running(remote.clone())).await {
-            Ok(()) => self.follow(run, Start::Fresh).await,
+            Ok(()) => {
+                let limits = Limits::new(&self.job, Start::Fresh, self.shared);
+                self.follow(run, limits).await
+            }
             Err(LeaseLost) => {
                 self.owe(&remote).await;
                 Err(LeaseLost)
@@ -91,15 +99,26 @@ impl Attempt<'_> {
 
     async fn resume(&mut self, remote: RemoteRun) -> Result<End, LeaseLost> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.id, "remote run resumed");
-        match self.provider.resume(&remote).await {
-            Ok(run) => self.follow(run, Start::Resumed).await,
+        let limits = Limits::new(&self.job, Start::Resumed, self.shared);
+        // Unlike a begin it buys nothing, so nobody has to wait for it.
+        let resumed = tokio::select! {
+            resumed = self.provider.resume(&remote) => resumed,
+            () = self.kept.lost() => return Err(LeaseLost),
+            () = self.shared.stop.asked() => return Ok(End::Interrupted),
+            end = limits.reached() => return Ok(end),
+        };
+        match resumed {
+            Ok(run) => self.follow(run, limits).await,
             Err(error) => Ok(End::Broken(error)),
         }
     }
 
     /// Follows the run to its end, or to whatever ends the try first.
-    async fn follow(&mut self, mut run: Box<dyn Run>, start: Start) -> Result<End, LeaseLost> {
-        let mut limits = Limits::new(&self.job, start, self.shared);
+    async fn follow(
+        &mut self,
+        mut run: Box<dyn Run>,
+        mut limits: Limits,
+    ) -> Result<End, LeaseLost> {
         let mut notes = Notes::default();
         loop {
             let step = {
@@ -112,7 +131,11 @@ impl Attempt<'_> {
                         () = self.kept.lost() => return Err(LeaseLost),
                         () = self.shared.stop.asked() => return Ok(End::Interrupted),
                         () = limits.nearly_reached() => self.warn_of_timeout(&mut limits),
-                        end = limits.reached() => return Ok(end),
+                        end = limits.reached() => match next.as_mut().now_or_never() {
+                            // It was there in time, and is only seen late.
+                            Some(step) => break step,
+                            None => return Ok(end),
+                        },
                     }
                 }
             };
@@ -167,14 +190,31 @@ impl Attempt<'_> {
 
     /// The job was cancelled while its request was on the way: the run that came of it must be stopped.
     async fn owe(&self, remote: &RemoteRun) {
-        match self.shared.store.owe(&self.job.id, remote).await {
-            Ok(()) => {
-                tracing::info!(job.id = %self.job.id, remote.id = remote.id, "cancelled run will be stopped")
-            }
-            Err(error) => {
-                tracing::error!(job.id = %self.job.id, remote.id = remote.id, %error, "a remote run is left without a job")
+        let mut wait = SETTLE_AGAIN;
+        loop {
+            match self.shared.store.owe(&self.job.id, remote).await {
+                Ok(()) => {
+                    return tracing::info!(job.id = %self.job.id, remote.id = remote.id, "cancelled run will be stopped");
+                }
+                Err(StoreError::LeaseLost | StoreError::NotFound) => {
+                    return tracing::error!(job.id = %self.job.id, remote.id = remote.id, "a remote run is left without a job");
+                }
+                Err(error) => {
+                    tracing::error!(job.id = %self.job.id, remote.id = remote.id, %error, "an owed stop is not stored, will try again");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(SETTLE_AGAIN_LONGEST);
+                }
             }
         }
+    }
+
+    /// The adapter's own code failed, perhaps before it said of what nature it is, so none is assumed.
+    fn panicked(&self, panic: &(dyn Any + Send)) -> Settlement {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        tracing::error!(job.id = %self.job.id, panic = text, "the provider panicked");
+        let nature = Nature { again: Again::Never, resumes: false, stops: false };
+        self.verdict(nature, End::Panicked)
     }
 
     fn verdict(&self, nature: Nature, end: End) -> Settlement {
@@ -195,7 +235,9 @@ impl Attempt<'_> {
                     tracing::error!(job.id = %self.job.id, %error, "the end of a try is not stored, will try again");
                     tokio::select! {
                         () = tokio::time::sleep(wait) => wait = (wait * 2).min(SETTLE_AGAIN_LONGEST),
-                        () = self.kept.lost() => return,
+                        () = self.kept.lost() => {
+                            return tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before its end was stored");
+                        }
                     }
                 }
             }
@@ -212,7 +254,7 @@ enum Start {
 
 /// The two clocks over a try.
 struct Limits {
-    attempt: Instant,
+    attempt: Option<Instant>,
     /// When to warn; once.
     warn: Option<Instant>,
     life: Option<Instant>,
@@ -221,15 +263,16 @@ struct Limits {
 impl Limits {
     fn new(job: &Job, start: Start, shared: &Shared) -> Self {
         let now = Instant::now();
-        let life = rules::life_ends_at(job).map(|end| {
+        let life = rules::life_ends_at(job).and_then(|end| {
             let left = end.since(shared.store.now());
-            now + match start {
+            now.checked_add(match start {
                 Start::Fresh => left,
                 Start::Resumed => left.max(LAST_LOOK),
-            }
+            })
         });
         let timeout = job.new.attempt_timeout;
-        Self { attempt: now + timeout, warn: Some(now + timeout.mul_f64(0.8)), life }
+        let warn = now.checked_add(timeout.mul_f64(0.8));
+        Self { attempt: now.checked_add(timeout), warn, life }
     }
 
     /// Waits until it is time to warn. Cancel-safe.
@@ -242,7 +285,7 @@ impl Limits {
         tokio::select! {
             biased;
             () = until(self.life) => End::LifeEnded,
-            () = tokio::time::sleep_until(self.attempt) => End::AttemptTimedOut,
+            () = until(self.attempt) => End::AttemptTimedOut,
         }
     }
 }
