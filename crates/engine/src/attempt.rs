@@ -1,6 +1,10 @@
 //! One try at one job: begin or resume at the provider, follow the run, settle. The order of the steps is what
 //! makes "never paid twice" true, so it is all here, from top to bottom.
 
+mod limits;
+mod notes;
+mod settled;
+
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,21 +13,18 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use outlast_core::rules::{self, Approach, End, Retrying};
 use outlast_core::{
-    Again, Checkpoint, Cost, Failure, Job, JobState, Nature, Progress, Provider, RemoteRun, Run,
-    Settlement, Step, StoreError,
+    Again, Checkpoint, Job, Nature, Provider, RemoteRun, Run, Settlement, Step, StoreError,
 };
-use tokio::time::Instant;
 
 use crate::engine::Shared;
 use crate::keeper::Kept;
+use limits::{Limits, Start};
+use notes::Notes;
+use settled::log_settled;
 
-/// Progress is written at most this often for each job; the last word wins.
-const NOTE_EVERY: Duration = Duration::from_millis(250);
-/// A job resumed after its life has run out gets this long for one look at its run.
-const LAST_LOOK: Duration = Duration::from_secs(20);
-/// After a settlement that could not be written, before it is written again; doubles.
-const SETTLE_AGAIN: Duration = Duration::from_millis(500);
-const SETTLE_AGAIN_LONGEST: Duration = Duration::from_secs(10);
+/// After a write the store could not do, before it is tried again; doubles.
+const WRITE_AGAIN: Duration = Duration::from_millis(500);
+const WRITE_AGAIN_LONGEST: Duration = Duration::from_secs(10);
 
 /// Works on a claimed job until its try is settled or its lease is lost.
 pub(crate) async fn work(shared: Arc<Shared>, job: Job, kept: Kept) {
@@ -156,7 +157,7 @@ impl Attempt<'_> {
 
     /// Makes a checkpoint durable; repeats while the store cannot and the lease lasts.
     async fn record(&mut self, checkpoint: Checkpoint) -> Result<(), LeaseLost> {
-        let mut wait = SETTLE_AGAIN;
+        let mut wait = WRITE_AGAIN;
         loop {
             match self.shared.store.checkpoint(self.kept.lease(), &checkpoint).await {
                 Ok(()) => {
@@ -167,7 +168,7 @@ impl Attempt<'_> {
                 Err(error) => {
                     tracing::error!(job.id = %self.job.id, %error, "checkpoint not stored, will try again");
                     tokio::select! {
-                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(SETTLE_AGAIN_LONGEST),
+                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(WRITE_AGAIN_LONGEST),
                         () = self.kept.lost() => return Err(LeaseLost),
                     }
                 }
@@ -190,7 +191,7 @@ impl Attempt<'_> {
 
     /// The job was cancelled while its request was on the way: the run that came of it must be stopped.
     async fn owe(&self, remote: &RemoteRun) {
-        let mut wait = SETTLE_AGAIN;
+        let mut wait = WRITE_AGAIN;
         loop {
             match self.shared.store.owe(&self.job.id, remote).await {
                 Ok(()) => {
@@ -202,7 +203,7 @@ impl Attempt<'_> {
                 Err(error) => {
                     tracing::error!(job.id = %self.job.id, remote.id = remote.id, %error, "an owed stop is not stored, will try again");
                     tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(SETTLE_AGAIN_LONGEST);
+                    wait = (wait * 2).min(WRITE_AGAIN_LONGEST);
                 }
             }
         }
@@ -224,7 +225,7 @@ impl Attempt<'_> {
 
     /// Writes the end of the try; repeats while the store cannot and the lease lasts.
     async fn settle(&self, settlement: Settlement) {
-        let mut wait = SETTLE_AGAIN;
+        let mut wait = WRITE_AGAIN;
         loop {
             match self.shared.store.settle(self.kept.lease(), settlement.clone()).await {
                 Ok(job) => return log_settled(&job, &settlement),
@@ -234,7 +235,7 @@ impl Attempt<'_> {
                 Err(error) => {
                     tracing::error!(job.id = %self.job.id, %error, "the end of a try is not stored, will try again");
                     tokio::select! {
-                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(SETTLE_AGAIN_LONGEST),
+                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(WRITE_AGAIN_LONGEST),
                         () = self.kept.lost() => {
                             return tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before its end was stored");
                         }
@@ -243,111 +244,4 @@ impl Attempt<'_> {
             }
         }
     }
-}
-
-/// Whether a run was just begun or taken up from an earlier process.
-#[derive(Clone, Copy)]
-enum Start {
-    Fresh,
-    Resumed,
-}
-
-/// The two clocks over a try.
-struct Limits {
-    attempt: Option<Instant>,
-    /// When to warn; once.
-    warn: Option<Instant>,
-    life: Option<Instant>,
-}
-
-impl Limits {
-    fn new(job: &Job, start: Start, shared: &Shared) -> Self {
-        let now = Instant::now();
-        let life = rules::life_ends_at(job).and_then(|end| {
-            let left = end.since(shared.store.now());
-            now.checked_add(match start {
-                Start::Fresh => left,
-                Start::Resumed => left.max(LAST_LOOK),
-            })
-        });
-        let timeout = job.new.attempt_timeout;
-        let warn = now.checked_add(timeout.mul_f64(0.8));
-        Self { attempt: now.checked_add(timeout), warn, life }
-    }
-
-    /// Waits until it is time to warn. Cancel-safe.
-    async fn nearly_reached(&self) {
-        until(self.warn).await;
-    }
-
-    /// Waits until one of them ends the try. Cancel-safe.
-    async fn reached(&self) -> End {
-        tokio::select! {
-            biased;
-            () = until(self.life) => End::LifeEnded,
-            () = until(self.attempt) => End::AttemptTimedOut,
-        }
-    }
-}
-
-/// Waits until then, or for ever.
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Progress that waits to be written.
-#[derive(Default)]
-struct Notes {
-    latest: Option<Progress>,
-    not_before: Option<Instant>,
-}
-
-impl Notes {
-    /// Waits until there is something to write and it is time. Cancel-safe.
-    async fn due(&self) {
-        match (&self.latest, self.not_before) {
-            (Some(_), None) => {}
-            (Some(_), moment) => until(moment).await,
-            (None, _) => until(None).await,
-        }
-    }
-
-    fn take(&mut self) -> Option<Progress> {
-        self.not_before = Some(Instant::now() + NOTE_EVERY);
-        self.latest.take()
-    }
-}
-
-fn log_settled(job: &Job, settlement: &Settlement) {
-    let retries = job.failures.len();
-    match settlement {
-        Settlement::Succeed { output, raw: _ } => {
-            let cost = match output.cost {
-                Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost) => {
-                    Some(cost.to_string())
-                }
-                Cost::Unknown => None,
-            };
-            let duration_ms = job.ended_at().map(|end| end.since(job.created_at).as_millis());
-            tracing::info!(job.id = %job.id, duration_ms, tokens = output.usage.total_tokens, cost, retries, "Job completed");
-        }
-        Settlement::Retry { failure, wait, checkpoint: _ } => {
-            let wait_ms = wait.as_millis();
-            log_failure(job, failure);
-            tracing::info!(job.id = %job.id, retries, wait_ms, "Job will be retried");
-        }
-        Settlement::Fail { failure, raw: _ } => log_failure(job, failure),
-        Settlement::Release => tracing::info!(job.id = %job.id, "Job given back"),
-    }
-}
-
-fn log_failure(job: &Job, failure: &Failure) {
-    let outcome = if matches!(job.state, JobState::Failed { .. }) { "permanent" } else { "retry" };
-    tracing::warn!(
-        job.id = %job.id, code = %failure.code, error = failure.message, detail = failure.detail, outcome,
-        "Job failed"
-    );
 }

@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_watchers_that_left_together() {
         let hub = Arc::new(Hub::default());
-        for round in 0..5_000 {
+        for round in 0..2_000 {
             let watchers = [hub.watch(job(round)), hub.watch(job(round))];
             let together = std::sync::Barrier::new(watchers.len());
             std::thread::scope(|scope| {
