@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::bench::{Bench, LEASE, deliver, millis, natured, research, seconds, text};
 use crate::moody::{Method, Mood};
+use crate::overheard::Overheard;
 
 /// A11: the upstream sees exactly one submit, and no attempt is spent.
 #[tokio::test(start_paused = true)]
@@ -148,6 +149,7 @@ async fn a_lost_lease_voids_the_old_attempt_and_the_new_one_resumes() {
 /// The old attempt's result is refused, even if it comes first and the new attempt is still at it.
 #[tokio::test(start_paused = true)]
 async fn a_late_result_of_a_lost_lease_is_void() {
+    let log = Overheard::start();
     let bench = Bench::new();
     let first = bench.process().await;
     let id = first.under_way(&bench, 1).await;
@@ -163,6 +165,8 @@ async fn a_late_result_of_a_lost_lease_is_void() {
     let job = bench.job(&id).await;
     assert_eq!(job.state.kind(), StateKind::Running, "the new attempt has it");
     assert_eq!(job.fence.0, 2);
+    assert_eq!(log.lines_with("the job was taken or cancelled").len(), 1);
+    assert!(log.lines_with("will try again").is_empty(), "nobody insists");
 }
 
 /// A machine that slept: the worker rescues and claims its own job. The old attempt goes, the new one stays.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use outlast_core::{Checkpoint, StateKind};
 use outlast_testkit::scripted::Begin;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::bench::{Bench, deliver, millis, remote_run, research, seconds, text};
 use crate::moody::{Method, Mood};
@@ -17,9 +18,11 @@ async fn a_soft_stop_answers_polls_and_gives_jobs_back_to_be_resumed() {
     let first = bench.process().await;
     let id = first.under_way(&bench, 1).await;
     let poll = first.parked_poll(&bench, id, seconds(45)).await;
+    let asked = Instant::now();
     assert_eq!(first.leave().await, Duration::ZERO, "all is quiet at once");
-    let (reading, _) = poll.await.unwrap();
+    let (reading, answered) = poll.await.unwrap();
     assert!(reading.is_some(), "whoever waited was answered");
+    assert_eq!(answered, asked);
     let job = bench.job(&id).await;
     assert_eq!(job.state.kind(), StateKind::Queued);
     assert!(job.failures.is_empty());
