@@ -2,18 +2,27 @@
 //! never what it is: whoever is woken reads the store.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_core::{Changes, JobId, StateKind, Timestamp};
+use outlast_core::{Changes, JobId, StateKind};
 use tokio::sync::{Notify, watch};
 
 /// The switchboard.
 #[derive(Default)]
 pub(crate) struct Hub {
-    waiting: Mutex<HashMap<JobId, watch::Sender<Seen>>>,
+    waiting: Mutex<HashMap<JobId, Line>>,
     /// Rung when somebody starts to care, so that the follower looks harder or at all.
     interest: Notify,
     workers: Mutex<Vec<Arc<Desk>>>,
+}
+
+/// To those who wait for one job.
+#[derive(Default)]
+struct Line {
+    sender: watch::Sender<Seen>,
+    /// Counted here, under the lock: of two that leave at once, one must see that it is the last.
+    watchers: usize,
 }
 
 /// What a waiter has been told.
@@ -26,42 +35,39 @@ struct Seen {
 /// What a worker wants to hear of.
 #[derive(Default)]
 pub(crate) struct Desk {
-    /// There may be something to claim.
+    /// There may be something to claim: it was queued, or its time has come.
     pub(crate) work: Notify,
     /// Somebody claimed something, or something was put back.
     pub(crate) claims: Notify,
+    /// The time of a lease may have run out.
+    pub(crate) lapses: Notify,
     /// A job was cancelled.
     pub(crate) cancels: Notify,
     /// Jobs that ended, for whoever still works on them.
     pub(crate) ended: Mutex<Vec<JobId>>,
     /// Rung with every entry in `ended`.
     pub(crate) endings: Notify,
-    /// When the clock alone will make something due.
-    pub(crate) next_due: watch::Sender<Option<Timestamp>>,
 }
 
 impl Hub {
     /// Starts to wait for a job. Read the store after this, or an end in between is missed.
     pub(crate) fn watch(self: &Arc<Self>, id: JobId) -> Watcher {
-        let receiver = locked(&self.waiting)
-            .entry(id)
-            .or_insert_with(|| watch::Sender::new(Seen::default()))
-            .subscribe();
+        let receiver = {
+            let mut waiting = locked(&self.waiting);
+            let line = waiting.entry(id).or_default();
+            line.watchers += 1;
+            line.sender.subscribe()
+        };
         self.interest.notify_one();
         Watcher { hub: Arc::clone(self), id, receiver }
     }
 
-    /// Opens a desk for a worker.
-    pub(crate) fn open_desk(&self) -> Arc<Desk> {
+    /// Opens a desk for a worker; it closes when dropped.
+    pub(crate) fn open_desk(self: &Arc<Self>) -> OpenDesk {
         let desk = Arc::new(Desk::default());
         locked(&self.workers).push(Arc::clone(&desk));
         self.interest.notify_one();
-        desk
-    }
-
-    /// Closes it.
-    pub(crate) fn close_desk(&self, desk: &Arc<Desk>) {
-        locked(&self.workers).retain(|open| !Arc::ptr_eq(open, desk));
+        OpenDesk { hub: Arc::clone(self), desk }
     }
 
     /// How much anybody cares about changes just now.
@@ -85,8 +91,8 @@ impl Hub {
         {
             let waiting = locked(&self.waiting);
             for change in &changes.jobs {
-                if let Some(sender) = waiting.get(&change.id) {
-                    sender.send_modify(|seen| {
+                if let Some(line) = waiting.get(&change.id) {
+                    line.sender.send_modify(|seen| {
                         seen.changes += 1;
                         seen.ended |= change.state.is_terminal();
                     });
@@ -95,6 +101,14 @@ impl Hub {
         }
         for desk in locked(&self.workers).iter() {
             desk.hear(changes);
+        }
+    }
+
+    /// Tells workers that the clock has made something due.
+    pub(crate) fn publish_due(&self) {
+        for desk in locked(&self.workers).iter() {
+            desk.work.notify_one();
+            desk.lapses.notify_one();
         }
     }
 }
@@ -115,12 +129,31 @@ impl Desk {
                 }
             }
         }
-        self.next_due.send_replace(changes.next_due);
     }
 
     fn ended(&self, id: JobId) {
         locked(&self.ended).push(id);
         self.endings.notify_one();
+    }
+}
+
+/// A worker's desk; nothing is put on it once the worker is gone, however it went.
+pub(crate) struct OpenDesk {
+    hub: Arc<Hub>,
+    desk: Arc<Desk>,
+}
+
+impl Deref for OpenDesk {
+    type Target = Desk;
+
+    fn deref(&self) -> &Desk {
+        &self.desk
+    }
+}
+
+impl Drop for OpenDesk {
+    fn drop(&mut self) {
+        locked(&self.hub.workers).retain(|open| !Arc::ptr_eq(open, &self.desk));
     }
 }
 
@@ -153,8 +186,9 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut waiting = locked(&self.hub.waiting);
-        // This receiver is still counted: one left means that nobody else waits.
-        if waiting.get(&self.id).is_some_and(|sender| sender.receiver_count() <= 1) {
+        let Some(line) = waiting.get_mut(&self.id) else { return };
+        line.watchers -= 1;
+        if line.watchers == 0 {
             waiting.remove(&self.id);
         }
     }
@@ -207,6 +241,31 @@ mod tests {
         assert_eq!(locked(&hub.waiting).len(), 1);
         drop(second);
         assert_eq!(locked(&hub.waiting).len(), 0);
+        assert_eq!(hub.interest(), Interest::None);
+    }
+
+    /// Two that leave at the same moment: one of them must see that it is the last.
+    #[test]
+    fn nothing_is_kept_of_watchers_that_left_together() {
+        let hub = Arc::new(Hub::default());
+        for _ in 0..20 {
+            let crowd = || (0..5_000).map(|number| hub.watch(job(number))).collect::<Vec<_>>();
+            let (first, second) = (crowd(), crowd());
+            std::thread::scope(|scope| {
+                scope.spawn(|| drop(first));
+                scope.spawn(|| drop(second));
+            });
+            assert_eq!(locked(&hub.waiting).len(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_desk_closes_with_its_worker() {
+        let hub = Arc::new(Hub::default());
+        let desk = hub.open_desk();
+        hub.publish(&ended(job(1)));
+        assert_eq!(*locked(&desk.ended), [job(1)]);
+        drop(desk);
         assert_eq!(hub.interest(), Interest::None);
     }
 }

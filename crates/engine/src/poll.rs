@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use outlast_core::{Job, JobId, Scope, StoreError, Timestamp};
-use tokio::time::Instant;
 
 use crate::engine::Engine;
 
@@ -25,7 +24,7 @@ impl Engine {
         id: &JobId,
         budget: Duration,
     ) -> Result<Option<Reading>, StoreError> {
-        let deadline = Instant::now() + budget;
+        let over = tokio::time::sleep(budget);
         let mut watcher = self.shared.hub.watch(*id);
         let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
         if reading.job.state.kind().is_terminal() {
@@ -33,7 +32,7 @@ impl Engine {
         }
         tokio::select! {
             () = watcher.ended() => {}
-            () = tokio::time::sleep_until(deadline) => {}
+            () = over => {}
             () = self.shared.stop.asked() => {}
         }
         self.reading(scope, id).await

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Claimed, Profile, Timestamp, WorkerId};
+use outlast_core::{Claimed, Profile, WorkerId};
 use tokio::task::JoinSet;
 
 use crate::attempt;
@@ -43,11 +43,16 @@ impl Worker {
             () = warden::watch(&self.shared, &desk) => {}
             () = stopper::run(&self.shared, &desk) => {}
         }
-        if tokio::time::timeout(LEAVING, attempts.join_all()).await.is_err() {
+        if tokio::time::timeout(LEAVING, self.drain(&mut attempts)).await.is_err() {
             // What is left is waiting for a provider's answer; its job is found by the next process.
             tracing::warn!(worker.id = %self.id, "left before every job was given back");
         }
-        self.shared.hub.close_desk(&desk);
+    }
+
+    async fn drain(&self, attempts: &mut JoinSet<()>) {
+        while let Some(ended) = attempts.join_next().await {
+            self.log_lost_attempt(ended);
+        }
     }
 
     /// Fills free room with jobs until asked to stop.
@@ -55,9 +60,7 @@ impl Worker {
         if let Err(error) = warden::rescue(&self.shared).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
-        let mut next_due = desk.next_due.subscribe();
         while !self.shared.stop.is_asked() {
-            let looked_at = self.shared.store.now();
             let has_room = attempts.len() < self.shared.options.concurrency;
             let mut pause = None;
             if has_room {
@@ -71,13 +74,7 @@ impl Worker {
                         self.spawn(claimed, keeper, attempts);
                         continue;
                     }
-                    Ok(None) => {
-                        pause = wait_for(
-                            *next_due.borrow_and_update(),
-                            looked_at,
-                            self.shared.store.now(),
-                        )
-                    }
+                    Ok(None) => {}
                     Err(error) => {
                         tracing::warn!(%error, "no job can be claimed, will try again");
                         pause = Some(AFTER_ERROR);
@@ -88,7 +85,6 @@ impl Worker {
                 () = desk.work.notified(), if has_room => {}
                 Some(ended) = attempts.join_next() => self.log_lost_attempt(ended),
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
-                changed = next_due.changed(), if has_room => drop(changed),
                 () = self.shared.stop.asked() => {}
             }
         }
@@ -110,14 +106,4 @@ impl Worker {
             tracing::error!(worker.id = %self.id, %error, "an attempt ended without settling its job");
         }
     }
-}
-
-/// How long until the next thing is due. What was due at the last look already was not for us; what has become
-/// due since is worth another look at once.
-pub(crate) fn wait_for(
-    due: Option<Timestamp>,
-    looked_at: Timestamp,
-    now: Timestamp,
-) -> Option<Duration> {
-    due.filter(|due| *due > looked_at).map(|due| due.since(now))
 }
