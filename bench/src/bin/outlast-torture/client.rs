@@ -44,7 +44,13 @@ pub(crate) async fn torment(
     }
 }
 
-async fn start(fleet: &Fleet, ledger: &Ledger, slot: usize, number: u64, random: &mut fastrand::Rng) {
+async fn start(
+    fleet: &Fleet,
+    ledger: &Ledger,
+    slot: usize,
+    number: u64,
+    random: &mut fastrand::Rng,
+) {
     let (scenario, allowed) = SCENARIOS[random.usize(..SCENARIOS.len())];
     let question = format!("Question {number} of client {slot}");
     ledger.ask(&question, allowed);
@@ -55,7 +61,13 @@ async fn start(fleet: &Fleet, ledger: &Ledger, slot: usize, number: u64, random:
     }
 }
 
-async fn about(fleet: &Fleet, ledger: &Ledger, slot: usize, tool: &str, random: &mut fastrand::Rng) {
+async fn about(
+    fleet: &Fleet,
+    ledger: &Ledger,
+    slot: usize,
+    tool: &str,
+    random: &mut fastrand::Rng,
+) {
     let Some(id) = ledger.some_job(random) else { return };
     if let Some(answer) = shape(fleet.call(slot, tool, json!({ "jobId": id })).await) {
         ledger.see(&answer);

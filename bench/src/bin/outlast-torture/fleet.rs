@@ -76,7 +76,8 @@ impl Fleet {
             slot.pid.store(server.as_ref().map_or(0, McpProcess::pid), Ordering::SeqCst);
         }
         let process = server.as_mut()?;
-        let call = process.send("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        let call =
+            process.send("tools/call", json!({ "name": tool, "arguments": arguments })).await;
         let answer = process.answer(call).await;
         process.seen.clear();
         if answer.is_none() {

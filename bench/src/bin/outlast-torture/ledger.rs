@@ -41,7 +41,9 @@ impl Ledger {
         assert_ne!(answer["status"], "NOT_FOUND", "an acknowledged job is lost: {id}");
         let mut entries = self.open();
         match entries.ends.get(&id) {
-            Some(end) => assert_eq!(comparable(end), comparable(answer), "an end once seen has changed"),
+            Some(end) => {
+                assert_eq!(comparable(end), comparable(answer), "an end once seen has changed")
+            }
             None if is_end(answer) => {
                 entries.ends.insert(id, answer.clone());
             }

@@ -47,7 +47,8 @@ async fn main() {
     let cli = Cli::parse();
     let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
     println!("torture: {} kills, {} servers, seed {seed}", cli.kills, cli.servers);
-    let replay = format!("scripts/torture --kills {} --servers {} --seed {seed}", cli.kills, cli.servers);
+    let replay =
+        format!("scripts/torture --kills {} --servers {} --seed {seed}", cli.kills, cli.servers);
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         hook(panic);
@@ -56,7 +57,8 @@ async fn main() {
     }));
 
     let started = Instant::now();
-    let simulator = Simulator::start(Options { speed: 20.0, seed, ..Options::default() }).await.unwrap();
+    let simulator =
+        Simulator::start(Options { speed: 20.0, seed, ..Options::default() }).await.unwrap();
     let fleet = Arc::new(Fleet::new(cli.binary, simulator.url(), cli.servers, seed));
     let ledger = Arc::new(Ledger::default());
     let done = Arc::new(AtomicBool::new(false));
@@ -73,7 +75,11 @@ async fn main() {
     }
     let tortured = started.elapsed();
     verdict::check(&fleet, &ledger, &simulator).await;
-    println!("kills done in {:.1} s, checked after {:.1} s", tortured.as_secs_f64(), started.elapsed().as_secs_f64());
+    println!(
+        "kills done in {:.1} s, checked after {:.1} s",
+        tortured.as_secs_f64(),
+        started.elapsed().as_secs_f64()
+    );
 }
 
 /// Kills random servers until enough have died; those that killed themselves at an armed point count as well.

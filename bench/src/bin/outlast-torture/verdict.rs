@@ -28,7 +28,9 @@ pub(crate) async fn check(fleet: &Fleet, ledger: &Ledger, simulator: &Simulator)
 
     // Jobs whose start was never answered are durable all the same, and end like the others.
     for state in ["queued", "running"] {
-        let (code, list) = fleet.command(&["jobs", "list", "--all", "--json", "--limit", "1000", "--state", state]).await;
+        let (code, list) = fleet
+            .command(&["jobs", "list", "--all", "--json", "--limit", "1000", "--state", state])
+            .await;
         assert_eq!(code, Some(0), "{list}");
         let list: Value = serde_json::from_str(&list).unwrap();
         let left = list["jobs"].as_array().unwrap();
