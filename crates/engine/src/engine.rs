@@ -11,7 +11,7 @@ use outlast_core::{
 use tokio::task::JoinHandle;
 
 use crate::follower;
-use crate::hub::Hub;
+use crate::hub::{Hub, PollLimits};
 use crate::stop::Stop;
 
 /// Who does the work, by the profile a job asks for.
@@ -28,6 +28,8 @@ pub struct Options {
     pub retry_base: Duration,
     /// How many unfinished jobs an owner may have.
     pub max_unfinished: u32,
+    /// How many polls may wait at a time.
+    pub polls: PollLimits,
 }
 
 impl Default for Options {
@@ -37,6 +39,7 @@ impl Default for Options {
             lease: Duration::from_secs(30),
             retry_base: Duration::from_secs(2),
             max_unfinished: 1000,
+            polls: PollLimits { in_all: 10_000, per_job: 100 },
         }
     }
 }

@@ -17,6 +17,7 @@ mod hub;
 mod stop;
 
 pub use engine::{Engine, Options, Providers, Started};
-pub use poll::Reading;
+pub use hub::PollLimits;
+pub use poll::{PollError, Reading};
 pub use stop::Stop;
 pub use worker::Worker;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{Job, JobId, Scope, StoreError, Timestamp};
+use thiserror::Error;
 
 use crate::engine::Engine;
 
@@ -15,6 +16,17 @@ pub struct Reading {
     pub now: Timestamp,
 }
 
+/// Why a poll has no answer.
+#[derive(Debug, Error)]
+pub enum PollError {
+    /// Too many callers wait already, in all or for this job; ask again in a while.
+    #[error("too many polls are waiting")]
+    TooManyPolls,
+    /// The job cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 impl Engine {
     /// Answers when the job ends, or after `budget` with the job as it stands; `None` when the caller has no such
     /// job. Dropping the call ends the wait and nothing else.
@@ -23,19 +35,21 @@ impl Engine {
         scope: &Scope,
         id: &JobId,
         budget: Duration,
-    ) -> Result<Option<Reading>, StoreError> {
+    ) -> Result<Option<Reading>, PollError> {
         let over = tokio::time::sleep(budget);
-        let mut watcher = self.shared.hub.watch(*id);
+        let watcher = self.shared.hub.watch(*id, self.shared.options.polls);
         let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
         if reading.job.state.kind().is_terminal() {
             return Ok(Some(reading));
         }
+        // What needs no waiting was answered above, however many wait.
+        let mut watcher = watcher.ok_or(PollError::TooManyPolls)?;
         tokio::select! {
             () = watcher.ended() => {}
             () = over => {}
             () = self.shared.stop.asked() => {}
         }
-        self.reading(scope, id).await
+        Ok(self.reading(scope, id).await?)
     }
 
     async fn reading(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {

@@ -51,6 +51,7 @@ impl OpenStore {
             concurrency: config.concurrency,
             retry_base: config.perplexity.retry_base,
             max_unfinished: config.max_jobs_per_owner,
+            polls: config.polls,
             ..Options::default()
         };
         let engine = Engine::new(Arc::clone(&self.store), providers, options, stop).await;

@@ -116,4 +116,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         "1000",
         "unfinished jobs one owner may have",
     ),
+    setting("limits.max_polls", &["OUTLAST_MAX_POLLS"], "10000", "polls that may wait at a time"),
+    setting(
+        "limits.max_polls_per_job",
+        &["OUTLAST_MAX_POLLS_PER_JOB"],
+        "100",
+        "polls that may wait for the same job at a time",
+    ),
 ];
