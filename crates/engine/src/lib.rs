@@ -1,6 +1,6 @@
 //! The only loop: a face starts, polls and cancels jobs through [`Engine`]; a [`Worker`] carries them.
 //!
-//! The one path: [`Engine::start`] makes a job durable; a worker claims it, [`attempt`] works on it, the rules
+//! The one path: [`Engine::start`] makes a job durable; a worker claims it, `attempt` works on it, the rules
 //! decide how the try is settled, and [`Engine::poll`] answers the moment it ends.
 
 mod engine;

@@ -3,8 +3,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     clippy::print_stdout,
     reason = "a torturer stops at the first broken promise, and prints"
 )]
