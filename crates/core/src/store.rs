@@ -79,12 +79,14 @@ pub trait Store: Send + Sync {
 
     /// Records that a caller has received the outcome of this held call: its key holds no longer.
     ///
-    /// For keys of [`Holds::UntilAnswered`]; does nothing to a job without one.
+    /// For keys of [`Holds::UntilAnswered`]; does nothing to a job without one, to one that is unfinished, and to
+    /// one that is gone.
     async fn answered(&self, id: &JobId) -> Result<(), StoreError>;
 
     /// Whether a worker that can run jobs of this profile is known to live.
     ///
-    /// A worker is known from its first [`Store::claim`] on, until it is dismissed or found dead.
+    /// A worker is known from its first [`Store::claim`] on, with every profile it claimed for, until it is
+    /// dismissed or found dead.
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError>;
 
     /// Takes a worker that leaves off the list of the living. What it still holds can be rescued at once.
@@ -92,6 +94,9 @@ pub trait Store: Send + Sync {
 
     /// Removes finished jobs with everything that belongs to them; never an unfinished one, and never one whose
     /// remote run is still owed a stop.
+    ///
+    /// A conversation goes in one step. The rest goes in small ones, so that nobody waits long for this; a crash
+    /// in between leaves each job whole or gone. Not a change: nobody is woken, no rev is taken.
     async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError>;
 
     /// The job, if `scope` may see it and its retention has not ended. Foreign is the same as unknown.
@@ -164,11 +169,12 @@ pub enum Holds {
 /// Which finished jobs to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prune {
-    /// Those whose retention has ended.
+    /// Those whose retention has ended, except for jobs whose key still holds: they stay, unseen by readers, until
+    /// it does no more, so that a call made again under that key finds its job instead of paying for a second.
     Expired,
-    /// Those that ended before this moment and belong to no conversation.
+    /// Those that ended before this moment and belong to no conversation, with their keys.
     EndedBefore(Timestamp),
-    /// All turns of this conversation. [`StoreError::ConversationBusy`] while one is unfinished,
+    /// All turns of this conversation, with their keys. [`StoreError::ConversationBusy`] while one is unfinished,
     /// [`StoreError::NotFound`] when there is none.
     Conversation(ConversationId),
 }
@@ -178,7 +184,7 @@ pub enum Prune {
 pub struct Pruned {
     /// Jobs removed.
     pub jobs: u32,
-    /// When the next retention ends, as far as is known now.
+    /// When the next of the jobs that are left in this scope can go as [`Prune::Expired`], as far as is known now.
     pub next_expiry: Option<Timestamp>,
 }
 

@@ -16,7 +16,9 @@ pub mod listing;
 pub mod rescuing;
 pub mod settling;
 
-pub use bench::{Bench, LEASE, a_failure, a_job, a_key, a_report, a_run, profiles, worker};
+pub use bench::{
+    Bench, LEASE, a_failure, a_held_key, a_job, a_key, a_report, a_run, profiles, worker,
+};
 
 /// Makes one `#[tokio::test]` of every case.
 #[macro_export]

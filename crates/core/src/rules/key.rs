@@ -13,16 +13,44 @@ pub struct KeyRecord {
     pub holds: Holds,
 }
 
-/// Whether the key still stands for its job.
-pub fn key_holds(key: &KeyRecord, job: &Job, now: Timestamp) -> bool {
+/// How long a key stands, seen from where its job stands.
+pub(super) enum Hold {
+    /// As long as the job is unfinished.
+    Unfinished,
+    /// Up to this moment.
+    Until(Timestamp),
+    /// No more.
+    Over,
+}
+
+pub(super) fn hold(key: &KeyRecord, job: &Job) -> Hold {
     match (&job.state, key.holds) {
-        (JobState::Queued { .. } | JobState::Running { .. }, _) => true,
-        (_, Holds::For(window)) => now < key.made_at.after(window),
-        (JobState::Cancelled { .. }, Holds::UntilAnswered { .. }) => false,
+        (JobState::Queued { .. } | JobState::Running { .. }, _) => Hold::Unfinished,
+        (_, Holds::For(window)) => Hold::Until(key.made_at.after(window)),
+        (JobState::Cancelled { .. }, Holds::UntilAnswered { .. }) => Hold::Over,
         (
             JobState::Succeeded { at, .. } | JobState::Failed { at },
             Holds::UntilAnswered { after_end },
-        ) => now < at.after(after_end),
+        ) => Hold::Until(at.after(after_end)),
+    }
+}
+
+/// Whether the key still stands for its job.
+pub fn key_holds(key: &KeyRecord, job: &Job, now: Timestamp) -> bool {
+    match hold(key, job) {
+        Hold::Unfinished => true,
+        Hold::Until(end) => now < end,
+        Hold::Over => false,
+    }
+}
+
+/// Whether the key is free once a caller has received what there is of its job.
+///
+/// Not while the job is unfinished: nobody can have received its outcome, and a second call would buy it again.
+pub fn answer_frees(key: &KeyRecord, job: &Job) -> bool {
+    match key.holds {
+        Holds::For(_) => false,
+        Holds::UntilAnswered { .. } => job.state.kind().is_terminal(),
     }
 }
 
@@ -62,6 +90,22 @@ mod tests {
             job.state = state.clone();
             let key = KeyRecord { input_hash: [0; 32], made_at: NOW, holds };
             assert_eq!(key_holds(&key, &job, now), expected, "{state:?} {holds:?} {now}");
+        }
+    }
+    #[test]
+    fn an_answer_frees_the_key_of_a_finished_held_call_only() {
+        let hour = Duration::from_secs(3600);
+        let failed = JobState::Failed { at: NOW };
+        let cases = [
+            (failed.clone(), Holds::UntilAnswered { after_end: hour }, true),
+            (failed, Holds::For(hour), false),
+            (queued().job.state, Holds::UntilAnswered { after_end: hour }, false),
+        ];
+        for (state, holds, expected) in cases {
+            let mut job = queued().job;
+            job.state = state;
+            let key = KeyRecord { input_hash: [0; 32], made_at: NOW, holds };
+            assert_eq!(answer_frees(&key, &job), expected, "{:?} {holds:?}", job.state);
         }
     }
 }

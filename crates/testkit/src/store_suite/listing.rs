@@ -163,6 +163,7 @@ fn expected(job: &Job) -> Summary {
         conversation: job.new.conversation.clone(),
         workflow: job.new.workflow.clone(),
         title: job.new.title.clone(),
+        visibility: job.new.visibility,
         state: job.state.kind(),
         failures: 0,
         progress: job.progress.clone(),
