@@ -20,6 +20,9 @@ mod liveness;
 mod watch;
 mod workers;
 
+mod backup;
+mod check;
+
 mod fault;
 
 use std::path::Path;
