@@ -189,6 +189,11 @@ pub(super) fn bob() -> OwnerId {
     OwnerId::new("bob")
 }
 
+/// Somebody who has no jobs.
+pub(super) fn carol() -> OwnerId {
+    OwnerId::new("carol")
+}
+
 /// The worker of that name.
 pub fn worker(name: &str) -> WorkerId {
     WorkerId::new(name)

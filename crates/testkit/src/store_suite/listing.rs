@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_core::{
     Checkpoint, ConversationId, Job, JobId, NewJob, Page, Progress, Query, Scope, Settlement,
-    StateKind, Summary,
+    StateKind, Summary, Visibility,
 };
 
 use super::bench::{Bench, a_failure, a_job, alice, succeed};
@@ -146,6 +146,16 @@ pub async fn a_summary_says_where_the_job_stands(bench: Bench) {
     let settled = bench.store.settle(&claimed.lease, succeed()).await.unwrap();
     let ended_at = Some(START.after(Duration::from_secs(1)));
     assert_eq!(only(&bench).await, Summary { failures: 1, ended_at, ..expected(&settled) });
+}
+
+/// Faces hide held calls from conversations, and lists are what they go by.
+pub async fn a_summary_says_whether_the_id_was_promised(bench: Bench) {
+    for visibility in [Visibility::Promised, Visibility::Unpromised] {
+        bench.add(NewJob { visibility, ..a_job() }).await;
+    }
+    let page = list(&bench, Query { limit: 10, ..Query::default() }).await;
+    let seen: Vec<_> = page.jobs.iter().map(|summary| summary.visibility).collect();
+    assert_eq!(seen, [Visibility::Unpromised, Visibility::Promised]);
 }
 
 /// Neither of an empty store nor of no rows asked for.
