@@ -6,7 +6,7 @@ mod schema;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cancelled, Effort, Job, JobId, JobState, Key, Message, NewJob, OwnerId, Profile,
+    Body, Cancelled, Effort, Holds, Job, JobId, JobState, Key, Message, NewJob, OwnerId, Profile,
     RemoteStop, ResearchAsk, Role, Scope, Timestamp, Visibility,
 };
 use outlast_engine::Engine;
@@ -276,7 +276,7 @@ fn key(text: String, ask: &ResearchAsk) -> Result<Key, Refusal> {
         )));
     }
     let input = serde_json::to_vec(&(START, ask)).map_err(|_| Refusal::internal())?;
-    Ok(Key { text, input_hash: Sha256::digest(input).into(), window: KEY_WINDOW })
+    Ok(Key { text, input_hash: Sha256::digest(input).into(), holds: Holds::For(KEY_WINDOW) })
 }
 
 /// One line for lists: the start of the question.

@@ -31,7 +31,8 @@ pub(super) fn list(
 ) -> Result<Page, Fault> {
     let (conditions, values) = conditions(scope, query, now);
     let select = format!(
-        "SELECT seq, id, owner, conversation, workflow, title, state, json_array_length(failures) AS failures,
+        "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
+           json_array_length(failures) AS failures,
            percent, message, created_at, updated_at, ended_at
          FROM jobs WHERE {conditions} ORDER BY seq DESC LIMIT {}",
         u64::from(query.limit) + 1
