@@ -63,6 +63,8 @@ pub(crate) struct Desk {
     pub(crate) ended: Mutex<Vec<JobId>>,
     /// Rung with every entry in `ended`.
     pub(crate) endings: Notify,
+    /// Rung as well: its retention has begun.
+    pub(crate) forgettable: Notify,
 }
 
 impl Hub {
@@ -156,6 +158,7 @@ impl Desk {
     fn ended(&self, id: JobId) {
         locked(&self.ended).push(id);
         self.endings.notify_one();
+        self.forgettable.notify_one();
     }
 }
 

@@ -4,11 +4,13 @@
 //! decide how the try is settled, and [`Engine::poll`] answers the moment it ends.
 
 mod engine;
+mod hold;
 mod poll;
 
 mod attempt;
 mod keeper;
 mod stopper;
+mod sweeper;
 mod warden;
 mod worker;
 
@@ -18,6 +20,6 @@ mod stop;
 
 pub use engine::{Engine, Options, Providers, Started};
 pub use hub::PollLimits;
-pub use poll::{PollError, Reading};
+pub use poll::{PollError, Reading, Waits};
 pub use stop::Stop;
-pub use worker::Worker;
+pub use worker::{Until, Worker};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Job, JobId, Scope, StoreError, Timestamp};
+use outlast_core::{Job, JobId, JobState, Scope, StoreError, Timestamp};
 use thiserror::Error;
 
 use crate::engine::Engine;
@@ -14,6 +14,19 @@ pub struct Reading {
     pub job: Job,
     /// The store's clock at that moment.
     pub now: Timestamp,
+    /// Why it is queued, if it is.
+    pub waits: Option<Waits>,
+}
+
+/// What a queued job waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// No live worker has its profile: it will wait until one is started.
+    ForAWorker,
+    /// The time of its next try.
+    Until(Timestamp),
+    /// Its turn.
+    ForItsTurn,
 }
 
 /// Why a poll has no answer.
@@ -53,7 +66,20 @@ impl Engine {
     }
 
     async fn reading(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {
-        let job = self.job(scope, id).await?;
-        Ok(job.map(|job| Reading { job, now: self.now() }))
+        let Some(job) = self.job(scope, id).await? else { return Ok(None) };
+        let now = self.now();
+        let waits = self.waits(&job, now).await?;
+        Ok(Some(Reading { job, now, waits }))
+    }
+
+    async fn waits(&self, job: &Job, now: Timestamp) -> Result<Option<Waits>, StoreError> {
+        let JobState::Queued { run_at } = job.state else { return Ok(None) };
+        Ok(Some(if !self.shared.store.has_worker(&job.new.profile).await? {
+            Waits::ForAWorker
+        } else if run_at > now {
+            Waits::Until(run_at)
+        } else {
+            Waits::ForItsTurn
+        }))
     }
 }

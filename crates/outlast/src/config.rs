@@ -40,6 +40,7 @@ pub(crate) struct Perplexity {
     pub(crate) async_max_wait: Duration,
     pub(crate) research_job_ttl: Duration,
     pub(crate) research_poll_budget: Duration,
+    pub(crate) research_sweep_interval: Duration,
     pub(crate) retry_base: Duration,
 }
 
@@ -80,6 +81,7 @@ impl Config {
             async_max_wait: layers.millis("perplexity.async_max_wait_ms"),
             research_job_ttl: layers.millis("perplexity.research_job_ttl_ms"),
             research_poll_budget: layers.millis("perplexity.research_poll_budget_ms"),
+            research_sweep_interval: layers.millis("perplexity.research_sweep_interval_ms"),
             retry_base: layers.millis("perplexity.retry_base_ms"),
         };
         Ok(Self {

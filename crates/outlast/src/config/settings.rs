@@ -73,6 +73,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "how long one poll waits",
     ),
     setting(
+        "perplexity.research_sweep_interval_ms",
+        &["PERPLEXITY_RESEARCH_SWEEP_INTERVAL_MS"],
+        "300000",
+        "how late expired jobs may be removed; they cannot be polled from the moment they expire",
+    ),
+    setting(
         "perplexity.retry_base_ms",
         &["PERPLEXITY_RETRY_BASE_MS"],
         "2000",

@@ -14,3 +14,4 @@ mod crash;
 mod demo;
 mod requirements;
 mod research_jobs;
+mod upkeep;
