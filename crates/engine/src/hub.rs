@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_core::{Changes, JobId, StateKind};
-use tokio::sync::{Notify, watch};
+use outlast_core::{Changes, Job, JobId, StateKind};
+use tokio::sync::{Notify, OnceCell, watch};
 
 /// The switchboard.
 #[derive(Default)]
@@ -39,6 +39,7 @@ struct Line {
     sender: watch::Sender<Seen>,
     /// Counted here, under the lock: of two that leave at once, one must see that it is the last.
     watchers: usize,
+    end: Arc<OnceCell<Job>>,
 }
 
 /// What a waiter has been told.
@@ -71,7 +72,7 @@ impl Hub {
     /// Starts to wait for a job, unless too many do already. Read the store after this, or an end in between is
     /// missed.
     pub(crate) fn watch(self: &Arc<Self>, id: JobId, limits: PollLimits) -> Option<Watcher> {
-        let receiver = {
+        let (receiver, end) = {
             let mut waiting = locked(&self.waiting);
             let here = waiting.lines.get(&id).map_or(0, |line| line.watchers);
             if waiting.watchers >= limits.in_all || here >= limits.per_job {
@@ -80,10 +81,10 @@ impl Hub {
             waiting.watchers += 1;
             let line = waiting.lines.entry(id).or_default();
             line.watchers += 1;
-            line.sender.subscribe()
+            (line.sender.subscribe(), Arc::clone(&line.end))
         };
         self.interest.notify_one();
-        Some(Watcher { hub: Arc::clone(self), id, receiver })
+        Some(Watcher { hub: Arc::clone(self), id, receiver, end })
     }
 
     /// Opens a desk for a worker; it closes when dropped.
@@ -198,6 +199,8 @@ pub(crate) struct Watcher {
     hub: Arc<Hub>,
     id: JobId,
     receiver: watch::Receiver<Seen>,
+    /// The job as it ended: read by whoever wakes first, for all who wait.
+    pub(crate) end: Arc<OnceCell<Job>>,
 }
 
 impl Watcher {

@@ -6,6 +6,7 @@ use outlast_core::{Job, JobId, JobState, Scope, StoreError, Timestamp};
 use thiserror::Error;
 
 use crate::engine::Engine;
+use crate::hub::Watcher;
 
 /// A job at the moment it was read.
 #[derive(Clone, Debug)]
@@ -58,11 +59,26 @@ impl Engine {
         // What needs no waiting was answered above, however many wait.
         let mut watcher = watcher.ok_or(PollError::TooManyPolls)?;
         tokio::select! {
-            () = watcher.ended() => {}
+            () = watcher.ended() => return self.end(&watcher, scope, id).await,
             () = over => {}
             () = self.shared.stop.asked() => {}
         }
         Ok(self.reading(scope, id).await?)
+    }
+
+    /// The job as it ended. A hundred who wait for it cost one read: an end never changes.
+    async fn end(
+        &self,
+        watcher: &Watcher,
+        scope: &Scope,
+        id: &JobId,
+    ) -> Result<Option<Reading>, PollError> {
+        let read = async || self.job(scope, id).await?.ok_or(StoreError::NotFound);
+        match watcher.end.get_or_try_init(read).await {
+            Ok(job) => Ok(Some(Reading { job: job.clone(), now: self.now(), waits: None })),
+            Err(StoreError::NotFound) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn reading(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {
