@@ -1,31 +1,29 @@
 //! Tool set `research-jobs`: start, poll, cancel. Works with any client, however short its limit for one call,
 //! because no call lasts longer than the poll budget.
 
+mod answer;
 mod schema;
 
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cancelled, Effort, Job, JobId, JobState, Key, Message, NewJob, OwnerId, Profile,
-    RemoteStop, ResearchAsk, Role, Scope, Timestamp, Visibility,
+    Cancelled, Effort, JobId, Key, Message, NewJob, NotAJobId, OwnerId, Profile, ResearchAsk, Role,
+    Scope, Visibility, rules,
 };
-use outlast_engine::{Engine, Waits};
+use outlast_engine::{Engine, Reading};
 use rmcp::model::{CallToolResult, Tool};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::arguments;
 use crate::reply::{Refusal, structured};
-use crate::text::{echoed_id, printable, without_thinking};
+use crate::text::printable;
+use answer::Answer;
 
 pub(crate) const START: &str = "perplexity_research_start";
 pub(crate) const POLL: &str = "perplexity_research_poll";
 pub(crate) const CANCEL: &str = "perplexity_research_cancel";
-
-/// What is said of a job nobody can run.
-const NO_WORKER: &str = "The research waits: no running server has the provider and key it was started with, so tell \
-                         the user to start `outlast serve` or `outlast worker` with the same settings";
 
 /// What this set is told once.
 #[derive(Clone, Debug)]
@@ -69,20 +67,6 @@ struct JobArguments {
     job_id: String,
 }
 
-/// The one shape of all three tools (A4).
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    job_id: String,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    elapsed_sec: f64,
-    message: String,
-}
-
 impl ResearchJobs {
     /// The set over an engine.
     pub fn new(engine: Engine, options: ResearchJobsOptions) -> Self {
@@ -122,12 +106,15 @@ impl ResearchJobs {
             strip_thinking: arguments.strip_thinking,
         };
         let key = arguments.idempotency_key.map(|text| key(text, &ask)).transpose()?;
-        let started = self.engine.start(self.new_job(owner, &ask)?, key).await?;
+        let job = self.engine.start(self.new_job(owner, &ask)?, key).await?.job;
         let now = self.engine.now();
-        if outlast_core::rules::expired(&started.job, now) {
-            return structured(&self.not_found(&started.job.id.to_string()));
-        }
-        structured(&self.about(&started.job, now))
+        let answer = if rules::expired(&job, now) {
+            // The key names a job whose result is no longer kept; nothing is bought again behind the caller's back.
+            Answer::not_found(&job.id.to_string(), &self.options)
+        } else {
+            Answer::about(&Reading { job, now, waits: None }, &self.options)
+        };
+        structured(&answer)
     }
 
     async fn poll(
@@ -136,18 +123,12 @@ impl ResearchJobs {
         arguments: Option<Map<String, Value>>,
     ) -> Result<CallToolResult, Refusal> {
         let JobArguments { job_id } = arguments::read(arguments)?;
-        let Ok(id) = job_id.parse::<JobId>() else { return structured(&self.not_found(&job_id)) };
         let scope = Scope::Owner(owner.clone());
-        match self.engine.poll(&scope, &id, self.options.poll_budget).await? {
-            Some(reading) => {
-                let mut answer = self.about(&reading.job, reading.now);
-                if let Some(Waits::ForAWorker) = reading.waits {
-                    answer.message = self.come_back(NO_WORKER);
-                }
-                structured(&answer)
-            }
-            None => structured(&self.not_found(&job_id)),
-        }
+        let reading = match job_id.parse::<JobId>() {
+            Ok(id) => self.engine.poll(&scope, &id, self.options.poll_budget).await?,
+            Err(NotAJobId) => None,
+        };
+        self.answer(&job_id, reading)
     }
 
     async fn cancel(
@@ -156,14 +137,24 @@ impl ResearchJobs {
         arguments: Option<Map<String, Value>>,
     ) -> Result<CallToolResult, Refusal> {
         let JobArguments { job_id } = arguments::read(arguments)?;
-        let Ok(id) = job_id.parse::<JobId>() else { return structured(&self.not_found(&job_id)) };
         let scope = Scope::Owner(owner.clone());
-        match self.engine.cancel(&scope, &id).await? {
-            Some(Cancelled::Now(job) | Cancelled::Already(job)) => {
-                structured(&self.about(&job, self.engine.now()))
-            }
-            None => structured(&self.not_found(&job_id)),
-        }
+        let cancelled = match job_id.parse::<JobId>() {
+            Ok(id) => self.engine.cancel(&scope, &id).await?,
+            Err(NotAJobId) => None,
+        };
+        let reading = cancelled.map(|(Cancelled::Now(job) | Cancelled::Already(job))| Reading {
+            job,
+            now: self.engine.now(),
+            waits: None,
+        });
+        self.answer(&job_id, reading)
+    }
+
+    fn answer(&self, given: &str, reading: Option<Reading>) -> Result<CallToolResult, Refusal> {
+        structured(&match reading {
+            Some(reading) => Answer::about(&reading, &self.options),
+            None => Answer::not_found(given, &self.options),
+        })
     }
 
     fn new_job(&self, owner: &OwnerId, ask: &ResearchAsk) -> Result<NewJob, Refusal> {
@@ -181,76 +172,6 @@ impl ResearchJobs {
             life: Some(self.options.life),
             keep: Some(self.options.keep),
         })
-    }
-
-    /// What is to be said about a job.
-    fn about(&self, job: &Job, now: Timestamp) -> Answer {
-        let mut answer = Answer {
-            job_id: job.id.to_string(),
-            status: "IN_PROGRESS",
-            response: None,
-            error: None,
-            elapsed_sec: seconds(job.elapsed(now)),
-            message: String::new(),
-        };
-        match &job.state {
-            JobState::Queued { .. } if !job.was_claimed() => {
-                answer.status = "CREATED";
-                answer.message = self.come_back("The research is queued");
-            }
-            JobState::Queued { .. } | JobState::Running { .. } => {
-                answer.message = self.come_back(&still_running(job));
-            }
-            JobState::Succeeded { output, .. } => {
-                answer.status = "COMPLETED";
-                answer.response = Some(response(&output.body, strips_thinking(job)));
-                answer.message =
-                    "The report is in `response`; the same call returns it again.".to_owned();
-            }
-            JobState::Failed { .. } => {
-                answer.status = "FAILED";
-                answer.error = job
-                    .failures
-                    .last()
-                    .map(|failure| printable(&format!("{}: {}", failure.code, failure.message)));
-                let retryable =
-                    job.failures.last().is_some_and(|failure| failure.code.is_retryable());
-                answer.message = if retryable {
-                    format!("The research failed; see `error`. {START} begins it anew.")
-                } else {
-                    "The research failed; see `error`. Trying again will not help until that is mended.".to_owned()
-                };
-            }
-            JobState::Cancelled { remote, .. } => {
-                answer.status = "CANCELLED";
-                answer.message = cancelled(*remote).to_owned();
-            }
-        }
-        answer
-    }
-
-    fn come_back(&self, what: &str) -> String {
-        let budget = self.options.poll_budget.as_secs_f64().ceil();
-        format!(
-            "{what}. Call {POLL} with this jobId until the status is COMPLETED or FAILED; each call waits up to \
-             {budget} s for the end, so there is no need to pause between calls."
-        )
-    }
-
-    fn not_found(&self, given: &str) -> Answer {
-        let minutes = self.options.keep.as_secs_f64() / 60.0;
-        let minutes = (minutes * 10.0).ceil() / 10.0;
-        Answer {
-            job_id: echoed_id(given),
-            status: "NOT_FOUND",
-            response: None,
-            error: None,
-            elapsed_sec: 0.0,
-            message: format!(
-                "There is no job with this id. Finished jobs are kept for {minutes} minutes after their end; check \
-                 the id, or call {START} again."
-            ),
-        }
     }
 }
 
@@ -292,79 +213,9 @@ fn title(question: &str) -> String {
     line.chars().take(200).collect()
 }
 
-fn still_running(job: &Job) -> String {
-    let attempt = job.failures.len() + 1;
-    let what = match &job.progress {
-        Some(progress) => match progress.percent {
-            Some(percent) => {
-                format!("Still running: {} ({percent} %)", printable(&progress.message))
-            }
-            None => format!("Still running: {}", printable(&progress.message)),
-        },
-        None => "Still running".to_owned(),
-    };
-    if attempt == 1 { what } else { format!("{what}, attempt {attempt}") }
-}
-
-fn cancelled(remote: RemoteStop) -> &'static str {
-    match remote {
-        RemoteStop::NotNeeded => "Cancelled.",
-        RemoteStop::Owed => {
-            "Cancelled. The provider is being told to stop its run; what it has done so far may still be charged."
-        }
-        RemoteStop::Done => "Cancelled. The provider was told to stop its run.",
-        RemoteStop::Unsupported => {
-            "Cancelled here. The provider could not be told, so its run may still finish."
-        }
-    }
-}
-
-fn strips_thinking(job: &Job) -> bool {
-    job.new.ask.get("strip_thinking").and_then(Value::as_bool).unwrap_or(false)
-}
-
-/// The report and, after a blank line, what its numbers cite.
-fn response(body: &Body, strip_thinking: bool) -> String {
-    match body {
-        Body::Report { text, sources } => {
-            let text = if strip_thinking { without_thinking(text) } else { text.clone() };
-            let mut response = printable(&text);
-            if !sources.is_empty() {
-                response.push_str("\n\nCitations:");
-                for source in sources {
-                    response.push_str(&format!("\n[{}] {}", source.number, printable(&source.url)));
-                }
-            }
-            response
-        }
-        Body::Tool { content, .. } => {
-            let texts = content.iter().filter_map(|block| block.get("text")?.as_str());
-            printable(&texts.collect::<Vec<_>>().join("\n"))
-        }
-    }
-}
-
-/// Seconds to one decimal, as people read them.
-fn seconds(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 10.0).round() / 10.0
-}
-
 #[cfg(test)]
 mod tests {
-    use outlast_core::Source;
-
     use super::*;
-
-    #[test]
-    fn a_report_ends_with_its_citations() {
-        let sources = [(1, "https://a.example"), (3, "https://b.example")]
-            .map(|(number, url)| Source { number, url: url.to_owned(), title: None, date: None });
-        let body = Body::Report { text: "# R [1][3]".to_owned(), sources: sources.to_vec() };
-        assert_eq!(
-            response(&body, false),
-            "# R [1][3]\n\nCitations:\n[1] https://a.example\n[3] https://b.example"
-        );
-    }
 
     #[test]
     fn a_question_is_needed() {

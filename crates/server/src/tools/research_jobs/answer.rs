@@ -1,0 +1,190 @@
+//! What the three tools say about a job: one shape, and words that tell a model what to do next (A4).
+
+use std::time::Duration;
+
+use outlast_core::{Body, Job, JobState, RemoteStop};
+use outlast_engine::{Reading, Waits};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{POLL, ResearchJobsOptions, START};
+use crate::text::{echoed_id, printable, without_thinking};
+
+/// What is said of a job nobody can run.
+const NO_WORKER: &str = "The research waits: no running server has the provider and key it was started with, so tell \
+                         the user to start `outlast serve` or `outlast worker` with the same settings";
+
+/// The one shape of all three tools (A4).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Answer {
+    job_id: String,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    elapsed_sec: f64,
+    message: String,
+}
+
+impl Answer {
+    /// What is to be said about a job.
+    pub(super) fn about(reading: &Reading, options: &ResearchJobsOptions) -> Self {
+        let Reading { job, now, waits } = reading;
+        let mut answer = Self {
+            job_id: job.id.to_string(),
+            status: "IN_PROGRESS",
+            response: None,
+            error: None,
+            elapsed_sec: seconds(job.elapsed(*now)),
+            message: String::new(),
+        };
+        match &job.state {
+            JobState::Queued { .. } | JobState::Running { .. } => {
+                if !job.was_claimed() {
+                    answer.status = "CREATED";
+                }
+                answer.message = come_back(&standing(job, *waits), options.poll_budget);
+            }
+            JobState::Succeeded { output, .. } => {
+                answer.status = "COMPLETED";
+                answer.response = Some(response(&output.body, strips_thinking(job)));
+                answer.message =
+                    "The report is in `response`; the same call returns it again.".to_owned();
+            }
+            JobState::Failed { .. } => {
+                answer.status = "FAILED";
+                if let Some(failure) = job.failures.last() {
+                    answer.error =
+                        Some(printable(&format!("{}: {}", failure.code, failure.message)));
+                    answer.message = failed(failure.code.is_retryable());
+                }
+            }
+            JobState::Cancelled { remote, .. } => {
+                answer.status = "CANCELLED";
+                answer.message = cancelled(*remote).to_owned();
+            }
+        }
+        answer
+    }
+
+    /// What is to be said when there is no such job.
+    pub(super) fn not_found(given: &str, options: &ResearchJobsOptions) -> Self {
+        let minutes = (options.keep.as_secs_f64() / 6.0).ceil() / 10.0;
+        Self {
+            job_id: echoed_id(given),
+            status: "NOT_FOUND",
+            response: None,
+            error: None,
+            elapsed_sec: 0.0,
+            message: format!(
+                "There is no job with this id. Finished jobs are kept for {minutes} minutes after their end; check \
+                 the id, or call {START} again."
+            ),
+        }
+    }
+}
+
+/// Where an unfinished job stands, in a few words.
+fn standing(job: &Job, waits: Option<Waits>) -> String {
+    match waits {
+        Some(Waits::ForAWorker) => NO_WORKER.to_owned(),
+        Some(Waits::ForItsTurn | Waits::Until(_)) | None if !job.was_claimed() => {
+            "The research is queued".to_owned()
+        }
+        Some(Waits::ForItsTurn | Waits::Until(_)) | None => still_running(job),
+    }
+}
+
+fn come_back(standing: &str, poll_budget: Duration) -> String {
+    let budget = poll_budget.as_secs_f64().ceil();
+    format!(
+        "{standing}. Call {POLL} with this jobId until the status is COMPLETED or FAILED; each call waits up to \
+         {budget} s for the end, so there is no need to pause between calls."
+    )
+}
+
+fn failed(retryable: bool) -> String {
+    if retryable {
+        format!("The research failed; see `error`. {START} begins it anew.")
+    } else {
+        "The research failed; see `error`. Trying again will not help until that is mended."
+            .to_owned()
+    }
+}
+
+fn still_running(job: &Job) -> String {
+    let attempt = job.failures.len() + 1;
+    let what = match &job.progress {
+        Some(progress) => match progress.percent {
+            Some(percent) => {
+                format!("Still running: {} ({percent} %)", printable(&progress.message))
+            }
+            None => format!("Still running: {}", printable(&progress.message)),
+        },
+        None => "Still running".to_owned(),
+    };
+    if attempt == 1 { what } else { format!("{what}, attempt {attempt}") }
+}
+
+fn cancelled(remote: RemoteStop) -> &'static str {
+    match remote {
+        RemoteStop::NotNeeded => "Cancelled.",
+        RemoteStop::Owed => {
+            "Cancelled. The provider is being told to stop its run; what it has done so far may still be charged."
+        }
+        RemoteStop::Done => "Cancelled. The provider was told to stop its run.",
+        RemoteStop::Unsupported => {
+            "Cancelled here. The provider could not be told, so its run may still finish."
+        }
+    }
+}
+
+fn strips_thinking(job: &Job) -> bool {
+    job.new.ask.get("strip_thinking").and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// The report and, after a blank line, what its numbers cite.
+fn response(body: &Body, strip_thinking: bool) -> String {
+    match body {
+        Body::Report { text, sources } => {
+            let text = if strip_thinking { without_thinking(text) } else { text.clone() };
+            let mut response = printable(&text);
+            if !sources.is_empty() {
+                response.push_str("\n\nCitations:");
+                for source in sources {
+                    response.push_str(&format!("\n[{}] {}", source.number, printable(&source.url)));
+                }
+            }
+            response
+        }
+        Body::Tool { content, .. } => {
+            let texts = content.iter().filter_map(|block| block.get("text")?.as_str());
+            printable(&texts.collect::<Vec<_>>().join("\n"))
+        }
+    }
+}
+
+/// Seconds to one decimal, as people read them.
+fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::Source;
+
+    use super::*;
+
+    #[test]
+    fn a_report_ends_with_its_citations() {
+        let sources = [(1, "https://a.example"), (3, "https://b.example")]
+            .map(|(number, url)| Source { number, url: url.to_owned(), title: None, date: None });
+        let body = Body::Report { text: "# R [1][3]".to_owned(), sources: sources.to_vec() };
+        assert_eq!(
+            response(&body, false),
+            "# R [1][3]\n\nCitations:\n[1] https://a.example\n[3] https://b.example"
+        );
+    }
+}
