@@ -7,11 +7,11 @@
 mod id;
 mod time;
 
-mod ask;
-mod failure;
 mod job;
-mod lease;
+mod ask;
 mod output;
+mod failure;
+mod lease;
 
 pub mod rules;
 

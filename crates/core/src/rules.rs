@@ -2,13 +2,13 @@
 //! out. Stores apply the first group under their lock; workers ask the second group what to do.
 
 mod accept;
-mod cancel;
 mod claim;
-mod expire;
-mod key;
-mod prune;
-mod rescue;
 mod write;
+mod cancel;
+mod rescue;
+mod expire;
+mod prune;
+mod key;
 
 mod approach;
 mod verdict;

@@ -4,18 +4,18 @@
 //! decide how the try is settled, and [`Engine::poll`] answers the moment it ends.
 
 mod engine;
-mod hold;
 mod poll;
+mod hold;
 
+mod worker;
 mod attempt;
 mod keeper;
+mod warden;
 mod stopper;
 mod sweeper;
-mod warden;
-mod worker;
 
-mod follower;
 mod hub;
+mod follower;
 mod stop;
 
 pub use engine::{Engine, Options, Providers, Started};

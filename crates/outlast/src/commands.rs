@@ -1,12 +1,14 @@
 //! One file for each command.
 
-mod demo;
-mod jobs;
 mod serve;
-mod signals;
-mod simulate;
-mod store;
 mod worker;
+mod signals;
+
+mod jobs;
+mod store;
+
+mod demo;
+mod simulate;
 
 use std::process::ExitCode;
 

@@ -4,14 +4,14 @@
 
 mod cli;
 mod config;
-mod duration;
 mod logging;
 
-mod armed;
 mod wire;
+mod armed;
 
 mod commands;
 mod failed;
+mod duration;
 mod ui;
 
 use std::process::ExitCode;

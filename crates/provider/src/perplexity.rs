@@ -2,13 +2,16 @@
 //! 2026.
 
 mod agent;
-mod errors;
-mod events;
-mod meter;
-mod report;
 mod run;
+mod api;
+mod events;
 mod waits;
+
+mod report;
+mod meter;
+mod errors;
 mod wire;
 
-pub use agent::{Agent, AgentOptions};
+pub use agent::Agent;
+pub use api::AgentOptions;
 pub use waits::Waits;

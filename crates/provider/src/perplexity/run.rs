@@ -5,7 +5,7 @@ use outlast_core::{BoxError, ProviderError, RemoteRun, Run, Step};
 use reqwest::StatusCode;
 use tokio::time::Instant;
 
-use super::agent::{Agent, Attached};
+use super::api::{Api, Attached};
 use super::errors;
 use super::events::EventStream;
 use super::meter::Meter;
@@ -14,7 +14,7 @@ use super::wire::{self, Event, Status};
 
 /// A run of the Agent API.
 pub(super) struct AgentRun {
-    agent: Agent,
+    api: Api,
     remote: RemoteRun,
     /// The number of the last event heard.
     cursor: u64,
@@ -42,7 +42,7 @@ enum Line {
 impl AgentRun {
     /// A run whose stream we already hold, and have heard up to the event of this number.
     pub(super) fn streaming(
-        agent: Agent,
+        api: Api,
         remote: RemoteRun,
         events: EventStream,
         heard: Option<u64>,
@@ -50,14 +50,14 @@ impl AgentRun {
         Self {
             line: Line::Stream { events: Box::new(events), news: true },
             cursor: heard.unwrap_or(0),
-            ..Self::resumed(agent, remote)
+            ..Self::resumed(api, remote)
         }
     }
 
     /// A run begun earlier; the first check is made at once.
-    pub(super) fn resumed(agent: Agent, remote: RemoteRun) -> Self {
+    pub(super) fn resumed(api: Api, remote: RemoteRun) -> Self {
         Self {
-            agent,
+            api,
             remote,
             cursor: 0,
             meter: Meter::default(),
@@ -98,7 +98,7 @@ impl AgentRun {
             }
             Some(status @ (Status::Failed | Status::Cancelled | Status::RequiresAction)) => {
                 let error = event.error.or(event.response.and_then(|response| response.error));
-                Err(self.agent.run_ended(status, error))
+                Err(self.api.run_ended(status, error))
             }
         }
     }
@@ -115,7 +115,7 @@ impl AgentRun {
 
     /// Looks at the run once, and takes up its stream if it goes on.
     async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
-        let answer = match self.agent.check(&self.remote.id).await {
+        let answer = match self.api.check(&self.remote.id).await {
             Ok(answer) => answer,
             Err(error) => return self.in_passing(error),
         };
@@ -123,7 +123,7 @@ impl AgentRun {
             return self.missing();
         }
         if !answer.status.is_success() {
-            let error = self.agent.trouble(&answer);
+            let error = self.api.trouble(&answer);
             return if error.trouble.is_permanent() { Err(error) } else { self.in_passing(error) };
         }
         self.not_found = 0;
@@ -134,11 +134,11 @@ impl AgentRun {
             status @ (Status::Completed | Status::Incomplete) => {
                 match report::finished(status, &response, answer.body) {
                     Some(step) => Ok(Some(step)),
-                    None => Err(self.agent.run_ended(status, response.error)),
+                    None => Err(self.api.run_ended(status, response.error)),
                 }
             }
             status @ (Status::Failed | Status::Cancelled | Status::RequiresAction) => {
-                Err(self.agent.run_ended(status, response.error))
+                Err(self.api.run_ended(status, response.error))
             }
             Status::Running => {
                 self.take_up_stream().await;
@@ -150,7 +150,7 @@ impl AgentRun {
 
     async fn take_up_stream(&mut self) {
         if self.streams {
-            match self.agent.attach(&self.remote.id, self.cursor).await {
+            match self.api.attach(&self.remote.id, self.cursor).await {
                 Ok(Attached::Stream(events)) => {
                     self.line = Line::Stream { events, news: false };
                     return;
@@ -174,7 +174,7 @@ impl AgentRun {
     /// One answer of this kind proves nothing, and none does while the run is young.
     fn missing(&mut self) -> Result<Option<Step>, ProviderError> {
         self.not_found += 1;
-        if self.not_found >= 2 && self.agent.is_settled(&self.remote) {
+        if self.not_found >= 2 && self.api.is_settled(&self.remote) {
             return Err(errors::gone());
         }
         self.wait_for_next_check();
@@ -186,7 +186,7 @@ impl AgentRun {
     }
 
     fn wait_for_next_check(&mut self) {
-        self.line = Line::Check { at: Instant::now() + self.agent.waits().after(self.waited) };
+        self.line = Line::Check { at: Instant::now() + self.api.waits().after(self.waited) };
         self.waited += 1;
     }
 }
@@ -249,12 +249,12 @@ mod tests {
             clock: Arc::new(Epoch),
         };
         let remote = RemoteRun {
-            provider: Agent::NAME.to_owned(),
+            provider: "perplexity/agent".to_owned(),
             id: "resp_1".to_owned(),
             cursor: None,
             begun_at: Timestamp::from_millis(0),
         };
-        AgentRun::resumed(Agent::new(options).unwrap(), remote)
+        AgentRun::resumed(Api::new(options).unwrap(), remote)
     }
 
     fn wait(run: &AgentRun) -> u64 {

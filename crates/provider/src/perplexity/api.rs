@@ -1,0 +1,205 @@
+//! The calls of the Agent API, one method each. Says what was answered; what to make of it is for others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{BoxError, Clock, Profile, ProviderError, RemoteRun, Timestamp};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use sha2::{Digest, Sha256};
+
+use super::errors::{self, Answer};
+use super::events::EventStream;
+use super::waits::Waits;
+use super::wire;
+use crate::http::{BodyError, Http, HttpOptions, read_body, retry_after, send};
+
+/// A stop that takes longer is tried again later.
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+
+/// A run may be missing for a moment after it was accepted; it is gone only when missing later than this.
+const SETTLED_AFTER: Duration = Duration::from_secs(30);
+
+/// What the adapter is made from.
+pub struct AgentOptions {
+    /// Where the API is.
+    pub base_url: String,
+    /// The key; never logged.
+    pub api_key: String,
+    /// Limits and proxy.
+    pub http: HttpOptions,
+    /// Dates runs and reads `x-ratelimit-reset`.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The API behind one base URL and key. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Api {
+    shared: Arc<Shared>,
+    waits: Waits,
+}
+
+struct Shared {
+    base_url: Url,
+    api_key: String,
+    http: Http,
+    clock: Arc<dyn Clock>,
+}
+
+impl Api {
+    pub(super) fn new(options: AgentOptions) -> Result<Self, BoxError> {
+        let base_url = Url::parse(&options.base_url)?;
+        // `localhost:8080` is a URL too, of a scheme called localhost.
+        if !matches!(base_url.scheme(), "http" | "https") {
+            return Err("the base URL must begin with http:// or https://".into());
+        }
+        let http = Http::new(options.http)?;
+        let shared = Shared { base_url, api_key: options.api_key, http, clock: options.clock };
+        Ok(Self { shared: Arc::new(shared), waits: Waits::default() })
+    }
+
+    pub(super) fn with_waits(self, waits: Waits) -> Self {
+        Self { waits, ..self }
+    }
+
+    /// What a worker must have to use the same API with the same key.
+    pub(super) fn profile(&self, dialect: &str) -> Profile {
+        let digest = Sha256::digest(self.shared.api_key.as_bytes());
+        let fingerprint: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let base_url = self.shared.base_url.as_str().trim_end_matches('/');
+        Profile::new(format!("{dialect} {base_url} {fingerprint}"))
+    }
+
+    /// The limit of a whole call.
+    pub(super) fn timeout(&self) -> Duration {
+        self.shared.http.timeout()
+    }
+
+    /// The request that costs money, on a connection of its own.
+    pub(super) fn submit(&self, body: &wire::Submit<'_>) -> Result<RequestBuilder, ProviderError> {
+        let client = self.shared.http.submits().map_err(|error| errors::no_client(&*error))?;
+        Ok(self.authorised(client.post(self.url([])).json(body)))
+    }
+
+    /// What an answer that is no success means for a submit, with this key kept out of it.
+    pub(super) fn refusal(&self, answer: &Answer) -> outlast_core::BeginError {
+        errors::refusal(answer, &self.shared.api_key)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    pub(super) fn waits(&self) -> &Waits {
+        &self.waits
+    }
+
+    /// Whether the run is old enough that the provider must know it.
+    pub(super) fn is_settled(&self, run: &RemoteRun) -> bool {
+        self.now().since(run.begun_at) >= SETTLED_AFTER
+    }
+
+    /// The address of what these names lead to. Whatever an id holds, it stays one segment of the path.
+    fn url<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Url {
+        let mut url = self.shared.base_url.clone();
+        // Fails only for URLs without a host, which `new` does not take.
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(["v1", "agent"]).extend(names);
+        }
+        url
+    }
+
+    fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
+        request.bearer_auth(&self.shared.api_key)
+    }
+
+    /// Asks for a run's present state.
+    pub(super) async fn check(&self, id: &str) -> Result<Answer, ProviderError> {
+        self.check_within(self.shared.http.timeout(), id).await
+    }
+
+    /// The same, with a limit of its own.
+    pub(super) async fn check_within(
+        &self,
+        limit: Duration,
+        id: &str,
+    ) -> Result<Answer, ProviderError> {
+        let request = self.calls()?.get(self.url([id])).timeout(limit);
+        self.answer(self.authorised(request)).await
+    }
+
+    /// Takes up a run's event stream after the event of this number.
+    pub(super) async fn attach(&self, id: &str, cursor: u64) -> Result<Attached, ProviderError> {
+        let mut url = self.url([id]);
+        url.set_query(Some(&format!("stream=true&starting_after={cursor}")));
+        let request = self.calls()?.get(url).header("accept", "text/event-stream");
+        let response =
+            send(self.authorised(request)).await.map_err(|error| errors::no_answer(&error))?;
+        if response.status() == StatusCode::OK && is_event_stream(&response) {
+            return Ok(Attached::Stream(Box::new(EventStream::new(response))));
+        }
+        let status = response.status();
+        if status.is_success() || matches!(status.as_u16(), 400 | 405 | 410 | 422) {
+            return Ok(Attached::Refused);
+        }
+        // A stream that cannot be had now may be had later.
+        Err(self.trouble(&Answer { status, retry_after: None, body: Vec::new() }))
+    }
+
+    /// Asks for a run to be stopped.
+    pub(super) async fn cancel(&self, id: &str) -> Result<Answer, ProviderError> {
+        let request = self.calls()?.post(self.url([id, "cancel"]));
+        let request = request.timeout(self.stop_limit()).json(&serde_json::json!({}));
+        self.answer(self.authorised(request)).await
+    }
+
+    pub(super) fn stop_limit(&self) -> Duration {
+        self.shared.http.timeout().min(STOP_LIMIT)
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> Result<Answer, ProviderError> {
+        let response = send(request).await.map_err(|error| errors::no_answer(&error))?;
+        self.read(response).await.map_err(|error| errors::broken_answer(&error))
+    }
+
+    /// Reads an answer to its end.
+    pub(super) async fn read(&self, response: Response) -> Result<Answer, BodyError> {
+        let status = response.status();
+        let retry_after = retry_after(response.headers(), self.now());
+        let body = read_body(response).await?;
+        Ok(Answer { status, retry_after, body })
+    }
+
+    fn calls(&self) -> Result<reqwest::Client, ProviderError> {
+        self.shared.http.calls().map_err(|error| errors::no_client(&*error))
+    }
+
+    /// What an answer that is not a success means, with this key kept out of it.
+    pub(super) fn trouble(&self, answer: &Answer) -> ProviderError {
+        errors::trouble(answer, &self.shared.api_key)
+    }
+
+    /// What the end of a run without a report means, with this key kept out of it.
+    pub(super) fn run_ended(
+        &self,
+        status: wire::Status,
+        error: Option<wire::RunError>,
+    ) -> ProviderError {
+        errors::run_ended(status, error, &self.shared.api_key)
+    }
+}
+
+/// What came of asking for a stream.
+pub(super) enum Attached {
+    /// It is there.
+    Stream(Box<EventStream>),
+    /// This run has none; asking again is of no use.
+    Refused,
+}
+
+/// Whether the answer is a stream of events.
+pub(super) fn is_event_stream(response: &Response) -> bool {
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = content_type.and_then(|text| text.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+}
