@@ -7,6 +7,7 @@ mod config;
 mod logging;
 
 mod armed;
+mod shifted;
 mod wire;
 
 mod commands;
