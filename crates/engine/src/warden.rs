@@ -78,7 +78,10 @@ impl Trust {
             );
             self.doubt(shared);
         }
-        self.doubted_until = self.doubted_until.filter(|until| *until > at);
+        if self.doubted_until.is_some_and(|until| until <= at) {
+            tracing::info!("leases count again");
+            self.doubted_until = None;
+        }
         self.doubted_until.is_none()
     }
 
