@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use crate::support::{POLL, START, World, question};
 
 const SERVERS: usize = 8;
-/// Through so many of them jobs are started.
-const STARTERS: usize = 4;
+/// Through so many of them jobs are started; few, so that the others have work only if they hear of it.
+const STARTERS: usize = 2;
 /// So many calls are on a pipe at a time.
 const ON_THE_PIPE: usize = 25;
 
