@@ -2,12 +2,12 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::print_stdout,
     reason = "a measuring tool stops at the first thing that is not as it should be, and prints"
 )]
 
 mod figures;
+mod parked;
 mod server;
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use figures::{Figures, millis};
 use outlast_simulator::{Options, Simulator};
 use outlast_testkit::mcp_process::McpProcess;
 use serde_json::{Value, json};
-use server::World;
+use server::{World, resident_megabytes};
 use tokio::time::Instant;
 
 /// Measures outlast as its clients see it.
@@ -29,6 +29,9 @@ struct Cli {
     /// How often each thing is done; calls ten times as often
     #[arg(long, default_value_t = 50)]
     rounds: usize,
+    /// Only park so many polls, and measure what that costs
+    #[arg(long, value_name = "POLLS")]
+    parked: Option<usize>,
 }
 
 #[tokio::main]
@@ -38,6 +41,9 @@ async fn main() {
     let world = World::new(cli.binary, simulator);
 
     println!("{:<44} {:>9} {:>9} {:>9}", "", "p50", "p99", "max");
+    if let Some(polls) = cli.parked {
+        return parked::measure(&world, polls).await;
+    }
     start_up(&world, cli.rounds).await.print("spawn to initialize answer, existing store");
     let rss = idle_memory(&world).await;
     start_calls(&world, cli.rounds * 10).await.print("start call, SQLite FULL, one client");
@@ -65,12 +71,9 @@ async fn start_up(world: &World, rounds: usize) -> Figures {
 
 async fn idle_memory(world: &World) -> f64 {
     let server = world.serve(&[]).await;
-    let status =
-        std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    let megabytes = resident_megabytes(server.pid());
     leave(server).await;
-    kilobytes.unwrap_or(f64::NAN) / 1e3
+    megabytes
 }
 
 /// With no worker, so that only the start itself is measured.

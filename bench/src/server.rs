@@ -30,8 +30,13 @@ impl World {
     }
 
     pub(crate) async fn serve(&self, flags: &[&str]) -> McpProcess {
+        self.serve_with(flags, &[]).await
+    }
+
+    pub(crate) async fn serve_with(&self, flags: &[&str], more: &[(&str, &str)]) -> McpProcess {
         let arguments = ["serve"].iter().chain(flags);
-        McpProcess::start(&self.binary, arguments, &self.environment()).await
+        let environment = [&self.environment(), more].concat();
+        McpProcess::start(&self.binary, arguments, &environment).await
     }
 
     /// Starts over with an empty store.
@@ -73,6 +78,14 @@ impl World {
             .unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
     }
+}
+
+/// What a process holds of the machine's memory.
+pub(crate) fn resident_megabytes(pid: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    kilobytes.unwrap_or(f64::NAN) / 1e3
 }
 
 /// From `2026-11-15T02:21:00.007Z`.

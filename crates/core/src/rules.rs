@@ -5,6 +5,8 @@ mod accept;
 mod cancel;
 mod claim;
 mod expire;
+mod key;
+mod prune;
 mod rescue;
 mod write;
 
@@ -19,6 +21,8 @@ pub use approach::{Approach, approach};
 pub use cancel::{cancel, owe, stopped};
 pub use claim::{claim, claimable};
 pub use expire::{expired, expires_at, life_ends_at};
+pub use key::{KeyRecord, answer_frees, key_holds};
+pub use prune::{prunable, removable_at};
 pub use rescue::rescue;
 pub use verdict::{End, Retrying, verdict};
 pub use write::{checkpoint, holds, note, settle};

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 
 use crate::{
     Checkpoint, Claimed, ConversationId, Failure, Job, JobId, Lease, NewJob, Output, OwnerId,
-    Profile, Progress, RemoteRun, RemoteStop, Rev, StateKind, Timestamp, WorkerId,
+    Profile, Progress, RemoteRun, RemoteStop, Rev, StateKind, Timestamp, Visibility, WorkerId,
 };
 
 /// Where jobs live.
@@ -77,6 +77,31 @@ pub trait Store: Send + Sync {
     /// Records what came of an owed stop.
     async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError>;
 
+    /// Records that a caller has received the outcome of this held call: its key holds no longer.
+    ///
+    /// For keys of [`Holds::UntilAnswered`]; does nothing to a job without one, to one that is unfinished, and to
+    /// one that is gone.
+    async fn answered(&self, id: &JobId) -> Result<(), StoreError>;
+
+    /// Whether a worker that can run jobs of this profile is known to live.
+    ///
+    /// A worker is known from its first [`Store::claim`] on, with every profile it claimed for, until it is
+    /// dismissed or found dead.
+    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError>;
+
+    /// How many jobs wait for a worker with one of these profiles, now or later.
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError>;
+
+    /// Takes a worker that leaves off the list of the living. What it still holds can be rescued at once.
+    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError>;
+
+    /// Removes finished jobs with everything that belongs to them; never an unfinished one, and never one whose
+    /// remote run is still owed a stop.
+    ///
+    /// A conversation goes in one step. The rest goes in small ones, so that nobody waits long for this; a crash
+    /// in between leaves each job whole or gone. Not a change: nobody is woken, no rev is taken.
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError>;
+
     /// The job, if `scope` may see it and its retention has not ended. Foreign is the same as unknown.
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError>;
 
@@ -123,12 +148,63 @@ pub struct Insert {
 /// A caller's promise that two requests are the same one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// As the caller spelt it; its scope is the owner.
+    /// What it is called; its scope is the owner.
     pub text: String,
     /// Of the whole request: the same key with other input is a conflict.
     pub input_hash: [u8; 32],
-    /// How long it holds; longer while the job is unfinished.
-    pub window: Duration,
+    /// How long it holds. Every key holds as long as its job is unfinished.
+    pub holds: Holds,
+}
+
+impl Key {
+    /// A key of the caller's own; it holds for a day.
+    pub fn given(text: &str, input_hash: [u8; 32]) -> Self {
+        const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+        Self { text: format!("given:{text}"), input_hash, holds: Holds::For(WINDOW) }
+    }
+
+    /// The key of a held call: the same tool with the same input is the same call.
+    pub fn held(tool: &str, input_hash: [u8; 32]) -> Self {
+        const AFTER_END: Duration = Duration::from_secs(30 * 60);
+        let hash: String = input_hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let holds = Holds::UntilAnswered { after_end: AFTER_END };
+        Self { text: format!("held:{tool}:{hash}"), input_hash, holds }
+    }
+}
+
+/// How long a key holds beyond the end of its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// A caller's own key: for so long after the job was made.
+    For(Duration),
+    /// The key of a held call: until a caller has received the outcome, at most so long after the job's end. A job
+    /// that was cancelled is not held: whoever asks again wants it again.
+    UntilAnswered {
+        /// So long.
+        after_end: Duration,
+    },
+}
+
+/// Which finished jobs to remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prune {
+    /// Those whose retention has ended, except for jobs whose key still holds: they stay, unseen by readers, until
+    /// it does no more, so that a call made again under that key finds its job instead of paying for a second.
+    Expired,
+    /// Those that ended before this moment and belong to no conversation, with their keys.
+    EndedBefore(Timestamp),
+    /// All turns of this conversation, with their keys. [`StoreError::ConversationBusy`] while one is unfinished,
+    /// [`StoreError::NotFound`] when there is none.
+    Conversation(ConversationId),
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Jobs removed.
+    pub jobs: u32,
+    /// When the next of the jobs that are left in this scope can go as [`Prune::Expired`], as far as is known now.
+    pub next_expiry: Option<Timestamp>,
 }
 
 /// What came of an insert.
@@ -240,6 +316,8 @@ pub struct Summary {
     pub workflow: String,
     /// The start of the question.
     pub title: String,
+    /// Whether its id was promised to the caller.
+    pub visibility: Visibility,
     /// Where it stands.
     pub state: StateKind,
     /// How many tries have failed.

@@ -51,7 +51,9 @@ impl Attempt<'_> {
     async fn run(mut self) {
         let settlement = match AssertUnwindSafe(self.try_once()).catch_unwind().await {
             Ok(Ok(settlement)) => settlement,
-            Ok(Err(LeaseLost)) => return,
+            Ok(Err(LeaseLost)) => {
+                return tracing::info!(job.id = %self.job.id, "the job was taken or has ended; this try stops");
+            }
             Err(panic) => self.panicked(&*panic),
         };
         self.settle(settlement).await;

@@ -5,16 +5,32 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_core::{Changes, JobId, StateKind};
-use tokio::sync::{Notify, watch};
+use outlast_core::{Changes, Job, JobId, StateKind};
+use tokio::sync::{Notify, OnceCell, watch};
 
 /// The switchboard.
 #[derive(Default)]
 pub(crate) struct Hub {
-    waiting: Mutex<HashMap<JobId, Line>>,
+    waiting: Mutex<Waiting>,
     /// Rung when somebody starts to care, so that the follower looks harder or at all.
     interest: Notify,
     workers: Mutex<Vec<Arc<Desk>>>,
+}
+
+/// How many callers may wait at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PollLimits {
+    /// For any job.
+    pub in_all: usize,
+    /// For the same job.
+    pub per_job: usize,
+}
+
+/// Who waits.
+#[derive(Default)]
+struct Waiting {
+    lines: HashMap<JobId, Line>,
+    watchers: usize,
 }
 
 /// To those who wait for one job.
@@ -23,6 +39,7 @@ struct Line {
     sender: watch::Sender<Seen>,
     /// Counted here, under the lock: of two that leave at once, one must see that it is the last.
     watchers: usize,
+    end: Arc<OnceCell<Job>>,
 }
 
 /// What a waiter has been told.
@@ -47,19 +64,27 @@ pub(crate) struct Desk {
     pub(crate) ended: Mutex<Vec<JobId>>,
     /// Rung with every entry in `ended`.
     pub(crate) endings: Notify,
+    /// Rung as well: its retention has begun.
+    pub(crate) forgettable: Notify,
 }
 
 impl Hub {
-    /// Starts to wait for a job. Read the store after this, or an end in between is missed.
-    pub(crate) fn watch(self: &Arc<Self>, id: JobId) -> Watcher {
-        let receiver = {
+    /// Starts to wait for a job, unless too many do already. Read the store after this, or an end in between is
+    /// missed.
+    pub(crate) fn watch(self: &Arc<Self>, id: JobId, limits: PollLimits) -> Option<Watcher> {
+        let (receiver, end) = {
             let mut waiting = locked(&self.waiting);
-            let line = waiting.entry(id).or_default();
+            let here = waiting.lines.get(&id).map_or(0, |line| line.watchers);
+            if waiting.watchers >= limits.in_all || here >= limits.per_job {
+                return None;
+            }
+            waiting.watchers += 1;
+            let line = waiting.lines.entry(id).or_default();
             line.watchers += 1;
-            line.sender.subscribe()
+            (line.sender.subscribe(), Arc::clone(&line.end))
         };
         self.interest.notify_one();
-        Watcher { hub: Arc::clone(self), id, receiver }
+        Some(Watcher { hub: Arc::clone(self), id, receiver, end })
     }
 
     /// Opens a desk for a worker; it closes when dropped.
@@ -72,7 +97,7 @@ impl Hub {
 
     /// How much anybody cares about changes just now.
     pub(crate) fn interest(&self) -> Interest {
-        if !locked(&self.waiting).is_empty() {
+        if locked(&self.waiting).watchers > 0 {
             Interest::Waiting
         } else if !locked(&self.workers).is_empty() {
             Interest::Working
@@ -91,7 +116,7 @@ impl Hub {
         {
             let waiting = locked(&self.waiting);
             for change in &changes.jobs {
-                if let Some(line) = waiting.get(&change.id) {
+                if let Some(line) = waiting.lines.get(&change.id) {
                     line.sender.send_modify(|seen| {
                         seen.changes += 1;
                         seen.ended |= change.state.is_terminal();
@@ -134,6 +159,7 @@ impl Desk {
     fn ended(&self, id: JobId) {
         locked(&self.ended).push(id);
         self.endings.notify_one();
+        self.forgettable.notify_one();
     }
 }
 
@@ -173,6 +199,8 @@ pub(crate) struct Watcher {
     hub: Arc<Hub>,
     id: JobId,
     receiver: watch::Receiver<Seen>,
+    /// The job as it ended: read by whoever wakes first, for all who wait.
+    pub(crate) end: Arc<OnceCell<Job>>,
 }
 
 impl Watcher {
@@ -186,10 +214,11 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut waiting = locked(&self.hub.waiting);
-        let Some(line) = waiting.get_mut(&self.id) else { return };
+        waiting.watchers -= 1;
+        let Some(line) = waiting.lines.get_mut(&self.id) else { return };
         line.watchers -= 1;
         if line.watchers == 0 {
-            waiting.remove(&self.id);
+            waiting.lines.remove(&self.id);
         }
     }
 }
@@ -204,6 +233,24 @@ mod tests {
     use outlast_core::{Change, Rev};
 
     use super::*;
+
+    const FREE: PollLimits = PollLimits { in_all: usize::MAX, per_job: usize::MAX };
+
+    /// E8: in all, and for each job; whoever leaves makes room.
+    #[test]
+    fn no_more_than_so_many_wait_at_a_time() {
+        let hub = Arc::new(Hub::default());
+        let limits = PollLimits { in_all: 3, per_job: 2 };
+        let first = hub.watch(job(1), limits);
+        let second = hub.watch(job(1), limits);
+        assert!(first.is_some() && second.is_some());
+        assert!(hub.watch(job(1), limits).is_none(), "two wait for this job");
+        let third = hub.watch(job(2), limits);
+        assert!(third.is_some());
+        assert!(hub.watch(job(3), limits).is_none(), "three wait in all");
+        drop(first);
+        assert!(hub.watch(job(1), limits).is_some());
+    }
 
     fn job(number: u128) -> JobId {
         JobId::new(uuid::Uuid::from_u128(number))
@@ -220,7 +267,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_end_of_the_watched_job_wakes_its_watcher() {
         let hub = Arc::new(Hub::default());
-        let mut watcher = hub.watch(job(1));
+        let mut watcher = hub.watch(job(1), FREE).unwrap();
         hub.publish(&ended(job(2)));
         let progress = Changes {
             jobs: vec![Change { id: job(1), state: StateKind::Running }],
@@ -235,12 +282,12 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_watchers_that_left() {
         let hub = Arc::new(Hub::default());
-        let (first, second) = (hub.watch(job(1)), hub.watch(job(1)));
+        let (first, second) = (hub.watch(job(1), FREE), hub.watch(job(1), FREE));
         assert_eq!(hub.interest(), Interest::Waiting);
         drop(first);
-        assert_eq!(locked(&hub.waiting).len(), 1);
+        assert_eq!(locked(&hub.waiting).lines.len(), 1);
         drop(second);
-        assert_eq!(locked(&hub.waiting).len(), 0);
+        assert_eq!(locked(&hub.waiting).lines.len(), 0);
         assert_eq!(hub.interest(), Interest::None);
     }
 
@@ -249,13 +296,14 @@ mod tests {
     fn nothing_is_kept_of_watchers_that_left_together() {
         let hub = Arc::new(Hub::default());
         for _ in 0..20 {
-            let crowd = || (0..5_000).map(|number| hub.watch(job(number))).collect::<Vec<_>>();
+            let crowd =
+                || (0..5_000).map(|number| hub.watch(job(number), FREE)).collect::<Vec<_>>();
             let (first, second) = (crowd(), crowd());
             std::thread::scope(|scope| {
                 scope.spawn(|| drop(first));
                 scope.spawn(|| drop(second));
             });
-            assert_eq!(locked(&hub.waiting).len(), 0);
+            assert_eq!(locked(&hub.waiting).lines.len(), 0);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Claimed, Profile, WorkerId};
+use outlast_core::{Claimed, Profile, StoreError, WorkerId};
 use tokio::task::JoinSet;
 
 use crate::attempt;
@@ -11,12 +11,23 @@ use crate::engine::{Engine, Shared};
 use crate::hub::Desk;
 use crate::keeper::Keeper;
 use crate::warden::Trust;
-use crate::{stopper, warden};
+use crate::{stopper, sweeper, warden};
 
 /// How long attempts may take to give their jobs back when the worker leaves.
 const LEAVING: Duration = Duration::from_millis(1_500);
+/// How often a worker that leaves when idle looks whether it is.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// After a claim that failed, before the next.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// When a worker leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// When it is asked to.
+    Asked,
+    /// When there is nothing left that it could do, or it is asked to.
+    Idle,
+}
 
 /// One process's share of the work.
 pub struct Worker {
@@ -33,20 +44,24 @@ impl Worker {
         Self { shared, id: WorkerId::new(uuid::Uuid::new_v4().simple().to_string()), profiles }
     }
 
-    /// Works until the engine's [`crate::Stop`] is asked; returns when all is quiet.
-    pub async fn run(self) {
+    /// Works until the engine's [`crate::Stop`] is asked, or sooner; returns when all is quiet.
+    pub async fn run(self, until: Until) {
         let desk = self.shared.hub.open_desk();
         let keeper = Arc::new(Keeper::default());
         let mut attempts = JoinSet::new();
         tokio::select! {
-            () = self.claim_and_spawn(&desk, &keeper, &mut attempts) => {}
+            () = self.claim_and_spawn(until, &desk, &keeper, &mut attempts) => {}
             () = keeper.run(&self.shared, &desk) => {}
             () = warden::watch(&self.shared, &desk) => {}
             () = stopper::run(&self.shared, &desk) => {}
+            () = sweeper::run(&self.shared, &desk) => {}
         }
         if tokio::time::timeout(LEAVING, self.drain(&mut attempts)).await.is_err() {
             // What is left is waiting for a provider's answer; its job is found by the next process.
             tracing::warn!(worker.id = %self.id, "left before every job was given back");
+        }
+        if let Err(error) = self.shared.store.dismiss(&self.id).await {
+            tracing::warn!(worker.id = %self.id, %error, "could not be taken off the list of workers");
         }
     }
 
@@ -57,7 +72,13 @@ impl Worker {
     }
 
     /// Fills free room with jobs until asked to stop.
-    async fn claim_and_spawn(&self, desk: &Desk, keeper: &Arc<Keeper>, attempts: &mut JoinSet<()>) {
+    async fn claim_and_spawn(
+        &self,
+        until: Until,
+        desk: &Desk,
+        keeper: &Arc<Keeper>,
+        attempts: &mut JoinSet<()>,
+    ) {
         if let Err(error) = warden::rescue(&self.shared, &mut Trust::new(&self.shared)).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
@@ -75,6 +96,17 @@ impl Worker {
                         self.spawn(claimed, keeper, attempts);
                         continue;
                     }
+                    Ok(None) if until == Until::Idle && attempts.is_empty() => {
+                        match self.nothing_left().await {
+                            Ok(true) => return,
+                            // A try that waits for its time, or a stop that is owed.
+                            Ok(false) => pause = Some(LOOK_AGAIN),
+                            Err(error) => {
+                                tracing::warn!(%error, "what is left cannot be read, will try again");
+                                pause = Some(AFTER_ERROR);
+                            }
+                        }
+                    }
                     Ok(None) => {}
                     Err(error) => {
                         tracing::warn!(%error, "no job can be claimed, will try again");
@@ -89,6 +121,13 @@ impl Worker {
                 () = self.shared.stop.asked() => {}
             }
         }
+    }
+
+    /// Whether neither a job nor an owed stop is left for this worker, now or later.
+    async fn nothing_left(&self) -> Result<bool, StoreError> {
+        let store = &self.shared.store;
+        let queued = store.queued(&self.profiles).await?;
+        Ok(queued == 0 && store.owed_stops(&self.profiles, 1).await?.is_empty())
     }
 
     fn spawn(&self, claimed: Claimed, keeper: &Arc<Keeper>, attempts: &mut JoinSet<()>) {

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
     BeginError, Cancelled, Changes, Checkpoint, Claimed, Dead, Glance, Insert, Inserted, Job,
-    JobId, Lease, Nature, Page, Profile, Progress, Provider, ProviderError, Query, RemoteRun,
-    RemoteStop, Rescued, Rev, Run, Scope, Settlement, Store, StoreError, Timestamp, WorkerId,
+    JobId, Lease, Nature, Page, Profile, Progress, Provider, ProviderError, Prune, Pruned, Query,
+    RemoteRun, RemoteStop, Rescued, Rev, Run, Scope, Settlement, Store, StoreError, Timestamp,
+    WorkerId,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -129,6 +130,26 @@ impl Store for ArmedStore {
 
     async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         self.store.stopped(id, outcome).await
+    }
+
+    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+        self.store.answered(id).await
+    }
+
+    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
+        self.store.has_worker(profile).await
+    }
+
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        self.store.queued(profiles).await
+    }
+
+    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.store.dismiss(worker).await
+    }
+
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.store.prune(scope, prune).await
     }
 
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {

@@ -67,6 +67,11 @@ impl OpenStore {
         })
     }
 
+    /// The file store behind it, for what only a file can do.
+    pub(crate) fn sqlite(&self) -> Option<&SqliteStore> {
+        self.sqlite.as_deref()
+    }
+
     /// Closes it; everything acknowledged was durable before.
     pub(crate) async fn close(self) {
         if let Some(sqlite) = self.sqlite {
@@ -81,6 +86,8 @@ pub(crate) fn options(config: &Config) -> Options {
         concurrency: config.concurrency,
         retry_base: config.perplexity.retry_base,
         max_unfinished: config.max_jobs_per_owner,
+        polls: config.polls,
+        sweep_interval: config.perplexity.research_sweep_interval,
         ..Options::default()
     }
 }

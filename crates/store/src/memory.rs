@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use outlast_core::rules::KeyRecord;
 use outlast_core::{
     Cancelled, Changes, Checkpoint, Claimed, Clock, Cursor, Dead, Glance, Insert, Inserted, Job,
-    JobId, JobState, Lease, Page, Profile, Progress, Query, Record, RemoteRun, RemoteStop, Rescued,
-    Rev, Scope, Settlement, Store, StoreError, Timestamp, WorkerId, rules,
+    JobId, JobState, Key, Lease, Page, Profile, Progress, Prune, Pruned, Query, Record, RemoteRun,
+    RemoteStop, Rescued, Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp, WorkerId,
+    rules,
 };
 use tokio::sync::watch;
 
@@ -85,9 +87,9 @@ impl Store for MemoryStore {
         if let Some(key) = &key
             && let Some(held) = shelf.keys.get(&(new.owner.clone(), key.text.clone()))
             && let Some(record) = shelf.records.get(&held.seq)
-            && (now < held.until || !record.job.state.kind().is_terminal())
+            && rules::key_holds(&held.record, &record.job, now)
         {
-            return if held.input_hash == key.input_hash {
+            return if held.record.input_hash == key.input_hash {
                 Ok(Inserted::Existing(record.job.clone()))
             } else {
                 Err(StoreError::KeyConflict(record.job.id))
@@ -101,8 +103,9 @@ impl Store for MemoryStore {
         }
         let (seq, job) = shelf.add(new, now);
         if let Some(key) = key {
-            let held = HeldKey { seq, input_hash: key.input_hash, until: now.after(key.window) };
-            shelf.keys.insert((job.new.owner.clone(), key.text), held);
+            let Key { text, input_hash, holds } = key;
+            let record = KeyRecord { input_hash, made_at: now, holds };
+            shelf.keys.insert((job.new.owner.clone(), text), HeldKey { seq, record });
         }
         self.announce(&shelf);
         Ok(Inserted::New(job))
@@ -115,6 +118,7 @@ impl Store for MemoryStore {
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
         let mut shelf = self.shelf();
+        shelf.workers.entry(worker.clone()).or_default().extend(profiles.iter().cloned());
         let now = self.clock.now();
         let best = shelf
             .records
@@ -177,10 +181,15 @@ impl Store for MemoryStore {
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
         let mut shelf = self.shelf();
         let now = self.clock.now();
+        match dead {
+            Dead::Worker(worker) => drop(shelf.workers.remove(worker)),
+            Dead::Proven | Dead::LeasesExpired => {}
+        }
         let is_dead = |record: &Record| {
             record.holder.as_ref().is_some_and(|holder| match dead {
                 Dead::Worker(worker) => holder.worker == *worker,
-                Dead::Proven => false,
+                // Whoever claimed is on the list until somebody says otherwise: that is all the proof there is.
+                Dead::Proven => !shelf.workers.contains_key(&holder.worker),
                 Dead::LeasesExpired => holder.until <= now,
             })
         };
@@ -224,6 +233,36 @@ impl Store for MemoryStore {
 
     async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         self.amend(id, |record, now| rules::stopped(record, outcome, now))
+    }
+
+    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+        let mut shelf = self.shelf();
+        if let Some((seq, Record { job, .. })) = shelf.find(id) {
+            shelf.keys.retain(|_, key| key.seq != seq || !rules::answer_frees(&key.record, &job));
+        }
+        Ok(())
+    }
+
+    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
+        Ok(self.shelf().workers.values().any(|profiles| profiles.contains(profile)))
+    }
+
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        let shelf = self.shelf();
+        let waiting = shelf.records.values().map(|record| &record.job).filter(|job| {
+            job.state.kind() == StateKind::Queued && profiles.contains(&job.new.profile)
+        });
+        Ok(waiting.count() as u64)
+    }
+
+    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.shelf().workers.remove(worker);
+        Ok(())
+    }
+
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        let now = self.clock.now();
+        self.shelf().prune(scope, prune, now)
     }
 
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {

@@ -8,6 +8,8 @@ mod place;
 
 mod commands;
 mod insert;
+mod keys;
+mod prune;
 mod reads;
 mod rows;
 
@@ -17,6 +19,10 @@ mod writer;
 
 mod liveness;
 mod watch;
+mod workers;
+
+mod backup;
+mod check;
 
 mod fault;
 
@@ -27,14 +33,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Cancelled, Changes, Checkpoint, Claimed, Clock, Dead, Glance, Insert, Inserted, Job, JobId,
-    Lease, Page, Profile, Progress, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement,
-    Store, StoreError, Timestamp, WorkerId, rules,
+    Lease, Page, Profile, Progress, Prune, Pruned, Query, RemoteRun, RemoteStop, Rescued, Rev,
+    Scope, Settlement, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio::time::Instant;
 
-use fault::{Fault, of_io, unavailable};
+use fault::{Fault, of_io};
 use gate::Gate;
-use liveness::{Liveness, Sign};
+use liveness::Liveness;
 use place::Place;
 use readers::Readers;
 use watch::Watch;
@@ -97,37 +103,6 @@ impl SqliteStore {
         F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
     {
         self.writer.run(step).await
-    }
-
-    /// Makes sure that other processes can see the worker live before it claims.
-    async fn show_life(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        if self.liveness.is_own(worker) {
-            return Ok(());
-        }
-        let (liveness, worker) = (self.liveness.clone(), worker.clone());
-        let task = tokio::task::spawn_blocking(move || liveness.hold(&worker));
-        task.await.map_err(unavailable)?
-    }
-
-    /// Tries the locks of those who hold jobs; the writer is troubled only if somebody is dead.
-    async fn rescue_proven(&self) -> Result<Rescued, StoreError> {
-        let liveness = self.liveness.clone();
-        let look = move |connection: &rusqlite::Connection| {
-            let mut others = reads::holders(connection)?;
-            others.retain(|worker| !liveness.is_own(worker));
-            Ok(others.into_iter().partition(|worker| liveness.sign(worker) == Sign::Dead))
-        };
-        let (dead, alive): (Vec<WorkerId>, Vec<WorkerId>) = self.readers.run(look).await?;
-        let watched = u32::try_from(alive.len()).unwrap_or(u32::MAX);
-        if dead.is_empty() {
-            return Ok(Rescued { jobs: 0, watched });
-        }
-        let liveness = self.liveness.clone();
-        let workers = dead.clone();
-        let jobs = self.write(move |tx| commands::rescue_workers(tx, &workers)).await?;
-        let bury = move || dead.iter().for_each(|worker| liveness.bury(worker));
-        tokio::task::spawn_blocking(bury).await.map_err(unavailable)?;
-        Ok(Rescued { jobs, watched })
     }
 }
 
@@ -238,6 +213,28 @@ impl Store for SqliteStore {
             commands::amend(tx, &id, |record, now| rules::stopped(record, outcome, now))
         })
         .await
+    }
+
+    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+        let id = *id;
+        self.write(move |tx| keys::answered(tx, &id)).await
+    }
+
+    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
+        self.find_worker(profile).await
+    }
+
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        let profiles = profiles.to_vec();
+        self.readers.run(move |connection| reads::queued(connection, &profiles)).await
+    }
+
+    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.let_go(worker).await
+    }
+
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.remove(scope, prune).await
     }
 
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {

@@ -159,6 +159,51 @@ async fn a_worker_without_a_file_is_dead() {
 }
 
 #[tokio::test]
+async fn a_worker_of_another_handle_is_known_as_long_as_its_lock_is_held() {
+    let (here, there, dir) = two_handles();
+    let research = &profiles()[0];
+    there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap();
+    assert!(here.has_worker(research).await.unwrap());
+    here.claim(&worker("ours"), &profiles()[1..], LEASE).await.unwrap();
+    drop(there);
+    let listed = || -> i64 {
+        let count = "SELECT count(*) FROM workers";
+        raw(&dir.path().join("jobs.db")).query_row(count, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(listed(), 3, "the dead cannot leave by themselves");
+    assert!(!here.has_worker(research).await.unwrap(), "a row is not believed without its lock");
+    assert_eq!(listed(), 1, "and goes when somebody notices");
+    assert!(here.has_worker(&profiles()[1]).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_rescue_clears_away_dead_workers_that_held_nothing() {
+    let (here, there, dir) = two_handles();
+    there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap();
+    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 0, watched: 0 });
+    assert!(here.has_worker(&profiles()[0]).await.unwrap());
+    drop(there);
+    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued::default());
+    assert!(!dir.path().join("workers/theirs.lock").exists());
+    let count = "SELECT count(*) FROM workers";
+    let listed: i64 =
+        raw(&dir.path().join("jobs.db")).query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(listed, 0);
+}
+
+#[tokio::test]
+async fn a_dismissed_workers_jobs_are_rescued_by_another_handle() {
+    let (here, there, dir) = two_handles();
+    insert(&here).await;
+    there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap().unwrap();
+    here.dismiss(&worker("theirs")).await.unwrap();
+    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 0, watched: 1 });
+    there.dismiss(&worker("theirs")).await.unwrap();
+    assert!(!dir.path().join("workers/theirs.lock").exists());
+    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 1, watched: 0 });
+}
+
+#[tokio::test]
 async fn a_request_on_its_way_stays_with_a_live_worker_past_its_lease() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("jobs.db");
@@ -211,4 +256,9 @@ async fn insert(store: &SqliteStore) -> Job {
         Ok(Inserted::New(job)) => job,
         other => panic!("{other:?}"),
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+fn raw(path: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(path).unwrap()
 }

@@ -13,10 +13,14 @@ pub mod inserting;
 pub mod keys;
 pub mod leases;
 pub mod listing;
+pub mod pruning;
 pub mod rescuing;
 pub mod settling;
+pub mod workers;
 
-pub use bench::{Bench, LEASE, a_failure, a_job, a_key, a_report, a_run, profiles, worker};
+pub use bench::{
+    Bench, LEASE, a_failure, a_held_key, a_job, a_key, a_report, a_run, profiles, worker,
+};
 
 /// Makes one `#[tokio::test]` of every case.
 #[macro_export]
@@ -44,6 +48,10 @@ macro_rules! store_suite {
                 a_key_finds_its_job_even_after_its_retention
                 a_key_is_answered_before_a_busy_conversation_and_a_full_quota
                 many_inserts_at_once_under_one_key_make_one_job
+                a_held_calls_key_holds_until_it_was_answered
+                a_held_calls_key_holds_only_so_long_after_the_end
+                a_cancelled_held_call_is_not_held
+                an_answer_does_not_free_a_callers_own_key
             }
             claiming {
                 higher_priority_comes_first_then_older
@@ -107,6 +115,7 @@ macro_rules! store_suite {
                 a_search_takes_every_character_literally
                 an_id_prefix_finds_its_jobs
                 a_summary_says_where_the_job_stands
+                a_summary_says_whether_the_id_was_promised
                 an_empty_page_is_no_error
             }
             changing {
@@ -121,6 +130,28 @@ macro_rules! store_suite {
                 the_next_due_time_is_the_nearest
                 a_rev_from_elsewhere_is_brought_back_to_the_present
                 revs_grow_with_every_change_of_a_job
+            }
+            pruning {
+                a_job_goes_when_its_retention_has_ended
+                the_next_expiry_is_the_nearest
+                an_unfinished_job_is_never_removed
+                a_job_that_is_owed_a_stop_stays_until_it_was_made
+                a_job_stays_as_long_as_its_key_holds
+                a_held_call_stays_until_it_was_answered
+                a_key_that_names_another_job_keeps_that_one
+                a_key_goes_with_the_job_a_person_removed
+                a_person_can_remove_what_ended_before_a_moment
+                a_conversation_is_removed_whole
+                a_busy_conversation_is_not_removed
+                a_prune_stays_within_its_scope
+                a_removal_is_not_a_change
+                many_jobs_go_in_one_call
+            }
+            workers {
+                a_worker_is_known_from_its_first_claim
+                a_dismissed_worker_is_there_no_more
+                what_a_dismissed_worker_held_is_rescued_at_once
+                a_worker_that_was_declared_dead_is_there_no_more
             }
         }
     };
@@ -155,8 +186,10 @@ mod tests {
             include_str!("store_suite/keys.rs"),
             include_str!("store_suite/leases.rs"),
             include_str!("store_suite/listing.rs"),
+            include_str!("store_suite/pruning.rs"),
             include_str!("store_suite/rescuing.rs"),
             include_str!("store_suite/settling.rs"),
+            include_str!("store_suite/workers.rs"),
         ];
         let cases = sources
             .iter()

@@ -14,7 +14,7 @@ const SCENARIOS: [(&str, u64); 7] = [
     ("ok;words=40;sources=2;delay_ms=1000", 1),
     ("ok;words=40;sources=2;delay_ms=4000", 1),
     ("drop;after_events=2;times=2|ok;words=40;delay_ms=1000", 1),
-    ("http;status=503;times=1|ok;words=40;delay_ms=0", 1),
+    ("http;status=503;times=1;retry_after=0|ok;words=40;delay_ms=0", 1),
     ("fail;times=1;delay_ms=500", 2),
     ("no_stream|ok;words=40;delay_ms=500", 1),
 ];

@@ -95,10 +95,10 @@ impl Fleet {
         Some(answer["result"].clone())
     }
 
-    /// Every second server is armed to die at some point of the path.
+    /// Every third server is armed to die at some point of the path.
     async fn start(&self, random: &mut fastrand::Rng) -> Option<McpProcess> {
         let mut arguments = vec!["serve"];
-        if random.bool() {
+        if random.u8(..3) == 0 {
             arguments.extend(["--kill-at", POINTS[random.usize(..POINTS.len())]]);
         }
         let mut process = McpProcess::spawn(&self.binary, arguments, &self.environment());

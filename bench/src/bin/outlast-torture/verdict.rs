@@ -44,9 +44,9 @@ pub(crate) async fn check(fleet: &Fleet, ledger: &Ledger, simulator: &Simulator)
         *submits.entry(question).or_default() += 1;
     }
     let paid: u64 = submits.values().sum();
-    let entries = ledger.open();
+    let allowed_for = ledger.open().allowed.clone();
     for (question, submits) in submits {
-        let allowed = entries.allowed[&question];
+        let allowed = allowed_for[&question];
         assert!(submits <= allowed, "`{question}` was paid for {submits} times, allowed {allowed}");
     }
     let (code, checked) = fleet.command(&["store", "check"]).await;

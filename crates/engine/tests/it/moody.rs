@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Cancelled, Changes, Checkpoint, Claimed, Dead, Glance, Insert, Inserted, Job, JobId, Lease,
-    Page, Profile, Progress, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store,
-    StoreError, Timestamp, WorkerId,
+    Page, Profile, Progress, Prune, Pruned, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope,
+    Settlement, Store, StoreError, Timestamp, WorkerId,
 };
 use outlast_store::MemoryStore;
 use outlast_testkit::clock::{START, TokioClock};
@@ -207,5 +207,25 @@ impl Store for Moody {
         let _looking = Looking(self);
         let mood = self.mood(Method::Changes).await?;
         answered(mood, self.inner.changes(after, glance).await)
+    }
+
+    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+        self.inner.answered(id).await
+    }
+
+    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
+        self.inner.has_worker(profile).await
+    }
+
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        self.inner.queued(profiles).await
+    }
+
+    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.inner.dismiss(worker).await
+    }
+
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.inner.prune(scope, prune).await
     }
 }

@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "helpers end the test, like the tests"
+    reason = "a test stops at the first thing that is not as it should be"
 )]
 
 mod support;
@@ -16,3 +16,4 @@ mod faults;
 mod requirements;
 mod research_jobs;
 mod sharing;
+mod upkeep;

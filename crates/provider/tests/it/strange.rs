@@ -226,3 +226,19 @@ async fn an_id_cannot_lead_to_another_path() {
         .collect();
     assert_eq!(server.lines(), expected);
 }
+
+/// A5: two 404s end a run only when nothing between them shows that it is there.
+#[tokio::test]
+async fn a_run_that_was_seen_again_is_forgiven_again() {
+    let server = Canned::serve(|line, nth| match nth {
+        1 | 4 => reply(404, ""),
+        _ if line.contains("stream=true") => reply(400, ""),
+        0 | 2 => reply(200, RUNNING),
+        _ => reply(200, DONE),
+    })
+    .await;
+    let mut run = server.agent(PATIENCE).begin(&ask("q"), "key").await.unwrap();
+    server.clock.advance(Duration::from_secs(3600));
+    assert_eq!(follow(&mut *run).await.text(), "the report");
+    assert_eq!(server.lines().len(), 6, "{:?}", server.lines());
+}

@@ -1,10 +1,11 @@
 //! What the memory store keeps and how it is looked through; all of it under the store's lock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use outlast_core::rules::KeyRecord;
 use outlast_core::{
-    Change, Changes, Job, JobId, JobState, NewJob, OwnerId, Query, Record, Rev, Scope, Summary,
-    Timestamp, rules,
+    Change, Changes, ConversationId, Job, JobId, JobState, NewJob, OwnerId, Profile, Prune, Pruned,
+    Query, Record, Rev, Scope, StoreError, Summary, Timestamp, WorkerId, rules,
 };
 use uuid::Uuid;
 
@@ -15,14 +16,15 @@ pub(super) struct Shelf {
     pub(super) records: BTreeMap<u64, Record>,
     seqs: HashMap<JobId, u64>,
     pub(super) keys: HashMap<(OwnerId, String), HeldKey>,
+    /// Who has claimed, and for what, until dismissed or declared dead.
+    pub(super) workers: HashMap<WorkerId, HashSet<Profile>>,
     pub(super) rev: Rev,
 }
 
 /// What an idempotency key stands for.
 pub(super) struct HeldKey {
     pub(super) seq: u64,
-    pub(super) input_hash: [u8; 32],
-    pub(super) until: Timestamp,
+    pub(super) record: KeyRecord,
 }
 
 impl Shelf {
@@ -56,6 +58,48 @@ impl Shelf {
         let job = record.job.clone();
         self.records.insert(seq, record);
         job
+    }
+
+    /// Removes what `prune` covers in this scope.
+    pub(super) fn prune(
+        &mut self,
+        scope: &Scope,
+        prune: &Prune,
+        now: Timestamp,
+    ) -> Result<Pruned, StoreError> {
+        match prune {
+            Prune::Expired | Prune::EndedBefore(_) => {}
+            Prune::Conversation(conversation) => self.quiet(scope, conversation)?,
+        }
+        let keys: HashMap<u64, KeyRecord> =
+            self.keys.values().map(|key| (key.seq, key.record)).collect();
+        let Self { records, seqs, .. } = self;
+        let before = records.len();
+        records.retain(|seq, Record { job, .. }| {
+            let goes = scope.sees(&job.new.owner)
+                && rules::prunable(job, keys.get(seq), prune, now)
+                && seqs.remove(&job.id).is_some();
+            !goes
+        });
+        self.keys.retain(|_, key| records.contains_key(&key.seq));
+        let left = records.iter().filter(|(_, record)| scope.sees(&record.job.new.owner));
+        let next =
+            left.filter_map(|(seq, Record { job, .. })| rules::removable_at(job, keys.get(seq)));
+        let jobs = u32::try_from(before - records.len()).unwrap_or(u32::MAX);
+        Ok(Pruned { jobs, next_expiry: next.min() })
+    }
+
+    /// Refuses a conversation that is busy or not there.
+    fn quiet(&self, scope: &Scope, conversation: &ConversationId) -> Result<(), StoreError> {
+        let turns = || {
+            self.records.values().map(|record| &record.job).filter(|job| {
+                scope.sees(&job.new.owner) && job.new.conversation.as_ref() == Some(conversation)
+            })
+        };
+        if let Some(busy) = turns().find(|job| !job.state.kind().is_terminal()) {
+            return Err(StoreError::ConversationBusy(busy.id));
+        }
+        turns().next().map(drop).ok_or(StoreError::NotFound)
     }
 
     pub(super) fn changes(&self, after: Rev, now: Timestamp) -> Changes {
@@ -103,6 +147,7 @@ pub(super) fn summary(job: &Job) -> Summary {
         conversation: job.new.conversation.clone(),
         workflow: job.new.workflow.clone(),
         title: job.new.title.clone(),
+        visibility: job.new.visibility,
         state: job.state.kind(),
         failures: u32::try_from(job.failures.len()).unwrap_or(u32::MAX),
         progress: job.progress.clone(),

@@ -11,6 +11,7 @@ use rusqlite::OptionalExtension;
 use super::fault::Fault;
 use super::liveness::{Liveness, Sign};
 use super::rows::{self, Stored};
+use super::workers;
 use super::writer::Tx;
 
 /// Gives the best claimable job to the worker.
@@ -20,6 +21,7 @@ pub(super) fn claim(
     profiles: &[Profile],
     lease: Duration,
 ) -> Result<Option<Claimed>, Fault> {
+    workers::list(tx, worker, profiles)?;
     let now = tx.now();
     let Some(seq) = best(tx, profiles, now)? else { return Ok(None) };
     let Some(Stored { seq, mut record }) = rows::whole(tx.connection, "seq = ?1", seq)? else {
@@ -133,8 +135,9 @@ pub(super) fn amend(
     rows::save(tx, seq, &mut record)
 }
 
-/// Puts back what these workers hold.
+/// Puts back what these workers hold and takes them off the list of the living.
 pub(super) fn rescue_workers(tx: &mut Tx<'_>, workers: &[WorkerId]) -> Result<u32, Fault> {
+    workers::forget(tx, workers)?;
     let mut rescued = 0;
     for worker in workers {
         let seqs: Vec<i64> = tx

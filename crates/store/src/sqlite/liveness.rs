@@ -67,7 +67,8 @@ impl Liveness {
             return Sign::Alive;
         }
         match File::options().write(true).open(&path) {
-            Ok(file) => match file.try_lock() {
+            // Shared, so that two who look at once do not take each other for the worker.
+            Ok(file) => match file.try_lock_shared() {
                 Ok(()) => Sign::Dead,
                 Err(TryLockError::WouldBlock) => Sign::Alive,
                 Err(TryLockError::Error(error)) => doubt(worker, &error),
@@ -82,6 +83,13 @@ impl Liveness {
         let Ok(path) = self.path(worker) else { return };
         if let Err(error) = remove(&path) {
             tracing::warn!(%worker, %error, "a dead worker's file could not be removed");
+        }
+    }
+
+    /// Lets go of one worker's lock and removes its file; does nothing to another process's worker.
+    pub(super) fn dismiss(&self, worker: &WorkerId) {
+        if self.own().remove(worker).is_some() {
+            self.bury(worker);
         }
     }
 
@@ -144,6 +152,35 @@ mod tests {
         there.bury(&worker);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         there.bury(&worker);
+    }
+
+    #[test]
+    fn two_who_look_at_once_do_not_take_each_other_for_the_worker() {
+        let dir = TempDir::new().unwrap();
+        let (here, there) = (Liveness::new(dir.path().into()), Liveness::new(dir.path().into()));
+        let worker = WorkerId::new("w-1");
+        here.hold(&worker).unwrap();
+        here.release();
+        let looking = File::options().write(true).open(here.path(&worker).unwrap()).unwrap();
+        looking.try_lock_shared().unwrap();
+        assert_eq!(there.sign(&worker), Sign::Dead);
+    }
+
+    #[test]
+    fn a_dismissed_worker_is_dead_and_leaves_no_file() {
+        let dir = TempDir::new().unwrap();
+        let (here, there) = (Liveness::new(dir.path().into()), Liveness::new(dir.path().into()));
+        let worker = WorkerId::new("w-1");
+        here.hold(&worker).unwrap();
+        there.dismiss(&worker);
+        assert_eq!(
+            there.sign(&worker),
+            Sign::Alive,
+            "another process's worker is not ours to dismiss"
+        );
+        here.dismiss(&worker);
+        assert_eq!((here.sign(&worker), there.sign(&worker)), (Sign::Dead, Sign::Dead));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::gate::Gate;
 use super::rows;
 
 /// Each brings the schema one number further; `PRAGMA user_version` counts those applied.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
 /// Marks a database as ours: "outl".
 const APPLICATION_ID: i64 = 0x6f75_746c;
@@ -157,6 +157,9 @@ fn migrate(connection: &mut Connection, path: &Path, gate: &Gate) -> Result<(), 
 }
 
 fn migrate_alone(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    // Counts only for a database without a page yet, which the next line gives its first one. What is removed later
+    // can then be given back in small steps.
+    connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(Fault::Sql)?;
     let mode: String = connection
         .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
         .map_err(Fault::Sql)?;

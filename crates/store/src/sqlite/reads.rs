@@ -31,7 +31,8 @@ pub(super) fn list(
 ) -> Result<Page, Fault> {
     let (conditions, values) = conditions(scope, query, now);
     let select = format!(
-        "SELECT seq, id, owner, conversation, workflow, title, state, json_array_length(failures) AS failures,
+        "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
+           json_array_length(failures) AS failures,
            percent, message, created_at, updated_at, ended_at
          FROM jobs WHERE {conditions} ORDER BY seq DESC LIMIT {}",
         u64::from(query.limit) + 1
@@ -115,6 +116,18 @@ pub(super) fn holders(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
         .query_map([], |row| row.get::<_, String>(0).map(WorkerId::new))?
         .collect::<Result<_, _>>()?;
     Ok(workers)
+}
+
+/// How many jobs of these profiles wait.
+pub(super) fn queued(connection: &Connection, profiles: &[Profile]) -> Result<u64, Fault> {
+    let mut statement = connection
+        .prepare_cached("SELECT count(*) FROM jobs WHERE state = 'queued' AND profile = ?1")?;
+    let mut queued = 0;
+    for profile in profiles {
+        queued +=
+            statement.query_row([profile.as_str()], |row| row.get::<_, i64>(0))?.unsigned_abs();
+    }
+    Ok(queued)
 }
 
 /// Whether a lease has run out.

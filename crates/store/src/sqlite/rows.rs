@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::fault::{Fault, unavailable};
+use super::keys;
 use super::writer::Tx;
 
 /// A record and the row it came from.
@@ -60,12 +61,16 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
     record.job.rev = tx.rev()?;
     let Record { job, holder } = &*record;
     let state = columns(&job.state)?;
+    let expires_at = rules::expires_at(job);
+    // Only a job that ends asks after its key; the many writes before that do not.
+    let key = expires_at.and_then(|_| keys::of_job(tx.connection, seq).transpose()).transpose()?;
     tx.connection
         .prepare_cached(
             "UPDATE jobs SET state = :state, run_at = :run_at, since = :since, ended_at = :ended_at,
                remote = :remote, fence = :fence, worker = :worker, lease_until = :lease_until,
                checkpoint = :checkpoint, failures = :failures, percent = :percent, message = :message,
-               updated_at = :updated_at, expires_at = :expires_at, rev = :rev
+               updated_at = :updated_at, expires_at = :expires_at,
+               removable_at = :removable_at, rev = :rev
              WHERE seq = :seq",
         )?
         .execute(named_params! {
@@ -82,10 +87,21 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
             ":percent": job.progress.as_ref().and_then(|progress| progress.percent),
             ":message": job.progress.as_ref().map(|progress| progress.message.as_str()),
             ":updated_at": job.updated_at.as_millis(),
-            ":expires_at": rules::expires_at(job).map(Timestamp::as_millis),
+            ":expires_at": expires_at.map(Timestamp::as_millis),
+            ":removable_at": rules::removable_at(job, key.as_ref()).map(Timestamp::as_millis),
             ":rev": signed(job.rev.0),
             ":seq": seq,
         })?;
+    Ok(())
+}
+
+/// Lets a job go when its retention ends, now that no key names it any more. Not a change: no rev.
+pub(super) fn keep_no_longer(connection: &Connection, seq: i64) -> Result<(), Fault> {
+    let Some(Stored { record, .. }) = whole(connection, "seq = ?1", seq)? else { return Ok(()) };
+    let removable_at = rules::removable_at(&record.job, None).map(Timestamp::as_millis);
+    connection
+        .prepare_cached("UPDATE jobs SET removable_at = ?2 WHERE seq = ?1")?
+        .execute((seq, removable_at))?;
     Ok(())
 }
 
@@ -138,6 +154,7 @@ pub(super) fn summary(row: &Row<'_>) -> Result<Summary, Fault> {
         conversation: row.get::<_, Option<String>>("conversation")?.map(ConversationId::new),
         workflow: row.get("workflow")?,
         title: row.get("title")?,
+        visibility: unword(&id, "visibility", row.get("visibility")?)?,
         state: kind(&id, &state)?,
         failures: row.get("failures")?,
         progress: progress(row)?,
@@ -166,6 +183,11 @@ pub(super) fn checkpoint(id: &str, text: &str) -> Result<Checkpoint, Fault> {
 /// Numbers we count up from zero, as SQLite keeps them.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// How many rows a statement touched.
+pub(super) fn count(rows: usize) -> u32 {
+    u32::try_from(rows).unwrap_or(u32::MAX)
 }
 
 /// The change number a row holds.
@@ -269,7 +291,8 @@ fn maybe_time(row: &Row<'_>, column: &str) -> Result<Option<Timestamp>, Fault> {
     Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
 }
 
-fn millis(duration: Duration) -> i64 {
+/// A duration as SQLite keeps it.
+pub(super) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 

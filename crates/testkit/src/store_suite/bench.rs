@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Changes, Claimed, Clock, Code, Cost, Failure, Glance, Insert, Inserted, Job, JobId, Key,
-    NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope, Settlement, Source, Store,
-    StoreError, Timestamp, Usage, Visibility, WorkerId,
+    Body, Changes, Claimed, Clock, Code, Cost, Failure, Glance, Holds, Insert, Inserted, Job,
+    JobId, Key, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope, Settlement,
+    Source, Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -122,9 +122,16 @@ pub fn a_job() -> NewJob {
     }
 }
 
-/// A key for the input of that number.
+/// A caller's own key for the input of that number; it holds for a minute.
 pub fn a_key(text: &str, input: u8) -> Key {
-    Key { text: text.to_owned(), input_hash: [input; 32], window: Duration::from_secs(60) }
+    let holds = Holds::For(Duration::from_secs(60));
+    Key { text: text.to_owned(), input_hash: [input; 32], holds }
+}
+
+/// The key of a held call for the input of that number; it holds for a minute after the end.
+pub fn a_held_key(text: &str, input: u8) -> Key {
+    let holds = Holds::UntilAnswered { after_end: Duration::from_secs(60) };
+    Key { holds, ..a_key(text, input) }
 }
 
 /// The provider's run of that name.
@@ -180,6 +187,11 @@ pub(super) fn alice() -> OwnerId {
 /// Somebody else.
 pub(super) fn bob() -> OwnerId {
     OwnerId::new("bob")
+}
+
+/// Somebody who has no jobs.
+pub(super) fn carol() -> OwnerId {
+    OwnerId::new("carol")
 }
 
 /// The worker of that name.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast_core::{ConversationId, Insert, Inserted, Job, NewJob, Scope, StoreError};
 
-use super::bench::{Bench, a_job, a_key, bob, succeed};
+use super::bench::{Bench, a_held_key, a_job, a_key, bob, succeed};
 
 /// Whatever state the job is in by then.
 pub async fn the_same_key_and_input_find_the_same_job(bench: Bench) {
@@ -107,6 +107,59 @@ pub async fn many_inserts_at_once_under_one_key_make_one_job(bench: Bench) {
     }
     ids.dedup();
     assert_eq!((made, ids.len()), (1, 1));
+}
+
+/// Promise 2: whoever repeats a held call gets its job, until somebody has heard the outcome.
+pub async fn a_held_calls_key_holds_until_it_was_answered(bench: Bench) {
+    let first = new(bench.add_keyed(a_job(), a_held_key("k", 1)).await);
+    bench.store.answered(&first.id).await.unwrap();
+    assert_eq!(existing(bench.add_keyed(a_job(), a_held_key("k", 1)).await).id, first.id);
+    let claimed = bench.claim().await;
+    bench.clock.advance(Duration::from_secs(3600));
+    let settled = bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    assert_eq!(existing(bench.add_keyed(a_job(), a_held_key("k", 1)).await), settled);
+    let refused = bench.add_keyed(a_job(), a_held_key("k", 2)).await;
+    assert!(matches!(refused, Err(StoreError::KeyConflict(id)) if id == first.id), "{refused:?}");
+    let rev = bench.store.rev().await.unwrap();
+    bench.store.answered(&first.id).await.unwrap();
+    assert_eq!(bench.store.rev().await.unwrap(), rev, "no reader sees a difference");
+    assert_eq!(bench.read(&first.id).await, settled);
+    assert_ne!(new(bench.add_keyed(a_job(), a_held_key("k", 2)).await).id, first.id);
+}
+
+/// Counted from the job's end, however long it took.
+pub async fn a_held_calls_key_holds_only_so_long_after_the_end(bench: Bench) {
+    let first = new(bench.add_keyed(a_job(), a_held_key("k", 1)).await);
+    bench.clock.advance(Duration::from_secs(3600));
+    let claimed = bench.claim().await;
+    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    bench.clock.advance(Duration::from_millis(59_999));
+    assert_eq!(existing(bench.add_keyed(a_job(), a_held_key("k", 1)).await).id, first.id);
+    bench.clock.advance(Duration::from_millis(1));
+    new(bench.add_keyed(a_job(), a_held_key("k", 1)).await);
+}
+
+/// Whoever asks again wants it again; a caller's own key stands for the cancelled job.
+pub async fn a_cancelled_held_call_is_not_held(bench: Bench) {
+    let held = new(bench.add_keyed(a_job(), a_held_key("held", 1)).await);
+    let own = new(bench.add_keyed(a_job(), a_key("own", 1)).await);
+    for id in [held.id, own.id] {
+        bench.store.cancel(&Scope::Operator, &id).await.unwrap();
+    }
+    new(bench.add_keyed(a_job(), a_held_key("held", 1)).await);
+    assert_eq!(existing(bench.add_keyed(a_job(), a_key("own", 1)).await).id, own.id);
+}
+
+/// E9: it was promised for its window; and an id nobody knows is no error.
+pub async fn an_answer_does_not_free_a_callers_own_key(bench: Bench) {
+    let job = new(bench.add_keyed(a_job(), a_key("k", 1)).await);
+    bench.store.cancel(&Scope::Operator, &job.id).await.unwrap();
+    bench.store.answered(&job.id).await.unwrap();
+    assert_eq!(existing(bench.add_keyed(a_job(), a_key("k", 1)).await).id, job.id);
+    let plain = bench.add_succeeded().await;
+    bench.store.answered(&plain.id).await.unwrap();
+    let unknown = "0f8fad5bd9cb469fa16570867728950e".parse().unwrap();
+    bench.store.answered(&unknown).await.unwrap();
 }
 
 fn new(inserted: Result<Inserted, StoreError>) -> Job {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_core::{
     Checkpoint, ConversationId, Job, JobId, NewJob, Page, Progress, Query, Scope, Settlement,
-    StateKind, Summary,
+    StateKind, Summary, Visibility,
 };
 
 use super::bench::{Bench, a_failure, a_job, alice, succeed};
@@ -148,6 +148,16 @@ pub async fn a_summary_says_where_the_job_stands(bench: Bench) {
     assert_eq!(only(&bench).await, Summary { failures: 1, ended_at, ..expected(&settled) });
 }
 
+/// Faces hide held calls from conversations, and lists are what they go by.
+pub async fn a_summary_says_whether_the_id_was_promised(bench: Bench) {
+    for visibility in [Visibility::Promised, Visibility::Unpromised] {
+        bench.add(NewJob { visibility, ..a_job() }).await;
+    }
+    let page = list(&bench, Query { limit: 10, ..Query::default() }).await;
+    let seen: Vec<_> = page.jobs.iter().map(|summary| summary.visibility).collect();
+    assert_eq!(seen, [Visibility::Unpromised, Visibility::Promised]);
+}
+
 /// Neither of an empty store nor of no rows asked for.
 pub async fn an_empty_page_is_no_error(bench: Bench) {
     let empty = Page { jobs: Vec::new(), next: None };
@@ -163,6 +173,7 @@ fn expected(job: &Job) -> Summary {
         conversation: job.new.conversation.clone(),
         workflow: job.new.workflow.clone(),
         title: job.new.title.clone(),
+        visibility: job.new.visibility,
         state: job.state.kind(),
         failures: 0,
         progress: job.progress.clone(),

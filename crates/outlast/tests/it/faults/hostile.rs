@@ -29,7 +29,7 @@ async fn answers_before_the_next(server: &mut McpProcess, line: &[u8]) -> Vec<Va
 async fn what_is_not_json_is_passed_over() {
     let world = World::new().await;
     let mut server = world.serve().await;
-    let garbage: Vec<u8> = (0..100_000_u32).map(|n| (n * 7919 >> 3) as u8 | 0x80).collect();
+    let garbage: Vec<u8> = (0..100_000_u32).map(|n| ((n * 7919) >> 3) as u8 | 0x80).collect();
     let lines: [&[u8]; 6] = [
         b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"",
         b"hello?",

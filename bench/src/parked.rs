@@ -1,0 +1,67 @@
+//! Many polls parked on one server: what each costs, and how soon each wakes when its job ends.
+
+use std::collections::HashMap;
+
+use outlast_testkit::mcp_process::McpProcess;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::figures::Figures;
+use crate::server::{World, resident_megabytes};
+
+/// Polls that wait for the same job.
+const PER_JOB: usize = 100;
+
+/// Parks so many polls, then ends one job after the other while the rest stay parked.
+pub(crate) async fn measure(world: &World, polls: usize) {
+    let limit = polls.to_string();
+    let mut server = world.serve_with(&["--no-worker"], &[("OUTLAST_MAX_POLLS", &limit)]).await;
+    let mut jobs = Vec::new();
+    for _ in 0..polls.div_ceil(PER_JOB) {
+        jobs.push(crate::start(&mut server, "stuck").await);
+    }
+    let before = resident_megabytes(server.pid());
+    let mut waiting: HashMap<u64, usize> = HashMap::new();
+    for (number, job) in jobs.iter().enumerate() {
+        for _ in 0..PER_JOB {
+            let poll = json!({ "name": "perplexity_research_poll", "arguments": { "jobId": job } });
+            waiting.insert(server.send("tools/call", poll).await, number);
+        }
+    }
+    server.request("ping", json!({})).await;
+    settle_down(&mut server).await;
+    let parked = resident_megabytes(server.pid());
+
+    let mut wakes = Figures::default();
+    for job in &jobs {
+        let ended = Instant::now();
+        let cancel = json!({ "name": "perplexity_research_cancel", "arguments": { "jobId": job } });
+        let call = server.send("tools/call", cancel).await;
+        for _ in 0..=PER_JOB {
+            let message = server.message().await.unwrap();
+            server.seen.clear();
+            let id = message["id"].as_u64().unwrap();
+            assert_eq!(message["result"]["structuredContent"]["status"], "CANCELLED", "{message}");
+            if id != call {
+                assert!(waiting.remove(&id).is_some(), "answered twice: {message}");
+                wakes.add(ended.elapsed());
+            }
+        }
+    }
+    assert!(waiting.is_empty(), "{} polls were never answered", waiting.len());
+    let after = resident_megabytes(server.pid());
+    let each = (parked - before) * 1e3 / polls as f64;
+    println!(
+        "{polls} polls parked: {each:.1} kB each ({before:.1} MB before, {parked:.1} MB parked, {after:.1} MB after)"
+    );
+    wakes.print("job end to poll answer, the rest parked");
+    crate::leave(server).await;
+    world.forget_jobs();
+}
+
+/// A second ping after the first: whatever was being parked is parked now.
+async fn settle_down(server: &mut McpProcess) {
+    server.seen.clear();
+    server.request("ping", json!({})).await;
+    server.seen.clear();
+}

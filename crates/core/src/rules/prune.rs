@@ -1,0 +1,108 @@
+//! Which jobs may be removed.
+
+use super::key::{Hold, hold};
+use crate::rules::{KeyRecord, expires_at};
+use crate::{Job, JobState, Prune, RemoteStop, Timestamp};
+
+/// Whether `prune` covers the job and nothing forbids its removal. `key` is the one that names the job, if any.
+pub fn prunable(job: &Job, key: Option<&KeyRecord>, prune: &Prune, now: Timestamp) -> bool {
+    match prune {
+        Prune::Expired => removable_at(job, key).is_some_and(|moment| moment <= now),
+        Prune::EndedBefore(moment) => {
+            done(job)
+                && job.new.conversation.is_none()
+                && job.ended_at().is_some_and(|end| end < *moment)
+        }
+        Prune::Conversation(conversation) => {
+            done(job) && job.new.conversation.as_ref() == Some(conversation)
+        }
+    }
+}
+
+/// When age alone allows to remove the job; `None` as long as something forbids it at any age.
+///
+/// A job whose key still holds is kept beyond its retention: without it the next call under that key would make,
+/// and pay for, a second one.
+pub fn removable_at(job: &Job, key: Option<&KeyRecord>) -> Option<Timestamp> {
+    let end = expires_at(job).filter(|_| done(job))?;
+    match key.map(|key| hold(key, job)) {
+        Some(Hold::Until(free)) => Some(end.max(free)),
+        Some(Hold::Unfinished | Hold::Over) | None => Some(end),
+    }
+}
+
+/// Whether the job is over and nothing is left to do about it.
+fn done(job: &Job) -> bool {
+    match &job.state {
+        JobState::Queued { .. } | JobState::Running { .. } => false,
+        // The duty to stop a remote run is in the job, and would go with it.
+        JobState::Cancelled { remote, .. } => *remote != RemoteStop::Owed,
+        JobState::Succeeded { .. } | JobState::Failed { .. } => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rules::sample::{NOW, queued};
+    use crate::{ConversationId, Holds};
+
+    /// A8: never an unfinished job, never a conversation by its age, never a duty.
+    #[test]
+    fn only_what_is_finished_and_owes_nothing_is_removed() {
+        let conversation = ConversationId::new("c");
+        let later = NOW.after(Duration::from_secs(86_400));
+        let prunes =
+            [Prune::Expired, Prune::EndedBefore(later), Prune::Conversation(conversation.clone())];
+        let failed = || JobState::Failed { at: NOW };
+        let cancelled = |remote| JobState::Cancelled { at: NOW, remote };
+        let cases = [
+            (queued().job.state, None, [false, false, false]),
+            (JobState::Running { since: NOW }, Some(&conversation), [false, false, false]),
+            (failed(), None, [true, true, false]),
+            (failed(), Some(&conversation), [true, false, true]),
+            (cancelled(RemoteStop::Owed), None, [false, false, false]),
+            (cancelled(RemoteStop::Done), None, [true, true, false]),
+        ];
+        for (state, conversation, expected) in cases {
+            let mut job = queued().job;
+            job.state = state;
+            job.new.conversation = conversation.cloned();
+            let removed = prunes.each_ref().map(|prune| prunable(&job, None, prune, later));
+            assert_eq!(removed, expected, "{:?} {:?}", job.state, job.new.conversation);
+        }
+        let mut kept = queued().job;
+        kept.state = failed();
+        kept.new.keep = None;
+        assert!(!prunable(&kept, None, &Prune::Expired, later), "kept for ever");
+    }
+    /// Promise 2: as long as a key names the job, age does not remove it; a person still can.
+    #[test]
+    fn a_key_that_holds_keeps_its_job_beyond_its_retention() {
+        let minute = Duration::from_secs(60);
+        let mut job = queued().job;
+        job.new.keep = Some(minute);
+        job.state = JobState::Failed { at: NOW };
+        let cancelled = JobState::Cancelled { at: NOW, remote: RemoteStop::Done };
+        let cases = [
+            (job.state.clone(), None, minute),
+            (job.state.clone(), Some(Holds::For(minute * 5)), minute * 5),
+            (job.state.clone(), Some(Holds::For(minute / 2)), minute),
+            (job.state.clone(), Some(Holds::UntilAnswered { after_end: minute * 3 }), minute * 3),
+            (cancelled.clone(), Some(Holds::For(minute * 5)), minute * 5),
+            (cancelled, Some(Holds::UntilAnswered { after_end: minute * 3 }), minute),
+        ];
+        for (state, holds, expected) in cases {
+            job.state = state;
+            let key = holds.map(|holds| KeyRecord { input_hash: [0; 32], made_at: NOW, holds });
+            let moment = NOW.after(expected);
+            assert_eq!(removable_at(&job, key.as_ref()), Some(moment), "{:?} {key:?}", job.state);
+            let before = Timestamp::from_millis(moment.as_millis() - 1);
+            assert!(!prunable(&job, key.as_ref(), &Prune::Expired, before));
+            assert!(prunable(&job, key.as_ref(), &Prune::Expired, moment));
+            assert!(prunable(&job, key.as_ref(), &Prune::EndedBefore(moment), NOW));
+        }
+    }
+}

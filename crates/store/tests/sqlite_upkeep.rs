@@ -1,0 +1,257 @@
+//! Looking after the file: backups, checks, and room given back.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers end the test, like the tests")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use outlast_core::{
+    Checkpoint, ConversationId, Dead, Insert, Inserted, Job, NewJob, Prune, Query, Scope,
+    Settlement, Store, StoreError,
+};
+use outlast_store::SqliteStore;
+use outlast_testkit::clock::ManualClock;
+use outlast_testkit::store_suite::{LEASE, a_job, a_key, a_report, a_run, profiles, worker};
+use tempfile::TempDir;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_made_while_others_write_is_a_store_of_its_own() {
+    let (store, dir) = a_store();
+    let rival = Arc::new(open(&dir.path().join("jobs.db")));
+    let running = insert(&store, a_job()).await;
+    let lease = store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap().lease;
+    store.checkpoint(&lease, &Checkpoint::Running(a_run("run-1"))).await.unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let writing = tokio::spawn({
+        let stop = stop.clone();
+        async move {
+            let mut written = 0;
+            while !stop.load(Ordering::SeqCst) {
+                insert(&rival, a_job()).await;
+                written += 1;
+            }
+            written
+        }
+    });
+    for number in 0..5 {
+        let to = dir.path().join(format!("copy-{number}.db"));
+        store.backup(&to).await.unwrap();
+    }
+    stop.store(true, Ordering::SeqCst);
+    assert!(writing.await.unwrap() > 0, "the writer was not held up");
+    let mut before = 0;
+    for number in 0..5 {
+        // In a folder of its own, as where it is brought back: no locks, no workers.
+        let home = dir.path().join(format!("home-{number}"));
+        std::fs::create_dir(&home).unwrap();
+        std::fs::rename(dir.path().join(format!("copy-{number}.db")), home.join("jobs.db"))
+            .unwrap();
+        let copy = open(&home.join("jobs.db"));
+        assert_eq!(copy.check().await.unwrap(), Vec::<String>::new());
+        let count = list(&copy).await;
+        assert!(count >= before, "{count} after {before}");
+        before = count;
+        assert_eq!(copy.rescue(&Dead::Proven).await.unwrap().jobs, 1, "its worker is not here");
+        let job = copy.job(&Scope::Operator, &running.id).await.unwrap().unwrap();
+        assert_eq!(job.checkpoint, Checkpoint::Running(a_run("run-1")));
+        copy.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_backup_overwrites_nothing_and_leaves_one_file_that_is_its_owners_alone() {
+    let (store, dir) = a_store();
+    insert(&store, a_job()).await;
+    let target = TempDir::new().unwrap();
+    let to = target.path().join("copy.db");
+    std::fs::write(&to, "precious").unwrap();
+    for taken in [to.clone(), dir.path().join("jobs.db"), target.path().to_owned()] {
+        let refused = store.backup(&taken).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{taken:?}: {refused:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&to).unwrap(), "precious");
+    assert_eq!(files(target.path()), ["copy.db"]);
+    std::fs::remove_file(&to).unwrap();
+    store.backup(&to).await.unwrap();
+    assert_eq!(files(target.path()), ["copy.db"]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let nowhere = target.path().join("missing/copy.db");
+    assert!(store.backup(&nowhere).await.is_err());
+    store.close().await;
+    assert!(store.backup(&target.path().join("late.db")).await.is_err(), "a closed store");
+    assert_eq!(files(target.path()), ["copy.db"]);
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_not_backed_up_as_if_it_were_sound() {
+    let (store, dir) = a_store();
+    insert(&store, a_job()).await;
+    let raw = raw(&dir.path().join("jobs.db"));
+    raw.execute_batch(
+        "PRAGMA foreign_keys = OFF; INSERT INTO bodies (job, ask) VALUES (999, '{}')",
+    )
+    .unwrap();
+    let to = dir.path().join("copy.db");
+    let refused = store.backup(&to).await;
+    assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
+    assert!(!to.exists());
+}
+
+#[tokio::test]
+async fn a_sound_store_has_nothing_to_say() {
+    let (store, dir) = a_store();
+    lead_a_life(&store).await;
+    let rival = open(&dir.path().join("jobs.db"));
+    assert_eq!(rival.check().await.unwrap(), Vec::<String>::new());
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named() {
+    // Each harms a sound store in one way, and the check says that and nothing else.
+    let table = [
+        ("PRAGMA foreign_keys = OFF; DELETE FROM bodies WHERE job = 1", "has no body"),
+        ("PRAGMA foreign_keys = OFF; DELETE FROM jobs WHERE seq = 1", "has no jobs"),
+        ("UPDATE bodies SET output = NULL WHERE job = 1", "output of job"),
+        (
+            "UPDATE bodies SET output = (SELECT output FROM bodies WHERE job = 1) WHERE job = 2",
+            "is running and has an output",
+        ),
+        ("UPDATE jobs SET checkpoint = 'x' WHERE seq = 2", "checkpoint of job"),
+        ("UPDATE jobs SET fence = 0 WHERE seq = 2", "never claimed"),
+        ("UPDATE jobs SET expires_at = 1 WHERE seq = 1", "wrong expires_at"),
+        ("UPDATE jobs SET removable_at = 1 WHERE seq = 1", "wrong removable_at"),
+        ("UPDATE meta SET value = 1", "never given out"),
+        (
+            "PRAGMA ignore_check_constraints = ON; UPDATE jobs SET worker = NULL WHERE seq = 2",
+            "CHECK constraint failed",
+        ),
+        (
+            "DROP INDEX jobs_busy; UPDATE jobs SET conversation = 'talk' WHERE seq IN (2, 3)",
+            "has 2 unfinished jobs",
+        ),
+    ];
+    for (harm, expected) in table {
+        let (store, dir) = a_store();
+        lead_a_life(&store).await;
+        raw(&dir.path().join("jobs.db")).execute_batch(harm).unwrap();
+        let problems = store.check().await.unwrap();
+        assert!(!problems.is_empty(), "{harm}");
+        for problem in problems {
+            assert!(problem.contains(expected), "{harm}: {problem}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_page_is_found() {
+    let (store, dir) = a_store();
+    for _ in 0..50 {
+        insert(&store, NewJob { ask: "x".repeat(2000).into(), ..a_job() }).await;
+    }
+    store.close().await;
+    let path = dir.path().join("jobs.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2 / 4096 * 4096;
+    bytes[middle..middle + 512].fill(0x5a);
+    std::fs::write(&path, bytes).unwrap();
+    let store = open(&path);
+    assert!(!store.check().await.unwrap().is_empty());
+    let refused = store.backup(&dir.path().join("copy.db")).await;
+    assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_prune_gives_its_room_back_and_holds_nobody_up() {
+    const JOBS: usize = 450;
+    let clock = Arc::new(ManualClock::default());
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("jobs.db");
+    let store = Arc::new(SqliteStore::open(&path, clock.clone()).unwrap());
+    let keep = Some(Duration::from_secs(60));
+    let long: serde_json::Value = "x".repeat(60_000).into();
+    for _ in 0..JOBS {
+        let job = insert(&store, NewJob { keep, ask: long.clone(), ..a_job() }).await;
+        store.cancel(&Scope::Operator, &job.id).await.unwrap();
+    }
+    let kept = insert(&store, NewJob { ask: long.clone(), ..a_job() }).await;
+    clock.advance(Duration::from_secs(60));
+    let pages = |path: &Path| -> i64 {
+        raw(path).query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap()
+    };
+    let before = pages(&path);
+    let pruning = tokio::spawn({
+        let store = store.clone();
+        async move { store.prune(&Scope::Operator, &Prune::Expired).await.unwrap() }
+    });
+    let mut between = 0;
+    while !pruning.is_finished() {
+        insert(&store, a_job()).await;
+        between += 1;
+    }
+    let pruned = pruning.await.unwrap();
+    assert_eq!((pruned.jobs as usize, pruned.next_expiry), (JOBS, None));
+    assert!(between >= 5, "only {between} others wrote meanwhile");
+    let after = pages(&path);
+    assert!(after < before / 3, "{after} of {before} pages are left");
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    assert_eq!(store.job(&Scope::Operator, &kept.id).await.unwrap(), Some(kept));
+    let orphans: i64 =
+        raw(&path).query_row("SELECT count(*) FROM bodies", [], |row| row.get(0)).unwrap();
+    assert_eq!(orphans, 1 + between, "bodies go with their jobs");
+}
+
+/// Job 1 succeeded and has a key, job 2 runs, job 3 waits.
+async fn lead_a_life(store: &SqliteStore) {
+    let w1 = worker("w1");
+    let job = NewJob {
+        conversation: Some(ConversationId::new("talk")),
+        keep: Some(Duration::from_secs(5)),
+        ..a_job()
+    };
+    let keyed = Insert { job, key: Some(a_key("k", 1)), max_unfinished: 10 };
+    store.insert(keyed).await.unwrap();
+    let lease = store.claim(&w1, &profiles(), LEASE).await.unwrap().unwrap().lease;
+    let succeed = Settlement::Succeed { output: Box::new(a_report()), raw: Some(vec![1]) };
+    store.settle(&lease, succeed).await.unwrap();
+    insert(store, a_job()).await;
+    store.claim(&w1, &profiles(), LEASE).await.unwrap().unwrap();
+    insert(store, a_job()).await;
+}
+
+fn a_store() -> (SqliteStore, TempDir) {
+    let dir = TempDir::new().unwrap();
+    (open(&dir.path().join("jobs.db")), dir)
+}
+
+fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, Arc::new(ManualClock::default())).unwrap()
+}
+
+async fn insert(store: &SqliteStore, job: NewJob) -> Job {
+    match store.insert(Insert { job, key: None, max_unfinished: 100_000 }).await {
+        Ok(Inserted::New(job)) => job,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn list(store: &SqliteStore) -> usize {
+    let query = Query { limit: 1_000_000, ..Query::default() };
+    store.list(&Scope::Operator, &query).await.unwrap().jobs.len()
+}
+
+fn files(dir: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(dir).unwrap();
+    names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+fn raw(path: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(path).unwrap()
+}

@@ -1,0 +1,59 @@
+//! Who is there to run a job.
+
+use outlast_core::{Dead, JobState, Profile, Rescued};
+
+use super::bench::{Bench, LEASE, a_job, worker};
+
+/// From its first claim on, whether or not there was something to claim; for what it claims, and nothing else.
+pub async fn a_worker_is_known_from_its_first_claim(bench: Bench) {
+    assert!(!has(&bench, "research").await);
+    assert!(bench.try_claim(&worker("w1")).await.is_none());
+    for (profile, expected) in [("research", true), ("search", true), ("elsewhere", false)] {
+        assert_eq!(has(&bench, profile).await, expected, "{profile}");
+    }
+    bench.store.claim(&worker("w1"), &[Profile::new("elsewhere")], LEASE).await.unwrap();
+    for profile in ["research", "search", "elsewhere"] {
+        assert!(has(&bench, profile).await, "{profile}");
+    }
+}
+
+/// Until the last of them has left.
+pub async fn a_dismissed_worker_is_there_no_more(bench: Bench) {
+    bench.try_claim(&worker("w1")).await;
+    bench.try_claim(&worker("w2")).await;
+    bench.store.dismiss(&worker("w1")).await.unwrap();
+    assert!(has(&bench, "research").await);
+    bench.store.dismiss(&worker("w2")).await.unwrap();
+    bench.store.dismiss(&worker("w2")).await.unwrap();
+    bench.store.dismiss(&worker("never-was")).await.unwrap();
+    assert!(!has(&bench, "research").await);
+    bench.try_claim(&worker("w2")).await;
+    assert!(has(&bench, "research").await, "it came back");
+}
+
+/// Nobody waits for the lease of one who said goodbye.
+pub async fn what_a_dismissed_worker_held_is_rescued_at_once(bench: Bench) {
+    let left = bench.add_claimed().await;
+    bench.add(a_job()).await;
+    let held = bench.try_claim(&worker("w2")).await.unwrap();
+    bench.store.dismiss(&worker("w1")).await.unwrap();
+    assert_eq!(bench.read(&left.job.id).await, left.job, "not by the dismissal itself");
+    let rescued = bench.store.rescue(&Dead::Proven).await.unwrap();
+    assert_eq!(rescued, Rescued { jobs: 1, watched: 0 });
+    assert!(matches!(bench.read(&left.job.id).await.state, JobState::Queued { .. }));
+    assert_eq!(bench.read(&held.job.id).await, held.job);
+}
+
+/// A caller who vouches for its end is believed here too; one who only waited for its lease is not.
+pub async fn a_worker_that_was_declared_dead_is_there_no_more(bench: Bench) {
+    bench.add_claimed().await;
+    bench.clock.advance(LEASE);
+    assert_eq!(bench.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    assert!(has(&bench, "research").await);
+    bench.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    assert!(!has(&bench, "research").await);
+}
+
+async fn has(bench: &Bench, profile: &str) -> bool {
+    bench.store.has_worker(&Profile::new(profile)).await.unwrap()
+}
