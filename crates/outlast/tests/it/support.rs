@@ -119,12 +119,15 @@ pub(crate) async fn start(server: &mut McpProcess, scenario: &str) -> String {
 
 /// Polls until the job has ended.
 pub(crate) async fn finished(server: &mut McpProcess, id: &str) -> Value {
-    loop {
-        let poll = server.structured(POLL, json!({ "jobId": id })).await;
-        if poll["status"] != "CREATED" && poll["status"] != "IN_PROGRESS" {
-            return poll;
+    let ended = async {
+        loop {
+            let poll = server.structured(POLL, json!({ "jobId": id })).await;
+            if poll["status"] != "CREATED" && poll["status"] != "IN_PROGRESS" {
+                return poll;
+            }
         }
-    }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(90), ended).await.expect("the job ends")
 }
 
 /// Waits until the provider works on the job and its run is recorded.
