@@ -24,7 +24,7 @@ use settled::log_settled;
 
 /// After a write the store could not do, before it is tried again; doubles.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
-const WRITE_AGAIN_LONGEST: Duration = Duration::from_secs(10);
+const WRITE_AGAIN_LONGEST: Duration = Duration::from_secs(2);
 
 /// Works on a claimed job until its try is settled or its lease is lost.
 pub(crate) async fn work(shared: Arc<Shared>, job: Job, kept: Kept) {
@@ -51,7 +51,9 @@ impl Attempt<'_> {
     async fn run(mut self) {
         let settlement = match AssertUnwindSafe(self.try_once()).catch_unwind().await {
             Ok(Ok(settlement)) => settlement,
-            Ok(Err(LeaseLost)) => return,
+            Ok(Err(LeaseLost)) => {
+                return tracing::info!(job.id = %self.job.id, "the job was taken or has ended; this try stops");
+            }
             Err(panic) => self.panicked(&*panic),
         };
         self.settle(settlement).await;

@@ -22,6 +22,7 @@ pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Hub>, mut rev: Rev, s
     // Whoever has just come wants to know at once what is due; after that, only changes matter.
     let mut wait = Duration::ZERO;
     let mut next_due: Option<Timestamp> = None;
+    let mut looked_at = store.now();
     loop {
         let every = match hub.interest() {
             Interest::Waiting => WAITING,
@@ -48,9 +49,11 @@ pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Hub>, mut rev: Rev, s
                 rev = changes.rev.max(rev);
                 hub.publish(&changes);
                 let now = store.now();
-                if next_due.is_some_and(|due| due <= now) {
+                // A clock that was set back makes due what was queued ahead of it (`rules::claimable`).
+                if next_due.is_some_and(|due| due <= now) || now < looked_at {
                     hub.publish_due();
                 }
+                looked_at = now;
                 next_due = changes.next_due;
                 wait = until_due(next_due, now);
             }

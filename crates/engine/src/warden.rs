@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Dead, Rescued, StoreError};
+use outlast_core::{Dead, Rescued, StoreError, Timestamp};
 use tokio::time::Instant;
 
 use crate::engine::Shared;
@@ -12,9 +12,13 @@ use crate::hub::Desk;
 const ROUND: Duration = Duration::from_secs(1);
 
 /// Puts back whatever dead workers left. Called before the first claim, and by [`watch`].
-pub(crate) async fn rescue(shared: &Shared) -> Result<Rescued, StoreError> {
+pub(crate) async fn rescue(shared: &Shared, trust: &mut Trust) -> Result<Rescued, StoreError> {
     let proven = shared.store.rescue(&Dead::Proven).await?;
-    let expired = shared.store.rescue(&Dead::LeasesExpired).await?;
+    let expired = if trust.holds(shared) {
+        shared.store.rescue(&Dead::LeasesExpired).await?
+    } else {
+        Rescued::default()
+    };
     let jobs = proven.jobs + expired.jobs;
     if jobs > 0 {
         tracing::info!(jobs, "took over the jobs of a worker that died");
@@ -24,11 +28,13 @@ pub(crate) async fn rescue(shared: &Shared) -> Result<Rescued, StoreError> {
 
 /// Watches over other workers for as long as they hold jobs. Runs until dropped.
 pub(crate) async fn watch(shared: &Shared, desk: &Desk) {
+    let mut trust = Trust::new(shared);
     loop {
-        let watched = match rescue(shared).await {
+        let watched = match rescue(shared, &mut trust).await {
             Ok(rescued) => rescued.watched,
             Err(error) => {
                 tracing::warn!(%error, "dead workers cannot be looked for, will try again");
+                trust.doubt(shared);
                 1
             }
         };
@@ -36,7 +42,54 @@ pub(crate) async fn watch(shared: &Shared, desk: &Desk) {
         tokio::select! {
             () = desk.lapses.notified() => {}
             () = tokio::time::sleep_until(next_round), if watched > 0 => {}
+            () = trust.restored() => {}
             () = a_claim_and_then(desk, next_round) => {}
+        }
+    }
+}
+
+/// Whether the end of a lease means that its worker is gone. It does not after the clock was set forward, the
+/// machine slept or the store took no writes: the living must have the time of a lease to renew theirs.
+pub(crate) struct Trust {
+    clock: Timestamp,
+    at: Instant,
+    doubted_until: Option<Instant>,
+}
+
+impl Trust {
+    /// Trusts from the start.
+    pub(crate) fn new(shared: &Shared) -> Self {
+        Self { clock: shared.store.now(), at: Instant::now(), doubted_until: None }
+    }
+
+    fn doubt(&mut self, shared: &Shared) {
+        self.doubted_until = Some(Instant::now() + shared.options.lease);
+    }
+
+    fn holds(&mut self, shared: &Shared) -> bool {
+        let (clock, at) = (shared.store.now(), Instant::now());
+        let leapt = clock.since(self.clock).saturating_sub(at - self.at);
+        (self.clock, self.at) = (clock, at);
+        // Leases are renewed when a third has passed, so a smaller leap ends none that is alive.
+        if leapt > shared.options.lease / 3 {
+            tracing::warn!(
+                ?leapt,
+                "the clock was set forward, or the machine slept; leases are given time"
+            );
+            self.doubt(shared);
+        }
+        if self.doubted_until.is_some_and(|until| until <= at) {
+            tracing::info!("leases count again");
+            self.doubted_until = None;
+        }
+        self.doubted_until.is_none()
+    }
+
+    /// Waits until doubts end, if there are any. Cancel-safe.
+    async fn restored(&self) {
+        match self.doubted_until {
+            Some(until) => tokio::time::sleep_until(until).await,
+            None => std::future::pending().await,
         }
     }
 }

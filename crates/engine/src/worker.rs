@@ -10,6 +10,7 @@ use crate::attempt;
 use crate::engine::{Engine, Shared};
 use crate::hub::Desk;
 use crate::keeper::Keeper;
+use crate::warden::Trust;
 use crate::{stopper, sweeper, warden};
 
 /// How long attempts may take to give their jobs back when the worker leaves.
@@ -78,7 +79,7 @@ impl Worker {
         keeper: &Arc<Keeper>,
         attempts: &mut JoinSet<()>,
     ) {
-        if let Err(error) = warden::rescue(&self.shared).await {
+        if let Err(error) = warden::rescue(&self.shared, &mut Trust::new(&self.shared)).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
         while !self.shared.stop.is_asked() {

@@ -93,6 +93,12 @@ pub(crate) struct ServeArgs {
     /// Kill this process with SIGKILL when it reaches this point; for tests of crashes
     #[arg(long, value_name = "POINT", hide = true)]
     pub(crate) kill_at: Option<KillPoint>,
+    /// How long a worker may be silent before others take its jobs; for tests
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(100..))]
+    pub(crate) lease_ms: Option<u64>,
+    /// A file that holds how many milliseconds the clock is ahead, or behind; for tests
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) clock_file: Option<PathBuf>,
 }
 
 /// `outlast worker`

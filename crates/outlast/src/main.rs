@@ -8,6 +8,7 @@ mod logging;
 
 mod wire;
 mod armed;
+mod shifted;
 
 mod commands;
 mod failed;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use outlast_core::{Clock, Profile, Provider, Store, StoreError};
 use outlast_engine::{Engine, Options, Providers, Stop};
 use outlast_provider::http::HttpOptions;
@@ -23,7 +22,11 @@ pub(crate) struct OpenStore {
 impl OpenStore {
     /// Opens the configured store.
     pub(crate) fn open(url: &StoreUrl) -> Result<Self, Failed> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        Self::open_by(url, Arc::new(SystemClock))
+    }
+
+    /// Opens it by this clock.
+    pub(crate) fn open_by(url: &StoreUrl, clock: Arc<dyn Clock>) -> Result<Self, Failed> {
         match url {
             StoreUrl::Memory => Ok(Self { store: Arc::new(MemoryStore::new(clock)), sqlite: None }),
             StoreUrl::Sqlite(path) => {
@@ -47,16 +50,21 @@ impl OpenStore {
         providers: Providers,
         stop: Stop,
     ) -> Result<(Engine, JoinHandle<()>), Failed> {
-        let options = Options {
-            concurrency: config.concurrency,
-            retry_base: config.perplexity.retry_base,
-            max_unfinished: config.max_jobs_per_owner,
-            polls: config.polls,
-            sweep_interval: config.perplexity.research_sweep_interval,
-            ..Options::default()
-        };
+        self.engine_with(options(config), providers, stop).await
+    }
+
+    /// Makes an engine over it with these options.
+    pub(crate) async fn engine_with(
+        &self,
+        options: Options,
+        providers: Providers,
+        stop: Stop,
+    ) -> Result<(Engine, JoinHandle<()>), Failed> {
         let engine = Engine::new(Arc::clone(&self.store), providers, options, stop).await;
-        Ok(engine.context("read the job store")?)
+        engine.map_err(|error| {
+            let hint = store_hint(&error);
+            Failed::usage(anyhow::Error::new(error).context("read the job store"), hint)
+        })
     }
 
     /// The file store behind it, for what only a file can do.
@@ -72,16 +80,32 @@ impl OpenStore {
     }
 }
 
+/// What the configuration tells an engine.
+pub(crate) fn options(config: &Config) -> Options {
+    Options {
+        concurrency: config.concurrency,
+        retry_base: config.perplexity.retry_base,
+        max_unfinished: config.max_jobs_per_owner,
+        polls: config.polls,
+        sweep_interval: config.perplexity.research_sweep_interval,
+        ..Options::default()
+    }
+}
+
 fn cannot_open(error: StoreError, path: &std::path::Path) -> Failed {
-    let hint = match &error {
+    let hint = store_hint(&error);
+    let error =
+        anyhow::Error::new(error).context(format!("open the job store at {}", path.display()));
+    Failed::usage(error, hint)
+}
+
+fn store_hint(error: &StoreError) -> &'static str {
+    match error {
         StoreError::Newer { .. } => "update outlast, or point OUTLAST_STORE at another file",
         StoreError::Corrupt { .. } => "restore a backup, or point OUTLAST_STORE at a new file",
         StoreError::Full => "make room on the disk",
         _ => "check that the directory exists and can be written, or give --data-dir",
-    };
-    let error =
-        anyhow::Error::new(error).context(format!("open the job store at {}", path.display()));
-    Failed::usage(error, hint)
+    }
 }
 
 /// The configured research provider and the profile of its jobs.

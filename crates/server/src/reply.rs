@@ -114,7 +114,7 @@ impl From<StoreError> for Refusal {
             ),
             StoreError::Corrupt { .. } => (
                 RefusalCode::StoreCorrupt,
-                "the job store is damaged; restore a backup or point OUTLAST_STORE at a new file",
+                "the job store is damaged, or its file was deleted or replaced; restore a backup or point OUTLAST_STORE at a new file, then restart outlast",
                 None,
             ),
             StoreError::Newer { .. } => (

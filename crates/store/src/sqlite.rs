@@ -4,6 +4,7 @@
 //! have connections of their own. What is decided is decided by core's rules inside the transaction.
 
 mod open;
+mod place;
 
 mod commands;
 mod insert;
@@ -40,6 +41,7 @@ use tokio::time::Instant;
 use fault::{Fault, of_io};
 use gate::Gate;
 use liveness::Liveness;
+use place::Place;
 use readers::Readers;
 use watch::Watch;
 use writer::{Desk, Tx, Writer};
@@ -67,13 +69,15 @@ impl SqliteStore {
         let gate =
             Gate::open(gate_path, Gate::PATIENCE).map_err(|error| of_io(gate_path, error))?;
         let connection = open::prepare(path, &gate)?;
+        let place = Arc::new(Place::mark(path)?);
         let rev = Arc::new(tokio::sync::watch::Sender::new(Rev::default()));
-        let desk = Desk { connection, gate, clock: clock.clone(), rev: rev.clone() };
+        let desk =
+            Desk { connection, place: place.clone(), gate, clock: clock.clone(), rev: rev.clone() };
         Ok(Self {
             clock,
             writer: Writer::start(desk)?,
-            readers: Readers::new(path.to_owned()),
-            watch: Watch::new(path.to_owned()),
+            readers: Readers::new(place.clone()),
+            watch: Watch::new(place),
             liveness: Arc::new(Liveness::new(open::directory_of(path).join("workers"))),
             rev,
         })

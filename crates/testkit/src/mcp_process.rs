@@ -10,6 +10,7 @@ use rustix::process::{Pid, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
 
 /// No answer takes longer in a test; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -19,7 +20,8 @@ pub struct McpProcess {
     child: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
-    errors: tokio::task::JoinHandle<String>,
+    errors: tokio::task::JoinHandle<()>,
+    log: watch::Receiver<Vec<u8>>,
     next_id: u64,
     /// Every line seen on standard output.
     pub seen: Vec<Value>,
@@ -56,13 +58,15 @@ impl McpProcess {
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("piped")).lines();
         let mut stderr = child.stderr.take().expect("piped");
+        let (sender, log) = watch::channel(Vec::new());
         let errors = tokio::spawn(async move {
-            let mut text = Vec::new();
+            let mut piece = vec![0; 65_536];
             // The pipe breaks with the process; what came before is what counts.
-            drop(stderr.read_to_end(&mut text).await);
-            String::from_utf8_lossy(&text).into_owned()
+            while let Ok(read @ 1..) = stderr.read(&mut piece).await {
+                sender.send_modify(|text| text.extend_from_slice(&piece[..read]));
+            }
         });
-        Self { child, input, output, errors, next_id: 0, seen: Vec::new() }
+        Self { child, input, output, errors, log, next_id: 0, seen: Vec::new() }
     }
 
     /// The greeting of the initialize era; returns its result.
@@ -114,10 +118,15 @@ impl McpProcess {
         self.write_raw(&format!("{message}\n")).await;
     }
 
-    /// Writes bytes as they are; a server that has died already is not an error here.
+    /// Writes text as it is.
     pub async fn write_raw(&mut self, text: &str) {
+        self.write_bytes(text.as_bytes()).await;
+    }
+
+    /// Writes bytes as they are; a server that has died already is not an error here.
+    pub async fn write_bytes(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("the input is closed");
-        drop(input.write_all(text.as_bytes()).await);
+        drop(input.write_all(bytes).await);
         drop(input.flush().await);
     }
 
@@ -185,12 +194,27 @@ impl McpProcess {
         self.input = None;
     }
 
+    /// What it wrote to standard error so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&self.log.borrow()).into_owned()
+    }
+
+    /// Waits until it wrote this to standard error.
+    pub async fn logged(&self, text: &str) {
+        let mut log = self.log.clone();
+        let has = |log: &Vec<u8>| String::from_utf8_lossy(log).contains(text);
+        let waited = tokio::time::timeout(LIMIT, log.wait_for(has)).await;
+        let seen = waited.is_ok_and(|waited| waited.is_ok());
+        assert!(seen, "the log never said {text:?}: {}", self.log());
+    }
+
     /// Waits for the end; returns how it ended and what it wrote to standard error.
     pub async fn ended(mut self) -> (ExitStatus, String) {
         let status = tokio::time::timeout(LIMIT, self.child.wait()).await;
         let status =
             status.expect("the server did not end within a minute").expect("wait for the server");
-        (status, self.errors.await.expect("read standard error"))
+        self.errors.await.expect("read standard error");
+        (status, String::from_utf8_lossy(&self.log.borrow()).into_owned())
     }
 }
 

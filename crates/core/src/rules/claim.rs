@@ -5,7 +5,11 @@ use crate::{Claimed, Holder, JobState, Lease, Profile, Record, Timestamp, Worker
 /// Whether a worker with these profiles may take the job now.
 pub fn claimable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
     match &record.job.state {
-        JobState::Queued { run_at } => *run_at <= now && profiles.contains(&record.job.new.profile),
+        JobState::Queued { run_at } => {
+            // A clock that was set back behind the moment the job was queued says nothing about its wait.
+            let due = *run_at <= now || now < record.job.updated_at;
+            due && profiles.contains(&record.job.new.profile)
+        }
         JobState::Running { .. }
         | JobState::Succeeded { .. }
         | JobState::Failed { .. }
@@ -38,9 +42,12 @@ mod tests {
         let mine = [Profile::new("agent")];
         let mut later = queued();
         later.job.state = JobState::Queued { run_at: NOW.after(Duration::from_millis(1)) };
+        let mut set_back = later.clone();
+        set_back.job.updated_at = NOW.after(Duration::from_millis(1));
         let cases = [
             ("due", queued(), &mine[..], true),
             ("not due yet", later, &mine[..], false),
+            ("queued before the clock was set back", set_back, &mine[..], true),
             ("another profile", queued(), &[Profile::new("other")][..], false),
             ("no profile", queued(), &[][..], false),
             ("held already", running(Checkpoint::NotBegun).0, &mine[..], false),

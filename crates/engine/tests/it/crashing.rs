@@ -190,3 +190,24 @@ async fn a_worker_that_takes_over_its_own_job_follows_it_once() {
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
+
+/// Promise 6: while the store takes no writes nobody can renew, so leases that ran out meanwhile say nothing.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_took_no_writes_costs_no_living_worker_its_job() {
+    let bench = Bench::new();
+    let first = bench.process().await;
+    let id = first.under_way(&bench, 1).await;
+    let second = bench.process().await;
+    tokio::time::sleep(seconds(25)).await;
+    // Renewed at 20 s, so the lease ends at 50 s; both look once a second, so no look works before 65 s. The
+    // next renewal that works comes at 80 s.
+    bench.store.next(Method::Renew, std::iter::repeat_n(Mood::Full, 5));
+    bench.store.next(Method::Rescue, std::iter::repeat_n(Mood::Full, 30));
+    tokio::time::sleep(LEASE * 4).await;
+    assert_eq!(bench.provider.resumes(), 0, "nobody took it");
+    assert_eq!(bench.store.claimants().len(), 1);
+    deliver(&bench, 1);
+    assert_eq!(text(&second.end(&id).await.job), "because");
+    second.leave().await;
+    first.leave().await;
+}

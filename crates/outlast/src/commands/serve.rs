@@ -1,6 +1,7 @@
 //! `outlast serve`: MCP over standard input and output, and a worker beside it.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{Engine, Providers, Stop, Until, Worker};
@@ -9,7 +10,8 @@ use outlast_server::{Face, ResearchJobs, ResearchJobsOptions, Server, ToolSet, s
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
 use crate::failed::Failed;
-use crate::wire::{OpenStore, research_provider};
+use crate::shifted::ShiftedClock;
+use crate::wire::{OpenStore, options, research_provider};
 
 use super::signals::stop_on_signals;
 
@@ -25,9 +27,15 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let (profile, provider) = research_provider(&config, args.kill_at)?;
 
     let stop = Stop::new();
-    let store = OpenStore::open(&config.store)?.armed(args.kill_at);
+    let store = match args.clock_file {
+        Some(file) => OpenStore::open_by(&config.store, Arc::new(ShiftedClock { file }))?,
+        None => OpenStore::open(&config.store)?,
+    };
+    let store = store.armed(args.kill_at);
+    let mut options = options(&config);
+    options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers = Providers::from([(profile.clone(), provider)]);
-    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
+    let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
     let worker = (!args.no_worker).then(|| tokio::spawn(Worker::new(&engine).run(Until::Asked)));
     tokio::spawn(stop_on_signals(stop.clone())?);
 

@@ -12,6 +12,8 @@ mod support;
 mod cli;
 mod crash;
 mod demo;
+mod faults;
 mod requirements;
 mod research_jobs;
+mod sharing;
 mod upkeep;

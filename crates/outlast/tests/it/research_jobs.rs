@@ -1,8 +1,6 @@
 //! Tool set `research-jobs` on the real binary over a real pipe: A1-A5, A7, A10, A12, and bad input.
 
-use std::time::Duration;
-
-use crate::support::{CANCEL, POLL, START, World, finished, question, running, start};
+use crate::support::{CANCEL, POLL, START, World, eventually, finished, question, running, start};
 use outlast_testkit::mcp_process::Signal;
 use serde_json::{Value, json};
 
@@ -436,16 +434,4 @@ async fn a_client_of_2026_07_28_needs_no_greeting() {
     let poll = json!({ "name": POLL, "arguments": { "jobId": id }, "_meta": meta });
     let ended = server.request("tools/call", poll).await;
     assert_eq!(ended["result"]["structuredContent"]["status"], "COMPLETED", "{ended}");
-}
-
-/// Waits until something observable holds.
-async fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let waited = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), waited)
-        .await
-        .unwrap_or_else(|_| panic!("never: {what}"));
 }

@@ -48,6 +48,10 @@ impl World {
         self.folder.path().join("data")
     }
 
+    pub(crate) fn database(&self) -> PathBuf {
+        self.data_dir().join("outlast.db")
+    }
+
     fn environment(&self) -> Vec<(&str, &str)> {
         self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
@@ -115,12 +119,15 @@ pub(crate) async fn start(server: &mut McpProcess, scenario: &str) -> String {
 
 /// Polls until the job has ended.
 pub(crate) async fn finished(server: &mut McpProcess, id: &str) -> Value {
-    loop {
-        let poll = server.structured(POLL, json!({ "jobId": id })).await;
-        if poll["status"] != "CREATED" && poll["status"] != "IN_PROGRESS" {
-            return poll;
+    let ended = async {
+        loop {
+            let poll = server.structured(POLL, json!({ "jobId": id })).await;
+            if poll["status"] != "CREATED" && poll["status"] != "IN_PROGRESS" {
+                return poll;
+            }
         }
-    }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(90), ended).await.expect("the job ends")
 }
 
 /// Waits until the provider works on the job and its run is recorded.
@@ -138,4 +145,34 @@ pub(crate) async fn running(world: &World, id: &str) {
     tokio::time::timeout(std::time::Duration::from_secs(60), recorded)
         .await
         .expect("the run is recorded");
+}
+
+/// Waits until something observable holds.
+pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let waited = async {
+        while !holds() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), waited)
+        .await
+        .unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+/// Checks that a call was refused with this code, whether it says that trying again helps, and that no text of
+/// SQLite's own reaches the caller.
+pub(crate) fn assert_refused(result: &Value, code: &str, retryable: bool) {
+    assert_eq!(result["isError"], true, "{result}");
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with(&format!("{code}: ")), "{text}");
+    assert!(!text.contains("database is locked") && !text.contains("SQLITE"), "{text}");
+    let meta = &result["_meta"]["outlast/error"];
+    assert_eq!((&meta["code"], &meta["retryable"]), (&json!(code), &json!(retryable)), "{result}");
+    assert_eq!(meta["retry_after_seconds"].is_u64(), retryable, "{result}");
+}
+
+/// The job's status at one poll.
+pub(crate) async fn status(server: &mut McpProcess, id: &str) -> String {
+    let poll = server.structured(POLL, json!({ "jobId": id })).await;
+    poll["status"].as_str().unwrap().to_owned()
 }

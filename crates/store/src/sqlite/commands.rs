@@ -32,11 +32,12 @@ pub(super) fn claim(
     Ok(Some(Claimed { job: record.job, lease }))
 }
 
-/// The head of the queue over all these profiles: one step into the index for each.
+/// The head of the queue over all these profiles: one step into the index for each. The same test as
+/// `rules::claimable`.
 fn best(tx: &Tx<'_>, profiles: &[Profile], now: Timestamp) -> Result<Option<i64>, Fault> {
     let mut statement = tx.connection.prepare_cached(
         "SELECT -priority, seq FROM jobs
-         WHERE state = 'queued' AND profile = ?1 AND run_at <= ?2
+         WHERE state = 'queued' AND profile = ?1 AND (run_at <= ?2 OR updated_at > ?2)
          ORDER BY priority DESC, seq LIMIT 1",
     )?;
     let mut best: Option<(i64, i64)> = None;

@@ -48,6 +48,9 @@ fn of_sql(error: rusqlite::Error) -> StoreError {
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
                 StoreError::Corrupt { at: error.to_string() }
             }
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+                unavailable("another process does not let go of it")
+            }
             _ => StoreError::Unavailable(error.into()),
         },
         FromSqlConversionFailure(..)

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use outlast_core::StoreError;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
 use super::fault::{Fault, of_io, unavailable};
 use super::gate::Gate;
@@ -50,6 +50,10 @@ pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> 
 /// Makes the database if there is none, checks whose it is, and brings its schema up to date.
 pub(super) fn prepare(path: &Path, gate: &Gate) -> Result<Connection, StoreError> {
     let mut connection = connect(path, Access::Write)?;
+    // SQLite opens what it may only read without a word, and would refuse the first write.
+    if connection.is_readonly(MAIN_DB).map_err(Fault::Sql)? {
+        return Err(unavailable(format!("{} cannot be written", path.display())));
+    }
     migrate(&mut connection, path, gate)?;
     Ok(connection)
 }
@@ -64,10 +68,25 @@ pub(super) fn make_files(path: &Path) -> Result<(), StoreError> {
     // existing file is never opened here, and a new one is closed before anybody else can find it.
     static MAKING: Mutex<()> = Mutex::new(());
     let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    // Looked for first: once the database is there, so may its log be.
+    let orphan = fs::metadata(log_of(path)).is_ok_and(|log| log.len() > 0);
     match make_private_file(path, Existing::Refuse) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        // A new database would be taken for the old one, and filled from its log.
+        Ok(_) if orphan => {
+            fs::remove_file(path).map_err(|error| of_io(path, error))?;
+            let path = path.display();
+            Err(StoreError::Corrupt { at: format!("{path}, gone while its -wal file is there") })
+        }
         made => made.map(drop).map_err(|error| of_io(path, error)),
     }
+}
+
+/// The database's write-ahead log, as SQLite names it.
+fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
 }
 
 /// The directory a database lives in, with what belongs to it.

@@ -1,6 +1,5 @@
 //! Connections for reading: made when first needed, a few at most, kept for the next reader.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::StoreError;
@@ -8,7 +7,7 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::fault::{Fault, unavailable};
-use super::open::{Access, connect};
+use super::place::Place;
 
 /// How many reads run at once; the rest queue without a thread.
 const READERS: usize = 4;
@@ -20,15 +19,15 @@ pub(super) struct Readers {
 }
 
 struct Shared {
-    path: PathBuf,
+    place: Arc<Place>,
     /// Those not in use; `None` once closed.
     idle: Mutex<Option<Vec<Connection>>>,
 }
 
 impl Readers {
-    /// Will read the database at `path`.
-    pub(super) fn new(path: PathBuf) -> Self {
-        let shared = Shared { path, idle: Mutex::new(Some(Vec::new())) };
+    /// Will read the database at `place`.
+    pub(super) fn new(place: Arc<Place>) -> Self {
+        let shared = Shared { place, idle: Mutex::new(Some(Vec::new())) };
         Self { shared: Arc::new(shared), room: Arc::new(Semaphore::new(READERS)) }
     }
 
@@ -43,6 +42,7 @@ impl Readers {
         let task = tokio::task::spawn_blocking(move || {
             // Held by the work and not by the caller, who may go away before it is done.
             let _permit = permit;
+            shared.place.check()?;
             let connection = shared.take()?;
             let read = read(&connection)?;
             shared.put(connection);
@@ -69,7 +69,7 @@ impl Shared {
         };
         match idle {
             Some(connection) => Ok(connection),
-            None => Ok(connect(&self.path, Access::Read)?),
+            None => self.place.connect(),
         }
     }
 

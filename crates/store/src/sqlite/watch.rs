@@ -3,14 +3,13 @@
 //! `PRAGMA data_version` costs microseconds and changes with every commit of another connection, ours
 //! included; only then are the jobs read. Nobody looks while nobody waits.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_core::{Changes, Rev, StoreError, Timestamp};
 use rusqlite::Connection;
 
 use super::fault::{Fault, unavailable};
-use super::open::{Access, connect};
+use super::place::Place;
 use super::reads;
 
 /// Looks for commits.
@@ -26,16 +25,16 @@ pub(super) struct Seen {
 
 /// The connection, if it is open.
 struct Eye {
-    path: PathBuf,
+    place: Arc<Place>,
     connection: Option<Connection>,
     opened: u64,
     closed: bool,
 }
 
 impl Watch {
-    /// Will look at the database at `path`.
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self(Arc::new(Mutex::new(Eye { path, connection: None, opened: 0, closed: false })))
+    /// Will look at the database at `place`.
+    pub(super) fn new(place: Arc<Place>) -> Self {
+        Self(Arc::new(Mutex::new(Eye { place, connection: None, opened: 0, closed: false })))
     }
 
     /// What changed after `after`, unless nothing was committed since `seen`.
@@ -75,11 +74,12 @@ impl Eye {
         if self.closed {
             return Err(unavailable("the store is closed").into());
         }
+        self.place.check()?;
         let connection = match &self.connection {
             Some(connection) => connection,
             None => {
                 self.opened += 1;
-                self.connection.insert(connect(&self.path, Access::Read)?)
+                self.connection.insert(self.place.connect()?)
             }
         };
         // Taken before the jobs are read: a commit in between is then seen twice rather than never.

@@ -16,6 +16,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::fault::{Fault, again, unavailable};
 use super::gate::Gate;
+use super::place::Place;
 
 /// No commit is shared by more commands than this, so that none waits long for the others.
 const TOGETHER: usize = 256;
@@ -32,6 +33,7 @@ pub(super) struct Writer {
 /// What the thread works with.
 pub(super) struct Desk {
     pub(super) connection: Connection,
+    pub(super) place: Arc<Place>,
     pub(super) gate: Gate,
     pub(super) clock: Arc<dyn Clock>,
     /// Told of every commit that changed a job.
@@ -163,8 +165,10 @@ impl Desk {
 
     /// Runs the batch in one transaction; an error means that nothing of it happened.
     fn commit(&self, batch: &mut [Box<dyn Command>]) -> Result<Option<Rev>, StoreError> {
+        self.place.check()?;
         let mut tx = Tx { connection: &self.connection, clock: &*self.clock, rev: None };
-        let committed = transact(&mut tx, batch);
+        // Looked at again after the commit: what went into a deleted file must not be acknowledged.
+        let committed = transact(&mut tx, batch).and_then(|()| self.place.check());
         if committed.is_err()
             && !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
@@ -175,6 +179,10 @@ impl Desk {
     }
 
     fn leave(self) {
+        if let Err(error) = self.place.check() {
+            // The log of that name may belong to another database by now.
+            return tracing::error!(%error, "the write-ahead log was left alone");
+        }
         let emptied = self.connection.busy_timeout(FAREWELL).and_then(|()| {
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         });

@@ -25,9 +25,10 @@ fn fixture() -> Fixture {
     let gate = Gate::open(&gate_path, Duration::from_secs(60)).unwrap();
     let connection = open::prepare(&path, &gate).unwrap();
     let reader = open::connect(&path, open::Access::Read).unwrap();
+    let place = Arc::new(Place::mark(&path).unwrap());
     let clock = Arc::new(ManualClock::default());
     let rev = Arc::new(watch::Sender::new(Rev::default()));
-    let writer = Writer::start(Desk { connection, gate, clock, rev }).unwrap();
+    let writer = Writer::start(Desk { connection, place, gate, clock, rev }).unwrap();
     let rival = File::options().write(true).open(gate_path).unwrap();
     Fixture { writer, rival, reader, _dir: dir }
 }

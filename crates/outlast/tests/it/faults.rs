@@ -1,0 +1,13 @@
+//! What the real server does when the ground gives way; docs/faults.md says the same to people.
+
+mod small_disk;
+
+mod clock;
+mod corrupt;
+mod full_disk;
+mod hostile;
+mod lost_log;
+mod read_only;
+mod replaced;
+mod signals;
+mod stopped;

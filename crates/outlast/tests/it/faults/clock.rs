@@ -1,0 +1,113 @@
+//! A clock that jumps by an hour, forth and back, under running servers (`--clock-file`).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outlast_testkit::mcp_process::McpProcess;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::{POLL, World, finished, running, start, status};
+
+const HOUR: i64 = 3_600_000;
+
+/// The clock of every server of a world.
+struct Shift(PathBuf);
+
+impl Shift {
+    fn new(world: &World) -> Self {
+        std::fs::create_dir_all(world.data_dir()).unwrap();
+        Self(world.data_dir().join("shift"))
+    }
+
+    /// Sets the clock so many milliseconds ahead; under another name first, so that nobody reads half a number.
+    fn set(&self, millis: i64) {
+        let unborn = self.0.with_extension("new");
+        std::fs::write(&unborn, millis.to_string()).unwrap();
+        std::fs::rename(unborn, &self.0).unwrap();
+    }
+
+    async fn serve(&self, world: &World, flags: &[&str]) -> McpProcess {
+        let clock = ["--clock-file", self.0.to_str().unwrap()];
+        world.serve_with(&[clock.as_slice(), flags].concat()).await
+    }
+}
+
+/// Promise 4, promise 5: an hour forth ends every lease on paper. The living keep their jobs all the same.
+#[tokio::test]
+async fn a_clock_set_forward_takes_no_job_from_a_living_worker() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "100");
+    let shift = Shift::new(&world);
+    let lease = ["--lease-ms", "1500"];
+    let mut holder = shift.serve(&world, &lease).await;
+    let id = start(&mut holder, "ok;words=60;hold=true").await;
+    running(&world, &id).await;
+    let mut other = shift.serve(&world, &lease).await;
+    for millis in [HOUR, 0, HOUR] {
+        shift.set(millis);
+        if millis == HOUR {
+            other.logged("the clock was set forward").await;
+        }
+    }
+    other.logged("leases count again").await;
+    let poll = other.structured(POLL, json!({ "jobId": id })).await;
+    assert_eq!(poll["status"], "IN_PROGRESS", "unfinished jobs outlive any retention: {poll}");
+    world.simulator.release();
+    assert_eq!(finished(&mut other, &id).await["status"], "COMPLETED");
+    for (server, dequeued) in [(holder, 1), (other, 0)] {
+        let log = server.log();
+        assert_eq!(log.matches("Job dequeued").count(), dequeued, "{log}");
+        assert!(!log.contains("remote run resumed"), "{log}");
+    }
+    assert_eq!(world.submits(), 1);
+}
+
+/// Promise 1: what was queued by a clock an hour ahead is due at once by the right one, not in an hour.
+#[tokio::test]
+async fn a_clock_set_back_holds_up_neither_new_jobs_nor_retries() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_RETRY_BASE_MS", "3000");
+    let shift = Shift::new(&world);
+    shift.set(HOUR);
+    let mut idle = shift.serve(&world, &["--no-worker"]).await;
+    let queued = start(&mut idle, "ok;words=60;delay_ms=0").await;
+    shift.set(0);
+    let mut server = shift.serve(&world, &[]).await;
+    let ended = finished(&mut server, &queued).await;
+    assert_eq!(ended["status"], "COMPLETED");
+    assert_eq!(ended["elapsedSec"], 0.0, "it ended before it began, by the clock: {ended}");
+
+    shift.set(HOUR);
+    let retried = start(&mut server, "http;status=503;times=1|ok;words=60;delay_ms=0").await;
+    server.logged("Job will be retried").await;
+    shift.set(0);
+    let set_back = Instant::now();
+    let poll = server.structured(POLL, json!({ "jobId": retried })).await;
+    assert!(poll["elapsedSec"].as_f64().unwrap() >= 0.0, "{poll}");
+    assert_eq!(finished(&mut server, &retried).await["status"], "COMPLETED");
+    let waited = set_back.elapsed();
+    assert!(waited < Duration::from_secs(15), "its wait once more, and a look: {waited:?}");
+    assert_eq!(world.submits(), 2, "each once");
+}
+
+/// Promise 1: retention goes by the clock, so a finished job is hidden while the clock is ahead, and only then.
+#[tokio::test]
+async fn a_clock_set_forward_hides_finished_jobs_until_it_is_right_again() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "100");
+    let shift = Shift::new(&world);
+    let mut server = shift.serve(&world, &[]).await;
+    let done = start(&mut server, "ok;words=60;delay_ms=0").await;
+    let report = finished(&mut server, &done).await;
+    let under_way = start(&mut server, "ok;words=60;hold=true").await;
+    running(&world, &under_way).await;
+    shift.set(HOUR);
+    assert_eq!(status(&mut server, &done).await, "NOT_FOUND", "kept for half an hour");
+    assert_eq!(status(&mut server, &under_way).await, "IN_PROGRESS");
+    shift.set(0);
+    assert_eq!(finished(&mut server, &done).await, report);
+    world.simulator.release();
+    assert_eq!(finished(&mut server, &under_way).await["status"], "COMPLETED");
+    assert_eq!(world.submits(), 2);
+}

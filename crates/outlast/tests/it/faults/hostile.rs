@@ -1,0 +1,116 @@
+//! Whatever comes down the pipe, the next good line is served, standard output stays JSON-RPC (the harness checks
+//! every line), and memory stays bounded.
+
+use outlast_testkit::mcp_process::McpProcess;
+use serde_json::{Value, json};
+
+use crate::support::{START, World, finished, start};
+
+/// The most memory the process ever had, in KiB.
+fn peak_kib(server: &McpProcess) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse().unwrap()
+}
+
+/// What was answered to a line that the next good line follows.
+async fn answers_before_the_next(server: &mut McpProcess, line: &[u8]) -> Vec<Value> {
+    let seen = server.seen.len();
+    server.write_bytes(line).await;
+    server.write_bytes(b"\n").await;
+    let pong = server.request("ping", json!({})).await;
+    assert!(pong.get("result").is_some(), "{pong}");
+    let (_, answers) = server.seen.split_at(seen);
+    answers[..answers.len() - 1].to_vec()
+}
+
+/// What cannot be read has no id to answer to: it is passed over.
+#[tokio::test]
+async fn what_is_not_json_is_passed_over() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let garbage: Vec<u8> = (0..100_000_u32).map(|n| ((n * 7919) >> 3) as u8 | 0x80).collect();
+    let lines: [&[u8]; 6] = [
+        b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"",
+        b"hello?",
+        b"",
+        b"\x00\x01\x02\xff\xfe",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pi\xffng\"}",
+        &garbage,
+    ];
+    for line in lines {
+        let answers = answers_before_the_next(&mut server, line).await;
+        assert!(answers.is_empty(), "{:?}: {answers:?}", String::from_utf8_lossy(line));
+    }
+}
+
+/// JSON that is no request is refused; nothing is done for it.
+#[tokio::test]
+async fn json_that_is_no_request_is_refused() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let call = json!({ "name": START, "arguments": crate::support::question("ok") });
+    let batch = json!([{ "jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": call }]);
+    let lines = [
+        (batch, -32600),
+        (json!([]), -32600),
+        (json!(7), -32600),
+        (json!({}), -32600),
+        (json!({ "jsonrpc": "2.0", "id": 901 }), -32600),
+        (json!({ "jsonrpc": "2.0", "id": 902, "method": "dance/now" }), -32601),
+        (json!({ "jsonrpc": "2.0", "id": 903, "method": "tools/call", "params": 7 }), -32600),
+    ];
+    for (line, code) in lines {
+        server.write_raw(&format!("{line}\n")).await;
+        let answer = server.message().await.unwrap();
+        assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
+        server.request("ping", json!({})).await;
+    }
+    assert_eq!(world.submits(), 0);
+}
+
+/// JSON-RPC: a request without an id is a notification, and is never answered; a call so made starts nothing.
+#[tokio::test]
+async fn a_call_without_an_id_starts_nothing() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let call = json!({ "name": START, "arguments": crate::support::question("ok") });
+    for method in ["tools/call", "notifications/dance", "dance"] {
+        let line = json!({ "jsonrpc": "2.0", "method": method, "params": call }).to_string();
+        let answers = answers_before_the_next(&mut server, line.as_bytes()).await;
+        assert!(
+            answers.iter().all(|answer| answer.get("error").is_some()),
+            "{method}: {answers:?}"
+        );
+    }
+    let listed = world.run(&["jobs", "list", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed["jobs"], json!([]));
+}
+
+/// E8: a line without an end must not eat the machine.
+#[tokio::test]
+async fn a_line_of_many_megabytes_is_dropped_and_memory_stays_bounded() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let before = peak_kib(&server);
+    for megabytes in [20, 40] {
+        let (head, tail) = (&br#"{"jsonrpc":"2.0","id":900,"method":""#[..], &br#""}"#[..]);
+        let line = [head, &vec![b'x'; megabytes << 20], tail].concat();
+        let answers = answers_before_the_next(&mut server, &line).await;
+        assert!(answers.is_empty(), "{answers:?}");
+    }
+    let grown = peak_kib(&server) - before;
+    assert!(grown < 48 << 10, "{grown} KiB more");
+    let id = start(&mut server, "ok;words=60;delay_ms=0").await;
+    assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
+}
+
+/// The same before anybody has said hello.
+#[tokio::test]
+async fn garbage_before_the_greeting_is_passed_over() {
+    let world = World::new().await;
+    let mut server = world.spawn(&["serve"]);
+    server.write_bytes(b"\xff\x00garbage\n{\"jsonrpc\":\n\n").await;
+    assert_eq!(server.greet().await["serverInfo"]["name"], "outlast");
+}

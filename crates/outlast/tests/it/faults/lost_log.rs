@@ -1,0 +1,68 @@
+//! Promise 1, as far as the disk keeps its word: after a kill -9 the write-ahead log holds the latest commits. What
+//! is left of a damaged one is used, the rest is as if it had never been, and nothing breaks.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::support::{World, finished, start, status};
+
+/// Where the log is.
+fn log_of(world: &World) -> PathBuf {
+    world.database().with_extension("db-wal")
+}
+
+/// One job safely in the database, one only in the log.
+async fn killed_with_a_log() -> (World, (String, Value), String) {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let safe = start(&mut server, "ok;words=60;delay_ms=0").await;
+    let report = finished(&mut server, &safe).await;
+    server.close_input();
+    server.ended().await;
+    assert!(!log_of(&world).exists(), "a clean end empties the log");
+    let mut doomed = world.serve().await;
+    let fresh = start(&mut doomed, "ok;words=60;delay_ms=0").await;
+    finished(&mut doomed, &fresh).await;
+    doomed.kill().await;
+    (world, (safe, report), fresh)
+}
+
+async fn after_damage(damage: impl FnOnce(&mut Vec<u8>), fresh_is: &[&str]) {
+    let (world, (safe, report), fresh) = killed_with_a_log().await;
+    let mut log = std::fs::read(log_of(&world)).unwrap();
+    assert!(log.len() > 3 * 4120, "several commits are in the log alone: {} bytes", log.len());
+    damage(&mut log);
+    std::fs::write(log_of(&world), log).unwrap();
+
+    let mut server = world.serve().await;
+    assert_eq!(finished(&mut server, &safe).await, report, "what was checkpointed is there");
+    let fresh = status(&mut server, &fresh).await;
+    assert!(fresh_is.contains(&fresh.as_str()), "{fresh}");
+    let next = start(&mut server, "ok;words=60;delay_ms=0").await;
+    assert_eq!(finished(&mut server, &next).await["status"], "COMPLETED", "and life goes on");
+    server.close_input();
+    let (status, said) = server.ended().await;
+    assert!(status.success() && !said.contains("panicked"), "{said}");
+}
+
+/// Promise 1: nothing was lost, so nothing is.
+#[tokio::test]
+async fn a_whole_log_brings_back_every_commit() {
+    after_damage(|_| {}, &["COMPLETED"]).await;
+}
+
+/// The last commits of a job may be gone: it is then in an earlier state and goes on from there.
+#[tokio::test]
+async fn a_log_cut_short_counts_up_to_its_last_whole_commit() {
+    let any = ["COMPLETED", "FAILED", "CREATED", "IN_PROGRESS", "NOT_FOUND"];
+    after_damage(|log| log.truncate(log.len() / 2 + 7), &any).await;
+}
+
+/// The same, when the bytes are there and mean nothing.
+#[tokio::test]
+async fn a_log_of_garbage_is_as_good_as_none() {
+    after_damage(|log| log.iter_mut().for_each(|byte| *byte = !*byte), &["NOT_FOUND"]).await;
+    after_damage(|log| log.truncate(0), &["NOT_FOUND"]).await;
+    after_damage(|log| log[40..4136].fill(0xa5), &["NOT_FOUND"]).await;
+}

@@ -1,0 +1,168 @@
+//! A process that is stopped (SIGSTOP) and woken: it holds its locks all the while, so only its leases tell.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_testkit::mcp_process::{McpProcess, Signal};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::support::{
+    POLL, START, World, assert_refused, eventually, finished, question, running, start,
+};
+
+const LEASE: [&str; 2] = ["--lease-ms", "1500"];
+
+async fn shown(world: &World, id: &str) -> Value {
+    let ran = world.run(&["jobs", "show", id, "--json"]).await;
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// Promise 3, promise 4, promise 5: taken over by the lease, resumed, and the sleeper's word no longer counts.
+#[tokio::test]
+async fn a_stopped_workers_job_is_taken_over_when_its_lease_ends_and_ends_once() {
+    let world = World::new().await;
+    let mut sleeper = world.serve_with(&LEASE).await;
+    let id = start(&mut sleeper, "ok;words=60;hold=true").await;
+    running(&world, &id).await;
+    let mut other = world.serve_with(&LEASE).await;
+    sleeper.signal(Signal::STOP);
+    other.logged("remote run resumed").await;
+    // The sleeper's own stream of the run ends now as well, and is read when it wakes.
+    world.simulator.release();
+    let ended = finished(&mut other, &id).await;
+    assert_eq!(ended["status"], "COMPLETED", "{ended}");
+    sleeper.signal(Signal::CONT);
+    assert_eq!(finished(&mut sleeper, &id).await, ended, "both say the same");
+
+    // It works like any other again.
+    let next = start(&mut sleeper, "ok;words=60;delay_ms=0").await;
+    finished(&mut sleeper, &next).await;
+    assert_eq!(finished(&mut sleeper, &id).await, ended);
+    assert_eq!(world.submits(), 2, "one for each job");
+    let completed = |server: &McpProcess| {
+        let log = server.log();
+        log.lines().filter(|line| line.contains("Job completed") && line.contains(&id)).count()
+    };
+    eventually("the end is logged", || completed(&other) == 1).await;
+    assert_eq!(completed(&sleeper), 0, "{}", sleeper.log());
+}
+
+/// B9a, promise 4: nobody knows whether a request on its way in a sleeping process will buy something, so it is
+/// left alone until that process says so.
+#[tokio::test]
+async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
+    let mut world = World::new().await;
+    let door = Door::before(world.simulator.url()).await;
+    world.set("PERPLEXITY_BASE_URL", &door.url);
+    world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "100");
+    let mut sleeper = world.serve_with(&LEASE).await;
+    let under_way = start(&mut sleeper, "ok;words=60;hold=true").await;
+    running(&world, &under_way).await;
+    door.shut();
+    let on_its_way = start(&mut sleeper, "ok;words=60;delay_ms=0").await;
+    eventually("the request stands at the door", || door.waiting() == 1).await;
+    sleeper.signal(Signal::STOP);
+    let mut other = world.serve_with(&LEASE).await;
+    door.open();
+    // Both leases ran out together; the one that could be resumed was taken, so the other was looked at too.
+    other.logged("remote run resumed").await;
+    assert_eq!(shown(&world, &on_its_way).await["checkpoint"]["at"], "beginning");
+    let poll = other.structured(POLL, json!({ "jobId": on_its_way })).await;
+    assert_eq!(poll["status"], "IN_PROGRESS", "{poll}");
+    sleeper.signal(Signal::CONT);
+    world.simulator.release();
+    for id in [&on_its_way, &under_way] {
+        assert_eq!(finished(&mut other, id).await["status"], "COMPLETED");
+    }
+    assert_eq!(world.submits(), 2, "one for each job");
+    assert_eq!(other.log().matches("Job dequeued").count(), 1, "{}", other.log());
+}
+
+/// Promise 1: whoever sleeps at the gate keeps others waiting, but not from writing. Here the test holds it: to the
+/// kernel a sleeper is like any other holder.
+#[tokio::test]
+async fn a_gate_that_is_held_for_ever_is_passed_by() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let gate = std::fs::File::options()
+        .write(true)
+        .open(world.data_dir().join("outlast.db.wlock"))
+        .unwrap();
+    gate.lock().unwrap();
+    let id = start(&mut server, "ok;words=60;delay_ms=0").await;
+    assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
+    server.logged("the write gate is stuck; writing without it").await;
+    gate.unlock().unwrap();
+}
+
+/// Promise 6: a transaction that nobody ends lets nobody write; they hear so, in our words, and go on afterwards.
+#[tokio::test]
+async fn a_transaction_that_is_held_for_ever_is_a_retryable_refusal() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let done = start(&mut server, "ok;words=60;delay_ms=0").await;
+    let report = finished(&mut server, &done).await;
+    #[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+    let holder = rusqlite::Connection::open(world.database()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let asked = Instant::now();
+    let call = json!({ "name": START, "arguments": question("ok;words=60;delay_ms=0") });
+    let call = server.send("tools/call", call).await;
+    assert_eq!(finished(&mut server, &done).await, report, "readers do not wait");
+    let refused = server.answer(call).await.unwrap();
+    assert_refused(&refused["result"], "SERVICE_UNAVAILABLE", true);
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+    holder.execute_batch("ROLLBACK").unwrap();
+    let next = start(&mut server, "ok;words=60;delay_ms=0").await;
+    assert_eq!(finished(&mut server, &next).await["status"], "COMPLETED");
+    assert!(!server.log().contains("database is locked"), "{}", server.log());
+    assert_eq!(world.submits(), 2, "what was refused was not done later");
+}
+
+/// A door before the provider: while it is shut, new connections wait before it.
+struct Door {
+    url: String,
+    open: watch::Sender<bool>,
+    waiting: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Door {
+    async fn before(url: &str) -> Self {
+        let upstream = url.strip_prefix("http://").unwrap().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (open, is_open) = watch::channel(true);
+        let waiting = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counter = waiting.clone();
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let (mut is_open, upstream) = (is_open.clone(), upstream.clone());
+                if !*is_open.borrow() {
+                    counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                }
+                tokio::spawn(async move {
+                    is_open.wait_for(|open| *open).await.unwrap();
+                    let mut server = TcpStream::connect(upstream).await.unwrap();
+                    // Either side may hang up at any time.
+                    drop(tokio::io::copy_bidirectional(&mut client, &mut server).await);
+                });
+            }
+        });
+        Self { url, open, waiting }
+    }
+
+    fn shut(&self) {
+        self.open.send_replace(false);
+    }
+
+    fn open(&self) {
+        self.open.send_replace(true);
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting.load(std::sync::atomic::Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,87 @@
+//! Where the database stood when it was opened.
+//!
+//! An open file outlives its name: after a deletion or a replacement SQLite would go on with the old file, and
+//! what is acknowledged there is gone with the process. So the name is looked at around every use.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use outlast_core::StoreError;
+use rusqlite::Connection;
+
+use super::fault::of_io;
+use super::open::{Access, connect};
+
+/// The database's path and the file that was found there.
+pub(super) struct Place {
+    path: PathBuf,
+    file: FileId,
+}
+
+impl Place {
+    /// Remembers the file that is at `path` now.
+    pub(super) fn mark(path: &Path) -> Result<Self, StoreError> {
+        let found = fs::metadata(path).map_err(|error| of_io(path, error))?;
+        Ok(Self { path: path.to_owned(), file: file_id(&found) })
+    }
+
+    /// Opens the database for reading, and makes sure that it is this one.
+    pub(super) fn connect(&self) -> Result<Connection, StoreError> {
+        let connection = connect(&self.path, Access::Read)?;
+        self.check()?;
+        Ok(connection)
+    }
+
+    /// Refuses when another file, or none, is at the path; passes again when the old one is back.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        match fs::metadata(&self.path) {
+            Ok(found) if file_id(&found) == self.file => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(of_io(&self.path, error)),
+            Ok(_) | Err(_) => {
+                let path = self.path.display();
+                Err(StoreError::Corrupt { at: format!("{path}, deleted or replaced while open") })
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+type FileId = (u64, u64);
+
+#[cfg(unix)]
+fn file_id(found: &Metadata) -> FileId {
+    use std::os::unix::fs::MetadataExt;
+
+    (found.dev(), found.ino())
+}
+
+/// Elsewhere an open file can be neither deleted nor replaced.
+#[cfg(not(unix))]
+type FileId = ();
+
+#[cfg(not(unix))]
+fn file_id(_found: &Metadata) -> FileId {}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn only_the_same_file_at_the_same_place_will_do() {
+        let dir = TempDir::new().unwrap();
+        let (path, aside) = (dir.path().join("jobs.db"), dir.path().join("aside.db"));
+        fs::write(&path, "one").unwrap();
+        let place = Place::mark(&path).unwrap();
+        fs::write(&path, "other content, same file").unwrap();
+        place.check().unwrap();
+        fs::rename(&path, &aside).unwrap();
+        assert!(matches!(place.check(), Err(StoreError::Corrupt { .. })), "none");
+        fs::write(&path, "one").unwrap();
+        assert!(matches!(place.check(), Err(StoreError::Corrupt { .. })), "another");
+        fs::rename(&aside, &path).unwrap();
+        place.check().unwrap();
+    }
+}
