@@ -1,6 +1,6 @@
 //! Databases of earlier versions: everything in them is there under this one, or they are left as they were.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers end the test, like the tests")]
+#![expect(clippy::unwrap_used, reason = "helpers end the test, like the tests")]
 
 use std::path::Path;
 use std::sync::Arc;
