@@ -85,7 +85,12 @@ fn case(subject: &impl Subject, runtime: &Runtime, seed: u64) -> Result<(), Stri
 
 /// One case of its own seed, so that it can be run again alone.
 fn runner(seed: u64) -> TestRunner {
-    let config = Config { cases: 1, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: 1,
+        max_shrink_iters: 10_000,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
