@@ -89,6 +89,9 @@ pub trait Store: Send + Sync {
     /// dismissed or found dead.
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError>;
 
+    /// How many jobs wait for a worker with one of these profiles, now or later.
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError>;
+
     /// Takes a worker that leaves off the list of the living. What it still holds can be rescued at once.
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
@@ -145,12 +148,28 @@ pub struct Insert {
 /// A caller's promise that two requests are the same one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// As the caller spelt it; its scope is the owner.
+    /// What it is called; its scope is the owner.
     pub text: String,
     /// Of the whole request: the same key with other input is a conflict.
     pub input_hash: [u8; 32],
     /// How long it holds. Every key holds as long as its job is unfinished.
     pub holds: Holds,
+}
+
+impl Key {
+    /// A key of the caller's own; it holds for a day.
+    pub fn given(text: &str, input_hash: [u8; 32]) -> Self {
+        const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+        Self { text: format!("given:{text}"), input_hash, holds: Holds::For(WINDOW) }
+    }
+
+    /// The key of a held call: the same tool with the same input is the same call.
+    pub fn held(tool: &str, input_hash: [u8; 32]) -> Self {
+        const AFTER_END: Duration = Duration::from_secs(30 * 60);
+        let hash: String = input_hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let holds = Holds::UntilAnswered { after_end: AFTER_END };
+        Self { text: format!("held:{tool}:{hash}"), input_hash, holds }
+    }
 }
 
 /// How long a key holds beyond the end of its job.

@@ -1,6 +1,11 @@
 //! One try at one job: begin or resume at the provider, follow the run, settle. The order of the steps is what
 //! makes "never paid twice" true, so it is all here, from top to bottom.
 
+mod limits;
+mod notes;
+mod settled;
+
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,21 +13,18 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use outlast_core::rules::{self, Approach, End, Retrying};
 use outlast_core::{
-    Checkpoint, Cost, Failure, Job, JobState, Nature, Progress, Provider, RemoteRun, Run,
-    Settlement, Step, StoreError,
+    Again, Checkpoint, Job, Nature, Provider, RemoteRun, Run, Settlement, Step, StoreError,
 };
-use tokio::time::Instant;
 
 use crate::engine::Shared;
 use crate::keeper::Kept;
+use limits::{Limits, Start};
+use notes::Notes;
+use settled::log_settled;
 
-/// Progress is written at most this often for each job; the last word wins.
-const NOTE_EVERY: Duration = Duration::from_millis(250);
-/// A job resumed after its life has run out gets this long for one look at its run.
-const LAST_LOOK: Duration = Duration::from_secs(20);
-/// After a settlement that could not be written, before it is written again; doubles.
-const SETTLE_AGAIN: Duration = Duration::from_millis(500);
-const SETTLE_AGAIN_LONGEST: Duration = Duration::from_secs(10);
+/// After a write the store could not do, before it is tried again; doubles.
+const WRITE_AGAIN: Duration = Duration::from_millis(500);
+const WRITE_AGAIN_LONGEST: Duration = Duration::from_secs(10);
 
 /// Works on a claimed job until its try is settled or its lease is lost.
 pub(crate) async fn work(shared: Arc<Shared>, job: Job, kept: Kept) {
@@ -47,29 +49,33 @@ struct LeaseLost;
 
 impl Attempt<'_> {
     async fn run(mut self) {
-        let nature = self.provider.nature(&self.job.new.ask);
-        let settlement = match rules::approach(&self.job, nature, self.shared.store.now()) {
-            Approach::GiveUp(failure) => Settlement::Fail { failure, raw: None },
-            Approach::Begin { key } => {
-                let tried = AssertUnwindSafe(self.begin(key)).catch_unwind().await;
-                match tried.unwrap_or(Ok(End::Panicked)) {
-                    Ok(end) => self.verdict(nature, end),
-                    Err(LeaseLost) => return,
-                }
-            }
-            Approach::Resume(run) => {
-                let tried = AssertUnwindSafe(self.resume(run)).catch_unwind().await;
-                match tried.unwrap_or(Ok(End::Panicked)) {
-                    Ok(end) => self.verdict(nature, end),
-                    Err(LeaseLost) => return,
-                }
-            }
+        let settlement = match AssertUnwindSafe(self.try_once()).catch_unwind().await {
+            Ok(Ok(settlement)) => settlement,
+            Ok(Err(LeaseLost)) => return,
+            Err(panic) => self.panicked(&*panic),
         };
         self.settle(settlement).await;
     }
 
+    async fn try_once(&mut self) -> Result<Settlement, LeaseLost> {
+        let nature = self.provider.nature(&self.job.new.ask);
+        let end = match rules::approach(&self.job, nature, self.shared.store.now()) {
+            Approach::GiveUp(failure) => return Ok(Settlement::Fail { failure, raw: None }),
+            Approach::Begin { key } => self.begin(key).await?,
+            Approach::Resume(run) => self.resume(run).await?,
+        };
+        Ok(self.verdict(nature, end))
+    }
+
     /// Sends the request. What is recorded before and after it decides what a crash here costs.
     async fn begin(&mut self, key: String) -> Result<End, LeaseLost> {
+        // Nothing is bought on the way out, nor for a job whose time is up.
+        if self.shared.stop.is_asked() {
+            return Ok(End::Interrupted);
+        }
+        if rules::life_ends_at(&self.job).is_some_and(|end| end <= self.shared.store.now()) {
+            return Ok(End::LifeEnded);
+        }
         // Written before anything is sent: after a crash nobody may send it again by accident.
         self.record(Checkpoint::Beginning { key: key.clone() }).await?;
         // Never dropped half-way, not by a cancel and not by a stop: it may have bought something.
@@ -81,7 +87,10 @@ impl Attempt<'_> {
         // Logged before it is stored, so that a run paid for can be found by hand whatever happens next.
         tracing::info!(job.id = %self.job.id, remote.id = remote.id, "remote run begun");
         match self.record(Checkpoint::Running(remote.clone())).await {
-            Ok(()) => self.follow(run, Start::Fresh).await,
+            Ok(()) => {
+                let limits = Limits::new(&self.job, Start::Fresh, self.shared);
+                self.follow(run, limits).await
+            }
             Err(LeaseLost) => {
                 self.owe(&remote).await;
                 Err(LeaseLost)
@@ -91,15 +100,26 @@ impl Attempt<'_> {
 
     async fn resume(&mut self, remote: RemoteRun) -> Result<End, LeaseLost> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.id, "remote run resumed");
-        match self.provider.resume(&remote).await {
-            Ok(run) => self.follow(run, Start::Resumed).await,
+        let limits = Limits::new(&self.job, Start::Resumed, self.shared);
+        // Unlike a begin it buys nothing, so nobody has to wait for it.
+        let resumed = tokio::select! {
+            resumed = self.provider.resume(&remote) => resumed,
+            () = self.kept.lost() => return Err(LeaseLost),
+            () = self.shared.stop.asked() => return Ok(End::Interrupted),
+            end = limits.reached() => return Ok(end),
+        };
+        match resumed {
+            Ok(run) => self.follow(run, limits).await,
             Err(error) => Ok(End::Broken(error)),
         }
     }
 
     /// Follows the run to its end, or to whatever ends the try first.
-    async fn follow(&mut self, mut run: Box<dyn Run>, start: Start) -> Result<End, LeaseLost> {
-        let mut limits = Limits::new(&self.job, start, self.shared);
+    async fn follow(
+        &mut self,
+        mut run: Box<dyn Run>,
+        mut limits: Limits,
+    ) -> Result<End, LeaseLost> {
         let mut notes = Notes::default();
         loop {
             let step = {
@@ -112,7 +132,11 @@ impl Attempt<'_> {
                         () = self.kept.lost() => return Err(LeaseLost),
                         () = self.shared.stop.asked() => return Ok(End::Interrupted),
                         () = limits.nearly_reached() => self.warn_of_timeout(&mut limits),
-                        end = limits.reached() => return Ok(end),
+                        end = limits.reached() => match next.as_mut().now_or_never() {
+                            // It was there in time, and is only seen late.
+                            Some(step) => break step,
+                            None => return Ok(end),
+                        },
                     }
                 }
             };
@@ -133,7 +157,7 @@ impl Attempt<'_> {
 
     /// Makes a checkpoint durable; repeats while the store cannot and the lease lasts.
     async fn record(&mut self, checkpoint: Checkpoint) -> Result<(), LeaseLost> {
-        let mut wait = SETTLE_AGAIN;
+        let mut wait = WRITE_AGAIN;
         loop {
             match self.shared.store.checkpoint(self.kept.lease(), &checkpoint).await {
                 Ok(()) => {
@@ -144,7 +168,7 @@ impl Attempt<'_> {
                 Err(error) => {
                     tracing::error!(job.id = %self.job.id, %error, "checkpoint not stored, will try again");
                     tokio::select! {
-                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(SETTLE_AGAIN_LONGEST),
+                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(WRITE_AGAIN_LONGEST),
                         () = self.kept.lost() => return Err(LeaseLost),
                     }
                 }
@@ -167,14 +191,31 @@ impl Attempt<'_> {
 
     /// The job was cancelled while its request was on the way: the run that came of it must be stopped.
     async fn owe(&self, remote: &RemoteRun) {
-        match self.shared.store.owe(&self.job.id, remote).await {
-            Ok(()) => {
-                tracing::info!(job.id = %self.job.id, remote.id = remote.id, "cancelled run will be stopped")
-            }
-            Err(error) => {
-                tracing::error!(job.id = %self.job.id, remote.id = remote.id, %error, "a remote run is left without a job")
+        let mut wait = WRITE_AGAIN;
+        loop {
+            match self.shared.store.owe(&self.job.id, remote).await {
+                Ok(()) => {
+                    return tracing::info!(job.id = %self.job.id, remote.id = remote.id, "cancelled run will be stopped");
+                }
+                Err(StoreError::LeaseLost | StoreError::NotFound) => {
+                    return tracing::error!(job.id = %self.job.id, remote.id = remote.id, "a remote run is left without a job");
+                }
+                Err(error) => {
+                    tracing::error!(job.id = %self.job.id, remote.id = remote.id, %error, "an owed stop is not stored, will try again");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(WRITE_AGAIN_LONGEST);
+                }
             }
         }
+    }
+
+    /// The adapter's own code failed, perhaps before it said of what nature it is, so none is assumed.
+    fn panicked(&self, panic: &(dyn Any + Send)) -> Settlement {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        tracing::error!(job.id = %self.job.id, panic = text, "the provider panicked");
+        let nature = Nature { again: Again::Never, resumes: false, stops: false };
+        self.verdict(nature, End::Panicked)
     }
 
     fn verdict(&self, nature: Nature, end: End) -> Settlement {
@@ -184,7 +225,7 @@ impl Attempt<'_> {
 
     /// Writes the end of the try; repeats while the store cannot and the lease lasts.
     async fn settle(&self, settlement: Settlement) {
-        let mut wait = SETTLE_AGAIN;
+        let mut wait = WRITE_AGAIN;
         loop {
             match self.shared.store.settle(self.kept.lease(), settlement.clone()).await {
                 Ok(job) => return log_settled(&job, &settlement),
@@ -194,117 +235,13 @@ impl Attempt<'_> {
                 Err(error) => {
                     tracing::error!(job.id = %self.job.id, %error, "the end of a try is not stored, will try again");
                     tokio::select! {
-                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(SETTLE_AGAIN_LONGEST),
-                        () = self.kept.lost() => return,
+                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(WRITE_AGAIN_LONGEST),
+                        () = self.kept.lost() => {
+                            return tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before its end was stored");
+                        }
                     }
                 }
             }
         }
     }
-}
-
-/// Whether a run was just begun or taken up from an earlier process.
-#[derive(Clone, Copy)]
-enum Start {
-    Fresh,
-    Resumed,
-}
-
-/// The two clocks over a try.
-struct Limits {
-    attempt: Instant,
-    /// When to warn; once.
-    warn: Option<Instant>,
-    life: Option<Instant>,
-}
-
-impl Limits {
-    fn new(job: &Job, start: Start, shared: &Shared) -> Self {
-        let now = Instant::now();
-        let life = rules::life_ends_at(job).map(|end| {
-            let left = end.since(shared.store.now());
-            now + match start {
-                Start::Fresh => left,
-                Start::Resumed => left.max(LAST_LOOK),
-            }
-        });
-        let timeout = job.new.attempt_timeout;
-        Self { attempt: now + timeout, warn: Some(now + timeout.mul_f64(0.8)), life }
-    }
-
-    /// Waits until it is time to warn. Cancel-safe.
-    async fn nearly_reached(&self) {
-        until(self.warn).await;
-    }
-
-    /// Waits until one of them ends the try. Cancel-safe.
-    async fn reached(&self) -> End {
-        tokio::select! {
-            biased;
-            () = until(self.life) => End::LifeEnded,
-            () = tokio::time::sleep_until(self.attempt) => End::AttemptTimedOut,
-        }
-    }
-}
-
-/// Waits until then, or for ever.
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Progress that waits to be written.
-#[derive(Default)]
-struct Notes {
-    latest: Option<Progress>,
-    not_before: Option<Instant>,
-}
-
-impl Notes {
-    /// Waits until there is something to write and it is time. Cancel-safe.
-    async fn due(&self) {
-        match (&self.latest, self.not_before) {
-            (Some(_), None) => {}
-            (Some(_), moment) => until(moment).await,
-            (None, _) => until(None).await,
-        }
-    }
-
-    fn take(&mut self) -> Option<Progress> {
-        self.not_before = Some(Instant::now() + NOTE_EVERY);
-        self.latest.take()
-    }
-}
-
-fn log_settled(job: &Job, settlement: &Settlement) {
-    let retries = job.failures.len();
-    match settlement {
-        Settlement::Succeed { output, raw: _ } => {
-            let cost = match output.cost {
-                Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost) => {
-                    Some(cost.to_string())
-                }
-                Cost::Unknown => None,
-            };
-            let duration_ms = job.ended_at().map(|end| end.since(job.created_at).as_millis());
-            tracing::info!(job.id = %job.id, duration_ms, tokens = output.usage.total_tokens, cost, retries, "Job completed");
-        }
-        Settlement::Retry { failure, wait, checkpoint: _ } => {
-            let wait_ms = wait.as_millis();
-            log_failure(job, failure);
-            tracing::info!(job.id = %job.id, retries, wait_ms, "Job will be retried");
-        }
-        Settlement::Fail { failure, raw: _ } => log_failure(job, failure),
-        Settlement::Release => tracing::info!(job.id = %job.id, "Job given back"),
-    }
-}
-
-fn log_failure(job: &Job, failure: &Failure) {
-    let outcome = if matches!(job.state, JobState::Failed { .. }) { "permanent" } else { "retry" };
-    tracing::warn!(
-        job.id = %job.id, code = %failure.code, error = failure.message, detail = failure.detail, outcome,
-        "Job failed"
-    );
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Insert, Inserted, Job, JobId, Key, NewJob, Page, Profile, Provider, Query, Rev,
-    Scope, Store, StoreError, Timestamp,
+    Cancelled, Insert, Inserted, Job, JobId, Key, NewJob, Page, Profile, Provider, Prune, Pruned,
+    Query, Rev, Scope, Store, StoreError, Timestamp,
 };
 use tokio::task::JoinHandle;
 
 use crate::follower;
-use crate::hub::Hub;
+use crate::hub::{Hub, PollLimits};
 use crate::stop::Stop;
 
 /// Who does the work, by the profile a job asks for.
@@ -28,6 +28,10 @@ pub struct Options {
     pub retry_base: Duration,
     /// How many unfinished jobs an owner may have.
     pub max_unfinished: u32,
+    /// How late expired jobs may be removed.
+    pub sweep_interval: Duration,
+    /// How many polls may wait at a time.
+    pub polls: PollLimits,
 }
 
 impl Default for Options {
@@ -37,6 +41,8 @@ impl Default for Options {
             lease: Duration::from_secs(30),
             retry_base: Duration::from_secs(2),
             max_unfinished: 1000,
+            sweep_interval: Duration::from_secs(300),
+            polls: PollLimits { in_all: 10_000, per_job: 100 },
         }
     }
 }
@@ -122,6 +128,11 @@ impl Engine {
     /// The job as it stands; `None` when the caller has no such job.
     pub async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
         self.shared.store.job(scope, id).await
+    }
+
+    /// Removes finished jobs for good.
+    pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.shared.store.prune(scope, prune).await
     }
 
     /// The caller's jobs, newest first.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Glance, Rev, Store};
+use outlast_core::{Glance, Rev, Store, Timestamp};
 
 use crate::hub::{Hub, Interest};
 use crate::stop::Stop;
@@ -12,7 +12,7 @@ use crate::stop::Stop;
 const WAITING: Duration = Duration::from_millis(25);
 /// Only idle workers would like to know.
 const WORKING: Duration = Duration::from_millis(250);
-/// How long one look may last before the time of the next due thing is read anew.
+/// How long one look may last, so that a clock that was set is noticed.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 /// After an error, before the next look.
 const AFTER_ERROR: Duration = Duration::from_millis(500);
@@ -21,6 +21,7 @@ const AFTER_ERROR: Duration = Duration::from_millis(500);
 pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Hub>, mut rev: Rev, stop: Stop) {
     // Whoever has just come wants to know at once what is due; after that, only changes matter.
     let mut wait = Duration::ZERO;
+    let mut next_due: Option<Timestamp> = None;
     loop {
         let every = match hub.interest() {
             Interest::Waiting => WAITING,
@@ -44,9 +45,14 @@ pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Hub>, mut rev: Rev, s
         };
         match looked {
             Ok(changes) => {
-                wait = LONGEST_LOOK;
                 rev = changes.rev.max(rev);
                 hub.publish(&changes);
+                let now = store.now();
+                if next_due.is_some_and(|due| due <= now) {
+                    hub.publish_due();
+                }
+                next_due = changes.next_due;
+                wait = until_due(next_due, now);
             }
             Err(error) => {
                 tracing::warn!(%error, "changes cannot be read, will look again");
@@ -57,4 +63,10 @@ pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Hub>, mut rev: Rev, s
             }
         }
     }
+}
+
+/// How long the next look may last: until the clock makes something due. What is due already was told.
+fn until_due(next_due: Option<Timestamp>, now: Timestamp) -> Duration {
+    let ahead = next_due.filter(|due| *due > now);
+    ahead.map_or(LONGEST_LOOK, |due| due.since(now).min(LONGEST_LOOK))
 }

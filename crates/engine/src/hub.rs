@@ -2,18 +2,43 @@
 //! never what it is: whoever is woken reads the store.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_core::{Changes, JobId, StateKind, Timestamp};
+use outlast_core::{Changes, JobId, StateKind};
 use tokio::sync::{Notify, watch};
 
 /// The switchboard.
 #[derive(Default)]
 pub(crate) struct Hub {
-    waiting: Mutex<HashMap<JobId, watch::Sender<Seen>>>,
+    waiting: Mutex<Waiting>,
     /// Rung when somebody starts to care, so that the follower looks harder or at all.
     interest: Notify,
     workers: Mutex<Vec<Arc<Desk>>>,
+}
+
+/// How many callers may wait at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PollLimits {
+    /// For any job.
+    pub in_all: usize,
+    /// For the same job.
+    pub per_job: usize,
+}
+
+/// Who waits.
+#[derive(Default)]
+struct Waiting {
+    lines: HashMap<JobId, Line>,
+    watchers: usize,
+}
+
+/// To those who wait for one job.
+#[derive(Default)]
+struct Line {
+    sender: watch::Sender<Seen>,
+    /// Counted here, under the lock: of two that leave at once, one must see that it is the last.
+    watchers: usize,
 }
 
 /// What a waiter has been told.
@@ -26,47 +51,52 @@ struct Seen {
 /// What a worker wants to hear of.
 #[derive(Default)]
 pub(crate) struct Desk {
-    /// There may be something to claim.
+    /// There may be something to claim: it was queued, or its time has come.
     pub(crate) work: Notify,
     /// Somebody claimed something, or something was put back.
     pub(crate) claims: Notify,
+    /// The time of a lease may have run out.
+    pub(crate) lapses: Notify,
     /// A job was cancelled.
     pub(crate) cancels: Notify,
     /// Jobs that ended, for whoever still works on them.
     pub(crate) ended: Mutex<Vec<JobId>>,
     /// Rung with every entry in `ended`.
     pub(crate) endings: Notify,
-    /// When the clock alone will make something due.
-    pub(crate) next_due: watch::Sender<Option<Timestamp>>,
+    /// Rung as well: its retention has begun.
+    pub(crate) forgettable: Notify,
 }
 
 impl Hub {
-    /// Starts to wait for a job. Read the store after this, or an end in between is missed.
-    pub(crate) fn watch(self: &Arc<Self>, id: JobId) -> Watcher {
-        let receiver = locked(&self.waiting)
-            .entry(id)
-            .or_insert_with(|| watch::Sender::new(Seen::default()))
-            .subscribe();
+    /// Starts to wait for a job, unless too many do already. Read the store after this, or an end in between is
+    /// missed.
+    pub(crate) fn watch(self: &Arc<Self>, id: JobId, limits: PollLimits) -> Option<Watcher> {
+        let receiver = {
+            let mut waiting = locked(&self.waiting);
+            let here = waiting.lines.get(&id).map_or(0, |line| line.watchers);
+            if waiting.watchers >= limits.in_all || here >= limits.per_job {
+                return None;
+            }
+            waiting.watchers += 1;
+            let line = waiting.lines.entry(id).or_default();
+            line.watchers += 1;
+            line.sender.subscribe()
+        };
         self.interest.notify_one();
-        Watcher { hub: Arc::clone(self), id, receiver }
+        Some(Watcher { hub: Arc::clone(self), id, receiver })
     }
 
-    /// Opens a desk for a worker.
-    pub(crate) fn open_desk(&self) -> Arc<Desk> {
+    /// Opens a desk for a worker; it closes when dropped.
+    pub(crate) fn open_desk(self: &Arc<Self>) -> OpenDesk {
         let desk = Arc::new(Desk::default());
         locked(&self.workers).push(Arc::clone(&desk));
         self.interest.notify_one();
-        desk
-    }
-
-    /// Closes it.
-    pub(crate) fn close_desk(&self, desk: &Arc<Desk>) {
-        locked(&self.workers).retain(|open| !Arc::ptr_eq(open, desk));
+        OpenDesk { hub: Arc::clone(self), desk }
     }
 
     /// How much anybody cares about changes just now.
     pub(crate) fn interest(&self) -> Interest {
-        if !locked(&self.waiting).is_empty() {
+        if locked(&self.waiting).watchers > 0 {
             Interest::Waiting
         } else if !locked(&self.workers).is_empty() {
             Interest::Working
@@ -85,8 +115,8 @@ impl Hub {
         {
             let waiting = locked(&self.waiting);
             for change in &changes.jobs {
-                if let Some(sender) = waiting.get(&change.id) {
-                    sender.send_modify(|seen| {
+                if let Some(line) = waiting.lines.get(&change.id) {
+                    line.sender.send_modify(|seen| {
                         seen.changes += 1;
                         seen.ended |= change.state.is_terminal();
                     });
@@ -95,6 +125,14 @@ impl Hub {
         }
         for desk in locked(&self.workers).iter() {
             desk.hear(changes);
+        }
+    }
+
+    /// Tells workers that the clock has made something due.
+    pub(crate) fn publish_due(&self) {
+        for desk in locked(&self.workers).iter() {
+            desk.work.notify_one();
+            desk.lapses.notify_one();
         }
     }
 }
@@ -115,12 +153,32 @@ impl Desk {
                 }
             }
         }
-        self.next_due.send_replace(changes.next_due);
     }
 
     fn ended(&self, id: JobId) {
         locked(&self.ended).push(id);
         self.endings.notify_one();
+        self.forgettable.notify_one();
+    }
+}
+
+/// A worker's desk; nothing is put on it once the worker is gone, however it went.
+pub(crate) struct OpenDesk {
+    hub: Arc<Hub>,
+    desk: Arc<Desk>,
+}
+
+impl Deref for OpenDesk {
+    type Target = Desk;
+
+    fn deref(&self) -> &Desk {
+        &self.desk
+    }
+}
+
+impl Drop for OpenDesk {
+    fn drop(&mut self) {
+        locked(&self.hub.workers).retain(|open| !Arc::ptr_eq(open, &self.desk));
     }
 }
 
@@ -153,9 +211,11 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut waiting = locked(&self.hub.waiting);
-        // This receiver is still counted: one left means that nobody else waits.
-        if waiting.get(&self.id).is_some_and(|sender| sender.receiver_count() <= 1) {
-            waiting.remove(&self.id);
+        waiting.watchers -= 1;
+        let Some(line) = waiting.lines.get_mut(&self.id) else { return };
+        line.watchers -= 1;
+        if line.watchers == 0 {
+            waiting.lines.remove(&self.id);
         }
     }
 }
@@ -170,6 +230,24 @@ mod tests {
     use outlast_core::{Change, Rev};
 
     use super::*;
+
+    const FREE: PollLimits = PollLimits { in_all: usize::MAX, per_job: usize::MAX };
+
+    /// E8: in all, and for each job; whoever leaves makes room.
+    #[test]
+    fn no_more_than_so_many_wait_at_a_time() {
+        let hub = Arc::new(Hub::default());
+        let limits = PollLimits { in_all: 3, per_job: 2 };
+        let first = hub.watch(job(1), limits);
+        let second = hub.watch(job(1), limits);
+        assert!(first.is_some() && second.is_some());
+        assert!(hub.watch(job(1), limits).is_none(), "two wait for this job");
+        let third = hub.watch(job(2), limits);
+        assert!(third.is_some());
+        assert!(hub.watch(job(3), limits).is_none(), "three wait in all");
+        drop(first);
+        assert!(hub.watch(job(1), limits).is_some());
+    }
 
     fn job(number: u128) -> JobId {
         JobId::new(uuid::Uuid::from_u128(number))
@@ -186,7 +264,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_end_of_the_watched_job_wakes_its_watcher() {
         let hub = Arc::new(Hub::default());
-        let mut watcher = hub.watch(job(1));
+        let mut watcher = hub.watch(job(1), FREE).unwrap();
         hub.publish(&ended(job(2)));
         let progress = Changes {
             jobs: vec![Change { id: job(1), state: StateKind::Running }],
@@ -201,12 +279,38 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_watchers_that_left() {
         let hub = Arc::new(Hub::default());
-        let (first, second) = (hub.watch(job(1)), hub.watch(job(1)));
+        let (first, second) = (hub.watch(job(1), FREE), hub.watch(job(1), FREE));
         assert_eq!(hub.interest(), Interest::Waiting);
         drop(first);
-        assert_eq!(locked(&hub.waiting).len(), 1);
+        assert_eq!(locked(&hub.waiting).lines.len(), 1);
         drop(second);
-        assert_eq!(locked(&hub.waiting).len(), 0);
+        assert_eq!(locked(&hub.waiting).lines.len(), 0);
+        assert_eq!(hub.interest(), Interest::None);
+    }
+
+    /// Two that leave at the same moment: one of them must see that it is the last.
+    #[test]
+    fn nothing_is_kept_of_watchers_that_left_together() {
+        let hub = Arc::new(Hub::default());
+        for _ in 0..20 {
+            let crowd =
+                || (0..5_000).map(|number| hub.watch(job(number), FREE)).collect::<Vec<_>>();
+            let (first, second) = (crowd(), crowd());
+            std::thread::scope(|scope| {
+                scope.spawn(|| drop(first));
+                scope.spawn(|| drop(second));
+            });
+            assert_eq!(locked(&hub.waiting).lines.len(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_desk_closes_with_its_worker() {
+        let hub = Arc::new(Hub::default());
+        let desk = hub.open_desk();
+        hub.publish(&ended(job(1)));
+        assert_eq!(*locked(&desk.ended), [job(1)]);
+        drop(desk);
         assert_eq!(hub.interest(), Interest::None);
     }
 }

@@ -31,22 +31,35 @@ impl Keeper {
     /// Starts to keep a lease.
     pub(crate) fn keep(self: &Arc<Self>, lease: Lease) -> Kept {
         let lost = CancellationToken::new();
-        locked(&self.held).insert(lease.job, Held { lease: lease.clone(), lost: lost.clone() });
+        let held = Held { lease: lease.clone(), lost: lost.clone() };
+        // The job may be our own from before the machine slept: whoever still works on it is void.
+        if let Some(before) = locked(&self.held).insert(lease.job, held) {
+            before.lost.cancel();
+        }
         Kept { keeper: Arc::clone(self), lease, lost }
     }
 
-    /// Renews all leases three times in each lease's length, and passes on what was lost. Runs until dropped.
+    /// Keeps all leases and passes on what was lost. Runs until dropped.
     pub(crate) async fn run(&self, shared: &Shared, desk: &Desk) {
+        // Side by side: a slow renewal must not keep a cancelled job's slot.
+        tokio::join!(self.renew_regularly(shared), self.hear_endings(desk));
+    }
+
+    /// Renews three times in each lease's length.
+    async fn renew_regularly(&self, shared: &Shared) {
         let mut renewal = tokio::time::interval(shared.options.lease / 3);
         renewal.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
-                _ = renewal.tick() => self.renew(shared).await,
-                () = desk.endings.notified() => {
-                    let ended = std::mem::take(&mut *locked(&desk.ended));
-                    self.lose(&ended);
-                }
-            }
+            renewal.tick().await;
+            self.renew(shared).await;
+        }
+    }
+
+    async fn hear_endings(&self, desk: &Desk) {
+        loop {
+            desk.endings.notified().await;
+            let ended = std::mem::take(&mut *locked(&desk.ended));
+            self.lose(|lease| ended.contains(&lease.job));
         }
     }
 
@@ -57,16 +70,16 @@ impl Keeper {
             return;
         }
         match shared.store.renew(&leases, shared.options.lease).await {
-            Ok(lost) => self.lose(&lost),
+            // Only what was asked about: a job may have come back under a later claim meanwhile.
+            Ok(lost) => self.lose(|lease| lost.contains(&lease.job) && leases.contains(lease)),
             Err(error) => {
                 tracing::warn!(%error, jobs = leases.len(), "leases could not be renewed")
             }
         }
     }
 
-    fn lose(&self, jobs: &[JobId]) {
-        let held = locked(&self.held);
-        for held in jobs.iter().filter_map(|id| held.get(id)) {
+    fn lose(&self, is_lost: impl Fn(&Lease) -> bool) {
+        for held in locked(&self.held).values().filter(|held| is_lost(&held.lease)) {
             held.lost.cancel();
         }
     }

@@ -1,14 +1,16 @@
 //! The only loop: a face starts, polls and cancels jobs through [`Engine`]; a [`Worker`] carries them.
 //!
-//! The one path: [`Engine::start`] makes a job durable; a worker claims it, [`attempt`] works on it, the rules
+//! The one path: [`Engine::start`] makes a job durable; a worker claims it, `attempt` works on it, the rules
 //! decide how the try is settled, and [`Engine::poll`] answers the moment it ends.
 
 mod engine;
+mod hold;
 mod poll;
 
 mod attempt;
 mod keeper;
 mod stopper;
+mod sweeper;
 mod warden;
 mod worker;
 
@@ -17,6 +19,7 @@ mod hub;
 mod stop;
 
 pub use engine::{Engine, Options, Providers, Started};
-pub use poll::Reading;
+pub use hub::PollLimits;
+pub use poll::{PollError, Reading, Waits};
 pub use stop::Stop;
-pub use worker::Worker;
+pub use worker::{Until, Worker};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outlast_core::{Job, JobId, Scope, StoreError, Timestamp};
-use tokio::time::Instant;
+use outlast_core::{Job, JobId, JobState, Scope, StoreError, Timestamp};
+use thiserror::Error;
 
 use crate::engine::Engine;
 
@@ -14,6 +14,30 @@ pub struct Reading {
     pub job: Job,
     /// The store's clock at that moment.
     pub now: Timestamp,
+    /// Why it is queued, if it is.
+    pub waits: Option<Waits>,
+}
+
+/// What a queued job waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// No live worker has its profile: it will wait until one is started.
+    ForAWorker,
+    /// The time of its next try.
+    Until(Timestamp),
+    /// Its turn.
+    ForItsTurn,
+}
+
+/// Why a poll has no answer.
+#[derive(Debug, Error)]
+pub enum PollError {
+    /// Too many callers wait already, in all or for this job; ask again in a while.
+    #[error("too many polls are waiting")]
+    TooManyPolls,
+    /// The job cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl Engine {
@@ -24,23 +48,38 @@ impl Engine {
         scope: &Scope,
         id: &JobId,
         budget: Duration,
-    ) -> Result<Option<Reading>, StoreError> {
-        let deadline = Instant::now() + budget;
-        let mut watcher = self.shared.hub.watch(*id);
+    ) -> Result<Option<Reading>, PollError> {
+        let over = tokio::time::sleep(budget);
+        let watcher = self.shared.hub.watch(*id, self.shared.options.polls);
         let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
         if reading.job.state.kind().is_terminal() {
             return Ok(Some(reading));
         }
+        // What needs no waiting was answered above, however many wait.
+        let mut watcher = watcher.ok_or(PollError::TooManyPolls)?;
         tokio::select! {
             () = watcher.ended() => {}
-            () = tokio::time::sleep_until(deadline) => {}
+            () = over => {}
             () = self.shared.stop.asked() => {}
         }
-        self.reading(scope, id).await
+        Ok(self.reading(scope, id).await?)
     }
 
     async fn reading(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {
-        let job = self.job(scope, id).await?;
-        Ok(job.map(|job| Reading { job, now: self.now() }))
+        let Some(job) = self.job(scope, id).await? else { return Ok(None) };
+        let now = self.now();
+        let waits = self.waits(&job, now).await?;
+        Ok(Some(Reading { job, now, waits }))
+    }
+
+    async fn waits(&self, job: &Job, now: Timestamp) -> Result<Option<Waits>, StoreError> {
+        let JobState::Queued { run_at } = job.state else { return Ok(None) };
+        Ok(Some(if !self.shared.store.has_worker(&job.new.profile).await? {
+            Waits::ForAWorker
+        } else if run_at > now {
+            Waits::Until(run_at)
+        } else {
+            Waits::ForItsTurn
+        }))
     }
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use outlast_core::{Dead, Rescued, StoreError};
+use tokio::time::Instant;
 
 use crate::engine::Shared;
 use crate::hub::Desk;
-use crate::worker::wait_for;
 
 /// How often the liveness of other workers is looked at while they hold jobs.
 const ROUND: Duration = Duration::from_secs(1);
@@ -24,9 +24,7 @@ pub(crate) async fn rescue(shared: &Shared) -> Result<Rescued, StoreError> {
 
 /// Watches over other workers for as long as they hold jobs. Runs until dropped.
 pub(crate) async fn watch(shared: &Shared, desk: &Desk) {
-    let mut next_due = desk.next_due.subscribe();
     loop {
-        let looked_at = shared.store.now();
         let watched = match rescue(shared).await {
             Ok(rescued) => rescued.watched,
             Err(error) => {
@@ -34,12 +32,18 @@ pub(crate) async fn watch(shared: &Shared, desk: &Desk) {
                 1
             }
         };
-        let due = wait_for(*next_due.borrow_and_update(), looked_at, shared.store.now());
+        let next_round = Instant::now() + ROUND;
         tokio::select! {
-            () = tokio::time::sleep(ROUND), if watched > 0 => {}
-            () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {}
-            // Progress notes come here too: however many there are, one round a second is enough.
-            () = desk.claims.notified() => tokio::time::sleep(ROUND).await,
+            () = desk.lapses.notified() => {}
+            () = tokio::time::sleep_until(next_round), if watched > 0 => {}
+            () = a_claim_and_then(desk, next_round) => {}
         }
     }
+}
+
+/// Waits until somebody claimed something. Progress notes ring here too: however many there are, one round a
+/// second is enough. Cancel-safe as long as a round follows.
+async fn a_claim_and_then(desk: &Desk, next_round: Instant) {
+    desk.claims.notified().await;
+    tokio::time::sleep_until(next_round).await;
 }

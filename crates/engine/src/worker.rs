@@ -3,19 +3,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Claimed, Profile, Timestamp, WorkerId};
+use outlast_core::{Claimed, Profile, StoreError, WorkerId};
 use tokio::task::JoinSet;
 
 use crate::attempt;
 use crate::engine::{Engine, Shared};
 use crate::hub::Desk;
 use crate::keeper::Keeper;
-use crate::{stopper, warden};
+use crate::{stopper, sweeper, warden};
 
 /// How long attempts may take to give their jobs back when the worker leaves.
 const LEAVING: Duration = Duration::from_millis(1_500);
+/// How often a worker that leaves when idle looks whether it is.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// After a claim that failed, before the next.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// When a worker leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// When it is asked to.
+    Asked,
+    /// When there is nothing left that it could do, or it is asked to.
+    Idle,
+}
 
 /// One process's share of the work.
 pub struct Worker {
@@ -32,32 +43,45 @@ impl Worker {
         Self { shared, id: WorkerId::new(uuid::Uuid::new_v4().simple().to_string()), profiles }
     }
 
-    /// Works until the engine's [`crate::Stop`] is asked; returns when all is quiet.
-    pub async fn run(self) {
+    /// Works until the engine's [`crate::Stop`] is asked, or sooner; returns when all is quiet.
+    pub async fn run(self, until: Until) {
         let desk = self.shared.hub.open_desk();
         let keeper = Arc::new(Keeper::default());
         let mut attempts = JoinSet::new();
         tokio::select! {
-            () = self.claim_and_spawn(&desk, &keeper, &mut attempts) => {}
+            () = self.claim_and_spawn(until, &desk, &keeper, &mut attempts) => {}
             () = keeper.run(&self.shared, &desk) => {}
             () = warden::watch(&self.shared, &desk) => {}
             () = stopper::run(&self.shared, &desk) => {}
+            () = sweeper::run(&self.shared, &desk) => {}
         }
-        if tokio::time::timeout(LEAVING, attempts.join_all()).await.is_err() {
+        if tokio::time::timeout(LEAVING, self.drain(&mut attempts)).await.is_err() {
             // What is left is waiting for a provider's answer; its job is found by the next process.
             tracing::warn!(worker.id = %self.id, "left before every job was given back");
         }
-        self.shared.hub.close_desk(&desk);
+        if let Err(error) = self.shared.store.dismiss(&self.id).await {
+            tracing::warn!(worker.id = %self.id, %error, "could not be taken off the list of workers");
+        }
+    }
+
+    async fn drain(&self, attempts: &mut JoinSet<()>) {
+        while let Some(ended) = attempts.join_next().await {
+            self.log_lost_attempt(ended);
+        }
     }
 
     /// Fills free room with jobs until asked to stop.
-    async fn claim_and_spawn(&self, desk: &Desk, keeper: &Arc<Keeper>, attempts: &mut JoinSet<()>) {
+    async fn claim_and_spawn(
+        &self,
+        until: Until,
+        desk: &Desk,
+        keeper: &Arc<Keeper>,
+        attempts: &mut JoinSet<()>,
+    ) {
         if let Err(error) = warden::rescue(&self.shared).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
-        let mut next_due = desk.next_due.subscribe();
         while !self.shared.stop.is_asked() {
-            let looked_at = self.shared.store.now();
             let has_room = attempts.len() < self.shared.options.concurrency;
             let mut pause = None;
             if has_room {
@@ -71,13 +95,18 @@ impl Worker {
                         self.spawn(claimed, keeper, attempts);
                         continue;
                     }
-                    Ok(None) => {
-                        pause = wait_for(
-                            *next_due.borrow_and_update(),
-                            looked_at,
-                            self.shared.store.now(),
-                        )
+                    Ok(None) if until == Until::Idle && attempts.is_empty() => {
+                        match self.nothing_left().await {
+                            Ok(true) => return,
+                            // A try that waits for its time, or a stop that is owed.
+                            Ok(false) => pause = Some(LOOK_AGAIN),
+                            Err(error) => {
+                                tracing::warn!(%error, "what is left cannot be read, will try again");
+                                pause = Some(AFTER_ERROR);
+                            }
+                        }
                     }
+                    Ok(None) => {}
                     Err(error) => {
                         tracing::warn!(%error, "no job can be claimed, will try again");
                         pause = Some(AFTER_ERROR);
@@ -88,10 +117,16 @@ impl Worker {
                 () = desk.work.notified(), if has_room => {}
                 Some(ended) = attempts.join_next() => self.log_lost_attempt(ended),
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
-                changed = next_due.changed(), if has_room => drop(changed),
                 () = self.shared.stop.asked() => {}
             }
         }
+    }
+
+    /// Whether neither a job nor an owed stop is left for this worker, now or later.
+    async fn nothing_left(&self) -> Result<bool, StoreError> {
+        let store = &self.shared.store;
+        let queued = store.queued(&self.profiles).await?;
+        Ok(queued == 0 && store.owed_stops(&self.profiles, 1).await?.is_empty())
     }
 
     fn spawn(&self, claimed: Claimed, keeper: &Arc<Keeper>, attempts: &mut JoinSet<()>) {
@@ -110,14 +145,4 @@ impl Worker {
             tracing::error!(worker.id = %self.id, %error, "an attempt ended without settling its job");
         }
     }
-}
-
-/// How long until the next thing is due. What was due at the last look already was not for us; what has become
-/// due since is worth another look at once.
-pub(crate) fn wait_for(
-    due: Option<Timestamp>,
-    looked_at: Timestamp,
-    now: Timestamp,
-) -> Option<Duration> {
-    due.filter(|due| *due > looked_at).map(|due| due.since(now))
 }

@@ -140,6 +140,10 @@ impl Store for ArmedStore {
         self.store.has_worker(profile).await
     }
 
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        self.store.queued(profiles).await
+    }
+
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.store.dismiss(worker).await
     }

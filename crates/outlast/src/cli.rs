@@ -61,9 +61,17 @@ pub(crate) enum Command {
     /// This is the command an MCP client runs. Standard output carries JSON-RPC alone; the log goes to standard
     /// error. Needs PERPLEXITY_API_KEY.
     Serve(ServeArgs),
+    /// Run jobs without serving anybody
+    ///
+    /// For work that other processes on the same store left behind or handed over. Needs the same key and base URL
+    /// as the process that started the jobs.
+    Worker(WorkerArgs),
     /// List and look into jobs
     #[command(subcommand)]
     Jobs(JobsCommand),
+    /// Back up and check the job store
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Watch a research job survive kill -9; no key and no network needed
     Demo,
     /// Run a local server that speaks the provider's API, for tests and experiments
@@ -87,6 +95,30 @@ pub(crate) struct ServeArgs {
     pub(crate) kill_at: Option<KillPoint>,
 }
 
+/// `outlast worker`
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// How many jobs to run at a time [env: OUTLAST_CONCURRENCY] [default: 5]
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrency: Option<u32>,
+    /// Leave when there is nothing left to do
+    #[arg(long)]
+    pub(crate) until_idle: bool,
+}
+
+/// `outlast store`
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Copy the store to a new file, also while it is in use
+    Backup {
+        /// The file to make; it must not exist
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Look for damage; exit code 1 when there is any
+    Check,
+}
+
 /// `outlast jobs`
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
@@ -94,6 +126,8 @@ pub(crate) enum JobsCommand {
     List(ListArgs),
     /// Show one job: its state, history and result
     Show(ShowArgs),
+    /// Remove finished jobs for good; never an unfinished one, never a conversation
+    Prune(PruneArgs),
 }
 
 /// `outlast jobs list`
@@ -125,6 +159,17 @@ pub(crate) struct ShowArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `outlast jobs prune`
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// Only jobs that ended longer ago than this, such as 90s, 5m, 2h or 7d; without it, those whose retention is over
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    pub(crate) older_than: Option<std::time::Duration>,
+    /// Jobs of every owner, not only your own
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 /// `outlast simulate`

@@ -3,7 +3,10 @@
 mod demo;
 mod jobs;
 mod serve;
+mod signals;
 mod simulate;
+mod store;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -20,6 +23,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
     let done = runtime.block_on(async {
         match command {
             Command::Serve(args) => serve::run(&global, args).await,
+            Command::Worker(args) => worker::run(&global, args).await,
+            Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Demo => demo::run().await,
             Command::Simulate(args) => simulate::run(args).await,

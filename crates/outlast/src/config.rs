@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_core::OwnerId;
+use outlast_engine::PollLimits;
 use outlast_server::ToolSet;
 
 use layers::Layers;
@@ -22,6 +23,7 @@ pub(crate) struct Config {
     pub(crate) log: String,
     pub(crate) store: StoreUrl,
     pub(crate) max_jobs_per_owner: u32,
+    pub(crate) polls: PollLimits,
     /// Values that were replaced by their default, each with its reason.
     pub(crate) warnings: Vec<String>,
 }
@@ -38,6 +40,7 @@ pub(crate) struct Perplexity {
     pub(crate) async_max_wait: Duration,
     pub(crate) research_job_ttl: Duration,
     pub(crate) research_poll_budget: Duration,
+    pub(crate) research_sweep_interval: Duration,
     pub(crate) retry_base: Duration,
 }
 
@@ -78,6 +81,7 @@ impl Config {
             async_max_wait: layers.millis("perplexity.async_max_wait_ms"),
             research_job_ttl: layers.millis("perplexity.research_job_ttl_ms"),
             research_poll_budget: layers.millis("perplexity.research_poll_budget_ms"),
+            research_sweep_interval: layers.millis("perplexity.research_sweep_interval_ms"),
             retry_base: layers.millis("perplexity.retry_base_ms"),
         };
         Ok(Self {
@@ -88,6 +92,10 @@ impl Config {
             log: layers.log(),
             store: layers.store()?,
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
+            polls: PollLimits {
+                in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,
+                per_job: layers.number("limits.max_polls_per_job", 1..=1_000_000)? as usize,
+            },
             warnings: layers.take_warnings(),
         })
     }

@@ -4,6 +4,7 @@
 
 mod cli;
 mod config;
+mod duration;
 mod logging;
 
 mod armed;

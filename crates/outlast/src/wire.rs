@@ -51,10 +51,17 @@ impl OpenStore {
             concurrency: config.concurrency,
             retry_base: config.perplexity.retry_base,
             max_unfinished: config.max_jobs_per_owner,
+            polls: config.polls,
+            sweep_interval: config.perplexity.research_sweep_interval,
             ..Options::default()
         };
         let engine = Engine::new(Arc::clone(&self.store), providers, options, stop).await;
         Ok(engine.context("read the job store")?)
+    }
+
+    /// The file store behind it, for what only a file can do.
+    pub(crate) fn sqlite(&self) -> Option<&SqliteStore> {
+        self.sqlite.as_deref()
     }
 
     /// Closes it; everything acknowledged was durable before.

@@ -3,9 +3,12 @@
 
 mod agent;
 mod errors;
+mod events;
 mod meter;
 mod report;
 mod run;
+mod waits;
 mod wire;
 
 pub use agent::{Agent, AgentOptions};
+pub use waits::Waits;

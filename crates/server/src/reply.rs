@@ -1,6 +1,7 @@
 //! What a tool answers: an answer about a job in the tool's own shape, or a refusal with a code and a next step.
 
 use outlast_core::StoreError;
+use outlast_engine::PollError;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
 use serde_json::json;
@@ -44,6 +45,7 @@ refusal_codes! {
     JobInProgress = "JOB_IN_PROGRESS", retryable: true;
     IdempotencyConflict = "IDEMPOTENCY_CONFLICT", retryable: false;
     TooManyJobs = "TOO_MANY_JOBS", retryable: true;
+    TooManyPolls = "TOO_MANY_POLLS", retryable: true;
     StoreFull = "STORE_FULL", retryable: true;
     StoreCorrupt = "STORE_CORRUPT", retryable: false;
     ServiceUnavailable = "SERVICE_UNAVAILABLE", retryable: true;
@@ -130,6 +132,24 @@ impl From<StoreError> for Refusal {
             }
         };
         Self::logged(&error, Self { code, sentence: sentence.to_owned(), retry_after_seconds })
+    }
+}
+
+impl From<PollError> for Refusal {
+    fn from(error: PollError) -> Self {
+        match error {
+            PollError::Store(error) => error.into(),
+            PollError::TooManyPolls => {
+                tracing::warn!(%error, code = RefusalCode::TooManyPolls.as_str(), "call refused");
+                Self {
+                    code: RefusalCode::TooManyPolls,
+                    sentence:
+                        "too many calls are waiting for jobs already; poll again in a few seconds"
+                            .to_owned(),
+                    retry_after_seconds: Some(5),
+                }
+            }
+        }
     }
 }
 

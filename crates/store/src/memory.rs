@@ -11,7 +11,8 @@ use outlast_core::rules::KeyRecord;
 use outlast_core::{
     Cancelled, Changes, Checkpoint, Claimed, Clock, Cursor, Dead, Glance, Insert, Inserted, Job,
     JobId, JobState, Key, Lease, Page, Profile, Progress, Prune, Pruned, Query, Record, RemoteRun,
-    RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError, Timestamp, WorkerId, rules,
+    RemoteStop, Rescued, Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp, WorkerId,
+    rules,
 };
 use tokio::sync::watch;
 
@@ -244,6 +245,14 @@ impl Store for MemoryStore {
 
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
         Ok(self.shelf().workers.values().any(|profiles| profiles.contains(profile)))
+    }
+
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        let shelf = self.shelf();
+        let waiting = shelf.records.values().map(|record| &record.job).filter(|job| {
+            job.state.kind() == StateKind::Queued && profiles.contains(&job.new.profile)
+        });
+        Ok(waiting.count() as u64)
     }
 
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {

@@ -220,6 +220,11 @@ impl Store for SqliteStore {
         self.find_worker(profile).await
     }
 
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        let profiles = profiles.to_vec();
+        self.readers.run(move |connection| reads::queued(connection, &profiles)).await
+    }
+
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.let_go(worker).await
     }

@@ -67,14 +67,20 @@ impl McpProcess {
 
     /// The greeting of the initialize era; returns its result.
     pub async fn greet(&mut self) -> Value {
+        self.try_greet().await.expect("the server ended before it was greeted")
+    }
+
+    /// The same; `None` when the server ended first.
+    pub async fn try_greet(&mut self) -> Option<Value> {
         let info = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": {},
             "clientInfo": { "name": "testkit", "version": "0" }
         });
-        let greeting = self.request("initialize", info).await;
+        let call = self.send("initialize", info).await;
+        let greeting = self.answer(call).await?;
         self.notify("notifications/initialized", json!({})).await;
-        greeting["result"].clone()
+        Some(greeting["result"].clone())
     }
 
     /// The process id.
@@ -171,8 +177,7 @@ impl McpProcess {
 
     /// A signal.
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
-        kill_process(pid, signal).expect("send a signal");
+        self::signal(self.pid(), signal);
     }
 
     /// Closes the server's input.
@@ -186,5 +191,14 @@ impl McpProcess {
         let status =
             status.expect("the server did not end within a minute").expect("wait for the server");
         (status, self.errors.await.expect("read standard error"))
+    }
+}
+
+/// Sends a signal to a process; one that has ended already is not an error.
+pub fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
+    match kill_process(pid, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+        Err(error) => panic!("signal {pid}: {error}"),
     }
 }

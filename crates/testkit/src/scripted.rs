@@ -1,6 +1,6 @@
 //! A provider that does what a test tells it, step by step, and counts what it was asked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
@@ -9,7 +9,7 @@ use outlast_core::{
     RemoteRun, RemoteStop, Run, Step, Timestamp, Trouble, Usage,
 };
 use serde_json::Value;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, watch};
 
 /// What a begin does.
 pub enum Begin {
@@ -23,11 +23,26 @@ pub enum Begin {
     Panic,
 }
 
+/// What taking up a run, or stopping it, does.
+pub enum Answer {
+    /// Works.
+    Yes,
+    /// Never comes.
+    Never,
+    /// Fails.
+    Fail(Trouble),
+    /// The adapter's own code fails.
+    Panic,
+}
+
 /// What a run does next.
+#[derive(Clone)]
 pub enum Act {
     /// Comes further.
     Progress(u8),
-    /// Delivers this report.
+    /// Goes on in another place of its stream, which is worth recording.
+    Moved(&'static str),
+    /// Delivers this report, to everybody who asks from now on.
     Done(&'static str),
     /// Ends in trouble.
     Fail(Trouble),
@@ -39,21 +54,23 @@ pub enum Act {
 pub struct Scripted {
     nature: Nature,
     state: Mutex<State>,
+    /// Rung with every act.
+    acted: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct State {
-    begins: Vec<Begin>,
+    begins: VecDeque<Begin>,
+    resumes: VecDeque<Answer>,
+    stops: VecDeque<Answer>,
+    panics_in_nature: u32,
+    asks: Vec<Value>,
     keys: Vec<String>,
-    runs: HashMap<String, Line>,
-    resumes: u32,
-    stops: Vec<String>,
-}
-
-struct Line {
-    acts: mpsc::UnboundedSender<Act>,
-    /// With whoever follows the run; comes back when they let go.
-    heard: Option<mpsc::UnboundedReceiver<Act>>,
+    begins_dropped: u32,
+    runs: HashMap<String, VecDeque<Act>>,
+    resumed: u32,
+    followers: u32,
+    stopped: Vec<String>,
 }
 
 impl Scripted {
@@ -64,7 +81,7 @@ impl Scripted {
 
     /// One of any nature.
     pub fn natured(nature: Nature) -> Arc<Self> {
-        Arc::new(Self { nature, state: Mutex::default() })
+        Arc::new(Self { nature, state: Mutex::default(), acted: watch::Sender::new(()) })
     }
 
     /// The profile of its jobs.
@@ -77,11 +94,31 @@ impl Scripted {
         self.state().begins.extend(begins);
     }
 
-    /// Tells the n-th run, from 1, what to do.
+    /// How the next resumes are answered, in order; after these, each works.
+    pub fn next_resumes(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.state().resumes.extend(answers);
+    }
+
+    /// How the next stops are answered, in order; after these, each works.
+    pub fn next_stops(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.state().stops.extend(answers);
+    }
+
+    /// Lets the adapter's own code fail the next times it is asked for its nature.
+    pub fn panic_in_nature(&self, times: u32) {
+        self.state().panics_in_nature = times;
+    }
+
+    /// Tells the run that came of the n-th begin, from 1, what to do.
     pub fn act(&self, run: usize, act: Act) {
-        let state = self.state();
-        let line = state.runs.get(&run_id(run)).expect("no such run has begun");
-        line.acts.send(act).expect("the run keeps its receiver");
+        let mut state = self.state();
+        state.runs.get_mut(&run_id(run)).expect("no such run has begun").push_back(act);
+        self.acted.send_replace(());
+    }
+
+    /// The requests of all begins so far.
+    pub fn asks(&self) -> Vec<Value> {
+        self.state().asks.clone()
     }
 
     /// The keys of all begins so far.
@@ -89,29 +126,46 @@ impl Scripted {
         self.state().keys.clone()
     }
 
+    /// Begins whose caller went away before the answer.
+    pub fn begins_dropped(&self) -> u32 {
+        self.state().begins_dropped
+    }
+
     /// How often a run was taken up again.
     pub fn resumes(&self) -> u32 {
-        self.state().resumes
+        self.state().resumed
+    }
+
+    /// How many follow a run just now.
+    pub fn followers(&self) -> u32 {
+        self.state().followers
     }
 
     /// Runs that were told to stop.
     pub fn stops(&self) -> Vec<String> {
-        self.state().stops.clone()
+        self.state().stopped.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no test panics while it holds this")
     }
 
-    fn follow(self: &Arc<Self>, remote: RemoteRun) -> ScriptedRun {
+    fn follow(self: &Arc<Self>, remote: RemoteRun) -> Box<dyn Run> {
         let mut state = self.state();
-        let line = state.runs.entry(remote.id.clone()).or_insert_with(|| {
-            let (acts, heard) = mpsc::unbounded_channel();
-            Line { acts, heard: Some(heard) }
-        });
-        let acts = line.heard.take();
+        state.runs.entry(remote.id.clone()).or_default();
+        state.followers += 1;
         drop(state);
-        ScriptedRun { provider: Arc::clone(self), remote, acts }
+        Box::new(ScriptedRun { provider: Arc::clone(self), remote })
+    }
+
+    /// Takes a run's next act; a report stays for whoever asks again.
+    fn next_act(&self, run: &str) -> Option<Act> {
+        let mut state = self.state();
+        let acts = state.runs.get_mut(run)?;
+        match acts.front()? {
+            Act::Done(text) => Some(Act::Done(text)),
+            Act::Progress(_) | Act::Moved(_) | Act::Fail(_) | Act::Panic => acts.pop_front(),
+        }
     }
 }
 
@@ -119,7 +173,16 @@ fn run_id(number: usize) -> String {
     format!("run-{number}")
 }
 
-/// The port is implemented for the shared handle, because runs hand their lines back.
+async fn answer(answer: Option<Answer>) -> Result<(), ProviderError> {
+    match answer {
+        None | Some(Answer::Yes) => Ok(()),
+        Some(Answer::Never) => std::future::pending().await,
+        Some(Answer::Fail(trouble)) => Err(error(trouble)),
+        Some(Answer::Panic) => panic!("scripted"),
+    }
+}
+
+/// The port is implemented for the shared handle, because runs refer to their provider.
 pub struct Handle(pub Arc<Scripted>);
 
 #[async_trait]
@@ -129,19 +192,28 @@ impl Provider for Handle {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
+        let left = self.0.state().panics_in_nature;
+        if left > 0 {
+            self.0.state().panics_in_nature = left - 1;
+            panic!("scripted");
+        }
         self.0.nature
     }
 
-    async fn begin(&self, _ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let (begin, number) = {
             let mut state = self.0.state();
+            state.asks.push(ask.clone());
             state.keys.push(key.to_owned());
-            let begin = if state.begins.is_empty() { Begin::Run } else { state.begins.remove(0) };
-            (begin, state.keys.len())
+            (state.begins.pop_front().unwrap_or(Begin::Run), state.keys.len())
         };
         match begin {
             Begin::Run => {}
-            Begin::RunAfter(notify) => notify.notified().await,
+            Begin::RunAfter(notify) => {
+                let on_its_way = OnItsWay(&self.0);
+                notify.notified().await;
+                std::mem::forget(on_its_way);
+            }
             Begin::Fail(error) => return Err(error),
             Begin::Panic => panic!("scripted"),
         }
@@ -152,24 +224,44 @@ impl Provider for Handle {
             cursor: None,
             begun_at,
         };
-        Ok(Box::new(self.0.follow(remote)))
+        Ok(self.0.follow(remote))
     }
 
     async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        self.0.state().resumes += 1;
-        Ok(Box::new(self.0.follow(run.clone())))
+        let scripted = {
+            let mut state = self.0.state();
+            state.resumed += 1;
+            state.resumes.pop_front()
+        };
+        answer(scripted).await?;
+        Ok(self.0.follow(run.clone()))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        self.0.state().stops.push(run.id.clone());
+        let scripted = {
+            let mut state = self.0.state();
+            state.stopped.push(run.id.clone());
+            state.stops.pop_front()
+        };
+        answer(scripted).await?;
         Ok(RemoteStop::Done)
+    }
+}
+
+/// A request without an answer; counted when its caller lets go of it.
+struct OnItsWay<'a>(&'a Scripted);
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut state) = self.0.state.lock() {
+            state.begins_dropped += 1;
+        }
     }
 }
 
 struct ScriptedRun {
     provider: Arc<Scripted>,
     remote: RemoteRun,
-    acts: Option<mpsc::UnboundedReceiver<Act>>,
 }
 
 #[async_trait]
@@ -179,16 +271,26 @@ impl Run for ScriptedRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        let Some(acts) = &mut self.acts else { return std::future::pending().await };
-        match acts.recv().await {
-            Some(Act::Progress(percent)) => Ok(Step::Progress(Progress {
-                percent: Some(percent),
-                message: format!("at {percent}"),
-            })),
-            Some(Act::Done(text)) => Ok(Step::Done { output: Box::new(report(text)), raw: None }),
-            Some(Act::Fail(trouble)) => Err(error(trouble)),
-            Some(Act::Panic) => panic!("scripted"),
-            None => std::future::pending().await,
+        let mut acted = self.provider.acted.subscribe();
+        loop {
+            acted.mark_unchanged();
+            match self.provider.next_act(&self.remote.id) {
+                Some(Act::Progress(percent)) => {
+                    let message = format!("at {percent}");
+                    return Ok(Step::Progress(Progress { percent: Some(percent), message }));
+                }
+                Some(Act::Moved(cursor)) => {
+                    self.remote.cursor = Some(cursor.to_owned());
+                    return Ok(Step::Moved);
+                }
+                Some(Act::Done(text)) => {
+                    return Ok(Step::Done { output: Box::new(report(text)), raw: None });
+                }
+                Some(Act::Fail(trouble)) => return Err(error(trouble)),
+                Some(Act::Panic) => panic!("scripted"),
+                // The sender lives in the provider, which this run holds.
+                None => drop(acted.changed().await),
+            }
         }
     }
 }
@@ -196,10 +298,8 @@ impl Run for ScriptedRun {
 impl Drop for ScriptedRun {
     fn drop(&mut self) {
         // A panicking test needs no second panic from here.
-        if let Ok(mut state) = self.provider.state.lock()
-            && let Some(line) = state.runs.get_mut(&self.remote.id)
-        {
-            line.heard = self.acts.take();
+        if let Ok(mut state) = self.provider.state.lock() {
+            state.followers -= 1;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{JobState, Record, Timestamp};
 
-/// Puts a running job back. What its checkpoint means is for the next worker: see [`super::approach`].
+/// Puts a running job back. What its checkpoint means is for the next worker: see [`approach`](fn@super::approach).
 pub fn rescue(record: &mut Record, now: Timestamp) {
     record.job.state = JobState::Queued { run_at: now };
     record.job.progress = None;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::failed::Failed;
 use crate::ui::{self, Bar, Mark};
 
-const QUESTION: &str = "How do long-running tool calls survive impatient clients?";
+const QUESTION: &str = "Heat pumps in cold climates?";
 /// How far the research comes before the server is killed.
 const KILL_AT_PERCENT: u64 = 30;
 /// How long the server stays dead, so that one can see the provider go on without it.

@@ -5,10 +5,10 @@ mod show;
 
 use std::process::ExitCode;
 
-use outlast_core::{Job, JobId, Query, Scope, StateKind, Summary};
+use outlast_core::{Job, JobId, Prune, Query, Scope, StateKind, Summary};
 use outlast_engine::{Engine, Providers, Stop};
 
-use crate::cli::{Global, JobsCommand, ListArgs, ShowArgs};
+use crate::cli::{Global, JobsCommand, ListArgs, PruneArgs, ShowArgs};
 use crate::config::Config;
 use crate::failed::Failed;
 use crate::ui;
@@ -25,6 +25,7 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
     let done = match command {
         JobsCommand::List(args) => list(&engine, &config, args).await,
         JobsCommand::Show(args) => show(&engine, &config, args).await,
+        JobsCommand::Prune(args) => prune(&engine, &config, args).await,
     };
     stop.ask();
     drop(follower.await);
@@ -84,6 +85,21 @@ async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCo
     } else {
         show::job(&job, engine.now());
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn prune(engine: &Engine, config: &Config, args: PruneArgs) -> Result<ExitCode, Failed> {
+    let scope = if args.all { Scope::Operator } else { Scope::Owner(config.owner.clone()) };
+    let prune = match args.older_than {
+        Some(age) => Prune::EndedBefore(engine.now().before(age)),
+        None => Prune::Expired,
+    };
+    let pruned = engine.prune(&scope, &prune).await?;
+    ui::line(&pruned.jobs.to_string());
+    ui::remark(match pruned.jobs {
+        1 => "job removed",
+        _ => "jobs removed",
+    });
     Ok(ExitCode::SUCCESS)
 }
 

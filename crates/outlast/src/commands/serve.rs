@@ -3,14 +3,15 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use outlast_engine::{Engine, Providers, Stop, Worker};
+use outlast_engine::{Engine, Providers, Stop, Until, Worker};
 use outlast_server::{Face, ResearchJobs, ResearchJobsOptions, Server, ToolSet, serve_stdio};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
 use crate::failed::Failed;
 use crate::wire::{OpenStore, research_provider};
+
+use super::signals::stop_on_signals;
 
 /// How long the worker may take to give its jobs back.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -27,7 +28,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let store = OpenStore::open(&config.store)?.armed(args.kill_at);
     let providers = Providers::from([(profile.clone(), provider)]);
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
-    let worker = (!args.no_worker).then(|| tokio::spawn(Worker::new(&engine).run()));
+    let worker = (!args.no_worker).then(|| tokio::spawn(Worker::new(&engine).run(Until::Asked)));
     tokio::spawn(stop_on_signals(stop.clone())?);
 
     let face = Face {
@@ -61,22 +62,4 @@ fn research_jobs(engine: &Engine, profile: outlast_core::Profile, config: &Confi
         keep: config.perplexity.research_job_ttl,
     };
     ResearchJobs::new(engine.clone(), options)
-}
-
-/// The first signal asks everybody to leave; a second one leaves at once.
-fn stop_on_signals(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            if stop.is_asked() {
-                std::process::exit(130);
-            }
-            stop.ask();
-        }
-    })
 }

@@ -73,6 +73,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "how long one poll waits",
     ),
     setting(
+        "perplexity.research_sweep_interval_ms",
+        &["PERPLEXITY_RESEARCH_SWEEP_INTERVAL_MS"],
+        "300000",
+        "how late expired jobs may be removed; they cannot be polled from the moment they expire",
+    ),
+    setting(
         "perplexity.retry_base_ms",
         &["PERPLEXITY_RETRY_BASE_MS"],
         "2000",
@@ -115,5 +121,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         &["OUTLAST_MAX_JOBS_PER_OWNER"],
         "1000",
         "unfinished jobs one owner may have",
+    ),
+    setting("limits.max_polls", &["OUTLAST_MAX_POLLS"], "10000", "polls that may wait at a time"),
+    setting(
+        "limits.max_polls_per_job",
+        &["OUTLAST_MAX_POLLS_PER_JOB"],
+        "100",
+        "polls that may wait for the same job at a time",
     ),
 ];

@@ -1,5 +1,12 @@
 //! The real binary: over real pipes, on real files, killed for real.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
 mod support;
 
 mod cli;
@@ -7,3 +14,4 @@ mod crash;
 mod demo;
 mod requirements;
 mod research_jobs;
+mod upkeep;

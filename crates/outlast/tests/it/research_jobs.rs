@@ -327,6 +327,36 @@ async fn b9a_a_dropped_submit_is_unknown_and_not_repeated() {
     assert_eq!(world.submits(), 1);
 }
 
+/// E8: over a limit there is a clear, retryable error with a wait; nothing is lost.
+#[tokio::test]
+async fn e8_limits_are_refused_with_a_wait() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_MAX_JOBS_PER_OWNER", "1");
+    world.set("OUTLAST_MAX_POLLS_PER_JOB", "1");
+    let mut server = world.serve().await;
+    let id = start(&mut server, "ok;words=60;hold=true").await;
+    running(&world, &id).await;
+    let refused = server.call(START, question("ok")).await;
+    assert_eq!(refused["isError"], true);
+    let error = &refused["_meta"]["outlast/error"];
+    assert_eq!(
+        (&error["code"], &error["retryable"]),
+        (&json!("TOO_MANY_JOBS"), &json!(true)),
+        "{refused}"
+    );
+    assert!(error["retry_after_seconds"].is_u64(), "{refused}");
+
+    let poll = json!({ "name": POLL, "arguments": { "jobId": id } });
+    let parked = server.send("tools/call", poll).await;
+    server.request("ping", json!({})).await;
+    let refused = server.call(POLL, json!({ "jobId": id })).await;
+    assert_eq!(refused["_meta"]["outlast/error"]["code"], "TOO_MANY_POLLS", "{refused}");
+    world.simulator.release();
+    let answer = server.answer(parked).await.unwrap();
+    assert_eq!(answer["result"]["structuredContent"]["status"], "COMPLETED", "{answer}");
+    start(&mut server, "ok").await;
+}
+
 /// E9: the same key is the same job; another question under it is a conflict.
 #[tokio::test]
 async fn e9_an_idempotency_key_names_one_job() {

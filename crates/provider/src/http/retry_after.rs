@@ -36,11 +36,13 @@ mod tests {
 
     use super::*;
 
+    type Headers = &'static [(&'static str, &'static str)];
+
     #[test]
     fn every_way_of_asking_for_a_wait_is_understood() {
         let now = Timestamp::from_millis(784_111_777_000); // Sun, 06 Nov 1994 08:49:37 GMT
         let seconds = Duration::from_secs;
-        let cases: [(&[(&str, &str)], Option<Duration>); 10] = [
+        let cases: [(Headers, Option<Duration>); 10] = [
             (&[], None),
             (&[("retry-after", "7")], Some(seconds(7))),
             (

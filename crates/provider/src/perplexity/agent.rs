@@ -7,17 +7,29 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, BoxError, Clock, Nature, Profile, Provider, ProviderError, RemoteRun,
-    RemoteStop, ResearchAsk, Run, Trouble,
+    RemoteStop, ResearchAsk, Run, Timestamp, Trouble,
 };
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{RequestBuilder, Response, StatusCode};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::errors::{self, Answer};
-use super::run::{AgentRun, EventStream};
+use super::events::EventStream;
+use super::run::AgentRun;
+use super::waits::Waits;
 use super::wire;
-use crate::http::{Http, HttpOptions, read_body, retry_after, send};
+use crate::http::{BodyError, Http, HttpOptions, read_body, retry_after, send};
+
+/// A stop that takes longer is tried again later.
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+
+/// How long the body of a refused submit may take; its status counts without it.
+const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
+
+/// A run may be missing for a moment after it was accepted; it is gone only when missing later than this.
+const SETTLED_AFTER: Duration = Duration::from_secs(30);
 
 /// What the adapter is made from.
 pub struct AgentOptions {
@@ -35,10 +47,11 @@ pub struct AgentOptions {
 #[derive(Clone)]
 pub struct Agent {
     shared: Arc<Shared>,
+    waits: Waits,
 }
 
 struct Shared {
-    base_url: String,
+    base_url: Url,
     api_key: String,
     http: Http,
     clock: Arc<dyn Clock>,
@@ -50,22 +63,51 @@ impl Agent {
 
     /// Makes the adapter; nothing is sent yet.
     pub fn new(options: AgentOptions) -> Result<Self, BoxError> {
-        let base_url = options.base_url.trim_end_matches('/').to_owned();
-        reqwest::Url::parse(&base_url)?;
+        let base_url = Url::parse(&options.base_url)?;
+        // `localhost:8080` is a URL too, of a scheme called localhost.
+        if !matches!(base_url.scheme(), "http" | "https") {
+            return Err("the base URL must begin with http:// or https://".into());
+        }
         let http = Http::new(options.http)?;
         let shared = Shared { base_url, api_key: options.api_key, http, clock: options.clock };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self { shared: Arc::new(shared), waits: Waits::default() })
+    }
+
+    /// The same adapter with other waits between checks.
+    #[must_use]
+    pub fn with_waits(self, waits: Waits) -> Self {
+        Self { waits, ..self }
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
         let digest = Sha256::digest(self.shared.api_key.as_bytes());
         let fingerprint: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        Profile::new(format!("{} {} {fingerprint}", Self::NAME, self.shared.base_url))
+        let base_url = self.shared.base_url.as_str().trim_end_matches('/');
+        Profile::new(format!("{} {base_url} {fingerprint}", Self::NAME))
     }
 
-    pub(super) fn now(&self) -> outlast_core::Timestamp {
+    fn now(&self) -> Timestamp {
         self.shared.clock.now()
+    }
+
+    pub(super) fn waits(&self) -> &Waits {
+        &self.waits
+    }
+
+    /// Whether the run is old enough that the provider must know it.
+    pub(super) fn is_settled(&self, run: &RemoteRun) -> bool {
+        self.now().since(run.begun_at) >= SETTLED_AFTER
+    }
+
+    /// The address of what these names lead to. Whatever an id holds, it stays one segment of the path.
+    fn url<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Url {
+        let mut url = self.shared.base_url.clone();
+        // Fails only for URLs without a host, which `new` does not take.
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(["v1", "agent"]).extend(names);
+        }
+        url
     }
 
     fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
@@ -74,30 +116,40 @@ impl Agent {
 
     /// Asks for a run's present state.
     pub(super) async fn check(&self, id: &str) -> Result<Answer, ProviderError> {
-        let url = format!("{}/v1/agent/{id}", self.shared.base_url);
-        let request = self.calls()?.get(url).timeout(self.shared.http.timeout());
+        self.check_within(self.shared.http.timeout(), id).await
+    }
+
+    async fn check_within(&self, limit: Duration, id: &str) -> Result<Answer, ProviderError> {
+        let request = self.calls()?.get(self.url([id])).timeout(limit);
         self.answer(self.authorised(request)).await
     }
 
-    /// Takes up a run's event stream after the event of this number; `None` when it cannot be had.
-    pub(super) async fn attach(
-        &self,
-        id: &str,
-        cursor: u64,
-    ) -> Result<Option<EventStream>, ProviderError> {
-        let url =
-            format!("{}/v1/agent/{id}?stream=true&starting_after={cursor}", self.shared.base_url);
+    /// Takes up a run's event stream after the event of this number.
+    pub(super) async fn attach(&self, id: &str, cursor: u64) -> Result<Attached, ProviderError> {
+        let mut url = self.url([id]);
+        url.set_query(Some(&format!("stream=true&starting_after={cursor}")));
         let request = self.calls()?.get(url).header("accept", "text/event-stream");
         let response =
             send(self.authorised(request)).await.map_err(|error| errors::no_answer(&error))?;
-        Ok((response.status() == StatusCode::OK && is_event_stream(&response))
-            .then(|| EventStream::new(response)))
+        if response.status() == StatusCode::OK && is_event_stream(&response) {
+            return Ok(Attached::Stream(Box::new(EventStream::new(response))));
+        }
+        let status = response.status();
+        if status.is_success() || matches!(status.as_u16(), 400 | 405 | 410 | 422) {
+            return Ok(Attached::Refused);
+        }
+        // A stream that cannot be had now may be had later.
+        Err(self.trouble(&Answer { status, retry_after: None, body: Vec::new() }))
     }
 
     async fn cancel(&self, id: &str) -> Result<Answer, ProviderError> {
-        let url = format!("{}/v1/agent/{id}/cancel", self.shared.base_url);
-        let request = self.calls()?.post(url).timeout(STOP_LIMIT).json(&serde_json::json!({}));
+        let request = self.calls()?.post(self.url([id, "cancel"]));
+        let request = request.timeout(self.stop_limit()).json(&serde_json::json!({}));
         self.answer(self.authorised(request)).await
+    }
+
+    fn stop_limit(&self) -> Duration {
+        self.shared.http.timeout().min(STOP_LIMIT)
     }
 
     async fn answer(&self, request: RequestBuilder) -> Result<Answer, ProviderError> {
@@ -105,7 +157,7 @@ impl Agent {
         self.read(response).await.map_err(|error| errors::broken_answer(&error))
     }
 
-    async fn read(&self, response: Response) -> Result<Answer, crate::http::BodyError> {
+    async fn read(&self, response: Response) -> Result<Answer, BodyError> {
         let status = response.status();
         let retry_after = retry_after(response.headers(), self.now());
         let body = read_body(response).await?;
@@ -120,10 +172,24 @@ impl Agent {
     pub(super) fn trouble(&self, answer: &Answer) -> ProviderError {
         errors::trouble(answer, &self.shared.api_key)
     }
+
+    /// What the end of a run without a report means, with this key kept out of it.
+    pub(super) fn run_ended(
+        &self,
+        status: wire::Status,
+        error: Option<wire::RunError>,
+    ) -> ProviderError {
+        errors::run_ended(status, error, &self.shared.api_key)
+    }
 }
 
-/// A stop that takes longer is tried again later.
-const STOP_LIMIT: Duration = Duration::from_secs(15);
+/// What came of asking for a stream.
+pub(super) enum Attached {
+    /// It is there.
+    Stream(Box<EventStream>),
+    /// This run has none; asking again is of no use.
+    Refused,
+}
 
 #[async_trait]
 impl Provider for Agent {
@@ -146,13 +212,9 @@ impl Provider for Agent {
         })?;
         let client = self.shared.http.submits();
         let client = client.map_err(|error| BeginError::NotSent(errors::no_client(&*error)))?;
-        let url = format!("{}/v1/agent", self.shared.base_url);
-        let request = client.post(url).json(&wire::Submit::from(&ask));
-        let limit = self.shared.http.timeout();
-        match tokio::time::timeout(limit, self.submit(self.authorised(request))).await {
-            Ok(begun) => begun.map(|run| Box::new(run) as Box<dyn Run>),
-            Err(_) => Err(BeginError::Unknown(errors::silent(limit))),
-        }
+        let request = client.post(self.url([])).json(&wire::Submit::from(&ask));
+        let run = self.submit(self.authorised(request)).await?;
+        Ok(Box::new(run))
     }
 
     async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
@@ -161,9 +223,13 @@ impl Provider for Agent {
 
     async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
         // A cancel of an unknown run and of a finished one get the same answer, so the state is read first.
-        let before = self.check(&run.id).await?;
+        let before = self.check_within(self.stop_limit(), &run.id).await?;
         if before.status == StatusCode::NOT_FOUND {
-            return Ok(RemoteStop::Done);
+            return if self.is_settled(run) {
+                Ok(RemoteStop::Done)
+            } else {
+                Err(errors::not_yet())
+            };
         }
         if !before.status.is_success() {
             return Err(self.trouble(&before));
@@ -186,41 +252,55 @@ impl Provider for Agent {
 impl Agent {
     /// Sends the request and waits for the event, or the body, that names the run.
     async fn submit(&self, request: RequestBuilder) -> Result<AgentRun, BeginError> {
-        let response = send(request).await.map_err(|error| errors::not_begun(&error))?;
+        let limit = self.shared.http.timeout();
+        let deadline = Instant::now() + limit;
+        let silent = |_| BeginError::Unknown(errors::silent(limit));
+        let response = timeout_at(deadline, send(request)).await.map_err(silent)?;
+        let response = response.map_err(|error| errors::not_begun(&error))?;
         if !response.status().is_success() {
-            return match self.read(response).await {
-                Ok(answer) => Err(errors::refusal(&answer, &self.shared.api_key)),
-                Err(error) => Err(BeginError::Unknown(errors::broken_answer(&error))),
-            };
+            return Err(self.refused(response).await);
         }
+        timeout_at(deadline, self.begun(response)).await.map_err(silent)?
+    }
+
+    /// A submit that was answered with an error. A body that breaks off or never ends is taken for an empty one: it
+    /// must not undo what the status says.
+    async fn refused(&self, response: Response) -> BeginError {
+        let status = response.status();
+        let retry_after = retry_after(response.headers(), self.now());
+        let limit = self.shared.http.timeout().min(REFUSAL_LIMIT);
+        let body = match timeout(limit, read_body(response)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        };
+        errors::refusal(&Answer { status, retry_after, body }, &self.shared.api_key)
+    }
+
+    /// A submit that was accepted: its run, once it has a name.
+    async fn begun(&self, response: Response) -> Result<AgentRun, BeginError> {
         if !is_event_stream(&response) {
             let answer = self.read(response).await;
             let answer =
                 answer.map_err(|error| BeginError::Unknown(errors::broken_answer(&error)))?;
-            let id = wire::Response::parse(&answer.body).and_then(|response| response.id);
+            let id = wire::Response::parse(&answer.body).and_then(wire::Response::into_id);
             let id = id.ok_or_else(|| BeginError::Unknown(errors::no_id()))?;
             return Ok(AgentRun::resumed(self.clone(), self.remote(id)));
         }
-        let mut stream = EventStream::new(response);
+        let mut events = EventStream::new(response);
         loop {
-            let event = stream.next().await.map_err(|error| {
+            let event = events.next().await.map_err(|error| {
                 BeginError::Unknown(errors::stream_before_id(
                     error.as_ref().map(ToString::to_string),
                 ))
             })?;
-            let ended = event.status().is_some_and(wire::Status::is_terminal);
             let id = match event.response {
-                Some(response) => response.id,
-                None if ended => None,
+                Some(response) => response.into_id(),
+                None if event.ends_the_stream() => None,
                 None => continue,
             };
             let id = id.ok_or_else(|| BeginError::Unknown(errors::no_id()))?;
-            return Ok(AgentRun::streaming(
-                self.clone(),
-                self.remote(id),
-                stream,
-                event.sequence_number,
-            ));
+            let heard = event.sequence_number;
+            return Ok(AgentRun::streaming(self.clone(), self.remote(id), events, heard));
         }
     }
 
@@ -231,5 +311,6 @@ impl Agent {
 
 fn is_event_stream(response: &Response) -> bool {
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    content_type.is_some_and(|text| text.trim_start().starts_with("text/event-stream"))
+    let kind = content_type.and_then(|text| text.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }

@@ -137,22 +137,34 @@ pub(super) fn gone() -> ProviderError {
     ProviderError { trouble: Trouble::RunGone, sentence, detail: None }
 }
 
-/// A run that ended without a report.
-pub(super) fn run_ended(status: Status, error: Option<RunError>) -> ProviderError {
+/// A run the provider does not know yet.
+pub(super) fn not_yet() -> ProviderError {
+    let sentence = "the provider does not know this run yet; try again in a moment".to_owned();
+    let trouble = Trouble::Unavailable { retry_after: None };
+    ProviderError { trouble, sentence, detail: None }
+}
+
+/// A run that ended without a report. Only one that failed, or was stopped, may be begun anew: the others were
+/// paid for, and would end the same way (B9a).
+pub(super) fn run_ended(status: Status, error: Option<RunError>, key: &str) -> ProviderError {
     let (trouble, sentence) = match status {
         Status::Cancelled => (Trouble::RunStopped, "the run was stopped at the provider"),
         Status::RequiresAction => (
             Trouble::Rejected,
             "the provider asks for an action in the middle of the run, which is not supported",
         ),
-        Status::Completed | Status::Incomplete => {
-            (Trouble::RunFailed, "the provider's run ended without a report")
+        Status::Completed => {
+            (Trouble::Malformed, "the provider calls the run completed, but shows no report")
         }
+        Status::Incomplete => (
+            Trouble::Rejected,
+            "the provider's run reached a limit before it wrote anything; ask for less at a time",
+        ),
         Status::Failed | Status::Running => (Trouble::RunFailed, "the provider's run failed"),
     };
     let detail = error.map(|error| {
         let code = error.code.map(|code| code.to_string()).unwrap_or_default();
-        redacted(&format!("{code} {}", error.message.unwrap_or_default()), "")
+        redacted(&format!("{code} {}", error.message.unwrap_or_default()), key)
     });
     ProviderError { trouble, sentence: sentence.to_owned(), detail }
 }

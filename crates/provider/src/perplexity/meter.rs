@@ -13,9 +13,24 @@ const HIGHEST: u8 = 95;
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     percent: u8,
+    /// By events, which come once each.
+    heard: Searches,
+    /// By checks, which show all that was finished so far; never added to `heard`, for events may tell it again.
+    looked: Searches,
+    written: usize,
+}
+
+/// Searching so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Searches {
     queries: usize,
     sources: usize,
-    written: usize,
+}
+
+impl Searches {
+    fn at_least(self, other: Self) -> Self {
+        Self { queries: self.queries.max(other.queries), sources: self.sources.max(other.sources) }
+    }
 }
 
 impl Meter {
@@ -30,9 +45,10 @@ impl Meter {
         let sources = event.results.as_ref().map_or(0, Vec::len)
             + event.contents.as_ref().map_or(0, Vec::len);
         if queries + sources > 0 {
-            self.queries += queries;
-            self.sources += sources;
-            return Some(self.searching());
+            let before = self.known();
+            self.heard.queries += queries;
+            self.heard.sources += sources;
+            return self.searched(before);
         }
         match event.kind.as_str() {
             "response.output_item.added" => (self.percent < PROCESSING.0).then(|| self.writing()),
@@ -55,25 +71,30 @@ impl Meter {
 
     /// What a check shows: the searches finished so far.
     pub(super) fn snapshot(&mut self, response: &Response) -> Option<Progress> {
+        let before = self.known();
         let queries = response.queries().count();
-        let sources = response.results().count();
-        if queries <= self.queries && sources <= self.sources {
-            return None;
-        }
-        self.queries = self.queries.max(queries);
-        self.sources = self.sources.max(sources);
-        Some(self.searching())
+        let sources = response.results().count() + response.pages();
+        self.looked = self.looked.at_least(Searches { queries, sources });
+        self.searched(before)
     }
 
-    fn searching(&mut self) -> Progress {
-        let steps = u8::try_from(self.queries + self.sources).unwrap_or(u8::MAX);
+    fn known(&self) -> Searches {
+        self.heard.at_least(self.looked)
+    }
+
+    fn searched(&mut self, before: Searches) -> Option<Progress> {
+        let Searches { queries, sources } = self.known();
+        if self.known() == before {
+            return None;
+        }
+        let steps = u8::try_from(queries + sources).unwrap_or(u8::MAX);
         let percent = QUERYING.0 + steps.min(PROCESSING.0 - QUERYING.0 - 1);
         let message = format!(
             "Researching: {} asked, {} read",
-            counted(self.queries, "query", "queries"),
-            counted(self.sources, "source", "sources")
+            counted(queries, "query", "queries"),
+            counted(sources, "source", "sources")
         );
-        self.at_least(percent, message)
+        Some(self.at_least(percent, message))
     }
 
     fn writing(&mut self) -> Progress {
@@ -131,5 +152,25 @@ mod tests {
         assert_eq!(seen[3].message, "Processing response...");
         assert_eq!(seen[6].message, "Finalizing research report...");
         assert_eq!(meter.start(), None);
+    }
+
+    /// B6: after a broken stream a check shows what the events after it tell again.
+    #[test]
+    fn what_checks_and_events_both_show_counts_once() {
+        let mut meter = Meter::default();
+        let queries = r#"{"type":"response.reasoning.search_queries","queries":["a","b"]}"#;
+        let pages = r#"{"type":"response.reasoning.fetch_url_results","contents":[{"url":"u"}]}"#;
+        let shown = br#"{"status":"in_progress","output":[
+            {"type":"search_results","queries":["a","b"],"results":[]},
+            {"type":"fetch_url_results","contents":[{"url":"u"}]}]}"#;
+        let shown = Response::parse(shown).unwrap();
+        let message = |progress: Option<Progress>| progress.map(|progress| progress.message);
+        let said = Some("Researching: 2 queries asked, 1 source read".to_owned());
+        assert_eq!(message(meter.snapshot(&shown)), said);
+        assert_eq!(message(meter.snapshot(&shown)), None);
+        assert_eq!(message(meter.event(&event(queries))), None);
+        assert_eq!(message(meter.event(&event(pages))), None);
+        let said = Some("Researching: 4 queries asked, 1 source read".to_owned());
+        assert_eq!(message(meter.event(&event(queries))), said);
     }
 }

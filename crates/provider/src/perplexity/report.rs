@@ -1,17 +1,18 @@
 //! From the provider's terminal object to our output.
 
-use outlast_core::{Body, Cost, NanoUsd, Output, ProviderError, Source, Step, Usage};
+use std::collections::BTreeMap;
 
-use super::errors;
+use outlast_core::{Body, Cost, NanoUsd, Output, Source, Step, Usage};
+
 use super::wire::{Response, Status};
 
-/// The step that ends a run which came to an end of its own.
-pub(super) fn finished(response: Response, raw: Vec<u8>) -> Result<Step, ProviderError> {
+/// The step that ends a run which came to an end of its own; `None` when there is no report.
+pub(super) fn finished(status: Status, response: &Response, raw: Vec<u8>) -> Option<Step> {
     let mut text = response.text();
     if text.trim().is_empty() {
-        return Err(errors::run_ended(response.status(), response.error));
+        return None;
     }
-    if response.status() == Status::Incomplete {
+    if status == Status::Incomplete {
         let reason =
             response.incomplete_details.as_ref().and_then(|details| details.reason.as_deref());
         let reason = reason
@@ -22,31 +23,27 @@ pub(super) fn finished(response: Response, raw: Vec<u8>) -> Result<Step, Provide
         ));
     }
     let output = Output {
-        body: Body::Report { text, sources: sources(&response) },
+        body: Body::Report { text, sources: sources(response) },
         model: response.model.clone(),
-        usage: usage(&response),
-        cost: cost(&response),
+        usage: usage(response),
+        cost: cost(response),
     };
-    Ok(Step::Done { output: Box::new(output), raw: Some(raw) })
+    Some(Step::Done { output: Box::new(output), raw: Some(raw) })
 }
 
 /// What was found, by citation number; a page found twice keeps its first number.
 fn sources(response: &Response) -> Vec<Source> {
-    let mut sources: Vec<Source> = Vec::new();
+    let mut sources = BTreeMap::new();
     for result in response.results() {
         let (Some(number), Some(url)) = (result.id, result.url.as_ref()) else { continue };
-        if sources.iter().any(|source| source.number == number) {
-            continue;
-        }
-        sources.push(Source {
+        sources.entry(number).or_insert_with(|| Source {
             number,
             url: url.clone(),
             title: result.title.clone(),
             date: result.date.clone(),
         });
     }
-    sources.sort_by_key(|source| source.number);
-    sources
+    sources.into_values().collect()
 }
 
 fn usage(response: &Response) -> Usage {
@@ -88,7 +85,9 @@ mod tests {
 
     #[test]
     fn a_finished_run_becomes_a_report_with_numbered_sources_usage_and_cost() {
-        let step = finished(Response::parse(DONE.as_bytes()).unwrap(), DONE.into()).unwrap();
+        let step =
+            finished(Status::Completed, &Response::parse(DONE.as_bytes()).unwrap(), DONE.into())
+                .unwrap();
         let Step::Done { output, raw } = step else { panic!("not done") };
         assert_eq!(raw.unwrap(), DONE.as_bytes());
         assert_eq!(output.model.as_deref(), Some("openai/gpt-6-sol"));
@@ -109,17 +108,19 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_report_says_so_and_an_empty_one_fails() {
+    fn a_cut_report_says_so_and_an_empty_one_is_none() {
         let cut = r#"{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},
             "output":[{"type":"message","content":[{"type":"output_text","text":"half"}]}]}"#;
         let Step::Done { output, .. } =
-            finished(Response::parse(cut.as_bytes()).unwrap(), Vec::new()).unwrap()
+            finished(Status::Incomplete, &Response::parse(cut.as_bytes()).unwrap(), Vec::new())
+                .unwrap()
         else {
             panic!("not done")
         };
         let Body::Report { text, .. } = output.body else { panic!("no report") };
         assert_eq!(text, "half\n\n*The provider ended this report early (max_output_tokens).*");
         let empty = r#"{"id":"r","status":"incomplete","output":[]}"#;
-        assert!(finished(Response::parse(empty.as_bytes()).unwrap(), Vec::new()).is_err());
+        let empty = Response::parse(empty.as_bytes()).unwrap();
+        assert!(finished(Status::Incomplete, &empty, Vec::new()).is_none());
     }
 }

@@ -1,64 +1,55 @@
 //! A run that is under way: its event stream while that can be had, else checks at growing intervals (A5).
 
-use std::time::Duration;
-
 use async_trait::async_trait;
-use outlast_core::{ProviderError, RemoteRun, Run, Step};
-use reqwest::{Response, StatusCode};
+use outlast_core::{BoxError, ProviderError, RemoteRun, Run, Step};
+use reqwest::StatusCode;
 use tokio::time::Instant;
 
-use super::agent::Agent;
+use super::agent::{Agent, Attached};
 use super::errors;
+use super::events::EventStream;
 use super::meter::Meter;
 use super::report;
 use super::wire::{self, Event, Status};
-use crate::sse::Decoder;
-
-/// Waits between checks while the stream cannot be had; the last one repeats.
-const CHECKS: [Duration; 6] = [
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(3),
-    Duration::from_secs(5),
-    Duration::from_secs(8),
-    Duration::from_secs(10),
-];
-
-/// A run may be missing for a moment after it was accepted; it is gone only when missing later than this.
-const SETTLED_AFTER: Duration = Duration::from_secs(30);
 
 /// A run of the Agent API.
 pub(super) struct AgentRun {
     agent: Agent,
     remote: RemoteRun,
-    /// The number of the last event seen.
+    /// The number of the last event heard.
     cursor: u64,
     meter: Meter,
     line: Line,
     /// Whether a stream was refused: then only checks are made.
     streams: bool,
+    /// Waits for a check since the last event.
+    waited: usize,
     not_found: u32,
 }
 
 /// How we hear of the run.
 enum Line {
     /// Events arrive.
-    Stream(Box<EventStream>),
+    Stream {
+        events: Box<EventStream>,
+        /// Whether it brought an event we had not heard.
+        news: bool,
+    },
     /// Nothing arrives; look at `at`. Kept here, not in a future, so that a dropped `next` loses no time.
-    Check { at: Instant, made: usize },
+    Check { at: Instant },
 }
 
 impl AgentRun {
-    /// A run whose stream we already hold.
+    /// A run whose stream we already hold, and have heard up to the event of this number.
     pub(super) fn streaming(
         agent: Agent,
         remote: RemoteRun,
-        stream: EventStream,
-        seen: Option<u64>,
+        events: EventStream,
+        heard: Option<u64>,
     ) -> Self {
         Self {
-            line: Line::Stream(Box::new(stream)),
-            cursor: seen.unwrap_or(0),
+            line: Line::Stream { events: Box::new(events), news: true },
+            cursor: heard.unwrap_or(0),
             ..Self::resumed(agent, remote)
         }
     }
@@ -70,36 +61,56 @@ impl AgentRun {
             remote,
             cursor: 0,
             meter: Meter::default(),
-            line: Line::Check { at: Instant::now(), made: 0 },
+            line: Line::Check { at: Instant::now() },
             streams: true,
+            waited: 0,
             not_found: 0,
         }
     }
 
     /// What an event means: a step, or nothing to speak of.
     fn heard(&mut self, event: Event) -> Result<Option<Step>, ProviderError> {
-        if let Some(number) = event.sequence_number {
+        if let Some(number) = event.sequence_number
+            && number > self.cursor
+        {
             self.cursor = number;
+            self.waited = 0;
+            if let Line::Stream { news, .. } = &mut self.line {
+                *news = true;
+            }
+        }
+        if event.is_stream_error() {
+            // It speaks of the stream. Whether the run has ended too is for a check to say: a run taken for
+            // failed would be bought again.
+            self.wait_for_next_check();
+            return Ok(None);
         }
         match event.status() {
             Some(Status::Running) | None => Ok(self.meter.event(&event).map(Step::Progress)),
-            // The terminal object comes with the event; when it does not, the next check brings it.
-            Some(Status::Completed | Status::Incomplete) => match event.response {
-                Some(response) => report::finished(response, event.raw).map(Some),
-                None => {
+            Some(status @ (Status::Completed | Status::Incomplete)) => {
+                let response = event.response.unwrap_or_default();
+                let step = report::finished(status, &response, event.raw);
+                if step.is_none() {
+                    // The event came without the report; the check that follows has the last word.
                     self.check_at_once();
-                    Ok(None)
                 }
-            },
+                Ok(step)
+            }
             Some(status @ (Status::Failed | Status::Cancelled | Status::RequiresAction)) => {
                 let error = event.error.or(event.response.and_then(|response| response.error));
-                Err(errors::run_ended(status, error))
+                Err(self.agent.run_ended(status, error))
             }
         }
     }
 
-    fn check_at_once(&mut self) {
-        self.line = Line::Check { at: Instant::now(), made: 0 };
+    /// A stream that brought something is worth taking up again at once.
+    fn stream_ended(&mut self, error: Option<BoxError>) {
+        let error = error.map(|error| error.to_string());
+        tracing::debug!(remote.id = %self.remote.id, error, "the stream ended early");
+        match self.line {
+            Line::Stream { news: true, .. } => self.check_at_once(),
+            Line::Stream { news: false, .. } | Line::Check { .. } => self.wait_for_next_check(),
+        }
     }
 
     /// Looks at the run once, and takes up its stream if it goes on.
@@ -111,25 +122,28 @@ impl AgentRun {
         if answer.status == StatusCode::NOT_FOUND {
             return self.missing();
         }
-        self.not_found = 0;
         if !answer.status.is_success() {
             let error = self.agent.trouble(&answer);
             return if error.trouble.is_permanent() { Err(error) } else { self.in_passing(error) };
         }
+        self.not_found = 0;
         let Some(response) = wire::Response::parse(&answer.body) else {
             return self.in_passing(errors::malformed("the provider's answer cannot be read"));
         };
         match response.status() {
-            Status::Completed | Status::Incomplete => {
-                report::finished(response, answer.body).map(Some)
+            status @ (Status::Completed | Status::Incomplete) => {
+                match report::finished(status, &response, answer.body) {
+                    Some(step) => Ok(Some(step)),
+                    None => Err(self.agent.run_ended(status, response.error)),
+                }
             }
             status @ (Status::Failed | Status::Cancelled | Status::RequiresAction) => {
-                Err(errors::run_ended(status, response.error))
+                Err(self.agent.run_ended(status, response.error))
             }
             Status::Running => {
-                let progress = self.meter.snapshot(&response);
                 self.take_up_stream().await;
-                Ok(progress.map(Step::Progress))
+                // After the last wait: a call dropped above must not have counted what it did not tell.
+                Ok(self.meter.snapshot(&response).map(Step::Progress))
             }
         }
     }
@@ -137,11 +151,11 @@ impl AgentRun {
     async fn take_up_stream(&mut self) {
         if self.streams {
             match self.agent.attach(&self.remote.id, self.cursor).await {
-                Ok(Some(stream)) => {
-                    self.line = Line::Stream(Box::new(stream));
+                Ok(Attached::Stream(events)) => {
+                    self.line = Line::Stream { events, news: false };
                     return;
                 }
-                Ok(None) => self.streams = false,
+                Ok(Attached::Refused) => self.streams = false,
                 Err(error) => {
                     tracing::debug!(remote.id = %self.remote.id, %error, "no stream this time")
                 }
@@ -157,23 +171,23 @@ impl AgentRun {
         Ok(None)
     }
 
+    /// One answer of this kind proves nothing, and none does while the run is young.
     fn missing(&mut self) -> Result<Option<Step>, ProviderError> {
         self.not_found += 1;
-        let age = self.agent.now().since(self.remote.begun_at);
-        if self.not_found >= 2 && age >= SETTLED_AFTER {
+        if self.not_found >= 2 && self.agent.is_settled(&self.remote) {
             return Err(errors::gone());
         }
         self.wait_for_next_check();
         Ok(None)
     }
 
+    fn check_at_once(&mut self) {
+        self.line = Line::Check { at: Instant::now() };
+    }
+
     fn wait_for_next_check(&mut self) {
-        let made = match &self.line {
-            Line::Stream(_) => 0,
-            Line::Check { made, .. } => *made,
-        };
-        let wait = CHECKS[made.min(CHECKS.len() - 1)];
-        self.line = Line::Check { at: Instant::now() + wait, made: made + 1 };
+        self.line = Line::Check { at: Instant::now() + self.agent.waits().after(self.waited) };
+        self.waited += 1;
     }
 }
 
@@ -189,21 +203,14 @@ impl Run for AgentRun {
         }
         loop {
             let step = match &mut self.line {
-                Line::Check { at, .. } => {
+                Line::Check { at } => {
                     tokio::time::sleep_until(*at).await;
                     self.check().await?
                 }
-                Line::Stream(stream) => match stream.next().await {
+                Line::Stream { events, .. } => match events.next().await {
                     Ok(event) => self.heard(event)?,
                     Err(error) => {
-                        let error = error.map(|error| error.to_string());
-                        tracing::debug!(remote.id = %self.remote.id, error, "the stream ended early");
-                        // A stream that brought something is worth taking up again at once.
-                        if stream.brought_events() {
-                            self.check_at_once()
-                        } else {
-                            self.wait_for_next_check()
-                        }
+                        self.stream_ended(error);
                         None
                     }
                 },
@@ -215,36 +222,76 @@ impl Run for AgentRun {
     }
 }
 
-/// Events as they arrive over one connection.
-pub(super) struct EventStream {
-    response: Response,
-    decoder: Decoder,
-    events: u64,
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
 
-impl EventStream {
-    pub(super) fn new(response: Response) -> Self {
-        Self { response, decoder: Decoder::default(), events: 0 }
-    }
+    use outlast_core::{Clock, Timestamp};
 
-    fn brought_events(&self) -> bool {
-        self.events > 0
-    }
+    use super::*;
+    use crate::http::HttpOptions;
+    use crate::perplexity::AgentOptions;
 
-    /// The next event that is one; keep-alives, `[DONE]` and what is no JSON are passed over. `Err(None)` is
-    /// a clean end. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Result<Event, Option<outlast_core::BoxError>> {
-        loop {
-            while let Some(frame) = self.decoder.next() {
-                if let Some(event) = Event::parse(frame.data) {
-                    self.events += 1;
-                    return Ok(event);
-                }
-            }
-            let chunk =
-                self.response.chunk().await.map_err(|error| Some(error.without_url().into()))?;
-            let chunk = chunk.ok_or(None)?;
-            self.decoder.push(&chunk).map_err(|error| Some(error.into()))?;
+    struct Epoch;
+
+    impl Clock for Epoch {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(0)
         }
+    }
+
+    fn run() -> AgentRun {
+        let options = AgentOptions {
+            base_url: "http://127.0.0.1:1".to_owned(),
+            api_key: "k".to_owned(),
+            http: HttpOptions { timeout: Duration::from_secs(1), proxy: None },
+            clock: Arc::new(Epoch),
+        };
+        let remote = RemoteRun {
+            provider: Agent::NAME.to_owned(),
+            id: "resp_1".to_owned(),
+            cursor: None,
+            begun_at: Timestamp::from_millis(0),
+        };
+        AgentRun::resumed(Agent::new(options).unwrap(), remote)
+    }
+
+    fn wait(run: &AgentRun) -> u64 {
+        let Line::Check { at } = run.line else { panic!("it follows a stream") };
+        (at - Instant::now()).as_secs()
+    }
+
+    /// A5: the series of waits, kept through every kind of passing trouble; an event begins it anew.
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_until_the_run_is_heard_from_again() {
+        let mut run = run();
+        assert_eq!(wait(&run), 0);
+        let mut waits = Vec::new();
+        for round in 0..4 {
+            assert!(run.in_passing(errors::malformed("nonsense")).unwrap().is_none());
+            waits.push(wait(&run));
+            if round % 2 == 0 {
+                assert!(run.missing().unwrap().is_none());
+            } else {
+                run.stream_ended(None);
+            }
+            waits.push(wait(&run));
+        }
+        assert_eq!(waits, [1, 2, 3, 5, 8, 10, 10, 10]);
+        let event =
+            Event::parse(r#"{"type":"response.in_progress","sequence_number":1}"#.to_owned());
+        assert!(run.heard(event.unwrap()).unwrap().is_none());
+        run.wait_for_next_check();
+        assert_eq!(wait(&run), 1);
+    }
+
+    /// B9a: a stream's own error is not the end of the run.
+    #[tokio::test(start_paused = true)]
+    async fn an_error_of_the_stream_leads_to_a_check_not_to_a_failed_run() {
+        let mut run = run();
+        let event = Event::parse(r#"{"type":"error","error":{"message":"overloaded"}}"#.to_owned());
+        assert!(run.heard(event.unwrap()).unwrap().is_none());
+        assert_eq!(wait(&run), 1);
     }
 }

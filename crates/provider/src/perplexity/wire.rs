@@ -1,8 +1,11 @@
 //! The vendor's JSON, and nobody else's business. Everything is optional and every set is open: unknown events,
-//! items, statuses and null fields are facts of this API.
+//! items, statuses and null fields are facts of this API. What has another type than we know is taken to be absent:
+//! one odd field must not hide the id, or the report, beside it.
 
 use outlast_core::{Effort, Message, ResearchAsk, Role};
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 /// The body of a submit.
 #[derive(Debug, Serialize)]
@@ -73,12 +76,19 @@ impl<'a> From<&'a ResearchAsk> for Submit<'a> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Response {
-    pub(super) id: Option<String>,
+    #[serde(deserialize_with = "known")]
+    id: Option<String>,
+    #[serde(deserialize_with = "known")]
     status: Option<String>,
+    #[serde(deserialize_with = "known")]
     pub(super) model: Option<String>,
+    #[serde(deserialize_with = "known_items")]
     output: Option<Vec<OutputItem>>,
+    #[serde(deserialize_with = "known")]
     pub(super) usage: Option<Usage>,
+    #[serde(deserialize_with = "known")]
     pub(super) error: Option<RunError>,
+    #[serde(deserialize_with = "known")]
     pub(super) incomplete_details: Option<IncompleteDetails>,
 }
 
@@ -86,6 +96,11 @@ impl Response {
     /// The object in a body; `None` when it is none.
     pub(super) fn parse(body: &[u8]) -> Option<Self> {
         serde_json::from_slice(body).ok()
+    }
+
+    /// The run's name, if it has one.
+    pub(super) fn into_id(self) -> Option<String> {
+        self.id.filter(|id| !id.is_empty())
     }
 
     pub(super) fn status(&self) -> Status {
@@ -105,6 +120,11 @@ impl Response {
         self.output.iter().flatten().flat_map(|item| item.results.iter().flatten())
     }
 
+    /// How many pages were read.
+    pub(super) fn pages(&self) -> usize {
+        self.output.iter().flatten().map(|item| item.contents.as_ref().map_or(0, Vec::len)).sum()
+    }
+
     /// Queries in the order they were asked.
     pub(super) fn queries(&self) -> impl Iterator<Item = &String> {
         self.output.iter().flatten().flat_map(|item| item.queries.iter().flatten())
@@ -114,72 +134,96 @@ impl Response {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct OutputItem {
+    #[serde(deserialize_with = "known")]
     r#type: Option<String>,
+    #[serde(deserialize_with = "known_items")]
     content: Option<Vec<ContentPart>>,
+    #[serde(deserialize_with = "known_items")]
     results: Option<Vec<SearchResult>>,
+    #[serde(deserialize_with = "known_items")]
+    contents: Option<Vec<Value>>,
+    #[serde(deserialize_with = "known_items")]
     queries: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct ContentPart {
+    #[serde(deserialize_with = "known")]
     text: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SearchResult {
+    #[serde(deserialize_with = "known")]
     pub(super) id: Option<u32>,
+    #[serde(deserialize_with = "known")]
     pub(super) url: Option<String>,
+    #[serde(deserialize_with = "known")]
     pub(super) title: Option<String>,
+    #[serde(deserialize_with = "known")]
     pub(super) date: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Usage {
+    #[serde(deserialize_with = "known")]
     pub(super) input_tokens: Option<u64>,
+    #[serde(deserialize_with = "known")]
     pub(super) output_tokens: Option<u64>,
+    #[serde(deserialize_with = "known")]
     pub(super) total_tokens: Option<u64>,
+    #[serde(deserialize_with = "known")]
     pub(super) output_tokens_details: Option<OutputTokens>,
+    #[serde(deserialize_with = "known")]
     pub(super) tool_calls_details: Option<ToolCalls>,
+    #[serde(deserialize_with = "known")]
     pub(super) cost: Option<UsageCost>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OutputTokens {
+    #[serde(deserialize_with = "known")]
     pub(super) reasoning_tokens: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ToolCalls {
+    #[serde(deserialize_with = "known")]
     pub(super) search_web: Option<ToolCall>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ToolCall {
+    #[serde(deserialize_with = "known")]
     pub(super) invocation: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct UsageCost {
+    #[serde(deserialize_with = "known")]
     pub(super) total_cost: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RunError {
+    #[serde(deserialize_with = "known")]
     pub(super) message: Option<String>,
-    pub(super) code: Option<serde_json::Value>,
+    #[serde(deserialize_with = "known")]
+    pub(super) code: Option<Value>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct IncompleteDetails {
+    #[serde(deserialize_with = "known")]
     pub(super) reason: Option<String>,
 }
 
@@ -217,12 +261,19 @@ impl Status {
 pub(super) struct Event {
     #[serde(rename = "type")]
     pub(super) kind: String,
+    #[serde(deserialize_with = "known")]
     pub(super) sequence_number: Option<u64>,
+    #[serde(deserialize_with = "known")]
     pub(super) response: Option<Response>,
+    #[serde(deserialize_with = "known")]
     pub(super) error: Option<RunError>,
+    #[serde(deserialize_with = "known_items")]
     pub(super) queries: Option<Vec<String>>,
+    #[serde(deserialize_with = "known_items")]
     pub(super) results: Option<Vec<SearchResult>>,
-    pub(super) contents: Option<Vec<serde_json::Value>>,
+    #[serde(deserialize_with = "known_items")]
+    pub(super) contents: Option<Vec<Value>>,
+    #[serde(deserialize_with = "known")]
     pub(super) delta: Option<String>,
     /// The event as it came, for events that end a run.
     #[serde(skip)]
@@ -247,12 +298,41 @@ impl Event {
             }
             "response.completed" => Some(Status::Completed),
             "response.incomplete" => Some(Status::Incomplete),
-            "response.failed" | "error" => Some(Status::Failed),
+            "response.failed" => Some(Status::Failed),
             "response.cancelled" => Some(Status::Cancelled),
             "response.requires_action" => Some(Status::RequiresAction),
             _ => None,
         }
     }
+
+    /// Whether it says that the stream has trouble, not what became of the run.
+    pub(super) fn is_stream_error(&self) -> bool {
+        self.kind == "error"
+    }
+
+    /// Whether nothing of use follows it.
+    pub(super) fn ends_the_stream(&self) -> bool {
+        self.is_stream_error() || self.status().is_some_and(Status::is_terminal)
+    }
+}
+
+/// A field, if it has the type we know.
+fn known<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    Ok(T::deserialize(Value::deserialize(deserializer)?).ok())
+}
+
+/// A list, without the items whose type we do not know.
+fn known_items<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let Value::Array(items) = Value::deserialize(deserializer)? else { return Ok(None) };
+    Ok(Some(items.into_iter().filter_map(|item| T::deserialize(item).ok()).collect()))
 }
 
 #[cfg(test)]
@@ -268,7 +348,7 @@ mod tests {
         ResearchAsk { messages: messages.collect(), effort, strip_thinking: false }
     }
 
-    fn sent(ask: &ResearchAsk) -> serde_json::Value {
+    fn sent(ask: &ResearchAsk) -> Value {
         serde_json::to_value(Submit::from(ask)).unwrap()
     }
 
@@ -325,5 +405,24 @@ mod tests {
         assert!(
             Event::parse(r#"{"type":"response.skill.loaded","delta":null}"#.to_owned()).is_some()
         );
+    }
+
+    /// A10, B9a: an id that was there must not be lost to a stranger beside it.
+    #[test]
+    fn a_field_of_another_type_hides_nothing_beside_it() {
+        let body = br#"{"id":"resp_1","status":"completed","model":7,"usage":{"input_tokens":"9","output_tokens":4},
+            "error":"none","output":[5,{"type":"mcp_call","content":"text","results":{}},
+            {"type":"search_results","results":[{"id":"x","url":"u"},{"id":2,"url":"v","date":20260610}]},
+            {"type":"message","content":[{"type":"refusal","text":null},{"type":"output_text","text":"hi"}]}]}"#;
+        let response = Response::parse(body).unwrap();
+        assert_eq!(response.status(), Status::Completed);
+        assert_eq!(response.text(), "hi");
+        assert_eq!(response.usage.as_ref().unwrap().output_tokens, Some(4));
+        assert_eq!(response.results().filter_map(|result| result.id).collect::<Vec<_>>(), [2]);
+        assert_eq!(response.into_id().as_deref(), Some("resp_1"));
+        let event =
+            Event::parse(r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
+        assert_eq!(event.unwrap().status(), Some(Status::Failed));
+        assert_eq!(Response::parse(br#"{"id":""}"#).unwrap().into_id(), None);
     }
 }

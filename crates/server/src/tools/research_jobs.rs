@@ -6,10 +6,10 @@ mod schema;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cancelled, Effort, Holds, Job, JobId, JobState, Key, Message, NewJob, OwnerId, Profile,
+    Body, Cancelled, Effort, Job, JobId, JobState, Key, Message, NewJob, OwnerId, Profile,
     RemoteStop, ResearchAsk, Role, Scope, Timestamp, Visibility,
 };
-use outlast_engine::Engine;
+use outlast_engine::{Engine, Waits};
 use rmcp::model::{CallToolResult, Tool};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -23,8 +23,9 @@ pub(crate) const START: &str = "perplexity_research_start";
 pub(crate) const POLL: &str = "perplexity_research_poll";
 pub(crate) const CANCEL: &str = "perplexity_research_cancel";
 
-/// How long an idempotency key holds.
-const KEY_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+/// What is said of a job nobody can run.
+const NO_WORKER: &str = "The research waits: no running server has the provider and key it was started with, so tell \
+                         the user to start `outlast serve` or `outlast worker` with the same settings";
 
 /// What this set is told once.
 #[derive(Clone, Debug)]
@@ -138,7 +139,13 @@ impl ResearchJobs {
         let Ok(id) = job_id.parse::<JobId>() else { return structured(&self.not_found(&job_id)) };
         let scope = Scope::Owner(owner.clone());
         match self.engine.poll(&scope, &id, self.options.poll_budget).await? {
-            Some(reading) => structured(&self.about(&reading.job, reading.now)),
+            Some(reading) => {
+                let mut answer = self.about(&reading.job, reading.now);
+                if let Some(Waits::ForAWorker) = reading.waits {
+                    answer.message = self.come_back(NO_WORKER);
+                }
+                structured(&answer)
+            }
             None => structured(&self.not_found(&job_id)),
         }
     }
@@ -276,7 +283,7 @@ fn key(text: String, ask: &ResearchAsk) -> Result<Key, Refusal> {
         )));
     }
     let input = serde_json::to_vec(&(START, ask)).map_err(|_| Refusal::internal())?;
-    Ok(Key { text, input_hash: Sha256::digest(input).into(), holds: Holds::For(KEY_WINDOW) })
+    Ok(Key::given(&text, Sha256::digest(input).into()))
 }
 
 /// One line for lists: the start of the question.

@@ -118,6 +118,18 @@ pub(super) fn holders(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
     Ok(workers)
 }
 
+/// How many jobs of these profiles wait.
+pub(super) fn queued(connection: &Connection, profiles: &[Profile]) -> Result<u64, Fault> {
+    let mut statement = connection
+        .prepare_cached("SELECT count(*) FROM jobs WHERE state = 'queued' AND profile = ?1")?;
+    let mut queued = 0;
+    for profile in profiles {
+        queued +=
+            statement.query_row([profile.as_str()], |row| row.get::<_, i64>(0))?.unsigned_abs();
+    }
+    Ok(queued)
+}
+
 /// Whether a lease has run out.
 pub(super) fn has_expired(connection: &Connection, now: Timestamp) -> Result<bool, Fault> {
     let select = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND lease_until <= ?1)";

@@ -74,7 +74,7 @@ pub async fn a_claim_raises_the_fence_and_starts_the_run(bench: Bench) {
     assert!(bench.try_claim(&worker("w2")).await.is_none());
 }
 
-/// None twice, none left.
+/// B11: none twice, none left, and losing a race is no error.
 pub async fn many_workers_at_once_claim_each_job_once(bench: Bench) {
     const JOBS: usize = 40;
     for _ in 0..JOBS {

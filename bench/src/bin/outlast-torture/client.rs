@@ -1,0 +1,82 @@
+//! A client that starts, polls and cancels at random.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::fleet::Fleet;
+use crate::ledger::Ledger;
+
+/// Scenarios, and how many submits each may cost at most (B9a).
+const SCENARIOS: [(&str, u64); 7] = [
+    ("ok;words=40;sources=2;delay_ms=0", 1),
+    ("ok;words=40;sources=2;delay_ms=1000", 1),
+    ("ok;words=40;sources=2;delay_ms=4000", 1),
+    ("drop;after_events=2;times=2|ok;words=40;delay_ms=1000", 1),
+    ("http;status=503;times=1;retry_after=0|ok;words=40;delay_ms=0", 1),
+    ("fail;times=1;delay_ms=500", 2),
+    ("no_stream|ok;words=40;delay_ms=500", 1),
+];
+
+/// More unfinished jobs than this, and nobody starts another.
+const MOST_UNFINISHED: usize = 40;
+
+pub(crate) async fn torment(
+    fleet: Arc<Fleet>,
+    ledger: Arc<Ledger>,
+    slot: usize,
+    seed: u64,
+    done: Arc<AtomicBool>,
+) {
+    let mut random = fastrand::Rng::with_seed(seed.wrapping_mul(31).wrapping_add(slot as u64));
+    let mut asked = 0;
+    while !done.load(Ordering::SeqCst) {
+        let may_start = ledger.unfinished() < MOST_UNFINISHED;
+        match random.u8(..20) {
+            0..8 if may_start => {
+                asked += 1;
+                start(&fleet, &ledger, slot, asked, &mut random).await;
+            }
+            19 => about(&fleet, &ledger, slot, "perplexity_research_cancel", &mut random).await,
+            _ => about(&fleet, &ledger, slot, "perplexity_research_poll", &mut random).await,
+        }
+    }
+}
+
+async fn start(
+    fleet: &Fleet,
+    ledger: &Ledger,
+    slot: usize,
+    number: u64,
+    random: &mut fastrand::Rng,
+) {
+    let (scenario, allowed) = SCENARIOS[random.usize(..SCENARIOS.len())];
+    let question = format!("Question {number} of client {slot}");
+    ledger.ask(&question, allowed);
+    let content = format!("{question} [[sim:{scenario}]]");
+    let arguments = json!({ "messages": [{ "role": "user", "content": content }] });
+    if let Some(answer) = shape(fleet.call(slot, "perplexity_research_start", arguments).await) {
+        ledger.acknowledge(answer["jobId"].as_str().unwrap(), &question);
+    }
+}
+
+async fn about(
+    fleet: &Fleet,
+    ledger: &Ledger,
+    slot: usize,
+    tool: &str,
+    random: &mut fastrand::Rng,
+) {
+    let Some(id) = ledger.some_job(random) else { return };
+    if let Some(answer) = shape(fleet.call(slot, tool, json!({ "jobId": id })).await) {
+        ledger.see(&answer);
+    }
+}
+
+/// The tool's own shape; a refusal is a broken promise.
+fn shape(result: Option<Value>) -> Option<Value> {
+    let result = result?;
+    assert_ne!(result["isError"], true, "refused: {result}");
+    Some(result["structuredContent"].clone())
+}

@@ -1,0 +1,146 @@
+//! The servers: each in a slot, killed by anybody, started again by whoever uses the slot next.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use outlast_testkit::mcp_process::{McpProcess, Signal, signal};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::Mutex;
+
+/// Every point of the one path, as `--kill-at` names them.
+const POINTS: [&str; 7] = [
+    "after-insert",
+    "after-claim",
+    "after-beginning",
+    "after-answer",
+    "after-running",
+    "before-settle",
+    "after-settle",
+];
+
+pub(crate) struct Fleet {
+    binary: PathBuf,
+    folder: TempDir,
+    provider: String,
+    slots: Vec<Slot>,
+    deaths: AtomicU64,
+}
+
+struct Slot {
+    server: Mutex<(Option<McpProcess>, fastrand::Rng)>,
+    /// Of the server that runs here; 0 while none does.
+    pid: AtomicU32,
+}
+
+impl Fleet {
+    pub(crate) fn new(binary: PathBuf, provider: &str, servers: usize, seed: u64) -> Self {
+        let slot = |number: usize| {
+            let random = fastrand::Rng::with_seed(seed.wrapping_add(number as u64));
+            Slot { server: Mutex::new((None, random)), pid: AtomicU32::new(0) }
+        };
+        Self {
+            binary,
+            folder: tempfile::tempdir().unwrap(),
+            provider: provider.to_owned(),
+            slots: (0..servers).map(slot).collect(),
+            deaths: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn deaths(&self) -> u64 {
+        self.deaths.load(Ordering::SeqCst)
+    }
+
+    fn environment(&self) -> [(&str, &str); 8] {
+        let folder = self.folder.path().to_str().unwrap();
+        [
+            ("HOME", folder),
+            ("OUTLAST_DATA_DIR", folder),
+            ("OUTLAST_LOG", "error"),
+            ("PERPLEXITY_API_KEY", "pplx-torture"),
+            ("PERPLEXITY_BASE_URL", &self.provider),
+            ("PERPLEXITY_RETRY_BASE_MS", "10"),
+            ("PERPLEXITY_MAX_JOB_RETRIES", "5"),
+            ("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "50"),
+        ]
+    }
+
+    /// Calls a tool in a slot; `None` when the server died before it answered.
+    pub(crate) async fn call(&self, slot: usize, tool: &str, arguments: Value) -> Option<Value> {
+        let slot = &self.slots[slot];
+        let mut held = slot.server.lock().await;
+        let (server, random) = &mut *held;
+        if server.is_none() {
+            *server = self.start(random).await;
+            slot.pid.store(server.as_ref().map_or(0, McpProcess::pid), Ordering::SeqCst);
+        }
+        let process = server.as_mut()?;
+        let call =
+            process.send("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        let answer = process.answer(call).await;
+        process.seen.clear();
+        if answer.is_none() {
+            slot.pid.store(0, Ordering::SeqCst);
+            if let Some(dead) = server.take() {
+                let (status, log) = dead.ended().await;
+                let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+                assert_eq!(signal, Some(9), "a server died by itself: {status}\n{log}");
+                assert!(!log.contains("ERROR"), "a server complained:\n{log}");
+            }
+            self.deaths.fetch_add(1, Ordering::SeqCst);
+        }
+        let answer = answer?;
+        assert!(answer.get("error").is_none(), "{tool}: {answer}");
+        Some(answer["result"].clone())
+    }
+
+    /// Every third server is armed to die at some point of the path.
+    async fn start(&self, random: &mut fastrand::Rng) -> Option<McpProcess> {
+        let mut arguments = vec!["serve"];
+        if random.u8(..3) == 0 {
+            arguments.extend(["--kill-at", POINTS[random.usize(..POINTS.len())]]);
+        }
+        let mut process = McpProcess::spawn(&self.binary, arguments, &self.environment());
+        // It may take up a job and die of it before it is greeted.
+        match process.try_greet().await {
+            Some(_) => Some(process),
+            None => {
+                self.deaths.fetch_add(1, Ordering::SeqCst);
+                None
+            }
+        }
+    }
+
+    /// Kills whoever is there.
+    pub(crate) fn kill_one(&self, random: &mut fastrand::Rng) {
+        let pid = self.slots[random.usize(..self.slots.len())].pid.swap(0, Ordering::SeqCst);
+        if pid != 0 {
+            signal(pid, Signal::KILL);
+        }
+    }
+
+    /// Ends all servers and starts one that nobody will kill.
+    pub(crate) async fn rest(&self) -> McpProcess {
+        for slot in &self.slots {
+            let mut held = slot.server.lock().await;
+            if let Some(mut server) = held.0.take() {
+                server.kill().await;
+            }
+        }
+        McpProcess::start(&self.binary, ["serve", "--concurrency", "50"], &self.environment()).await
+    }
+
+    /// Runs a command over the same store.
+    pub(crate) async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = tokio::process::Command::new(&self.binary)
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment())
+            .output()
+            .await
+            .unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(text).unwrap())
+    }
+}

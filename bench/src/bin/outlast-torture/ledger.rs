@@ -1,0 +1,79 @@
+//! What was promised: every job whose start was answered, and every end that was shown.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+use serde_json::Value;
+
+#[derive(Default)]
+pub(crate) struct Ledger {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+pub(crate) struct Entries {
+    /// By question: how many submits a job asking it may cost at most.
+    pub(crate) allowed: HashMap<String, u64>,
+    /// Acknowledged jobs: id and question.
+    pub(crate) jobs: Vec<(String, String)>,
+    /// The first end seen of each job.
+    pub(crate) ends: HashMap<String, Value>,
+}
+
+impl Ledger {
+    pub(crate) fn open(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap()
+    }
+
+    /// A question is about to be asked.
+    pub(crate) fn ask(&self, question: &str, allowed: u64) {
+        self.open().allowed.insert(question.to_owned(), allowed);
+    }
+
+    /// A start was answered.
+    pub(crate) fn acknowledge(&self, id: &str, question: &str) {
+        self.open().jobs.push((id.to_owned(), question.to_owned()));
+    }
+
+    /// A job was seen. An end that was seen once must be seen ever after.
+    pub(crate) fn see(&self, answer: &Value) {
+        let id = answer["jobId"].as_str().unwrap().to_owned();
+        assert_ne!(answer["status"], "NOT_FOUND", "an acknowledged job is lost: {id}");
+        let mut entries = self.open();
+        match entries.ends.get(&id) {
+            Some(end) => {
+                assert_eq!(comparable(end), comparable(answer), "an end once seen has changed")
+            }
+            None if is_end(answer) => {
+                entries.ends.insert(id, answer.clone());
+            }
+            None => {}
+        }
+    }
+
+    pub(crate) fn unfinished(&self) -> usize {
+        let entries = self.open();
+        entries.jobs.len() - entries.ends.len().min(entries.jobs.len())
+    }
+
+    /// A random acknowledged job; the latest are asked after most.
+    pub(crate) fn some_job(&self, random: &mut fastrand::Rng) -> Option<String> {
+        let entries = self.open();
+        let recent = entries.jobs.len().min(60);
+        let index = entries.jobs.len().checked_sub(random.usize(0..recent.max(1)) + 1)?;
+        Some(entries.jobs[index].0.clone())
+    }
+}
+
+pub(crate) fn is_end(answer: &Value) -> bool {
+    matches!(answer["status"].as_str(), Some("COMPLETED" | "FAILED" | "CANCELLED"))
+}
+
+/// An end without the words about what is still being done at the provider.
+fn comparable(answer: &Value) -> Value {
+    let mut answer = answer.clone();
+    if answer["status"] == "CANCELLED" {
+        answer["message"] = Value::Null;
+    }
+    answer
+}

@@ -1,0 +1,90 @@
+//! Torture: several real servers over one store are killed again and again, at random and at armed points, while
+//! clients start, poll and cancel jobs. At the end everything that was promised is checked.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a torturer stops at the first broken promise, and prints"
+)]
+
+mod client;
+mod fleet;
+mod ledger;
+mod verdict;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Parser;
+use fleet::Fleet;
+use ledger::Ledger;
+use outlast_simulator::{Options, Simulator};
+use tokio::time::Instant;
+
+/// Kills servers and checks the promises.
+#[derive(Parser)]
+struct Cli {
+    /// The program to torture
+    #[arg(long)]
+    binary: PathBuf,
+    /// How many kills
+    #[arg(long, default_value_t = 200)]
+    kills: u64,
+    /// How many servers share the store
+    #[arg(long, default_value_t = 4)]
+    servers: usize,
+    /// What decides everything random here; timing aside, the same seed does the same again
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+#[tokio::main]
+async fn main() {
+    let cli = Cli::parse();
+    let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
+    println!("torture: {} kills, {} servers, seed {seed}", cli.kills, cli.servers);
+    let replay =
+        format!("scripts/torture --kills {} --servers {} --seed {seed}", cli.kills, cli.servers);
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        hook(panic);
+        println!("\na promise is broken; to replay: {replay}");
+        std::process::exit(1);
+    }));
+
+    let started = Instant::now();
+    let simulator =
+        Simulator::start(Options { speed: 20.0, seed, ..Options::default() }).await.unwrap();
+    let fleet = Arc::new(Fleet::new(cli.binary, simulator.url(), cli.servers, seed));
+    let ledger = Arc::new(Ledger::default());
+    let done = Arc::new(AtomicBool::new(false));
+
+    let clients = (0..cli.servers).map(|slot| {
+        let (fleet, ledger, done) = (fleet.clone(), ledger.clone(), done.clone());
+        tokio::spawn(client::torment(fleet, ledger, slot, seed, done))
+    });
+    let clients: Vec<_> = clients.collect();
+    kill(&fleet, cli.kills, seed).await;
+    done.store(true, Ordering::SeqCst);
+    for client in clients {
+        client.await.unwrap();
+    }
+    let tortured = started.elapsed();
+    verdict::check(&fleet, &ledger, &simulator).await;
+    println!(
+        "kills done in {:.1} s, checked after {:.1} s",
+        tortured.as_secs_f64(),
+        started.elapsed().as_secs_f64()
+    );
+}
+
+/// Kills random servers until enough have died; those that killed themselves at an armed point count as well.
+async fn kill(fleet: &Fleet, kills: u64, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0xdead);
+    while fleet.deaths() < kills {
+        tokio::time::sleep(Duration::from_millis(random.u64(5..200))).await;
+        fleet.kill_one(&mut random);
+    }
+}

@@ -1,0 +1,65 @@
+//! The two clocks over a try: how long it may take, and how long its job may.
+
+use std::time::Duration;
+
+use outlast_core::Job;
+use outlast_core::rules::{self, End};
+use tokio::time::Instant;
+
+use crate::engine::Shared;
+
+/// A job resumed after its life has run out gets this long for one look at its run.
+const LAST_LOOK: Duration = Duration::from_secs(20);
+
+/// Whether a run was just begun or taken up from an earlier process.
+#[derive(Clone, Copy)]
+pub(super) enum Start {
+    Fresh,
+    Resumed,
+}
+
+/// The two clocks over a try.
+pub(super) struct Limits {
+    attempt: Option<Instant>,
+    /// When to warn; once.
+    pub(super) warn: Option<Instant>,
+    life: Option<Instant>,
+}
+
+impl Limits {
+    pub(super) fn new(job: &Job, start: Start, shared: &Shared) -> Self {
+        let now = Instant::now();
+        let life = rules::life_ends_at(job).and_then(|end| {
+            let left = end.since(shared.store.now());
+            now.checked_add(match start {
+                Start::Fresh => left,
+                Start::Resumed => left.max(LAST_LOOK),
+            })
+        });
+        let timeout = job.new.attempt_timeout;
+        let warn = now.checked_add(timeout.mul_f64(0.8));
+        Self { attempt: now.checked_add(timeout), warn, life }
+    }
+
+    /// Waits until it is time to warn. Cancel-safe.
+    pub(super) async fn nearly_reached(&self) {
+        until(self.warn).await;
+    }
+
+    /// Waits until one of them ends the try. Cancel-safe.
+    pub(super) async fn reached(&self) -> End {
+        tokio::select! {
+            biased;
+            () = until(self.life) => End::LifeEnded,
+            () = until(self.attempt) => End::AttemptTimedOut,
+        }
+    }
+}
+
+/// Waits until then, or for ever.
+pub(super) async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

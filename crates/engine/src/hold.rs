@@ -1,0 +1,24 @@
+//! Held calls: a caller waits for the result of its own call, and may give up and call again. The same call (owner,
+//! tool, input) is the same job until somebody has received its outcome.
+
+use outlast_core::{JobId, Key, NewJob, StoreError};
+
+use crate::engine::{Engine, Started};
+
+impl Engine {
+    /// Starts a held call, or attaches to the same call made before: while its job runs, and for a while after its
+    /// end as long as nobody was answered with it.
+    pub async fn hold(
+        &self,
+        job: NewJob,
+        tool: &str,
+        input_hash: [u8; 32],
+    ) -> Result<Started, StoreError> {
+        self.start(job, Some(Key::held(tool, input_hash))).await
+    }
+
+    /// Records that a caller has received the outcome of a held call; the same call from now on is a new one.
+    pub async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+        self.shared.store.answered(id).await
+    }
+}

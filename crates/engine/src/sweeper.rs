@@ -1,0 +1,33 @@
+//! Forgets finished jobs when their retention ends. Readers stop seeing them at that moment; this only gives the
+//! room back, so it may be late, by half the sweep interval at most. No tick: it sleeps while nothing can expire.
+
+use outlast_core::{Prune, Scope};
+
+use crate::engine::Shared;
+use crate::hub::Desk;
+
+/// Sweeps as retentions end. Runs until dropped; keeps nothing alive.
+pub(crate) async fn run(shared: &Shared, desk: &Desk) {
+    let lateness = shared.options.sweep_interval / 2;
+    loop {
+        let next_expiry = match shared.store.prune(&Scope::Operator, &Prune::Expired).await {
+            Ok(pruned) => {
+                if pruned.jobs > 0 {
+                    tracing::debug!(jobs = pruned.jobs, "forgot jobs whose retention has ended");
+                }
+                pruned.next_expiry
+            }
+            Err(error) => {
+                tracing::warn!(%error, "expired jobs cannot be removed, will try again");
+                Some(shared.store.now())
+            }
+        };
+        // Late on purpose, so that one sweep takes many.
+        let pause = next_expiry.map(|next| next.since(shared.store.now()) + lateness);
+        tokio::select! {
+            () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+            // A job that has just ended may be forgotten sooner than all the others.
+            () = desk.forgettable.notified() => tokio::time::sleep(lateness).await,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A store, a scripted provider, and as many engines over them as a test wants. Time is tokio's, paused: it moves
+//! only when every task waits, so [`Bench::quiet`] means "until nobody has anything left to do".
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{
+    Again, Body, Cancelled, Checkpoint, Job, JobId, JobState, Nature, NewJob, OwnerId, Provider,
+    RemoteRun, RemoteStop, Scope, StateKind, Store, Visibility,
+};
+use outlast_engine::{Engine, Options, Providers, Reading, Stop, Until, Worker};
+use outlast_testkit::scripted::{Act, Handle, Scripted};
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::moody::Moody;
+
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+pub(crate) const LONG: Duration = Duration::from_secs(3_600);
+
+pub(crate) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub(crate) fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// The nature of a provider that can be stopped.
+pub(crate) const fn natured(again: Again, resumes: bool) -> Nature {
+    Nature { again, resumes, stops: true }
+}
+
+pub(crate) struct Bench {
+    pub(crate) store: Arc<Moody>,
+    pub(crate) provider: Arc<Scripted>,
+}
+
+/// One process, as far as a test cares.
+pub(crate) struct Process {
+    pub(crate) engine: Engine,
+    pub(crate) stop: Stop,
+    pub(crate) worker: Option<JoinHandle<()>>,
+    follower: JoinHandle<()>,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self::over(Scripted::paid())
+    }
+
+    pub(crate) fn over(provider: Arc<Scripted>) -> Self {
+        Self { store: Moody::new(), provider }
+    }
+
+    /// A process with a worker.
+    pub(crate) async fn process(&self) -> Process {
+        self.process_with(Options::default()).await
+    }
+
+    pub(crate) async fn process_with(&self, options: Options) -> Process {
+        let mut process = self.face(options).await;
+        process.worker = Some(tokio::spawn(Worker::new(&process.engine).run(Until::Asked)));
+        process
+    }
+
+    /// A process without a worker.
+    pub(crate) async fn process_without_worker(&self) -> Process {
+        self.face(Options::default()).await
+    }
+
+    async fn face(&self, options: Options) -> Process {
+        let store: Arc<dyn Store> = self.store.clone();
+        let provider: Arc<dyn Provider> = Arc::new(Handle(self.provider.clone()));
+        let providers = Providers::from([(Scripted::profile(), provider)]);
+        let stop = Stop::new();
+        let (engine, follower) =
+            Engine::new(store, providers, options, stop.clone()).await.unwrap();
+        Process { engine, stop, worker: None, follower }
+    }
+
+    /// Waits until nobody has anything left to do but wait.
+    pub(crate) async fn quiet(&self) {
+        tokio::time::sleep(millis(1)).await;
+    }
+
+    /// Waits, without any time passing, until `done`.
+    pub(crate) async fn at_once(&self, done: impl Fn() -> bool) {
+        let since = Instant::now();
+        for _ in 0..1_000 {
+            if done() {
+                return assert_eq!(since.elapsed(), Duration::ZERO);
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("not at once");
+    }
+
+    /// Waits until `done`, to the millisecond.
+    pub(crate) async fn until(&self, done: impl Fn() -> bool) {
+        let waiting = async {
+            while !done() {
+                self.quiet().await;
+            }
+        };
+        tokio::time::timeout(seconds(100), waiting).await.expect("it never comes");
+    }
+
+    /// The job as it stands.
+    pub(crate) async fn job(&self, id: &JobId) -> Job {
+        self.store.job(&Scope::Operator, id).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn kind(&self, id: &JobId) -> StateKind {
+        self.job(id).await.state.kind()
+    }
+}
+
+impl Process {
+    pub(crate) async fn start(&self, new: NewJob) -> JobId {
+        self.engine.start(new, None).await.unwrap().job.id
+    }
+
+    /// Starts a plain job and waits until it is under way as `run`.
+    pub(crate) async fn under_way(&self, bench: &Bench, run: usize) -> JobId {
+        let id = self.start(research()).await;
+        bench.quiet().await;
+        assert_eq!(bench.provider.keys().len(), run, "one begin for this job");
+        assert!(matches!(bench.job(&id).await.checkpoint, Checkpoint::Running(_)));
+        id
+    }
+
+    /// Waits for the end of the job; an hour at most.
+    pub(crate) async fn end(&self, id: &JobId) -> Reading {
+        let reading = self.engine.poll(&owner(), id, LONG).await.unwrap().unwrap();
+        assert!(reading.job.state.kind().is_terminal(), "{:?}", reading.job.state);
+        reading
+    }
+
+    /// A poll that is waiting when this returns.
+    pub(crate) async fn parked_poll(
+        &self,
+        bench: &Bench,
+        id: JobId,
+        budget: Duration,
+    ) -> JoinHandle<(Option<Reading>, Instant)> {
+        let engine = self.engine.clone();
+        let poll = tokio::spawn(async move {
+            let answer = engine.poll(&owner(), &id, budget).await.unwrap();
+            (answer, Instant::now())
+        });
+        bench.quiet().await;
+        assert!(!poll.is_finished(), "the poll waits");
+        poll
+    }
+
+    pub(crate) async fn cancel(&self, id: &JobId) -> Cancelled {
+        self.engine.cancel(&owner(), id).await.unwrap().unwrap()
+    }
+
+    /// Leaves softly and returns how long that took.
+    pub(crate) async fn leave(self) -> Duration {
+        let asked = Instant::now();
+        self.stop.ask();
+        if let Some(worker) = self.worker {
+            worker.await.unwrap();
+        }
+        self.follower.await.unwrap();
+        asked.elapsed()
+    }
+
+    /// Dies as by kill -9: nobody says goodbye.
+    pub(crate) async fn die(self) {
+        if let Some(worker) = self.worker {
+            worker.abort();
+            assert!(worker.await.unwrap_err().is_cancelled());
+        }
+        self.follower.abort();
+    }
+}
+
+pub(crate) fn owner() -> Scope {
+    Scope::Owner(OwnerId::new("ann"))
+}
+
+/// A job like most: two retries, a long time for everything.
+pub(crate) fn research() -> NewJob {
+    NewJob {
+        owner: OwnerId::new("ann"),
+        conversation: None,
+        profile: Scripted::profile(),
+        workflow: "deep_research".to_owned(),
+        title: "why".to_owned(),
+        ask: json!("why"),
+        priority: 0,
+        visibility: Visibility::Promised,
+        max_failures: 2,
+        attempt_timeout: LONG,
+        life: None,
+        keep: None,
+    }
+}
+
+/// The text of a job's report.
+pub(crate) fn text(job: &Job) -> &str {
+    match &job.state {
+        JobState::Succeeded { output, .. } => match &output.body {
+            Body::Report { text, .. } => text,
+            Body::Tool { .. } => panic!("a tool's result"),
+        },
+        other => panic!("not succeeded: {other:?} {:?}", job.failures),
+    }
+}
+
+/// What is known of the remote run of a cancelled job.
+pub(crate) fn remote_stop(job: &Job) -> RemoteStop {
+    match job.state {
+        JobState::Cancelled { remote, .. } => remote,
+        ref other => panic!("not cancelled: {other:?}"),
+    }
+}
+
+/// The run a job's checkpoint names.
+pub(crate) fn remote_run(job: &Job) -> &RemoteRun {
+    match &job.checkpoint {
+        Checkpoint::Running(run) => run,
+        other => panic!("no run: {other:?}"),
+    }
+}
+
+/// The run delivers.
+pub(crate) fn deliver(bench: &Bench, run: usize) {
+    bench.provider.act(run, Act::Done("because"));
+}

@@ -1,0 +1,211 @@
+//! A cancel: terminal at once, the slot free, the remote run stopped, one outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{BeginError, Cancelled, JobId, OwnerId, RemoteStop, Scope, StateKind, Trouble};
+use outlast_engine::Options;
+use outlast_testkit::scripted::{Act, Answer, Begin, error};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::bench::{Bench, deliver, remote_run, remote_stop, research, seconds, text};
+use crate::moody::{Method, Mood};
+
+fn one_at_a_time() -> Options {
+    Options { concurrency: 1, ..Options::default() }
+}
+
+/// A3.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_queued_job_is_never_begun() {
+    let bench = Bench::new();
+    let process = bench.process_with(one_at_a_time()).await;
+    process.under_way(&bench, 1).await;
+    let queued = process.start(research()).await;
+    let Cancelled::Now(job) = process.cancel(&queued).await else { panic!("it was queued") };
+    assert_eq!(remote_stop(&job), RemoteStop::NotNeeded);
+    deliver(&bench, 1);
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(bench.provider.keys().len(), 1);
+    assert!(bench.provider.stops().is_empty());
+}
+
+/// A3: the slot is free when the call returns, the run is stopped, and what it still says is void.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_running_job_frees_its_slot_at_once_and_its_run_is_stopped() {
+    let bench = Bench::new();
+    let process = bench.process_with(one_at_a_time()).await;
+    let id = process.under_way(&bench, 1).await;
+    let next = process.start(research()).await;
+    let poll = process.parked_poll(&bench, id, seconds(45)).await;
+    let asked = Instant::now();
+    let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
+    assert_eq!(remote_stop(&job), RemoteStop::Owed);
+    let (reading, answered) = poll.await.unwrap();
+    assert_eq!(reading.unwrap().job.state.kind(), StateKind::Cancelled);
+    assert_eq!(answered, asked, "whoever waits is told at once");
+    bench.at_once(|| bench.provider.keys().len() == 2 && !bench.provider.stops().is_empty()).await;
+    assert_eq!(asked.elapsed(), Duration::ZERO, "the next job is begun and the old run stopped");
+    deliver(&bench, 1);
+    bench.quiet().await;
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+    assert_eq!(bench.provider.stops(), ["run-1"]);
+    deliver(&bench, 2);
+    assert_eq!(text(&process.end(&next).await.job), "because");
+}
+
+/// A3, design "cancel": a request on its way is waited for, and the run that comes of it is stopped.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let answer = Arc::new(Notify::new());
+    bench.provider.next_begins([Begin::RunAfter(answer.clone())]);
+    let id = process.start(research()).await;
+    bench.quiet().await;
+    let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
+    assert_eq!(remote_stop(&job), RemoteStop::NotNeeded, "no run is known yet");
+    tokio::time::sleep(seconds(40)).await;
+    assert_eq!(bench.provider.begins_dropped(), 0);
+    assert!(bench.provider.stops().is_empty());
+    answer.notify_one();
+    bench.quiet().await;
+    assert_eq!(bench.provider.stops(), ["run-1"]);
+    let job = bench.job(&id).await;
+    assert_eq!(remote_stop(&job), RemoteStop::Done);
+    assert_eq!(remote_run(&job).id, "run-1");
+    assert_eq!(bench.provider.followers(), 0);
+}
+
+/// The same when the request was refused: there is nothing to stop, and the cancel stands.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_during_begin_stands_when_the_request_is_refused() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let hang = Arc::new(Notify::new());
+    bench.store.next(Method::Settle, [Mood::After(hang.clone())]);
+    bench.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unreachable)))]);
+    let id = process.start(research()).await;
+    bench.quiet().await;
+    process.cancel(&id).await;
+    hang.notify_one();
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(bench.kind(&id).await, StateKind::Cancelled);
+    assert!(bench.provider.stops().is_empty());
+}
+
+/// E14, A3: the duty to stop a run is not lost to a store that cannot write it just then.
+#[tokio::test(start_paused = true)]
+async fn a_run_found_after_a_cancel_is_owed_even_if_the_store_fails_for_a_while() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let answer = Arc::new(Notify::new());
+    bench.provider.next_begins([Begin::RunAfter(answer.clone())]);
+    let id = process.start(research()).await;
+    bench.quiet().await;
+    process.cancel(&id).await;
+    bench.store.next(Method::Owe, [Mood::Unavailable, Mood::Full, Mood::Unavailable]);
+    answer.notify_one();
+    tokio::time::sleep(seconds(30)).await;
+    assert_eq!(bench.provider.stops(), ["run-1"]);
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+}
+
+/// A3: a stop that fails is repeated, and a hanging one keeps no other waiting.
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_fails_is_repeated_and_holds_up_no_other() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let failing = process.under_way(&bench, 1).await;
+    let hanging = process.under_way(&bench, 2).await;
+    let plain = process.under_way(&bench, 3).await;
+    bench.provider.next_stops([Answer::Fail(Trouble::Unreachable), Answer::Never]);
+    process.cancel(&failing).await;
+    bench.quiet().await;
+    process.cancel(&hanging).await;
+    process.cancel(&plain).await;
+    tokio::time::sleep(seconds(120)).await;
+    for id in [failing, hanging, plain] {
+        assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+    }
+}
+
+/// A3: a crash does not lose the duty.
+#[tokio::test(start_paused = true)]
+async fn a_stop_owed_by_a_dead_process_is_done_by_the_next() {
+    let bench = Bench::new();
+    let first = bench.process().await;
+    let id = first.under_way(&bench, 1).await;
+    first.die().await;
+    let face = bench.process_without_worker().await;
+    face.cancel(&id).await;
+    bench.quiet().await;
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Owed);
+    let _second = bench.process().await;
+    bench.quiet().await;
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+}
+
+/// Promise 3: whoever commits first decides, and there is one outcome.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_races_completion_gives_exactly_one_outcome() {
+    for completion_first in [true, false] {
+        let bench = Bench::new();
+        let process = bench.process().await;
+        let id = process.under_way(&bench, 1).await;
+        let hang = Arc::new(Notify::new());
+        if !completion_first {
+            bench.store.next(Method::Settle, [Mood::After(hang.clone())]);
+        }
+        deliver(&bench, 1);
+        bench.quiet().await;
+        let cancelled = process.cancel(&id).await;
+        hang.notify_one();
+        tokio::time::sleep(seconds(60)).await;
+        let job = bench.job(&id).await;
+        match cancelled {
+            Cancelled::Already(finished) => {
+                assert!(completion_first);
+                assert_eq!(text(&finished), "because");
+                assert_eq!(job, finished);
+                assert!(bench.provider.stops().is_empty());
+            }
+            Cancelled::Now(_) => {
+                assert!(!completion_first);
+                assert_eq!(job.state.kind(), StateKind::Cancelled);
+                assert_eq!(bench.provider.stops(), ["run-1"]);
+            }
+        }
+        assert_eq!(bench.provider.keys().len(), 1);
+    }
+}
+
+/// A3: a job that is being taken up again frees its slot too.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_during_resume_frees_the_slot_at_once() {
+    let bench = Bench::new();
+    let process = bench.process_with(one_at_a_time()).await;
+    let id = process.under_way(&bench, 1).await;
+    bench.provider.next_resumes([Answer::Never]);
+    bench.provider.act(1, Act::Fail(Trouble::Unreachable));
+    tokio::time::sleep(seconds(5)).await;
+    assert_eq!(bench.provider.resumes(), 1);
+    process.start(research()).await;
+    process.cancel(&id).await;
+    bench.quiet().await;
+    assert_eq!(bench.provider.keys().len(), 2);
+}
+
+/// A3: unknown and foreign are the same.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_of_an_unknown_or_foreign_job_finds_nothing() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    let unknown: JobId = "0f8fad5bd9cb469fa16570867728950e".parse().unwrap();
+    let bob = Scope::Owner(OwnerId::new("bob"));
+    assert!(process.engine.cancel(&bob, &id).await.unwrap().is_none());
+    assert!(process.engine.cancel(&Scope::Operator, &unknown).await.unwrap().is_none());
+    assert_eq!(bench.kind(&id).await, StateKind::Running);
+}

@@ -1,0 +1,155 @@
+//! A worker carries jobs side by side, in order, and none of them harms another.
+
+use std::time::Duration;
+
+use outlast_core::{Code, NewJob, StateKind, Trouble};
+use outlast_engine::Options;
+use outlast_testkit::scripted::{Act, Answer, Begin};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::bench::{Bench, LEASE, deliver, research, seconds, text};
+use crate::overheard::Overheard;
+
+fn one_at_a_time() -> Options {
+    Options { concurrency: 1, ..Options::default() }
+}
+
+fn asking(name: &str, priority: i16) -> NewJob {
+    NewJob { ask: json!(name), priority, ..research() }
+}
+
+/// B7, B15: from start to end without a pause that is not the provider's.
+#[tokio::test(start_paused = true)]
+async fn a_started_job_is_taken_up_and_done_without_delay() {
+    let log = Overheard::start();
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.quiet().await;
+    let started = Instant::now();
+    let id = process.start(research()).await;
+    bench.at_once(|| !bench.provider.keys().is_empty()).await;
+    assert_eq!(started.elapsed(), Duration::ZERO, "taken up at once");
+    bench.quiet().await;
+    deliver(&bench, 1);
+    let job = process.end(&id).await.job;
+    assert_eq!(text(&job), "because");
+    assert_eq!(bench.provider.asks(), [json!("why")]);
+    for line in ["Job enqueued", "Job dequeued", "Job completed"] {
+        let heard = log.lines_with(line);
+        assert_eq!(heard.len(), 1, "{line}");
+        assert!(heard[0].contains(&id.to_string()), "{heard:?}");
+    }
+}
+
+/// B7.
+#[tokio::test(start_paused = true)]
+async fn jobs_run_side_by_side_up_to_the_concurrency_and_a_free_slot_fills_at_once() {
+    let bench = Bench::new();
+    let process = bench.process_with(Options { concurrency: 3, ..Options::default() }).await;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(process.start(research()).await);
+    }
+    bench.quiet().await;
+    assert_eq!(bench.provider.keys().len(), 3, "three slots");
+    tokio::time::sleep(seconds(20)).await;
+    assert_eq!(bench.provider.keys().len(), 3, "and no more of them by waiting");
+    let freed = Instant::now();
+    deliver(&bench, 2);
+    bench.at_once(|| bench.provider.keys().len() == 4).await;
+    assert_eq!(freed.elapsed(), Duration::ZERO, "the free slot fills at once");
+    assert_eq!(bench.kind(&ids[1]).await, StateKind::Succeeded);
+    for run in [1, 3, 4] {
+        bench.quiet().await;
+        deliver(&bench, run);
+    }
+    bench.quiet().await;
+    deliver(&bench, 5);
+    for id in &ids {
+        assert_eq!(text(&process.end(id).await.job), "because");
+    }
+}
+
+/// B8.
+#[tokio::test(start_paused = true)]
+async fn the_highest_priority_comes_first_then_the_oldest() {
+    let bench = Bench::new();
+    let face = bench.process_without_worker().await;
+    for (name, priority) in [("old", 0), ("late", -1), ("young", 0), ("urgent", 5)] {
+        face.start(asking(name, priority)).await;
+    }
+    let _worker = bench.process_with(one_at_a_time()).await;
+    for run in 1..=4 {
+        bench.quiet().await;
+        deliver(&bench, run);
+    }
+    bench.quiet().await;
+    assert_eq!(
+        bench.provider.asks(),
+        [json!("urgent"), json!("old"), json!("young"), json!("late")]
+    );
+}
+
+/// E11, B7: a panic in any part of an adapter is that job's failure, with a reason, and logged with its id.
+#[tokio::test(start_paused = true)]
+async fn a_panic_fails_its_own_job_and_touches_no_other() {
+    let log = Overheard::start();
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let bystander = process.under_way(&bench, 1).await;
+
+    bench.provider.next_begins([Begin::Panic]);
+    let in_begin = process.start(research()).await;
+    bench.quiet().await;
+    let in_next = process.under_way(&bench, 3).await;
+    bench.provider.act(3, Act::Panic);
+    bench.quiet().await;
+    bench.provider.panic_in_nature(1);
+    let in_nature = process.start(research()).await;
+    bench.quiet().await;
+    bench.provider.next_resumes([Answer::Panic]);
+    let in_resume = process.under_way(&bench, 4).await;
+    bench.provider.act(4, Act::Fail(Trouble::Unreachable));
+
+    for id in [in_begin, in_next, in_nature, in_resume] {
+        let asked = Instant::now();
+        let job = process.end(&id).await.job;
+        assert!(asked.elapsed() < LEASE, "not only when its lease ran out");
+        assert_eq!(job.state.kind(), StateKind::Failed);
+        let failure = job.failures.last().unwrap();
+        assert_eq!(failure.code, Code::InternalError);
+        assert!(failure.message.contains("the worker failed"), "{}", failure.message);
+        let heard = log.lines_with("panicked");
+        assert!(heard.iter().any(|line| line.contains(&id.to_string())), "{heard:?}");
+    }
+    assert!(!process.worker.as_ref().unwrap().is_finished(), "the worker is still there");
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&bystander).await.job), "because");
+}
+
+/// E11: the panic of a stop is not the worker's.
+#[tokio::test(start_paused = true)]
+async fn a_panic_while_a_run_is_stopped_touches_no_job() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let bystander = process.under_way(&bench, 1).await;
+    let id = process.under_way(&bench, 2).await;
+    bench.provider.next_stops([Answer::Panic]);
+    process.cancel(&id).await;
+    tokio::time::sleep(seconds(5)).await;
+    assert_eq!(bench.provider.stops(), ["run-2", "run-2"], "tried again");
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&bystander).await.job), "because");
+}
+
+/// A worker takes only what its providers can do.
+#[tokio::test(start_paused = true)]
+async fn a_job_of_another_profile_is_left_alone() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let foreign = NewJob { profile: outlast_core::Profile::new("other"), ..research() };
+    let foreign = process.start(foreign).await;
+    process.under_way(&bench, 1).await;
+    assert_eq!(bench.kind(&foreign).await, StateKind::Queued);
+}

@@ -1,0 +1,192 @@
+//! Workers that die or are taken for dead, by what they left behind (design: "what a kill -9 leaves").
+
+use std::sync::Arc;
+
+use outlast_core::{Again, Checkpoint, Code, Dead, StateKind, Store};
+use outlast_engine::Options;
+use outlast_testkit::scripted::{Begin, Scripted};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::bench::{Bench, LEASE, deliver, millis, natured, research, seconds, text};
+use crate::moody::{Method, Mood};
+use crate::overheard::Overheard;
+
+/// A11: the upstream sees exactly one submit, and no attempt is spent.
+#[tokio::test(start_paused = true)]
+async fn a_dead_workers_run_is_resumed_when_its_lease_ends() {
+    let bench = Bench::new();
+    let first = bench.process().await;
+    let id = first.under_way(&bench, 1).await;
+    let second = bench.process().await;
+    tokio::time::sleep(seconds(100)).await;
+    first.die().await;
+    let dead_since = Instant::now();
+    bench.until(|| bench.provider.resumes() == 1).await;
+    assert!(dead_since.elapsed() <= LEASE + millis(5), "{:?}", dead_since.elapsed());
+    bench.quiet().await;
+    deliver(&bench, 1);
+    let job = second.end(&id).await.job;
+    assert_eq!(text(&job), "because");
+    assert!(job.failures.is_empty());
+    assert_eq!(bench.provider.keys().len(), 1);
+}
+
+/// A lease much shorter than any tick of ours still ends on time.
+#[tokio::test(start_paused = true)]
+async fn a_short_lease_is_noticed_when_it_ends() {
+    let bench = Bench::new();
+    let lease = millis(1_500);
+    let first = bench.process_with(Options { lease, ..Options::default() }).await;
+    first.under_way(&bench, 1).await;
+    let _second = bench.process_with(Options { lease, ..Options::default() }).await;
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(bench.provider.resumes(), 0, "kept alive");
+    first.die().await;
+    let dead_since = Instant::now();
+    bench.until(|| bench.provider.resumes() == 1).await;
+    assert!(dead_since.elapsed() <= lease + millis(5), "{:?}", dead_since.elapsed());
+}
+
+/// B9a: nobody can know whether the request was accepted.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_died_while_beginning_leaves_a_paid_job_unknown() {
+    let bench = Bench::new();
+    let first = bench.process().await;
+    bench.provider.next_begins([Begin::RunAfter(Arc::new(Notify::new()))]);
+    let id = first.start(research()).await;
+    bench.quiet().await;
+    assert!(matches!(bench.job(&id).await.checkpoint, Checkpoint::Beginning { .. }));
+    first.die().await;
+    let second = bench.process().await;
+    let job = second.end(&id).await.job;
+    assert_eq!(job.state.kind(), StateKind::Failed);
+    assert_eq!(job.failures[0].code, Code::SubmitUnknown);
+    assert_eq!(bench.provider.keys().len(), 1, "not sent again");
+}
+
+/// B9a: a provider that honours a key, or whose work harms nobody, is asked again under the same key.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_died_while_beginning_leaves_a_safe_job_to_be_begun_again() {
+    for again in [Again::WithKey, Again::Safe] {
+        let bench = Bench::over(Scripted::natured(natured(again, true)));
+        let first = bench.process().await;
+        bench.provider.next_begins([Begin::RunAfter(Arc::new(Notify::new()))]);
+        let id = first.start(research()).await;
+        bench.quiet().await;
+        first.die().await;
+        let second = bench.process().await;
+        tokio::time::sleep(LEASE + seconds(1)).await;
+        deliver(&bench, 2);
+        let job = second.end(&id).await.job;
+        assert_eq!(text(&job), "because");
+        assert!(job.failures.is_empty());
+        let keys = bench.provider.keys();
+        assert_eq!(keys[0], keys[1], "{again:?}");
+    }
+}
+
+/// Claimed, and nothing sent: simply done again.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_died_before_beginning_leaves_nothing_behind() {
+    let bench = Bench::new();
+    let first = bench.process().await;
+    bench.store.next(Method::Checkpoint, [Mood::After(Arc::new(Notify::new()))]);
+    let id = first.start(research()).await;
+    bench.quiet().await;
+    first.die().await;
+    assert_eq!(bench.job(&id).await.checkpoint, Checkpoint::NotBegun);
+    let second = bench.process().await;
+    tokio::time::sleep(LEASE + seconds(1)).await;
+    deliver(&bench, 1);
+    assert_eq!(text(&second.end(&id).await.job), "because");
+    assert_eq!(bench.provider.keys().len(), 1);
+}
+
+/// B9: a run that cannot be taken up is begun again only where that harms nobody.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_be_resumed_is_repeated_only_if_that_is_safe() {
+    for (again, begins) in [(Again::Safe, 2), (Again::Never, 1)] {
+        let bench = Bench::over(Scripted::natured(natured(again, false)));
+        let first = bench.process().await;
+        let id = first.under_way(&bench, 1).await;
+        first.die().await;
+        let second = bench.process().await;
+        tokio::time::sleep(LEASE + seconds(1)).await;
+        assert_eq!(bench.provider.keys().len(), begins, "{again:?}");
+        if again == Again::Safe {
+            deliver(&bench, 2);
+            assert_eq!(text(&second.end(&id).await.job), "because");
+        } else {
+            assert_eq!(second.end(&id).await.job.failures[0].code, Code::SubmitUnknown);
+        }
+    }
+}
+
+/// A worker taken for dead learns it at its next renewal; its attempt is void, the new one resumes.
+#[tokio::test(start_paused = true)]
+async fn a_lost_lease_voids_the_old_attempt_and_the_new_one_resumes() {
+    let bench = Bench::new();
+    let first = bench.process_with(Options { concurrency: 1, ..Options::default() }).await;
+    let id = first.under_way(&bench, 1).await;
+    let blocker = first.start(research()).await;
+    let second = bench.process().await;
+    bench.quiet().await;
+    bench.store.rescue(&Dead::Worker(bench.store.claimants()[0].clone())).await.unwrap();
+    bench.quiet().await;
+    assert_eq!(bench.provider.resumes(), 1);
+    assert_eq!(bench.provider.followers(), 3, "the old attempt does not know yet");
+    tokio::time::sleep(LEASE / 3 + millis(5)).await;
+    assert_eq!(bench.provider.followers(), 2, "now it does");
+    deliver(&bench, 1);
+    let job = second.end(&id).await.job;
+    assert_eq!(text(&job), "because");
+    assert!(job.failures.is_empty());
+    assert_eq!(bench.kind(&blocker).await, StateKind::Running);
+    assert_eq!(bench.provider.keys().len(), 2, "one begin for each job");
+}
+
+/// The old attempt's result is refused, even if it comes first and the new attempt is still at it.
+#[tokio::test(start_paused = true)]
+async fn a_late_result_of_a_lost_lease_is_void() {
+    let log = Overheard::start();
+    let bench = Bench::new();
+    let first = bench.process().await;
+    let id = first.under_way(&bench, 1).await;
+    let settling = Arc::new(Notify::new());
+    bench.store.next(Method::Settle, [Mood::After(settling.clone())]);
+    deliver(&bench, 1);
+    bench.quiet().await;
+    bench.provider.next_resumes([outlast_testkit::scripted::Answer::Never]);
+    bench.store.rescue(&Dead::Worker(bench.store.claimants()[0].clone())).await.unwrap();
+    bench.quiet().await;
+    settling.notify_one();
+    bench.quiet().await;
+    let job = bench.job(&id).await;
+    assert_eq!(job.state.kind(), StateKind::Running, "the new attempt has it");
+    assert_eq!(job.fence.0, 2);
+    assert_eq!(log.lines_with("the job was taken or cancelled").len(), 1);
+    assert!(log.lines_with("will try again").is_empty(), "nobody insists");
+}
+
+/// A machine that slept: the worker rescues and claims its own job. The old attempt goes, the new one stays.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_takes_over_its_own_job_follows_it_once() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    // Its renewal is on its way while the lease ends and the same worker claims the job anew.
+    let renewing = Arc::new(Notify::new());
+    bench.store.next(Method::Renew, [Mood::After(renewing.clone())]);
+    tokio::time::sleep(LEASE / 3).await;
+    bench.store.rescue(&Dead::Worker(bench.store.claimants()[0].clone())).await.unwrap();
+    bench.quiet().await;
+    assert_eq!(bench.provider.resumes(), 1);
+    assert_eq!(bench.provider.followers(), 1, "the old attempt is told at once");
+    renewing.notify_one();
+    tokio::time::sleep(LEASE * 3).await;
+    assert_eq!(bench.provider.resumes(), 1, "and the new one is not told for it");
+    assert_eq!(bench.provider.followers(), 1);
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+}

@@ -1,0 +1,81 @@
+//! Held calls (promise 2): the same call is the same job until somebody has its outcome.
+
+use outlast_core::{JobId, NewJob, OwnerId, Visibility};
+
+use crate::bench::{Bench, Process, deliver, research, seconds, text};
+
+const INPUT: [u8; 32] = [7; 32];
+
+fn held() -> NewJob {
+    NewJob { visibility: Visibility::Unpromised, ..research() }
+}
+
+async fn hold(process: &Process) -> (JobId, bool) {
+    let started = process.engine.hold(held(), "research", INPUT).await.unwrap();
+    (started.job.id, started.existed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_identical_held_calls_at_once_share_one_job() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let ((first, _), (second, _)) = tokio::join!(hold(&process), hold(&process));
+    assert_eq!(first, second);
+    bench.quiet().await;
+    assert_eq!(bench.provider.keys().len(), 1, "bought once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_made_again_attaches_and_receives_the_result_once() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let (id, _) = hold(&process).await;
+    bench.quiet().await;
+    assert_eq!(hold(&process).await, (id, true), "while it runs");
+    deliver(&bench, 1);
+    process.end(&id).await;
+    tokio::time::sleep(seconds(29 * 60)).await;
+    assert_eq!(hold(&process).await, (id, true), "after its end, as long as nobody was answered");
+    assert_eq!(text(&process.end(&id).await.job), "because");
+    process.engine.answered(&id).await.unwrap();
+    let (other, existed) = hold(&process).await;
+    assert!(other != id && !existed, "answered: the same call is a new one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_nobody_came_for_is_held_for_half_an_hour() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let (id, _) = hold(&process).await;
+    bench.quiet().await;
+    deliver(&bench, 1);
+    process.end(&id).await;
+    tokio::time::sleep(seconds(30 * 60)).await;
+    assert_ne!(hold(&process).await.0, id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_after_a_cancel_is_a_new_one() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let (id, _) = hold(&process).await;
+    process.cancel(&id).await;
+    assert_ne!(hold(&process).await.0, id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_owner_tool_or_input_is_another_call() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let (id, _) = hold(&process).await;
+    let theirs = NewJob { owner: OwnerId::new("bob"), ..held() };
+    let others = [
+        process.engine.hold(theirs, "research", INPUT).await,
+        process.engine.hold(held(), "search", INPUT).await,
+        process.engine.hold(held(), "research", [8; 32]).await,
+        process.engine.start(held(), None).await,
+    ];
+    for other in others {
+        assert_ne!(other.unwrap().job.id, id);
+    }
+}

@@ -1,0 +1,25 @@
+//! The one path under every interruption: memory store, scripted provider, paused time. Nothing here waits in
+//! real time, and nothing depends on luck.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a bench stops the test at the first thing that is not as promised"
+)]
+
+mod bench;
+mod moody;
+mod overheard;
+
+mod cancelling;
+mod carrying;
+mod crashing;
+mod holding;
+mod leaving;
+mod polling;
+mod progress;
+mod retrying;
+mod storing;
+mod timing;
+mod upkeep;

@@ -1,0 +1,231 @@
+//! A memory store that fails, or keeps its caller waiting, when a test says so, and remembers who called when.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::{
+    Cancelled, Changes, Checkpoint, Claimed, Dead, Glance, Insert, Inserted, Job, JobId, Lease,
+    Page, Profile, Progress, Prune, Pruned, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope,
+    Settlement, Store, StoreError, Timestamp, WorkerId,
+};
+use outlast_store::MemoryStore;
+use outlast_testkit::clock::{START, TokioClock};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// What a store can be moody about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Method {
+    Claim,
+    Renew,
+    Checkpoint,
+    Note,
+    Settle,
+    Owe,
+    OwedStops,
+    Changes,
+    Rescue,
+}
+
+/// What the next call meets.
+#[derive(Clone)]
+pub(crate) enum Mood {
+    /// There is no room; nothing is written.
+    Full,
+    /// The store cannot be reached; nothing is written.
+    Unavailable,
+    /// It is written, and the answer is lost.
+    AnswerLost,
+    /// The caller waits for this, then all is well.
+    After(Arc<Notify>),
+}
+
+pub(crate) struct Moody {
+    inner: MemoryStore,
+    moods: Mutex<HashMap<Method, Vec<Mood>>>,
+    calls: Mutex<Vec<(Method, Instant)>>,
+    looking: Mutex<u32>,
+    claimants: Mutex<Vec<WorkerId>>,
+}
+
+impl Moody {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            inner: MemoryStore::new(Arc::new(TokioClock::new(START))),
+            moods: Mutex::default(),
+            calls: Mutex::default(),
+            looking: Mutex::default(),
+            claimants: Mutex::default(),
+        })
+    }
+
+    /// What the next calls of `method` meet, in order; after these, all is well.
+    pub(crate) fn next(&self, method: Method, moods: impl IntoIterator<Item = Mood>) {
+        self.moods.lock().unwrap().entry(method).or_default().extend(moods);
+    }
+
+    /// When `method` was called.
+    pub(crate) fn calls(&self, method: Method) -> Vec<Instant> {
+        let calls = self.calls.lock().unwrap();
+        calls.iter().filter(|(called, _)| *called == method).map(|(_, at)| *at).collect()
+    }
+
+    /// Who won the claims so far, in order.
+    pub(crate) fn claimants(&self) -> Vec<WorkerId> {
+        self.claimants.lock().unwrap().clone()
+    }
+
+    /// How many look for changes just now.
+    pub(crate) fn looking(&self) -> u32 {
+        *self.looking.lock().unwrap()
+    }
+
+    async fn mood(&self, method: Method) -> Result<Option<Mood>, StoreError> {
+        self.calls.lock().unwrap().push((method, Instant::now()));
+        let mood = {
+            let mut moods = self.moods.lock().unwrap();
+            moods.get_mut(&method).filter(|moods| !moods.is_empty()).map(|moods| moods.remove(0))
+        };
+        match mood {
+            Some(Mood::Full) => Err(StoreError::Full),
+            Some(Mood::Unavailable) => Err(unavailable()),
+            Some(Mood::After(notify)) => {
+                notify.notified().await;
+                Ok(None)
+            }
+            Some(Mood::AnswerLost) | None => Ok(mood),
+        }
+    }
+}
+
+fn unavailable() -> StoreError {
+    StoreError::Unavailable("moody".into())
+}
+
+fn answered<T>(mood: Option<Mood>, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    match mood {
+        Some(_) => result.and(Err(unavailable())),
+        None => result,
+    }
+}
+
+struct Looking<'a>(&'a Moody);
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        *self.0.looking.lock().unwrap() -= 1;
+    }
+}
+
+#[async_trait]
+impl Store for Moody {
+    fn now(&self) -> Timestamp {
+        self.inner.now()
+    }
+
+    async fn rev(&self) -> Result<Rev, StoreError> {
+        self.inner.rev().await
+    }
+
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        self.inner.insert(insert).await
+    }
+
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let mood = self.mood(Method::Claim).await?;
+        let claimed = answered(mood, self.inner.claim(worker, profiles, lease).await)?;
+        if claimed.is_some() {
+            self.claimants.lock().unwrap().push(worker.clone());
+        }
+        Ok(claimed)
+    }
+
+    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
+        let mood = self.mood(Method::Renew).await?;
+        answered(mood, self.inner.renew(leases, lease).await)
+    }
+
+    async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        let mood = self.mood(Method::Checkpoint).await?;
+        answered(mood, self.inner.checkpoint(lease, checkpoint).await)
+    }
+
+    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+        let mood = self.mood(Method::Note).await?;
+        answered(mood, self.inner.note(lease, progress).await)
+    }
+
+    async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
+        let mood = self.mood(Method::Settle).await?;
+        answered(mood, self.inner.settle(lease, settlement).await)
+    }
+
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+        self.inner.cancel(scope, id).await
+    }
+
+    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+        let mood = self.mood(Method::Rescue).await?;
+        answered(mood, self.inner.rescue(dead).await)
+    }
+
+    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+        let mood = self.mood(Method::Owe).await?;
+        answered(mood, self.inner.owe(id, run).await)
+    }
+
+    async fn owed_stops(
+        &self,
+        profiles: &[Profile],
+        limit: usize,
+    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
+        let mood = self.mood(Method::OwedStops).await?;
+        answered(mood, self.inner.owed_stops(profiles, limit).await)
+    }
+
+    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        self.inner.stopped(id, outcome).await
+    }
+
+    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.inner.job(scope, id).await
+    }
+
+    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
+        self.inner.list(scope, query).await
+    }
+
+    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+        *self.looking.lock().unwrap() += 1;
+        let _looking = Looking(self);
+        let mood = self.mood(Method::Changes).await?;
+        answered(mood, self.inner.changes(after, glance).await)
+    }
+
+    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+        self.inner.answered(id).await
+    }
+
+    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
+        self.inner.has_worker(profile).await
+    }
+
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        self.inner.queued(profiles).await
+    }
+
+    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.inner.dismiss(worker).await
+    }
+
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.inner.prune(scope, prune).await
+    }
+}

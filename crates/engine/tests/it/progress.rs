@@ -1,0 +1,76 @@
+//! What a running job shows of itself.
+
+use outlast_core::Progress;
+use outlast_testkit::scripted::Act;
+
+use crate::bench::{Bench, deliver, millis, remote_run, text};
+use crate::moody::{Method, Mood};
+
+fn at(percent: u8) -> Option<Progress> {
+    Some(Progress { percent: Some(percent), message: format!("at {percent}") })
+}
+
+/// B6: the first word is shown at once, then one in 250 ms, and the last word wins.
+#[tokio::test(start_paused = true)]
+async fn progress_is_written_at_most_every_250_ms_and_the_last_word_wins() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    for percent in 1..=100 {
+        bench.provider.act(1, Act::Progress(percent));
+        tokio::time::sleep(millis(7)).await;
+        if percent == 1 {
+            assert_eq!(bench.job(&id).await.progress, at(1), "the first word at once");
+        }
+    }
+    tokio::time::sleep(millis(260)).await;
+    assert_eq!(bench.job(&id).await.progress, at(100));
+    let notes = bench.store.calls(Method::Note);
+    assert!(notes.len() <= 5, "{} notes in 960 ms", notes.len());
+    for pair in notes.windows(2) {
+        assert!(pair[1] - pair[0] >= millis(250), "{:?}", pair[1] - pair[0]);
+    }
+}
+
+/// Progress may be lost; the run may not.
+#[tokio::test(start_paused = true)]
+async fn progress_that_cannot_be_written_harms_nothing() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.store.next(Method::Note, [Mood::Full]);
+    bench.provider.act(1, Act::Progress(10));
+    bench.quiet().await;
+    assert_eq!(bench.job(&id).await.progress, None);
+    bench.provider.act(1, Act::Progress(20));
+    tokio::time::sleep(millis(260)).await;
+    assert_eq!(bench.job(&id).await.progress, at(20));
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+}
+
+/// B6: a new try starts anew.
+#[tokio::test(start_paused = true)]
+async fn a_job_given_back_shows_no_progress() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.provider.act(1, Act::Progress(60));
+    bench.quiet().await;
+    assert_eq!(bench.job(&id).await.progress, at(60));
+    process.leave().await;
+    assert_eq!(bench.job(&id).await.progress, None);
+}
+
+/// Where to go on in a stream is recorded, for whoever has to.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_moved_is_recorded() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.provider.act(1, Act::Moved("event 7"));
+    bench.quiet().await;
+    assert_eq!(remote_run(&bench.job(&id).await).cursor.as_deref(), Some("event 7"));
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+}

@@ -1,0 +1,160 @@
+//! A store that fails for a while: everything waits, then ends right, and nothing happens twice (E14, promise 6).
+
+use std::sync::Arc;
+
+use outlast_core::{RemoteStop, StateKind};
+use outlast_testkit::scripted::Begin;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::bench::{Bench, deliver, remote_stop, research, seconds, text};
+use crate::moody::{Method, Mood};
+use crate::overheard::Overheard;
+
+fn trouble() -> [Mood; 3] {
+    [Mood::Full, Mood::Unavailable, Mood::Full]
+}
+
+/// E14: a claim that fails is logged and repeated.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_cannot_claim_tries_again() {
+    let log = Overheard::start();
+    let bench = Bench::new();
+    bench.store.next(Method::Claim, trouble());
+    bench.store.next(Method::Rescue, trouble());
+    let process = bench.process().await;
+    let id = process.start(research()).await;
+    tokio::time::sleep(seconds(5)).await;
+    assert!(!log.lines_with("no job can be claimed").is_empty());
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+}
+
+/// Nothing is sent before it is written that it will be.
+#[tokio::test(start_paused = true)]
+async fn a_request_is_not_sent_before_its_checkpoint_is_stored() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.store.next(Method::Checkpoint, trouble());
+    let id = process.start(research()).await;
+    bench.quiet().await;
+    assert!(bench.provider.keys().is_empty());
+    tokio::time::sleep(seconds(10)).await;
+    assert_eq!(bench.provider.keys().len(), 1);
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+}
+
+/// The name of a run that was paid for is written as soon as the store can, and nothing is begun twice.
+#[tokio::test(start_paused = true)]
+async fn the_name_of_a_run_is_stored_as_soon_as_the_store_can() {
+    let log = Overheard::start();
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let answer = Arc::new(Notify::new());
+    bench.provider.next_begins([Begin::RunAfter(answer.clone())]);
+    let id = process.start(research()).await;
+    bench.quiet().await;
+    bench.store.next(Method::Checkpoint, trouble());
+    answer.notify_one();
+    tokio::time::sleep(seconds(10)).await;
+    assert_eq!(bench.store.calls(Method::Checkpoint).len(), 5, "one, three that failed, one more");
+    let heard = log.lines_with("checkpoint not stored");
+    assert!(heard.iter().all(|line| line.contains(&id.to_string())), "{heard:?}");
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+    assert_eq!(bench.provider.keys().len(), 1);
+}
+
+/// E14: a settlement that fails is logged with the job's id and repeated; the job ends once.
+#[tokio::test(start_paused = true)]
+async fn an_end_that_cannot_be_stored_is_stored_later_and_once() {
+    let log = Overheard::start();
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.store.next(Method::Settle, trouble());
+    deliver(&bench, 1);
+    bench.quiet().await;
+    assert_eq!(bench.kind(&id).await, StateKind::Running, "nothing is said before it is stored");
+    let asked = Instant::now();
+    let job = process.end(&id).await.job;
+    assert_eq!(text(&job), "because");
+    assert!(asked.elapsed() < seconds(5));
+    let heard = log.lines_with("the end of a try is not stored");
+    assert_eq!(heard.len(), 3);
+    assert!(heard.iter().all(|line| line.contains(&id.to_string())));
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(bench.store.calls(Method::Settle).len(), 4);
+    assert_eq!(bench.job(&id).await, job, "and never changes again");
+}
+
+/// E14: an end that was stored although nobody was told is not stored again.
+#[tokio::test(start_paused = true)]
+async fn an_end_whose_answer_was_lost_is_not_stored_twice() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.store.next(Method::Settle, [Mood::AnswerLost]);
+    deliver(&bench, 1);
+    let job = process.end(&id).await.job;
+    assert_eq!(text(&job), "because");
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(bench.job(&id).await, job);
+}
+
+/// A cancel while the end cannot be stored wins, because it was stored.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_ends_the_attempt_to_store_an_end() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.store.next(Method::Settle, (0..50).map(|_| Mood::Full));
+    deliver(&bench, 1);
+    tokio::time::sleep(seconds(3)).await;
+    process.cancel(&id).await;
+    bench.quiet().await;
+    let tries = bench.store.calls(Method::Settle).len();
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(bench.store.calls(Method::Settle).len(), tries, "nobody tries any more");
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+}
+
+/// Renewals that fail for less than a lease lose nothing.
+#[tokio::test(start_paused = true)]
+async fn leases_survive_a_store_that_cannot_renew_for_a_while() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.store.next(Method::Renew, [Mood::Unavailable, Mood::Full]);
+    tokio::time::sleep(seconds(100)).await;
+    assert_eq!(bench.provider.resumes(), 0);
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+}
+
+/// Changes that cannot be read for a while are read later; nobody is forgotten.
+#[tokio::test(start_paused = true)]
+async fn a_poll_is_answered_although_changes_could_not_be_read_for_a_while() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.store.next(Method::Changes, trouble());
+    let poll = process.parked_poll(&bench, id, seconds(45)).await;
+    let asked = Instant::now();
+    deliver(&bench, 1);
+    assert_eq!(text(&poll.await.unwrap().0.unwrap().job), "because");
+    assert!(asked.elapsed() < seconds(3), "{:?}", asked.elapsed());
+}
+
+/// Stops that are owed are found although the store could not say so for a while.
+#[tokio::test(start_paused = true)]
+async fn owed_stops_are_done_although_they_could_not_be_read_for_a_while() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.store.next(Method::OwedStops, trouble());
+    process.cancel(&id).await;
+    tokio::time::sleep(seconds(30)).await;
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+}

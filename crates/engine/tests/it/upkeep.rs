@@ -1,0 +1,130 @@
+//! What a worker does beside its work: it forgets what is due, says who is there, and leaves when nothing is left.
+
+use outlast_core::{BeginError, StateKind, Trouble};
+use outlast_core::{NewJob, Profile, Scope, Store};
+use outlast_engine::{Options, Until, Waits, Worker};
+use outlast_testkit::scripted::{Act, Begin, Scripted, error};
+
+use crate::bench::{Bench, LONG, deliver, millis, owner, research, seconds};
+
+fn kept_for(keep: u64) -> NewJob {
+    NewJob { keep: Some(seconds(keep)), ..research() }
+}
+
+async fn rows(bench: &Bench) -> usize {
+    // Expired jobs are hidden from readers but still there; a key would find them, a count of changes does.
+    let all = outlast_core::Glance { wait: millis(0), every: millis(1) };
+    bench.store.changes(outlast_core::Rev(0), all).await.unwrap().jobs.len()
+}
+
+/// A6, A8: removed when its retention has ended, at most the sweep interval late; an unfinished one never.
+#[tokio::test(start_paused = true)]
+async fn a6_a_finished_job_is_removed_soon_after_its_retention() {
+    let bench = Bench::new();
+    let options = Options { sweep_interval: seconds(300), ..Options::default() };
+    let process = bench.process_with(options).await;
+    let done = process.start(kept_for(1800)).await;
+    bench.quiet().await;
+    let unfinished = process.start(kept_for(1)).await;
+    deliver(&bench, 1);
+    process.end(&done).await;
+    tokio::time::sleep(seconds(1799)).await;
+    assert_eq!(rows(&bench).await, 2);
+    tokio::time::sleep(seconds(301)).await;
+    assert_eq!(rows(&bench).await, 1, "swept");
+    assert!(process.engine.job(&owner(), &done).await.unwrap().is_none());
+    tokio::time::sleep(seconds(600)).await;
+    assert_eq!(bench.kind(&unfinished).await, StateKind::Running, "A8: never an unfinished job");
+}
+
+/// A6: a poll of an expired job that was not swept yet already finds nothing.
+#[tokio::test(start_paused = true)]
+async fn a6_an_expired_job_is_not_found_before_it_is_swept() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.start(kept_for(10)).await;
+    bench.quiet().await;
+    deliver(&bench, 1);
+    process.end(&id).await;
+    tokio::time::sleep(seconds(10)).await;
+    assert!(process.engine.poll(&owner(), &id, LONG).await.unwrap().is_none());
+    assert_eq!(rows(&bench).await, 1);
+}
+
+/// A8: while nothing can expire, nobody looks.
+#[tokio::test(start_paused = true)]
+async fn a8_a_job_that_ends_later_but_expires_sooner_is_swept_in_time() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let long = process.start(kept_for(86_400)).await;
+    bench.quiet().await;
+    deliver(&bench, 1);
+    process.end(&long).await;
+    tokio::time::sleep(seconds(3_600)).await;
+    let short = process.start(kept_for(1)).await;
+    bench.quiet().await;
+    deliver(&bench, 2);
+    process.end(&short).await;
+    tokio::time::sleep(seconds(302)).await;
+    assert_eq!(rows(&bench).await, 1, "the short one is gone");
+    assert!(process.engine.job(&owner(), &long).await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queued_job_says_what_it_waits_for() {
+    let bench = Bench::new();
+    let face = bench.process_without_worker().await;
+    let waits = async |id| face.engine.poll(&owner(), id, millis(0)).await.unwrap().unwrap().waits;
+    let elsewhere = NewJob { profile: Profile::new("another key"), ..research() };
+    let lonely = face.start(elsewhere).await;
+    let plain = face.start(research()).await;
+    assert_eq!(waits(&lonely).await, Some(Waits::ForAWorker));
+    assert_eq!(waits(&plain).await, Some(Waits::ForAWorker));
+
+    bench.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unreachable)))]);
+    let process = bench.process_with(Options { concurrency: 1, ..Options::default() }).await;
+    bench.quiet().await;
+    assert_eq!(waits(&lonely).await, Some(Waits::ForAWorker), "no worker for its profile");
+    assert!(matches!(waits(&plain).await, Some(Waits::Until(_))), "the time of its next try");
+    let running = process.start(research()).await;
+    let next = process.start(research()).await;
+    bench.quiet().await;
+    assert_eq!(waits(&running).await, None);
+    assert_eq!(waits(&next).await, Some(Waits::ForItsTurn));
+    process.leave().await;
+    assert_eq!(waits(&next).await, Some(Waits::ForAWorker), "a worker that left is there no more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_until_idle_leaves_when_nothing_is_left() {
+    let bench = Bench::new();
+    let face = bench.process_without_worker().await;
+    let first = face.start(research()).await;
+    let second = face.start(research()).await;
+    face.start(NewJob { profile: Profile::new("another key"), ..research() }).await;
+    bench.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unreachable)))]);
+    let worker = tokio::spawn(Worker::new(&face.engine).run(Until::Idle));
+    tokio::time::sleep(seconds(30)).await;
+    assert!(!worker.is_finished(), "a try that waits for its time, and a run under way");
+    bench.provider.act(2, Act::Done("because"));
+    bench.provider.act(3, Act::Done("because"));
+    worker.await.unwrap();
+    for id in [first, second] {
+        assert_eq!(bench.kind(&id).await, StateKind::Succeeded);
+    }
+    assert_eq!(bench.store.queued(&[Scripted::profile()]).await.unwrap(), 0);
+    assert!(!bench.store.has_worker(&Scripted::profile()).await.unwrap(), "it said goodbye");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_until_idle_does_owed_stops_before_it_leaves() {
+    let bench = Bench::new();
+    let doomed = bench.process().await;
+    let id = doomed.under_way(&bench, 1).await;
+    doomed.die().await;
+    let face = bench.process_without_worker().await;
+    face.cancel(&id).await;
+    Worker::new(&face.engine).run(Until::Idle).await;
+    assert_eq!(bench.provider.stops(), ["run-1"]);
+    assert!(bench.store.job(&Scope::Operator, &id).await.unwrap().is_some());
+}

@@ -1,0 +1,31 @@
+//! `outlast worker`: work without a face.
+
+use std::process::ExitCode;
+
+use outlast_engine::{Providers, Stop, Until, Worker};
+
+use super::signals::stop_on_signals;
+use crate::cli::{Global, WorkerArgs};
+use crate::failed::Failed;
+use crate::wire::{OpenStore, research_provider};
+
+pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, Failed> {
+    let concurrency =
+        args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string()));
+    let config = super::configured(global, concurrency.into_iter().collect())?;
+    super::start_log(global, &config)?;
+    let (profile, provider) = research_provider(&config, None)?;
+
+    let stop = Stop::new();
+    let store = OpenStore::open(&config.store)?;
+    let providers = Providers::from([(profile, provider)]);
+    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
+    tokio::spawn(stop_on_signals(stop.clone())?);
+    let until = if args.until_idle { Until::Idle } else { Until::Asked };
+    Worker::new(&engine).run(until).await;
+
+    stop.ask();
+    drop(follower.await);
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}

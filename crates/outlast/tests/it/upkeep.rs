@@ -1,0 +1,164 @@
+//! `outlast worker`, `outlast store`, `outlast jobs prune`, and what keeps a store small.
+
+use serde_json::{Value, json};
+
+use crate::support::{POLL, START, World, finished, question, running, start};
+
+async fn listed(world: &World) -> usize {
+    let list = world.run(&["jobs", "list", "--all", "--json"]).await;
+    let list: Value = serde_json::from_str(&list.stdout).unwrap();
+    list["jobs"].as_array().unwrap().len()
+}
+
+/// A server without a worker hands its jobs to a worker without a server.
+#[tokio::test]
+async fn a_worker_does_what_others_started_and_leaves_when_idle() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "1");
+    let mut server = world.serve_with(&["--no-worker"]).await;
+    let id = start(&mut server, "ok;words=60;delay_ms=0").await;
+    let waiting = server.structured(POLL, json!({ "jobId": id })).await;
+    assert_eq!(waiting["status"], "CREATED");
+    assert!(
+        waiting["message"].as_str().unwrap().contains("outlast worker"),
+        "says why it waits: {waiting}"
+    );
+    let worker = world.run(&["worker", "--until-idle"]).await;
+    assert_eq!(worker.code, Some(0), "{worker:?}");
+    assert_eq!(worker.stdout, "");
+    let ended = server.structured(POLL, json!({ "jobId": id })).await;
+    assert_eq!(ended["status"], "COMPLETED", "{ended}");
+}
+
+/// A worker never runs a job that was started with another key.
+#[tokio::test]
+async fn a_worker_with_another_key_leaves_the_job_alone() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "1");
+    let mut server = world.serve_with(&["--no-worker"]).await;
+    let id = start(&mut server, "ok;words=60;delay_ms=0").await;
+    world.set("PERPLEXITY_API_KEY", "pplx-other");
+    let worker = world.run(&["worker", "--until-idle"]).await;
+    assert_eq!(worker.code, Some(0), "{worker:?}");
+    let waiting = server.structured(POLL, json!({ "jobId": id })).await;
+    assert_eq!(waiting["status"], "CREATED", "{waiting}");
+    assert_eq!(world.submits(), 0);
+}
+
+#[tokio::test]
+async fn a_backup_made_while_the_store_is_in_use_has_everything() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let id = start(&mut server, "ok;words=60;delay_ms=0").await;
+    let ended = finished(&mut server, &id).await;
+    let stuck = start(&mut server, "stuck").await;
+    running(&world, &stuck).await;
+    let file = world.data_dir().join("copy.db");
+    let path = file.to_str().unwrap();
+    let backup = world.run(&["store", "backup", path]).await;
+    assert_eq!((backup.code, backup.stdout.trim()), (Some(0), path), "{backup:?}");
+    let again = world.run(&["store", "backup", path]).await;
+    assert_eq!(again.code, Some(1), "an existing file is not overwritten: {again:?}");
+    let url = format!("sqlite:{path}");
+    let sound = world.run(&["store", "check", "--store", &url]).await;
+    assert_eq!(sound.code, Some(0), "{sound:?}");
+    let shown = world.run(&["jobs", "show", &id, "--json", "--store", &url]).await;
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let text = shown["output"]["body"]["text"].as_str().unwrap();
+    assert!(ended["response"].as_str().unwrap().starts_with(text), "the report is in the copy");
+    let shown = world.run(&["jobs", "show", &stuck, "--json", "--store", &url]).await;
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(shown["state"], "running", "{shown}");
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_told_from_a_sound_one() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    for _ in 0..20 {
+        start(&mut server, "stuck").await;
+    }
+    server.close_input();
+    server.ended().await;
+    let sound = world.run(&["store", "check"]).await;
+    assert_eq!(sound.code, Some(0), "{sound:?}");
+    assert!(sound.stderr.contains("sound"), "{sound:?}");
+    let file = world.data_dir().join("outlast.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let page = 4096;
+    for byte in &mut bytes[2 * page + 8..3 * page] {
+        *byte ^= 0x5a;
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let damaged = world.run(&["store", "check"]).await;
+    assert!(matches!(damaged.code, Some(1 | 2)), "{damaged:?}");
+}
+
+/// A6, A8: a finished job is gone after its retention, by itself; an unfinished one is not.
+#[tokio::test]
+async fn a6_expired_jobs_cannot_be_polled_and_are_swept() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_RESEARCH_JOB_TTL_MS", "50");
+    world.set("PERPLEXITY_RESEARCH_SWEEP_INTERVAL_MS", "50");
+    let mut server = world.serve().await;
+    let unfinished = start(&mut server, "stuck").await;
+    let id = start(&mut server, "ok;words=60;delay_ms=0").await;
+    let not_found = async {
+        loop {
+            let poll = server.structured(POLL, json!({ "jobId": id })).await;
+            if poll["status"] == "NOT_FOUND" {
+                return poll;
+            }
+        }
+    };
+    let gone = tokio::time::timeout(std::time::Duration::from_secs(60), not_found).await.unwrap();
+    assert!(gone["message"].as_str().unwrap().contains("minutes"), "{gone}");
+    assert_eq!(listed(&world).await, 1);
+    running(&world, &unfinished).await;
+}
+
+/// E9: a key still names its job after the job was forgotten; nothing is bought a second time.
+#[tokio::test]
+async fn e9_a_key_outlives_the_retention_of_its_job() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_RESEARCH_JOB_TTL_MS", "1");
+    world.set("PERPLEXITY_RESEARCH_SWEEP_INTERVAL_MS", "1");
+    let mut server = world.serve().await;
+    let mut arguments = question("ok;words=60;delay_ms=0");
+    arguments["idempotency_key"] = json!("k");
+    let first = server.structured(START, arguments.clone()).await;
+    let ended = finished(&mut server, first["jobId"].as_str().unwrap()).await;
+    assert_eq!(ended["status"], "NOT_FOUND");
+    let again = server.structured(START, arguments).await;
+    assert_eq!(
+        (&again["jobId"], &again["status"]),
+        (&first["jobId"], &json!("NOT_FOUND")),
+        "{again}"
+    );
+    assert_eq!(world.submits(), 1);
+}
+
+/// A8: on request, by age; never what is unfinished.
+#[tokio::test]
+async fn a8_finished_jobs_are_removed_on_request() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let done = start(&mut server, "ok;words=60;delay_ms=0").await;
+    finished(&mut server, &done).await;
+    let unfinished = start(&mut server, "stuck").await;
+    running(&world, &unfinished).await;
+    let none = world.run(&["jobs", "prune"]).await;
+    assert_eq!(
+        (none.code, none.stdout.trim()),
+        (Some(0), "0"),
+        "its retention is not over: {none:?}"
+    );
+    let none = world.run(&["jobs", "prune", "--older-than", "1h"]).await;
+    assert_eq!(none.stdout.trim(), "0");
+    let one = world.run(&["jobs", "prune", "--older-than", "0s"]).await;
+    assert_eq!((one.code, one.stdout.trim()), (Some(0), "1"), "{one:?}");
+    assert_eq!(listed(&world).await, 1);
+    let wrong = world.run(&["jobs", "prune", "--older-than", "soon"]).await;
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.stderr.contains("7d"), "{wrong:?}");
+}

@@ -1,0 +1,41 @@
+//! Events as they arrive over one connection.
+
+use outlast_core::BoxError;
+use reqwest::Response;
+
+use super::wire::Event;
+use crate::sse::Decoder;
+
+/// The last frame of a stream; what follows it, if anything, is silence.
+const END: &str = "[DONE]";
+
+/// One connection that brings events.
+pub(super) struct EventStream {
+    response: Response,
+    decoder: Decoder,
+}
+
+impl EventStream {
+    pub(super) fn new(response: Response) -> Self {
+        Self { response, decoder: Decoder::default() }
+    }
+
+    /// The next event that is one; keep-alives and what is no JSON are passed over. `Err(None)` is a clean end.
+    /// Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Event, Option<BoxError>> {
+        loop {
+            while let Some(frame) = self.decoder.next() {
+                if frame.data.trim() == END {
+                    return Err(None);
+                }
+                if let Some(event) = Event::parse(frame.data) {
+                    return Ok(event);
+                }
+            }
+            let chunk =
+                self.response.chunk().await.map_err(|error| Some(error.without_url().into()))?;
+            let chunk = chunk.ok_or(None)?;
+            self.decoder.push(&chunk).map_err(|error| Some(error.into()))?;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Submitting: when it returns, and what a submit that went wrong is called (B9a).
+
+use std::time::Duration;
+
+use outlast_core::{BeginError, Clock, Provider, Trouble};
+use outlast_provider::perplexity::Agent;
+use tokio::net::TcpListener;
+
+use crate::bench::{self, Bench, KEY, ask, patiently};
+
+/// A1: the id is there long before the report.
+#[tokio::test]
+async fn begin_returns_once_the_run_has_an_id_and_before_it_ends() {
+    let bench = Bench::new().await;
+    let run = bench.begin("q [[sim:ok;hold]]").await;
+    let stats = bench.sim.stats();
+    assert_eq!(run.remote().id, stats.runs[0].id);
+    assert_eq!(run.remote().provider, "perplexity/agent");
+    assert_eq!(run.remote().begun_at, bench.clock.now());
+    assert_ne!(stats.runs[0].status, "completed");
+    assert_eq!((stats.submits, stats.polls, stats.attaches), (1, 0, 0));
+}
+
+/// B9a: status first, whatever the body.
+#[tokio::test]
+async fn a_client_error_is_a_refusal_whatever_its_body() {
+    let bench = Bench::new().await;
+    for status in [400, 401, 402, 403, 404, 405, 410, 413, 422, 429] {
+        for body in ["json", "html", "empty"] {
+            let question = format!("q [[sim:http;status={status};body={body}]]");
+            let error = bench.not_begun(&question).await;
+            let BeginError::Refused(error) = error else { panic!("{question}: {error:?}") };
+            let expected = match status {
+                401 => Trouble::Unauthorized,
+                403 if body == "json" => Trouble::Retired,
+                403 => Trouble::Unauthorized,
+                402 => Trouble::QuotaExhausted,
+                410 => Trouble::Retired,
+                429 => Trouble::RateLimited { retry_after: error.trouble.retry_after() },
+                _ => Trouble::Rejected,
+            };
+            assert_eq!(error.trouble, expected, "{question}");
+        }
+    }
+    let stats = bench.sim.stats();
+    assert_eq!((stats.submits, stats.refused), (0, 30));
+}
+
+/// B9a: a 5xx is a refusal only in the provider's own words.
+#[tokio::test]
+async fn a_server_error_is_a_refusal_only_with_the_providers_envelope() {
+    let bench = Bench::new().await;
+    for status in [500, 502, 503, 524] {
+        for body in ["json", "html", "empty"] {
+            let question = format!("q [[sim:http;status={status};body={body}]]");
+            let (refused, error) = match bench.not_begun(&question).await {
+                BeginError::Refused(error) => (true, error),
+                BeginError::Unknown(error) => (false, error),
+                BeginError::NotSent(error) => panic!("{question}: {error:?}"),
+            };
+            assert_eq!(refused, body == "json", "{question}");
+            assert!(matches!(error.trouble, Trouble::Unavailable { .. }), "{question}: {error:?}");
+        }
+    }
+    let stats = bench.sim.stats();
+    assert_eq!((stats.submits, stats.refused), (0, 12), "each was sent once");
+}
+
+/// B9: waits honour Retry-After.
+#[tokio::test]
+async fn a_refusal_keeps_the_wait_the_provider_asks_for() {
+    let bench = Bench::new().await;
+    for (status, body) in [(429, "json"), (429, "html"), (503, "json")] {
+        let question = format!("q [[sim:http;status={status};body={body};retry_after=7]]");
+        let BeginError::Refused(error) = bench.not_begun(&question).await else {
+            panic!("{question}")
+        };
+        assert_eq!(error.trouble.retry_after(), Some(Duration::from_secs(7)), "{question}");
+    }
+}
+
+/// B9a: what never left may be sent again.
+#[tokio::test]
+async fn a_refused_connection_means_not_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let agent = Agent::new(bench::options(&url, KEY, bench::PATIENCE, &Default::default()));
+    let Err(error) = patiently(agent.unwrap().begin(&ask("q"), "key")).await else {
+        panic!("nobody listens")
+    };
+    let BeginError::NotSent(error) = error else { panic!("{error:?}") };
+    assert_eq!(error.trouble, Trouble::Unreachable);
+}
+
+/// B9a: silence after the bytes were sent is unknown.
+#[tokio::test]
+async fn a_server_that_never_answers_leaves_the_fate_unknown() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let timeout = Duration::from_millis(100);
+    let agent = Agent::new(bench::options(&url, KEY, timeout, &Default::default())).unwrap();
+    let Err(error) = patiently(agent.begin(&ask("q"), "key")).await else {
+        panic!("nobody answers")
+    };
+    let BeginError::Unknown(error) = error else { panic!("{error:?}") };
+    assert_eq!(error.trouble, Trouble::TimedOut);
+}
+
+/// B9a: the run exists, and nobody told us.
+#[tokio::test]
+async fn a_connection_dropped_before_the_answer_leaves_the_fate_unknown() {
+    let bench = Bench::new().await;
+    let error = bench.not_begun("q [[sim:drop_submit]]").await;
+    let BeginError::Unknown(error) = error else { panic!("{error:?}") };
+    assert_eq!(error.trouble, Trouble::Unreachable);
+    assert_eq!(bench.sim.stats().submits, 1);
+}
+
+/// A10: an answer without an id.
+#[tokio::test]
+async fn an_answer_without_an_id_is_unknown_and_says_so() {
+    let bench = Bench::new().await;
+    let error = bench.not_begun("q [[sim:no_id]]").await;
+    let BeginError::Unknown(error) = error else { panic!("{error:?}") };
+    assert!(error.sentence.contains("no job id"), "{error}");
+    assert_eq!(bench.sim.stats().submits, 1);
+}
+
+#[tokio::test]
+async fn an_ask_of_another_shape_is_never_sent() {
+    let bench = Bench::new().await;
+    let ask = serde_json::json!({"prompt": "q"});
+    let Err(error) = bench.agent.begin(&ask, "key").await else { panic!("it was sent") };
+    let BeginError::NotSent(error) = error else { panic!("{error:?}") };
+    assert!(error.trouble.is_permanent());
+    assert!(bench.sim.requests().is_empty());
+}

@@ -1,0 +1,23 @@
+//! The adapters over real HTTP: against the simulator, and against servers that no simulator should be.
+
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod canned;
+
+#[cfg(test)]
+mod begin;
+#[cfg(test)]
+mod checks;
+#[cfg(test)]
+mod follow;
+#[cfg(test)]
+mod requests;
+#[cfg(test)]
+mod resume;
+#[cfg(test)]
+mod secrets;
+#[cfg(test)]
+mod stop;
+#[cfg(test)]
+mod strange;
