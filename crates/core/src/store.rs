@@ -67,7 +67,7 @@ pub trait Store: Send + Sync {
     /// Allowed on cancelled jobs only, and presents no lease, because the cancel took it.
     async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError>;
 
-    /// Remote runs of cancelled jobs that somebody with one of these profiles should stop.
+    /// Remote runs of cancelled jobs that somebody with one of these profiles should stop, oldest job first.
     async fn owed_stops(
         &self,
         profiles: &[Profile],

@@ -290,6 +290,12 @@ impl<'a, S: Subject> World<'a, S> {
             );
             self.same("owed_stops", owed, Ids::owed)?;
         }
+        let twice = [profile(0), profile(1), profile(0)];
+        for profiles in [&twice[..], &twice[1..2]] {
+            let queued =
+                (self.model.queued(profiles).await, self.handles[other].queued(profiles).await);
+            self.same("queued", queued, as_it_is)?;
+        }
         for profile in &profiles {
             let has = (
                 self.model.has_worker(profile).await,
