@@ -283,19 +283,15 @@ impl<'a, S: Subject> World<'a, S> {
             }
         }
         let profiles: Vec<Profile> = (0..PROFILES).map(profile).collect();
-        for (profiles, limit) in [(&profiles[..], 100), (&profiles[self.steps % PROFILES..], 1)] {
-            let owed = (
-                self.model.owed_stops(profiles, limit).await,
-                self.handles[other].owed_stops(profiles, limit).await,
-            );
-            self.same("owed_stops", owed, Ids::owed)?;
-        }
-        let twice = [profile(0), profile(1), profile(0)];
-        for profiles in [&twice[..], &twice[1..2]] {
-            let queued =
-                (self.model.queued(profiles).await, self.handles[other].queued(profiles).await);
-            self.same("queued", queued, as_it_is)?;
-        }
+        let limit = [100, 1][self.steps % 2];
+        let owed = (
+            self.model.owed_stops(&profiles, limit).await,
+            self.handles[other].owed_stops(&profiles, limit).await,
+        );
+        self.same("owed_stops", owed, Ids::owed)?;
+        let twice = [profile(0), profile(self.steps % PROFILES), profile(0)];
+        let queued = (self.model.queued(&twice).await, self.handles[other].queued(&twice).await);
+        self.same("queued", queued, as_it_is)?;
         for profile in &profiles {
             let has = (
                 self.model.has_worker(profile).await,
