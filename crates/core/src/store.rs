@@ -74,7 +74,7 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(JobId, RemoteRun)>, StoreError>;
 
-    /// Records what came of an owed stop.
+    /// Records what came of an owed stop. [`RemoteStop::Owed`] leaves it owed, if there is a run to stop.
     async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError>;
 
     /// Records that a caller has received the outcome of this held call: its key holds no longer.

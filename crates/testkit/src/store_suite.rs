@@ -97,6 +97,7 @@ macro_rules! store_suite {
                 owed_stops_come_oldest_first_whatever_their_profile
                 a_stop_that_was_made_is_owed_no_more
                 only_a_cancelled_job_can_be_stopped
+                no_stop_is_owed_where_no_run_is_known
             }
             rescuing {
                 a_dead_workers_jobs_go_back_as_they_were

@@ -162,6 +162,19 @@ pub async fn only_a_cancelled_job_can_be_stopped(bench: Bench) {
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
 }
 
+/// It could never be made, and would keep the job for ever.
+pub async fn no_stop_is_owed_where_no_run_is_known(bench: Bench) {
+    let job = bench.add(a_job()).await;
+    let cancelled = now(&bench, &job.id).await;
+    let refused = bench.store.stopped(&job.id, RemoteStop::Owed).await;
+    assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
+    assert_eq!(bench.read(&job.id).await, cancelled);
+    let claimed = at(&bench, Checkpoint::Running(a_run("run-1"))).await;
+    now(&bench, &claimed.job.id).await;
+    bench.store.stopped(&claimed.job.id, RemoteStop::Owed).await.unwrap();
+    assert_eq!(bench.store.owed_stops(&profiles(), 1).await.unwrap().len(), 1);
+}
+
 async fn at(bench: &Bench, checkpoint: Checkpoint) -> Claimed {
     let claimed = bench.add_claimed().await;
     bench.store.checkpoint(&claimed.lease, &checkpoint).await.unwrap();
