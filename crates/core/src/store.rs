@@ -67,14 +67,14 @@ pub trait Store: Send + Sync {
     /// Allowed on cancelled jobs only, and presents no lease, because the cancel took it.
     async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError>;
 
-    /// Remote runs of cancelled jobs that somebody with one of these profiles should stop.
+    /// Remote runs of cancelled jobs that somebody with one of these profiles should stop, oldest job first.
     async fn owed_stops(
         &self,
         profiles: &[Profile],
         limit: usize,
     ) -> Result<Vec<(JobId, RemoteRun)>, StoreError>;
 
-    /// Records what came of an owed stop.
+    /// Records what came of an owed stop. [`RemoteStop::Owed`] leaves it owed, if there is a run to stop.
     async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError>;
 
     /// Records that a caller has received the outcome of this held call: its key holds no longer.

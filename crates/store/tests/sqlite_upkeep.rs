@@ -129,6 +129,10 @@ async fn what_is_wrong_is_named() {
         ("UPDATE jobs SET removable_at = 1 WHERE seq = 1", "wrong removable_at"),
         ("UPDATE meta SET value = 1", "never given out"),
         (
+            "UPDATE jobs SET state = 'cancelled', remote = 'owed', ended_at = 1, run_at = NULL WHERE seq = 3",
+            "no remote run",
+        ),
+        (
             "PRAGMA ignore_check_constraints = ON; UPDATE jobs SET worker = NULL WHERE seq = 2",
             "CHECK constraint failed",
         ),

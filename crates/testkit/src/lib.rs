@@ -9,5 +9,6 @@
 
 pub mod clock;
 pub mod mcp_process;
+pub mod model;
 pub mod scripted;
 pub mod store_suite;

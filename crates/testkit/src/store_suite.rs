@@ -94,8 +94,10 @@ macro_rules! store_suite {
                 a_run_is_owed_on_cancelled_jobs_only
                 owed_stops_are_for_those_with_the_profile
                 owed_stops_come_no_more_than_asked_for
+                owed_stops_come_oldest_first_whatever_their_profile
                 a_stop_that_was_made_is_owed_no_more
                 only_a_cancelled_job_can_be_stopped
+                no_stop_is_owed_where_no_run_is_known
             }
             rescuing {
                 a_dead_workers_jobs_go_back_as_they_were
@@ -152,6 +154,7 @@ macro_rules! store_suite {
                 a_dismissed_worker_is_there_no_more
                 what_a_dismissed_worker_held_is_rescued_at_once
                 a_worker_that_was_declared_dead_is_there_no_more
+                what_waits_is_counted_once
             }
         }
     };

@@ -38,6 +38,11 @@ pub fn stopped(record: &mut Record, outcome: RemoteStop, now: Timestamp) -> Resu
     let JobState::Cancelled { remote, .. } = &mut record.job.state else {
         return Err(StoreError::NotFound);
     };
+    let run_is_known = matches!(record.job.checkpoint, Checkpoint::Running(_));
+    // Nobody could ever stop a run without a name, and the duty would keep the job for ever.
+    if outcome == RemoteStop::Owed && !run_is_known {
+        return Err(StoreError::NotFound);
+    }
     *remote = outcome;
     record.job.updated_at = now;
     Ok(())
@@ -86,5 +91,17 @@ mod tests {
         stopped(&mut record, RemoteStop::Done, NOW).unwrap();
         assert_eq!(record.job.state, JobState::Cancelled { at: NOW, remote: RemoteStop::Done });
         assert_eq!(record.job.state.kind(), StateKind::Cancelled);
+    }
+
+    #[test]
+    fn nothing_is_owed_where_no_run_is_known() {
+        let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
+        cancel(&mut record, NOW);
+        let before = record.clone();
+        assert!(stopped(&mut record, RemoteStop::Owed, NOW).is_err());
+        assert_eq!(record, before, "a refused write leaves no trace");
+        owe(&mut record, &remote(), NOW).unwrap();
+        stopped(&mut record, RemoteStop::Owed, NOW).unwrap();
+        stopped(&mut record, RemoteStop::Done, NOW).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! Whether the store is sound: the file, the references, and what this program promises itself about its rows.
 
-use outlast_core::{Record, StoreError, Timestamp, rules};
+use outlast_core::{Checkpoint, JobState, Record, RemoteStop, StoreError, Timestamp, rules};
 use rusqlite::{Connection, ErrorCode};
 
 use super::fault::Fault;
@@ -93,6 +93,11 @@ fn by_rule(connection: &Connection) -> Result<Vec<String>, Fault> {
                 if rules::removable_at(job, key.as_ref()).map(Timestamp::as_millis) != removable_at
                 {
                     problems.push(format!("job {} has a wrong removable_at", job.id));
+                }
+                let owed =
+                    matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. });
+                if owed && !matches!(job.checkpoint, Checkpoint::Running(_)) {
+                    problems.push(format!("job {} is owed a stop and has no remote run", job.id));
                 }
                 if holder.is_some() && !job.was_claimed() {
                     problems.push(format!("job {} is held and was never claimed", job.id));

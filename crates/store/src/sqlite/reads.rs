@@ -90,22 +90,27 @@ pub(super) fn owed_stops(
     profiles: &[Profile],
     limit: usize,
 ) -> Result<Vec<(JobId, RemoteRun)>, Fault> {
+    let select = format!(
+        "SELECT id, checkpoint FROM jobs WHERE remote = 'owed' AND profile IN ({ONE_OF}) ORDER BY seq LIMIT ?2"
+    );
+    let mut statement = connection.prepare_cached(&select)?;
+    let mut rows = statement.query((one_of(profiles)?, rows::signed(limit as u64)))?;
     let mut owed = Vec::new();
-    let mut statement = connection.prepare_cached(
-        "SELECT id, checkpoint FROM jobs WHERE remote = 'owed' AND profile = ?1 ORDER BY seq LIMIT ?2",
-    )?;
-    for profile in profiles {
-        let room = rows::signed((limit - owed.len().min(limit)) as u64);
-        let mut rows = statement.query((profile.as_str(), room))?;
-        while let Some(row) = rows.next()? {
-            let id: String = row.get(0)?;
-            match rows::checkpoint(&id, &row.get::<_, String>(1)?)? {
-                Checkpoint::Running(run) => owed.push((rows::job_id(&id)?, run)),
-                Checkpoint::NotBegun | Checkpoint::Beginning { .. } => {}
-            }
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        match rows::checkpoint(&id, &row.get::<_, String>(1)?)? {
+            Checkpoint::Running(run) => owed.push((rows::job_id(&id)?, run)),
+            Checkpoint::NotBegun | Checkpoint::Beginning { .. } => {}
         }
     }
     Ok(owed)
+}
+
+/// A list of names as one parameter, `?1`: each once, however often it was given.
+const ONE_OF: &str = "SELECT value FROM json_each(?1)";
+
+fn one_of(profiles: &[Profile]) -> Result<String, Fault> {
+    rows::json(&profiles)
 }
 
 /// Who holds jobs.
@@ -120,14 +125,11 @@ pub(super) fn holders(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
 
 /// How many jobs of these profiles wait.
 pub(super) fn queued(connection: &Connection, profiles: &[Profile]) -> Result<u64, Fault> {
-    let mut statement = connection
-        .prepare_cached("SELECT count(*) FROM jobs WHERE state = 'queued' AND profile = ?1")?;
-    let mut queued = 0;
-    for profile in profiles {
-        queued +=
-            statement.query_row([profile.as_str()], |row| row.get::<_, i64>(0))?.unsigned_abs();
-    }
-    Ok(queued)
+    let select =
+        format!("SELECT count(*) FROM jobs WHERE state = 'queued' AND profile IN ({ONE_OF})");
+    let mut statement = connection.prepare_cached(&select)?;
+    let queued: i64 = statement.query_row([one_of(profiles)?], |row| row.get(0))?;
+    Ok(queued.unsigned_abs())
 }
 
 /// Whether a lease has run out.

@@ -122,6 +122,24 @@ pub async fn owed_stops_come_no_more_than_asked_for(bench: Bench) {
     }
 }
 
+/// So that a long list of one profile does not keep another's waiting; a profile given twice is one.
+pub async fn owed_stops_come_oldest_first_whatever_their_profile(bench: Bench) {
+    let mut expected = Vec::new();
+    for profile in ["search", "research", "search"] {
+        bench.add(NewJob { profile: Profile::new(profile), ..a_job() }).await;
+        let claimed = bench.claim().await;
+        let running = Checkpoint::Running(a_run(profile));
+        bench.store.checkpoint(&claimed.lease, &running).await.unwrap();
+        now(&bench, &claimed.job.id).await;
+        expected.push((claimed.job.id, a_run(profile)));
+    }
+    let both = [Profile::new("research"), Profile::new("search"), Profile::new("research")];
+    for limit in [10, 3, 2, 1] {
+        let owed = bench.store.owed_stops(&both, limit).await.unwrap();
+        assert_eq!(owed, expected[..limit.min(3)], "at most {limit}");
+    }
+}
+
 /// Whatever came of it.
 pub async fn a_stop_that_was_made_is_owed_no_more(bench: Bench) {
     for outcome in [RemoteStop::Done, RemoteStop::Unsupported, RemoteStop::NotNeeded] {
@@ -142,6 +160,19 @@ pub async fn only_a_cancelled_job_can_be_stopped(bench: Bench) {
     bench.store.settle(&claimed.lease, succeed()).await.unwrap();
     let refused = bench.store.stopped(&claimed.job.id, RemoteStop::Done).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
+}
+
+/// It could never be made, and would keep the job for ever.
+pub async fn no_stop_is_owed_where_no_run_is_known(bench: Bench) {
+    let job = bench.add(a_job()).await;
+    let cancelled = now(&bench, &job.id).await;
+    let refused = bench.store.stopped(&job.id, RemoteStop::Owed).await;
+    assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
+    assert_eq!(bench.read(&job.id).await, cancelled);
+    let claimed = at(&bench, Checkpoint::Running(a_run("run-1"))).await;
+    now(&bench, &claimed.job.id).await;
+    bench.store.stopped(&claimed.job.id, RemoteStop::Owed).await.unwrap();
+    assert_eq!(bench.store.owed_stops(&profiles(), 1).await.unwrap().len(), 1);
 }
 
 async fn at(bench: &Bench, checkpoint: Checkpoint) -> Claimed {

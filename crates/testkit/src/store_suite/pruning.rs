@@ -58,20 +58,26 @@ pub async fn an_unfinished_job_is_never_removed(bench: Bench) {
 /// The duty is in the job, and would go with it.
 pub async fn a_job_that_is_owed_a_stop_stays_until_it_was_made(bench: Bench) {
     let conversation = ConversationId::new("talk");
-    let claimed = {
-        bench.add(NewJob { conversation: Some(conversation.clone()), ..kept(KEEP) }).await;
-        bench.claim().await
-    };
-    let running = Checkpoint::Running(a_run("run-1"));
-    bench.store.checkpoint(&claimed.lease, &running).await.unwrap();
-    bench.store.cancel(&Scope::Operator, &claimed.job.id).await.unwrap();
-    bench.clock.advance(KEEP);
-    for which in [Prune::Expired, Prune::Conversation(conversation)] {
-        assert_eq!(prune(&bench, which).await, Pruned::default());
+    let mut ids = Vec::new();
+    for conversation in [Some(conversation.clone()), None] {
+        bench.add(NewJob { conversation, ..kept(KEEP) }).await;
+        let claimed = bench.claim().await;
+        let running = Checkpoint::Running(a_run("run-1"));
+        bench.store.checkpoint(&claimed.lease, &running).await.unwrap();
+        bench.store.cancel(&Scope::Operator, &claimed.job.id).await.unwrap();
+        ids.push(claimed.job.id);
     }
-    assert_eq!(bench.store.owed_stops(&profiles(), 10).await.unwrap().len(), 1);
-    bench.store.stopped(&claimed.job.id, RemoteStop::Done).await.unwrap();
-    assert_eq!(prune(&bench, Prune::Expired).await.jobs, 1);
+    bench.clock.advance(KEEP);
+    let prunes =
+        [Prune::Expired, Prune::EndedBefore(much_later()), Prune::Conversation(conversation)];
+    for which in prunes {
+        assert_eq!(prune(&bench, which.clone()).await, Pruned::default(), "{which:?}");
+    }
+    assert_eq!(bench.store.owed_stops(&profiles(), 10).await.unwrap().len(), 2);
+    for id in ids {
+        bench.store.stopped(&id, RemoteStop::Done).await.unwrap();
+        assert_eq!(prune(&bench, Prune::Expired).await.jobs, 1);
+    }
 }
 
 /// E9: a call made again within the key's window finds its job and buys nothing, whatever was swept.
@@ -111,16 +117,16 @@ pub async fn a_held_call_stays_until_it_was_answered(bench: Bench) {
 
 /// The key went to another job; nothing keeps the first any more.
 pub async fn a_key_that_names_another_job_keeps_that_one(bench: Bench) {
-    let first = keyed(&bench, kept(Duration::from_secs(60)), a_key("k", 1)).await;
+    let window = Duration::from_secs(60);
+    let first = keyed(&bench, kept(KEEP), a_key("k", 1)).await;
     bench.store.cancel(&Scope::Operator, &first.id).await.unwrap();
-    bench.clock.advance(Duration::from_secs(60));
+    bench.clock.advance(window);
     let second = keyed(&bench, kept(KEEP), a_key("k", 1)).await;
+    bench.store.cancel(&Scope::Operator, &second.id).await.unwrap();
     // As after a clock that was set back: by the time of day the first one's key would still hold.
-    bench.clock.set(START);
+    bench.clock.set(START.after(KEEP));
     let pruned = prune(&bench, Prune::Expired).await;
-    assert_eq!(pruned, Pruned { jobs: 0, next_expiry: Some(START.after(Duration::from_secs(60))) });
-    bench.clock.advance(Duration::from_secs(60));
-    assert_eq!(prune(&bench, Prune::Expired).await.jobs, 1);
+    assert_eq!(pruned, Pruned { jobs: 1, next_expiry: Some(START.after(window * 2)) });
     assert_eq!(listed(&bench).await, [second.id]);
 }
 

@@ -1,8 +1,8 @@
 //! Who is there to run a job.
 
-use outlast_core::{Dead, JobState, Profile, Rescued};
+use outlast_core::{Checkpoint, Dead, JobState, NewJob, Profile, Rescued, Settlement};
 
-use super::bench::{Bench, LEASE, a_job, worker};
+use super::bench::{Bench, LEASE, a_failure, a_job, worker};
 
 /// From its first claim on, whether or not there was something to claim; for what it claims, and nothing else.
 pub async fn a_worker_is_known_from_its_first_claim(bench: Bench) {
@@ -52,6 +52,30 @@ pub async fn a_worker_that_was_declared_dead_is_there_no_more(bench: Bench) {
     assert!(has(&bench, "research").await);
     bench.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
     assert!(!has(&bench, "research").await);
+}
+
+/// Due or not, of these profiles only, and each once however often its profile is given.
+pub async fn what_waits_is_counted_once(bench: Bench) {
+    for profile in ["research", "research", "search"] {
+        bench.add(NewJob { profile: Profile::new(profile), ..a_job() }).await;
+    }
+    let count = async |profiles: &[&str]| {
+        let profiles: Vec<_> = profiles.iter().copied().map(Profile::new).collect();
+        bench.store.queued(&profiles).await.unwrap()
+    };
+    assert_eq!(count(&["research", "search"]).await, 3);
+    assert_eq!(count(&["research", "research"]).await, 2);
+    assert_eq!(count(&["search", "elsewhere"]).await, 1);
+    assert_eq!(count(&[]).await, 0);
+    let claimed = bench.claim().await;
+    assert_eq!(count(&["research"]).await, 1);
+    let retry = Settlement::Retry {
+        failure: a_failure("down"),
+        wait: LEASE,
+        checkpoint: Checkpoint::NotBegun,
+    };
+    bench.store.settle(&claimed.lease, retry).await.unwrap();
+    assert_eq!(count(&["research"]).await, 2, "one of them later");
 }
 
 async fn has(bench: &Bench, profile: &str) -> bool {

@@ -1,0 +1,132 @@
+//! The memory store as a model of another: random operations on both, and everything observable compared after each.
+//!
+//! The suite holds what somebody thought of; this finds the orders nobody did. A case is a short list of
+//! [`operation::Op`]s. A list that fails is cut down to the shortest that still does, and comes with the line that
+//! runs it again.
+
+mod operation;
+mod settings;
+mod view;
+mod world;
+
+use std::fmt::Write;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use outlast_core::{Clock, Store};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+use tokio::runtime::Runtime;
+
+use operation::Op;
+use settings::Settings;
+use world::World;
+
+/// How many cases run at once.
+const THREADS: usize = 2;
+
+/// The store under test.
+pub trait Subject {
+    /// One of several handles on the same jobs, as of one of several processes.
+    type Handle: Store;
+
+    /// Makes an empty store of the same promises, to compare with.
+    fn model(&self, clock: Arc<dyn Clock>) -> Box<dyn Store>;
+
+    /// Opens a handle on the jobs in `dir`; the first one finds it empty.
+    fn open(&self, clock: Arc<dyn Clock>, dir: &Path) -> Self::Handle;
+
+    /// What the store itself finds wrong with its data.
+    fn problems(&self, handle: &Self::Handle) -> impl Future<Output = Vec<String>>;
+}
+
+/// Runs the cases; panics at the first difference, with the operations that lead to it.
+pub fn run(subject: &(impl Subject + Sync)) {
+    let settings = Settings::read();
+    let next = AtomicU64::new(0);
+    let work = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        loop {
+            let number = next.fetch_add(1, Ordering::SeqCst);
+            if number >= settings.cases {
+                return Ok(());
+            }
+            if let Err(story) = case(subject, &runtime, settings.seed.wrapping_add(number)) {
+                // Nobody needs a second story.
+                next.store(settings.cases, Ordering::SeqCst);
+                return Err(story);
+            }
+        }
+    };
+    let told: Vec<Result<(), String>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for story in told {
+        story.unwrap_or_else(|story| panic!("{story}"));
+    }
+}
+
+/// Draws a list of operations and plays it; if it fails, the shortest that still does.
+fn case(subject: &impl Subject, runtime: &Runtime, seed: u64) -> Result<(), String> {
+    let played = runner(seed).run(&operation::sequences(), |ops| {
+        match catch_unwind(AssertUnwindSafe(|| runtime.block_on(play(subject, &ops)))) {
+            Ok(played) => played.map_err(TestCaseError::fail),
+            Err(_) => Err(TestCaseError::fail("a panic: see above")),
+        }
+    });
+    played.map_err(|error| match error {
+        TestError::Fail(why, ops) => story(&ops, why.message(), seed),
+        TestError::Abort(why) => format!("seed {seed}: {why}"),
+    })
+}
+
+/// One case of its own seed, so that it can be run again alone.
+fn runner(seed: u64) -> TestRunner {
+    let config = Config {
+        cases: 1,
+        max_shrink_iters: 10_000,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+async fn play(subject: &impl Subject, ops: &[Op]) -> Result<(), String> {
+    let mut world = World::new(subject);
+    for (number, op) in ops.iter().enumerate() {
+        world.step(op).await.map_err(|why| format!("after step {}: {why}", number + 1))?;
+    }
+    world.end().await
+}
+
+fn story(ops: &[Op], why: &str, seed: u64) -> String {
+    let mut story = String::from("the store differs from its model\n");
+    for (number, op) in ops.iter().enumerate() {
+        let _ = writeln!(story, "  {:>2}  {op:?}", number + 1);
+    }
+    let _ = writeln!(story, "{why}");
+    let _ = write!(story, "again: {}", settings::replay(seed));
+    story
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::{Strategy, ValueTree};
+
+    use super::*;
+
+    fn drawn(seed: u64) -> Vec<Op> {
+        operation::sequences().new_tree(&mut runner(seed)).unwrap().current()
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_operations() {
+        assert_eq!(format!("{:?}", drawn(7)), format!("{:?}", drawn(7)));
+        assert_ne!(format!("{:?}", drawn(7)), format!("{:?}", drawn(8)));
+    }
+}

@@ -1,0 +1,305 @@
+//! What can happen to a store, with few enough names that things meet. Numbers that pick a job or a lease are taken
+//! modulo how many there are, so that any shortened list still means something.
+
+use std::time::Duration;
+
+use outlast_core::{
+    Body, Checkpoint, ConversationId, Cost, Holds, Key, NewJob, Output, OwnerId, Profile,
+    RemoteStop, Settlement, StateKind, Usage, Visibility,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::store_suite::{a_failure, a_job, a_run};
+
+/// One operation, and through which handle it is made.
+#[derive(Clone, Debug)]
+pub(super) struct Op {
+    /// Which of the two; an operation of a worker goes through the worker's own.
+    pub(super) via: usize,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Insert {
+        job: JobSeed,
+        key: Option<KeySeed>,
+        max_unfinished: u32,
+    },
+    Claim {
+        worker: usize,
+        profiles: Vec<usize>,
+        seconds: u64,
+    },
+    Renew {
+        leases: Vec<usize>,
+        seconds: u64,
+    },
+    Checkpoint {
+        lease: usize,
+        at: At,
+    },
+    Note {
+        lease: usize,
+        percent: Option<u8>,
+    },
+    Settle {
+        lease: usize,
+        how: How,
+    },
+    Cancel {
+        scope: Who,
+        job: usize,
+    },
+    RescueWorker {
+        worker: usize,
+    },
+    RescueProven,
+    RescueExpired,
+    Owe {
+        job: usize,
+    },
+    Stopped {
+        job: usize,
+        outcome: RemoteStop,
+    },
+    Answered {
+        job: usize,
+    },
+    Dismiss {
+        worker: usize,
+    },
+    PruneExpired {
+        scope: Who,
+    },
+    PruneEnded {
+        scope: Who,
+        seconds_ago: i64,
+    },
+    PruneConversation {
+        scope: Who,
+        conversation: usize,
+    },
+    List {
+        scope: Who,
+        states: Vec<StateKind>,
+        search: bool,
+        id_of: Option<usize>,
+        limit: u32,
+    },
+    MoveClock {
+        seconds: i64,
+    },
+    /// The handle goes as in a crash, its workers with it, and a new one is opened.
+    Reopen,
+}
+
+/// A job in few words.
+#[derive(Clone, Debug)]
+pub(super) struct JobSeed {
+    pub(super) owner: usize,
+    pub(super) conversation: Option<usize>,
+    pub(super) profile: usize,
+    pub(super) priority: i16,
+    pub(super) held: bool,
+    pub(super) keep_seconds: Option<u64>,
+}
+
+/// A key in few words.
+#[derive(Clone, Debug)]
+pub(super) struct KeySeed {
+    pub(super) text: usize,
+    pub(super) input: u8,
+    pub(super) until_answered: bool,
+    pub(super) seconds: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Who {
+    Owner(usize),
+    Operator,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum At {
+    NotBegun,
+    Beginning,
+    Running,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum How {
+    Succeed,
+    Retry { seconds: u64, at: At },
+    Fail,
+    Release,
+}
+
+pub(super) const OWNERS: usize = 2;
+pub(super) const PROFILES: usize = 2;
+pub(super) const WORKERS: usize = 3;
+const CONVERSATIONS: usize = 2;
+
+/// A case.
+pub(super) fn sequences() -> impl Strategy<Value = Vec<Op>> {
+    vec(op(), 1..30)
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    (0..2_usize, what()).prop_map(|(via, what)| Op { via, what })
+}
+
+/// Weighed so that jobs are made, held and finished more often than anything else.
+fn what() -> impl Strategy<Value = What> {
+    let worker = || 0..WORKERS;
+    let few = || 0..4_usize;
+    prop_oneof![
+        8 => (job(), option::of(key()), 1..6_u32)
+            .prop_map(|(job, key, max_unfinished)| What::Insert { job, key, max_unfinished }),
+        8 => (worker(), vec(0..PROFILES, 0..3), seconds())
+            .prop_map(|(worker, profiles, seconds)| What::Claim { worker, profiles, seconds }),
+        2 => (vec(few(), 0..3), seconds()).prop_map(|(leases, seconds)| What::Renew { leases, seconds }),
+        6 => (few(), at()).prop_map(|(lease, at)| What::Checkpoint { lease, at }),
+        2 => (few(), option::of(0..=100_u8)).prop_map(|(lease, percent)| What::Note { lease, percent }),
+        6 => (few(), how()).prop_map(|(lease, how)| What::Settle { lease, how }),
+        5 => (who(), few()).prop_map(|(scope, job)| What::Cancel { scope, job }),
+        1 => worker().prop_map(|worker| What::RescueWorker { worker }),
+        2 => Just(What::RescueProven),
+        2 => Just(What::RescueExpired),
+        1 => few().prop_map(|job| What::Owe { job }),
+        2 => (few(), outcome()).prop_map(|(job, outcome)| What::Stopped { job, outcome }),
+        2 => few().prop_map(|job| What::Answered { job }),
+        1 => worker().prop_map(|worker| What::Dismiss { worker }),
+        3 => who().prop_map(|scope| What::PruneExpired { scope }),
+        1 => (who(), -5..4000_i64).prop_map(|(scope, seconds_ago)| What::PruneEnded { scope, seconds_ago }),
+        1 => (who(), 0..CONVERSATIONS)
+            .prop_map(|(scope, conversation)| What::PruneConversation { scope, conversation }),
+        1 => (who(), vec(state(), 0..3), any::<bool>(), option::of(few()), 0..4_u32).prop_map(
+            |(scope, states, search, id_of, limit)| What::List { scope, states, search, id_of, limit }
+        ),
+        4 => prop_oneof![3 => 0..120_i64, 2 => -3600..=3600_i64]
+            .prop_map(|seconds| What::MoveClock { seconds }),
+        1 => Just(What::Reopen),
+    ]
+}
+
+fn job() -> impl Strategy<Value = JobSeed> {
+    let keep_seconds = option::of(prop_oneof![Just(0), 1..60_u64, Just(1800)]);
+    (0..OWNERS, option::of(0..CONVERSATIONS), 0..PROFILES, -1..=1_i16, any::<bool>(), keep_seconds)
+        .prop_map(|(owner, conversation, profile, priority, held, keep_seconds)| JobSeed {
+            owner,
+            conversation,
+            profile,
+            priority,
+            held,
+            keep_seconds,
+        })
+}
+
+fn key() -> impl Strategy<Value = KeySeed> {
+    (0..2_usize, 0..2_u8, any::<bool>(), seconds()).prop_map(
+        |(text, input, until_answered, seconds)| KeySeed { text, input, until_answered, seconds },
+    )
+}
+
+/// Short ones, so that the clock overtakes them, and one that it rarely does.
+fn seconds() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 1..60_u64, Just(1800)]
+}
+
+fn who() -> impl Strategy<Value = Who> {
+    prop_oneof![2 => Just(Who::Operator), 1 => (0..OWNERS).prop_map(Who::Owner)]
+}
+
+fn at() -> impl Strategy<Value = At> {
+    prop_oneof![1 => Just(At::NotBegun), 2 => Just(At::Beginning), 3 => Just(At::Running)]
+}
+
+fn how() -> impl Strategy<Value = How> {
+    prop_oneof![
+        3 => Just(How::Succeed),
+        2 => (seconds(), at()).prop_map(|(seconds, at)| How::Retry { seconds, at }),
+        2 => Just(How::Fail),
+        1 => Just(How::Release),
+    ]
+}
+
+fn state() -> impl Strategy<Value = StateKind> {
+    proptest::sample::select(StateKind::ALL.to_vec())
+}
+
+fn outcome() -> impl Strategy<Value = RemoteStop> {
+    use RemoteStop::{Done, NotNeeded, Owed, Unsupported};
+    proptest::sample::select(vec![NotNeeded, Owed, Done, Unsupported])
+}
+
+impl JobSeed {
+    pub(super) fn grown(&self) -> NewJob {
+        NewJob {
+            owner: owner(self.owner),
+            conversation: self.conversation.map(conversation),
+            profile: profile(self.profile),
+            title: format!("Question of {}", self.owner),
+            priority: self.priority,
+            visibility: if self.held { Visibility::Unpromised } else { Visibility::Promised },
+            keep: self.keep_seconds.map(Duration::from_secs),
+            ..a_job()
+        }
+    }
+}
+
+impl KeySeed {
+    pub(super) fn grown(&self) -> Key {
+        let span = Duration::from_secs(self.seconds);
+        let holds = match self.until_answered {
+            true => Holds::UntilAnswered { after_end: span },
+            false => Holds::For(span),
+        };
+        Key { text: format!("key-{}", self.text), input_hash: [self.input; 32], holds }
+    }
+}
+
+impl At {
+    pub(super) fn grown(self) -> Checkpoint {
+        match self {
+            Self::NotBegun => Checkpoint::NotBegun,
+            Self::Beginning => Checkpoint::Beginning { key: "k".to_owned() },
+            Self::Running => Checkpoint::Running(a_run("run-1")),
+        }
+    }
+}
+
+impl How {
+    pub(super) fn grown(self) -> Settlement {
+        match self {
+            Self::Succeed => {
+                // Short, because it is compared after every step; the suite has the long one.
+                let body = Body::Report { text: "because".to_owned(), sources: Vec::new() };
+                let output =
+                    Output { body, model: None, usage: Usage::default(), cost: Cost::Unknown };
+                Settlement::Succeed { output: Box::new(output), raw: Some(vec![0, 255]) }
+            }
+            Self::Retry { seconds, at } => Settlement::Retry {
+                failure: a_failure("down"),
+                wait: Duration::from_secs(seconds),
+                checkpoint: at.grown(),
+            },
+            Self::Fail => Settlement::Fail { failure: a_failure("no"), raw: None },
+            Self::Release => Settlement::Release,
+        }
+    }
+}
+
+pub(super) fn owner(number: usize) -> OwnerId {
+    OwnerId::new(["alice", "bob"][number])
+}
+
+pub(super) fn profile(number: usize) -> Profile {
+    Profile::new(["research", "search"][number])
+}
+
+pub(super) fn conversation(number: usize) -> ConversationId {
+    ConversationId::new(["talk", "chat"][number])
+}

@@ -1,0 +1,88 @@
+//! What two stores say, made comparable: ids become the number of the job, revs go.
+
+use std::collections::HashMap;
+
+use outlast_core::{
+    Cancelled, Changes, Claimed, Inserted, Job, JobId, Lease, Page, RemoteRun, Rev, StateKind,
+    StoreError, Summary, Timestamp,
+};
+
+/// Which job an id of one store names, by order of arrival.
+#[derive(Default)]
+pub(super) struct Ids {
+    ids: Vec<JobId>,
+    numbers: HashMap<JobId, usize>,
+}
+
+impl Ids {
+    pub(super) fn learn(&mut self, id: JobId) {
+        self.numbers.insert(id, self.ids.len());
+        self.ids.push(id);
+    }
+
+    pub(super) fn all(&self) -> &[JobId] {
+        &self.ids
+    }
+
+    /// The id that stands for the job in comparisons; an id nobody was told of fails by being different.
+    fn plain(&self, id: JobId) -> JobId {
+        match self.numbers.get(&id) {
+            Some(number) => format!("{number:032x}").parse().unwrap(),
+            None => id,
+        }
+    }
+
+    pub(super) fn job(&self, job: Job) -> Job {
+        Job { id: self.plain(job.id), rev: Rev::default(), ..job }
+    }
+
+    pub(super) fn inserted(&self, inserted: Inserted) -> Inserted {
+        match inserted {
+            Inserted::New(job) => Inserted::New(self.job(job)),
+            Inserted::Existing(job) => Inserted::Existing(self.job(job)),
+        }
+    }
+
+    pub(super) fn cancelled(&self, cancelled: Cancelled) -> Cancelled {
+        match cancelled {
+            Cancelled::Now(job) => Cancelled::Now(self.job(job)),
+            Cancelled::Already(job) => Cancelled::Already(self.job(job)),
+        }
+    }
+
+    pub(super) fn claimed(&self, claimed: Option<Claimed>) -> Option<Claimed> {
+        claimed.map(|Claimed { job, lease }| Claimed {
+            job: self.job(job),
+            lease: Lease { job: self.plain(lease.job), ..lease },
+        })
+    }
+
+    pub(super) fn lost(&self, lost: Vec<JobId>) -> Vec<JobId> {
+        lost.into_iter().map(|id| self.plain(id)).collect()
+    }
+
+    pub(super) fn owed(&self, owed: Vec<(JobId, RemoteRun)>) -> Vec<(JobId, RemoteRun)> {
+        owed.into_iter().map(|(id, run)| (self.plain(id), run)).collect()
+    }
+
+    /// A cursor is the store's own; whether there is one is not.
+    pub(super) fn page(&self, page: Page) -> (Vec<Summary>, bool) {
+        let jobs = page.jobs.into_iter();
+        let jobs = jobs.map(|summary| Summary { id: self.plain(summary.id), ..summary }).collect();
+        (jobs, page.next.is_some())
+    }
+
+    pub(super) fn changes(&self, changes: Changes) -> (Vec<(JobId, StateKind)>, Option<Timestamp>) {
+        let jobs = changes.jobs.into_iter();
+        (jobs.map(|change| (self.plain(change.id), change.state)).collect(), changes.next_due)
+    }
+
+    /// A refusal in words; the port's errors cannot be compared.
+    pub(super) fn refused(&self, error: StoreError) -> String {
+        match error {
+            StoreError::KeyConflict(id) => format!("KeyConflict({})", self.plain(id)),
+            StoreError::ConversationBusy(id) => format!("ConversationBusy({})", self.plain(id)),
+            other => format!("{other:?}"),
+        }
+    }
+}

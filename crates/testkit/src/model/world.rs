@@ -1,0 +1,512 @@
+//! Two stores side by side: the model, and two handles on the subject. Applies an operation to both, compares what
+//! they answer, and then everything a reader can see.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{
+    Checkpoint, Claimed, Clock, Dead, Fence, Glance, Insert, Inserted, Job, JobId, JobState, Lease,
+    Profile, Progress, Prune, Query, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
+};
+use tempfile::TempDir;
+
+use super::Subject;
+use super::operation::OWNERS;
+use super::operation::{Op, PROFILES, WORKERS, What, Who, conversation, owner, profile};
+use super::view::Ids;
+use crate::clock::ManualClock;
+use crate::store_suite::a_run;
+
+const GLANCE: Glance = Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
+
+pub(super) struct World<'a, S: Subject> {
+    subject: &'a S,
+    model: Box<dyn Store>,
+    /// Two, except while one is being opened again.
+    handles: Vec<S::Handle>,
+    /// The model's clock is moved for a moment where the model cannot know what the subject does.
+    clock: Arc<ManualClock>,
+    model_clock: Arc<ManualClock>,
+    dir: TempDir,
+    model_ids: Ids,
+    ids: Ids,
+    /// Every lease ever given out: the model's and the subject's.
+    leases: Vec<(Lease, Lease)>,
+    /// The latest lease of each job, and when it ends.
+    latest: HashMap<JobId, (Lease, Timestamp)>,
+    workers: [Worker; WORKERS],
+    steps: usize,
+    /// Where the last step left the changes.
+    revs: (Rev, Rev),
+    /// What was last read of each job.
+    seen: HashMap<JobId, Job>,
+}
+
+struct Worker {
+    handle: usize,
+    /// Fresh for every handle it lives through, as a process is.
+    life: u32,
+    /// Has claimed, and was neither dismissed nor closed with its handle.
+    alive: bool,
+}
+
+impl<'a, S: Subject> World<'a, S> {
+    pub(super) fn new(subject: &'a S) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let model_clock = Arc::new(ManualClock::default());
+        let dir = TempDir::new_in(home()).unwrap();
+        let open = || subject.open(clock.clone(), dir.path());
+        let handles = vec![open(), open()];
+        Self {
+            subject,
+            model: subject.model(model_clock.clone()),
+            handles,
+            clock,
+            model_clock,
+            dir,
+            model_ids: Ids::default(),
+            ids: Ids::default(),
+            leases: Vec::new(),
+            latest: HashMap::new(),
+            workers: [0, 1, 0].map(|handle| Worker { handle, life: 0, alive: false }),
+            steps: 0,
+            revs: Default::default(),
+            seen: HashMap::new(),
+        }
+    }
+
+    /// Applies the operation to both and compares.
+    pub(super) async fn step(&mut self, op: &Op) -> Result<(), String> {
+        self.apply(op).await?;
+        self.observe(op.via).await
+    }
+
+    /// What is compared once, after the last step.
+    pub(super) async fn end(&mut self) -> Result<(), String> {
+        let (model, subject): (Vec<_>, Vec<_>) = self.leases.iter().cloned().unzip();
+        let lost = (
+            self.model.renew(&model, Duration::ZERO).await,
+            self.handles[0].renew(&subject, Duration::ZERO).await,
+        );
+        let lost = self.same("the leases lost", lost, Ids::lost)?;
+        let mut held: Vec<_> = self.ids.lost(subject.iter().map(|lease| lease.job).collect());
+        for id in lost.unwrap_or_default() {
+            held.swap_remove(held.iter().position(|held| *held == id).ok_or("a stranger's lease")?);
+        }
+        let all = held.len();
+        held.sort();
+        held.dedup();
+        if held.len() < all {
+            return Err("a job has two holders".to_owned());
+        }
+        let problems = self.subject.problems(&self.handles[1]).await;
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("the store is unsound: {problems:?}"))
+        }
+    }
+
+    async fn apply(&mut self, op: &Op) -> Result<(), String> {
+        let via = op.via;
+        match &op.what {
+            What::Insert { job, key, max_unfinished } => {
+                let key = key.as_ref().map(|key| key.grown());
+                let insert = Insert { job: job.grown(), key, max_unfinished: *max_unfinished };
+                let model = self.model.insert(insert.clone()).await;
+                let subject = self.handles[via].insert(insert).await;
+                if let Ok(Inserted::New(job)) = &model {
+                    self.model_ids.learn(job.id);
+                }
+                if let Ok(Inserted::New(job)) = &subject {
+                    self.ids.learn(job.id);
+                }
+                self.same("insert", (model, subject), Ids::inserted)?;
+            }
+            What::Claim { worker, profiles, seconds } => {
+                let profiles: Vec<Profile> = profiles.iter().copied().map(profile).collect();
+                let (name, lease) = (self.name(*worker), Duration::from_secs(*seconds));
+                let handle = &self.handles[self.workers[*worker].handle];
+                let model = self.model.claim(&name, &profiles, lease).await;
+                let subject = handle.claim(&name, &profiles, lease).await;
+                self.workers[*worker].alive = true;
+                if let (Ok(Some(model)), Ok(Some(subject))) = (&model, &subject) {
+                    self.remember(model, subject, lease);
+                }
+                self.same("claim", (model, subject), Ids::claimed)?;
+            }
+            What::Renew { leases, seconds } => {
+                let lease = Duration::from_secs(*seconds);
+                let pairs = leases.iter().filter_map(|at| self.lease(*at));
+                let (model, subject): (Vec<_>, Vec<_>) = pairs.unzip();
+                let lost = self.model.renew(&model, lease).await;
+                let until = self.clock.now().after(lease);
+                for held in &model {
+                    self.extend(held, lost.as_deref().unwrap_or_default(), until);
+                }
+                let lost = (lost, self.handles[via].renew(&subject, lease).await);
+                self.same("renew", lost, Ids::lost)?;
+            }
+            What::Checkpoint { lease, at } => {
+                let Some((model, subject)) = self.lease(*lease) else { return Ok(()) };
+                let checkpoint = at.grown();
+                let wrote = (
+                    self.model.checkpoint(&model, &checkpoint).await,
+                    self.handles[via].checkpoint(&subject, &checkpoint).await,
+                );
+                self.same("checkpoint", wrote, as_it_is)?;
+            }
+            What::Note { lease, percent } => {
+                let Some((model, subject)) = self.lease(*lease) else { return Ok(()) };
+                let progress = Progress { percent: *percent, message: "reading".to_owned() };
+                let wrote = (
+                    self.model.note(&model, &progress).await,
+                    self.handles[via].note(&subject, &progress).await,
+                );
+                self.same("note", wrote, as_it_is)?;
+            }
+            What::Settle { lease, how } => {
+                let Some((model, subject)) = self.lease(*lease) else { return Ok(()) };
+                let settled = (
+                    self.model.settle(&model, how.grown()).await,
+                    self.handles[via].settle(&subject, how.grown()).await,
+                );
+                self.same("settle", settled, Ids::job)?;
+            }
+            What::Cancel { scope, job } => {
+                let Some((model, subject)) = self.job(*job) else { return Ok(()) };
+                let scope = scope_of(*scope);
+                let cancelled = (
+                    self.model.cancel(&scope, &model).await,
+                    self.handles[via].cancel(&scope, &subject).await,
+                );
+                self.same("cancel", cancelled, Ids::cancelled)?;
+            }
+            What::RescueWorker { worker } => {
+                let dead = Dead::Worker(self.name(*worker));
+                let rescued =
+                    (self.model.rescue(&dead).await, self.handles[via].rescue(&dead).await);
+                self.same("rescue", rescued, as_it_is)?;
+            }
+            What::RescueProven => {
+                // The model has one handle and watches nobody.
+                let watched = self.others_that_hold(via).await;
+                let model = self.model.rescue(&Dead::Proven).await;
+                let model = model.map(|rescued| Rescued { watched, ..rescued });
+                let subject = self.handles[via].rescue(&Dead::Proven).await;
+                self.same("rescue", (model, subject), as_it_is)?;
+            }
+            What::RescueExpired => self.rescue_expired(via).await?,
+            What::Owe { job } => {
+                let Some((model, subject)) = self.job(*job) else { return Ok(()) };
+                let run = a_run("late");
+                let owed = (
+                    self.model.owe(&model, &run).await,
+                    self.handles[via].owe(&subject, &run).await,
+                );
+                self.same("owe", owed, as_it_is)?;
+            }
+            What::Stopped { job, outcome } => {
+                let Some((model, subject)) = self.job(*job) else { return Ok(()) };
+                let stopped = (
+                    self.model.stopped(&model, *outcome).await,
+                    self.handles[via].stopped(&subject, *outcome).await,
+                );
+                self.same("stopped", stopped, as_it_is)?;
+            }
+            What::Answered { job } => {
+                let Some((model, subject)) = self.job(*job) else { return Ok(()) };
+                let answered =
+                    (self.model.answered(&model).await, self.handles[via].answered(&subject).await);
+                self.same("answered", answered, as_it_is)?;
+            }
+            What::Dismiss { worker } => {
+                let name = self.name(*worker);
+                let handle = &self.handles[self.workers[*worker].handle];
+                let dismissed = (self.model.dismiss(&name).await, handle.dismiss(&name).await);
+                self.workers[*worker].alive = false;
+                self.same("dismiss", dismissed, as_it_is)?;
+            }
+            What::PruneExpired { scope } => self.prune(via, *scope, Prune::Expired).await?,
+            What::PruneEnded { scope, seconds_ago } => {
+                let moment = moved(self.clock.now(), -seconds_ago);
+                self.prune(via, *scope, Prune::EndedBefore(moment)).await?;
+            }
+            What::PruneConversation { scope, conversation: name } => {
+                self.prune(via, *scope, Prune::Conversation(conversation(*name))).await?;
+            }
+            What::List { scope, states, search, id_of, limit } => {
+                let query = Query {
+                    states: states.clone(),
+                    search: search.then(|| "OF 1".to_owned()),
+                    limit: *limit,
+                    ..Query::default()
+                };
+                let about = id_of.and_then(|at| self.job(at));
+                self.list(via, &scope_of(*scope), query, about).await?;
+            }
+            What::MoveClock { seconds } => {
+                let now = moved(self.clock.now(), *seconds);
+                self.clock.set(now);
+                self.model_clock.set(now);
+            }
+            What::Reopen => self.reopen(via).await?,
+        }
+        Ok(())
+    }
+
+    /// Compares everything a reader can see, through the handle that did not make the change.
+    ///
+    /// The operator's view after every step; of the owners' views one after each, in turn, because reads are what
+    /// a case spends its time on.
+    async fn observe(&mut self, via: usize) -> Result<(), String> {
+        let other = 1 - via;
+        self.steps += 1;
+        let scopes = [Scope::Operator, Scope::Owner(owner(self.steps % OWNERS))];
+        for scope in &scopes {
+            self.list(other, scope, Query { limit: 1000, ..Query::default() }, None).await?;
+        }
+        for number in 0..self.ids.all().len() {
+            let (model, subject) = (self.model_ids.all()[number], self.ids.all()[number]);
+            for scope in &scopes {
+                let read = (
+                    self.model.job(scope, &model).await,
+                    self.handles[other].job(scope, &subject).await,
+                );
+                let job = self.same("job", read, |ids, job| job.map(|job| ids.job(job)))?;
+                if let Some(job) = job.flatten() {
+                    self.goes_forward(job)?;
+                }
+            }
+        }
+        let profiles: Vec<Profile> = (0..PROFILES).map(profile).collect();
+        let limit = [100, 1][self.steps % 2];
+        let owed = (
+            self.model.owed_stops(&profiles, limit).await,
+            self.handles[other].owed_stops(&profiles, limit).await,
+        );
+        self.same("owed_stops", owed, Ids::owed)?;
+        let twice = [profile(0), profile(self.steps % PROFILES), profile(0)];
+        let queued = (self.model.queued(&twice).await, self.handles[other].queued(&twice).await);
+        self.same("queued", queued, as_it_is)?;
+        for profile in &profiles {
+            let has = (
+                self.model.has_worker(profile).await,
+                self.handles[other].has_worker(profile).await,
+            );
+            self.same("has_worker", has, as_it_is)?;
+        }
+        let all = (
+            self.model.changes(Rev::default(), GLANCE).await,
+            self.handles[other].changes(Rev::default(), GLANCE).await,
+        );
+        let revs = match &all {
+            (Ok(model), Ok(subject)) => (model.rev, subject.rev),
+            _ => self.revs,
+        };
+        self.same("changes", all, Ids::changes)?;
+        let (model, subject) = std::mem::replace(&mut self.revs, revs);
+        let since = (
+            self.model.changes(model, GLANCE).await,
+            self.handles[other].changes(subject, GLANCE).await,
+        );
+        self.same("changes since the last step", since, Ids::changes)?;
+        Ok(())
+    }
+
+    /// One terminal transition, a result that never changes, a fence that only rises.
+    fn goes_forward(&mut self, job: Job) -> Result<(), String> {
+        if let Some(before) = self.seen.insert(job.id, job.clone()) {
+            let kept = match (&before.state, &job.state) {
+                (JobState::Queued { .. } | JobState::Running { .. }, _) => true,
+                // What is known of the remote run may still change.
+                (JobState::Cancelled { at, .. }, JobState::Cancelled { at: now, .. }) => at == now,
+                (ended, now) => ended == now,
+            };
+            if !kept {
+                return Err(format!("an end changed: {:?} became {:?}", before.state, job.state));
+            }
+            if job.fence < before.fence || (job.fence == Fence::NONE && before.was_claimed()) {
+                return Err(format!("a fence fell: {:?} became {:?}", before.fence, job.fence));
+            }
+        }
+        Ok(())
+    }
+
+    /// The subject knows which workers live, and leaves requests on their way with them; the model does not.
+    async fn rescue_expired(&mut self, via: usize) -> Result<(), String> {
+        let now = self.clock.now();
+        let mut spared = Vec::new();
+        for (lease, until) in self.latest.values() {
+            let alive = (0..WORKERS)
+                .any(|worker| self.workers[worker].alive && self.name(worker) == lease.worker);
+            let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap();
+            let beginning = job.is_some_and(|job| {
+                job.fence == lease.fence
+                    && matches!(job.state, JobState::Running { .. })
+                    && matches!(job.checkpoint, Checkpoint::Beginning { .. })
+            });
+            if alive && beginning && *until <= now {
+                spared.push((lease.clone(), *until));
+            }
+        }
+        for (lease, _) in &spared {
+            let lease = std::slice::from_ref(lease);
+            self.model.renew(lease, Duration::from_secs(1)).await.unwrap();
+        }
+        let model = self.model.rescue(&Dead::LeasesExpired).await;
+        for (lease, until) in &spared {
+            self.model_clock.set(*until);
+            self.model.renew(std::slice::from_ref(lease), Duration::ZERO).await.unwrap();
+        }
+        self.model_clock.set(now);
+        let subject = self.handles[via].rescue(&Dead::LeasesExpired).await;
+        self.same("rescue", (model, subject), as_it_is)?;
+        Ok(())
+    }
+
+    async fn prune(&self, via: usize, scope: Who, prune: Prune) -> Result<(), String> {
+        let scope = scope_of(scope);
+        let pruned =
+            (self.model.prune(&scope, &prune).await, self.handles[via].prune(&scope, &prune).await);
+        self.same("prune", pruned, as_it_is)?;
+        Ok(())
+    }
+
+    /// Page by page to the end.
+    async fn list(
+        &self,
+        via: usize,
+        scope: &Scope,
+        query: Query,
+        about: Option<(JobId, JobId)>,
+    ) -> Result<(), String> {
+        let prefix = |id: JobId| Some(id.to_string()[..8].to_owned());
+        let mut model = Query { id_prefix: about.and_then(|(id, _)| prefix(id)), ..query.clone() };
+        let mut subject = Query { id_prefix: about.and_then(|(_, id)| prefix(id)), ..query };
+        loop {
+            let pages = (
+                self.model.list(scope, &model).await,
+                self.handles[via].list(scope, &subject).await,
+            );
+            let next = |page: &Result<outlast_core::Page, StoreError>| {
+                page.as_ref().ok().and_then(|page| page.next)
+            };
+            (model.after, subject.after) = (next(&pages.0), next(&pages.1));
+            self.same("list", pages, Ids::page)?;
+            if model.after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn reopen(&mut self, via: usize) -> Result<(), String> {
+        for number in 0..WORKERS {
+            if self.workers[number].handle == via {
+                self.model.dismiss(&self.name(number)).await.map_err(|error| error.to_string())?;
+                self.workers[number].life += 1;
+                self.workers[number].alive = false;
+            }
+        }
+        drop(self.handles.remove(via));
+        self.handles.insert(via, self.subject.open(self.clock.clone(), self.dir.path()));
+        Ok(())
+    }
+
+    /// Live workers of the other handle that hold jobs.
+    async fn others_that_hold(&self, via: usize) -> u32 {
+        let mut watched = 0;
+        for (number, worker) in self.workers.iter().enumerate() {
+            let mut holds = false;
+            for (lease, _) in
+                self.latest.values().filter(|(lease, _)| lease.worker == self.name(number))
+            {
+                let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap();
+                holds |= job.is_some_and(|job| {
+                    job.fence == lease.fence && matches!(job.state, JobState::Running { .. })
+                });
+            }
+            watched += u32::from(worker.alive && worker.handle != via && holds);
+        }
+        watched
+    }
+
+    fn remember(&mut self, model: &Claimed, subject: &Claimed, lease: Duration) {
+        self.leases.push((model.lease.clone(), subject.lease.clone()));
+        let until = self.clock.now().after(lease);
+        self.latest.insert(model.job.id, (model.lease.clone(), until));
+    }
+
+    fn extend(&mut self, lease: &Lease, lost: &[JobId], until: Timestamp) {
+        if let Some((latest, end)) = self.latest.get_mut(&lease.job)
+            && latest == lease
+            && !lost.contains(&lease.job)
+        {
+            *end = until;
+        }
+    }
+
+    /// The lease that is so many back.
+    fn lease(&self, back: usize) -> Option<(Lease, Lease)> {
+        let count = self.leases.len();
+        (count > 0).then(|| self.leases[count - 1 - back % count].clone())
+    }
+
+    /// The job that is so many back.
+    fn job(&self, back: usize) -> Option<(JobId, JobId)> {
+        let count = self.ids.all().len();
+        (count > 0).then(|| {
+            let number = count - 1 - back % count;
+            (self.model_ids.all()[number], self.ids.all()[number])
+        })
+    }
+
+    fn name(&self, worker: usize) -> WorkerId {
+        WorkerId::new(format!("w{worker}-{}", self.workers[worker].life))
+    }
+
+    /// Compares two answers, each with its own ids made plain, and returns what they agree on if it is no refusal.
+    fn same<T, U: PartialEq + Debug>(
+        &self,
+        what: &str,
+        (model, subject): (Result<T, StoreError>, Result<T, StoreError>),
+        plain: impl Fn(&Ids, T) -> U,
+    ) -> Result<Option<U>, String> {
+        let model = match model {
+            Ok(answer) => Ok(plain(&self.model_ids, answer)),
+            Err(error) => Err(self.model_ids.refused(error)),
+        };
+        let subject = match subject {
+            Ok(answer) => Ok(plain(&self.ids, answer)),
+            Err(error) => Err(self.ids.refused(error)),
+        };
+        if model != subject {
+            return Err(format!("{what}\n  model: {model:?}\n  store: {subject:?}"));
+        }
+        Ok(subject.ok())
+    }
+}
+
+fn as_it_is<T>(_: &Ids, answer: T) -> T {
+    answer
+}
+
+fn scope_of(who: Who) -> Scope {
+    match who {
+        Who::Owner(number) => Scope::Owner(owner(number)),
+        Who::Operator => Scope::Operator,
+    }
+}
+
+fn moved(now: Timestamp, seconds: i64) -> Timestamp {
+    Timestamp::from_millis(now.as_millis() + seconds * 1000)
+}
+
+/// Memory where there is some to be had as a folder: the disk's own waits prove nothing here.
+fn home() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { std::env::temp_dir() }
+}
