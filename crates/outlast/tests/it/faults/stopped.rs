@@ -20,34 +20,41 @@ async fn shown(world: &World, id: &str) -> Value {
     serde_json::from_str(&ran.stdout).unwrap()
 }
 
-/// Promise 3, promise 4, promise 5: taken over by the lease, resumed, and the sleeper's word no longer counts.
+/// Promise 3, promise 4, promise 5: taken over by the lease and resumed; woken before or after the end, the sleeper's
+/// word no longer counts.
 #[tokio::test]
 async fn a_stopped_workers_job_is_taken_over_when_its_lease_ends_and_ends_once() {
-    let world = World::new().await;
-    let mut sleeper = world.serve_with(&LEASE).await;
-    let id = start(&mut sleeper, "ok;words=60;hold=true").await;
-    running(&world, &id).await;
-    let mut other = world.serve_with(&LEASE).await;
-    sleeper.signal(Signal::STOP);
-    other.logged("remote run resumed").await;
-    // The sleeper's own stream of the run ends now as well, and is read when it wakes.
-    world.simulator.release();
-    let ended = finished(&mut other, &id).await;
-    assert_eq!(ended["status"], "COMPLETED", "{ended}");
-    sleeper.signal(Signal::CONT);
-    assert_eq!(finished(&mut sleeper, &id).await, ended, "both say the same");
+    for wakes_before_the_end in [true, false] {
+        let world = World::new().await;
+        let mut sleeper = world.serve_with(&LEASE).await;
+        let id = start(&mut sleeper, "ok;words=60;hold=true").await;
+        running(&world, &id).await;
+        let mut other = world.serve_with(&LEASE).await;
+        sleeper.signal(Signal::STOP);
+        other.logged("remote run resumed").await;
+        if wakes_before_the_end {
+            sleeper.signal(Signal::CONT);
+            sleeper.logged("this try stops").await;
+        }
+        // The sleeper's own stream of the run ends now as well, and is read when it wakes.
+        world.simulator.release();
+        let ended = finished(&mut other, &id).await;
+        assert_eq!(ended["status"], "COMPLETED", "{ended}");
+        sleeper.signal(Signal::CONT);
+        assert_eq!(finished(&mut sleeper, &id).await, ended, "both say the same");
 
-    // It works like any other again.
-    let next = start(&mut sleeper, "ok;words=60;delay_ms=0").await;
-    finished(&mut sleeper, &next).await;
-    assert_eq!(finished(&mut sleeper, &id).await, ended);
-    assert_eq!(world.submits(), 2, "one for each job");
-    let completed = |server: &McpProcess| {
-        let log = server.log();
-        log.lines().filter(|line| line.contains("Job completed") && line.contains(&id)).count()
-    };
-    eventually("the end is logged", || completed(&other) == 1).await;
-    assert_eq!(completed(&sleeper), 0, "{}", sleeper.log());
+        // It works like any other again.
+        let next = start(&mut sleeper, "ok;words=60;delay_ms=0").await;
+        finished(&mut sleeper, &next).await;
+        assert_eq!(finished(&mut sleeper, &id).await, ended);
+        assert_eq!(world.submits(), 2, "one for each job");
+        let completed = |server: &McpProcess| {
+            let log = server.log();
+            log.lines().filter(|line| line.contains("Job completed") && line.contains(&id)).count()
+        };
+        eventually("the end is logged", || completed(&other) == 1).await;
+        assert_eq!(completed(&sleeper), 0, "{}", sleeper.log());
+    }
 }
 
 /// B9a, promise 4: nobody knows whether a request on its way in a sleeping process will buy something, so it is
