@@ -1,7 +1,7 @@
 //! The memory store as a model of another: random operations on both, and everything observable compared after each.
 //!
 //! The suite holds what somebody thought of; this finds the orders nobody did. A case is a short list of
-//! [`operation::Op`]s. A list that fails is cut down to the shortest that still does, and comes with the line that
+//! operations. A list that fails is cut down to the shortest that still does, and comes with the line that
 //! runs it again.
 
 mod operation;
