@@ -14,7 +14,7 @@ const PER_JOB: usize = 100;
 
 /// Parks so many polls, then ends one job after the other while the rest stay parked.
 pub(crate) async fn measure(world: &World, polls: usize) {
-    let limit = polls.to_string();
+    let limit = (polls + 1).to_string();
     let mut server = world.serve_with(&["--no-worker"], &[("OUTLAST_MAX_POLLS", &limit)]).await;
     let mut jobs = Vec::new();
     for _ in 0..polls.div_ceil(PER_JOB) {
@@ -28,7 +28,6 @@ pub(crate) async fn measure(world: &World, polls: usize) {
             waiting.insert(server.send("tools/call", poll).await, number);
         }
     }
-    server.request("ping", json!({})).await;
     settle_down(&mut server).await;
     let parked = resident_megabytes(server.pid());
 
@@ -59,9 +58,10 @@ pub(crate) async fn measure(world: &World, polls: usize) {
     world.forget_jobs();
 }
 
-/// A second ping after the first: whatever was being parked is parked now.
+/// Waits until every poll sent so far has read its job and waits: reads are served in order, so one that is asked for
+/// now is answered last.
 async fn settle_down(server: &mut McpProcess) {
-    server.seen.clear();
-    server.request("ping", json!({})).await;
+    let unknown = json!({ "jobId": "0".repeat(32) });
+    server.structured("perplexity_research_poll", unknown).await;
     server.seen.clear();
 }
