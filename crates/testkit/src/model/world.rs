@@ -14,11 +14,13 @@ use outlast_core::{
 use tempfile::TempDir;
 
 use super::Subject;
-use super::operation::OWNERS;
-use super::operation::{Op, PROFILES, WORKERS, What, Who, conversation, owner, profile};
+use super::operation::{OWNERS, Op, PROFILES, WORKERS, What, Who, conversation, owner, profile};
 use super::view::Ids;
 use crate::clock::ManualClock;
 use crate::store_suite::a_run;
+
+/// How many steps lie between two looks at whole jobs.
+const WHOLE_JOBS_EVERY: usize = 6;
 
 const GLANCE: Glance = Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
 
@@ -86,6 +88,10 @@ impl<'a, S: Subject> World<'a, S> {
 
     /// What is compared once, after the last step.
     pub(super) async fn end(&mut self) -> Result<(), String> {
+        let mut scopes: Vec<Scope> =
+            (0..OWNERS).map(|number| Scope::Owner(owner(number))).collect();
+        scopes.push(Scope::Operator);
+        self.read_jobs(self.steps % 2, &scopes).await?;
         let (model, subject): (Vec<_>, Vec<_>) = self.leases.iter().cloned().unzip();
         let lost = (
             self.model.renew(&model, Duration::ZERO).await,
@@ -260,8 +266,9 @@ impl<'a, S: Subject> World<'a, S> {
 
     /// Compares everything a reader can see, through the handle that did not make the change.
     ///
-    /// The operator's view after every step; of the owners' views one after each, in turn, because reads are what
-    /// a case spends its time on.
+    /// The operator's view after every step; of the owners' views one after each, in turn. Whole jobs only now and
+    /// then, and all of them at the end, because reads are what a case spends its time on; the lists compared after
+    /// every step say where each job stands.
     async fn observe(&mut self, via: usize) -> Result<(), String> {
         let other = 1 - via;
         self.steps += 1;
@@ -269,18 +276,8 @@ impl<'a, S: Subject> World<'a, S> {
         for scope in &scopes {
             self.list(other, scope, Query { limit: 1000, ..Query::default() }, None).await?;
         }
-        for number in 0..self.ids.all().len() {
-            let (model, subject) = (self.model_ids.all()[number], self.ids.all()[number]);
-            for scope in &scopes {
-                let read = (
-                    self.model.job(scope, &model).await,
-                    self.handles[other].job(scope, &subject).await,
-                );
-                let job = self.same("job", read, |ids, job| job.map(|job| ids.job(job)))?;
-                if let Some(job) = job.flatten() {
-                    self.goes_forward(job)?;
-                }
-            }
+        if self.steps.is_multiple_of(WHOLE_JOBS_EVERY) {
+            self.read_jobs(other, &scopes).await?;
         }
         let profiles: Vec<Profile> = (0..PROFILES).map(profile).collect();
         let limit = [100, 1][self.steps % 2];
@@ -314,6 +311,24 @@ impl<'a, S: Subject> World<'a, S> {
             self.handles[other].changes(subject, GLANCE).await,
         );
         self.same("changes since the last step", since, Ids::changes)?;
+        Ok(())
+    }
+
+    /// Compares every job, whole.
+    async fn read_jobs(&mut self, via: usize, scopes: &[Scope]) -> Result<(), String> {
+        for number in 0..self.ids.all().len() {
+            let (model, subject) = (self.model_ids.all()[number], self.ids.all()[number]);
+            for scope in scopes {
+                let read = (
+                    self.model.job(scope, &model).await,
+                    self.handles[via].job(scope, &subject).await,
+                );
+                let job = self.same("job", read, |ids, job| job.map(|job| ids.job(job)))?;
+                if let Some(job) = job.flatten() {
+                    self.goes_forward(job)?;
+                }
+            }
+        }
         Ok(())
     }
 
