@@ -1,4 +1,4 @@
-//! The memory store as a model of another: random operations on both, and everything observable compared after each.
+//! The memory store as a model of another: random operations on both, and what can be observed compared on the way.
 //!
 //! The suite holds what somebody thought of; this finds the orders nobody did. A case is a short list of
 //! operations. A list that fails is cut down to the shortest that still does, and comes with the line that

@@ -19,8 +19,8 @@ use super::view::Ids;
 use crate::clock::ManualClock;
 use crate::store_suite::a_run;
 
-/// How many steps lie between two looks at whole jobs.
-const WHOLE_JOBS_EVERY: usize = 6;
+/// How many steps lie between two looks at everything.
+const LOOK_EVERY: usize = 4;
 
 const GLANCE: Glance = Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
 
@@ -55,6 +55,11 @@ struct Worker {
     alive: bool,
 }
 
+/// Every job there is.
+fn everything() -> Query {
+    Query { limit: 1000, ..Query::default() }
+}
+
 impl<'a, S: Subject> World<'a, S> {
     pub(super) fn new(subject: &'a S) -> Self {
         let clock = Arc::new(ManualClock::default());
@@ -83,15 +88,18 @@ impl<'a, S: Subject> World<'a, S> {
     /// Applies the operation to both and compares.
     pub(super) async fn step(&mut self, op: &Op) -> Result<(), String> {
         self.apply(op).await?;
-        self.observe(op.via).await
+        self.steps += 1;
+        let other = 1 - op.via;
+        self.list(other, &Scope::Operator, everything(), None).await?;
+        if self.steps.is_multiple_of(LOOK_EVERY) { self.observe(other).await } else { Ok(()) }
     }
 
     /// What is compared once, after the last step.
     pub(super) async fn end(&mut self) -> Result<(), String> {
-        let mut scopes: Vec<Scope> =
-            (0..OWNERS).map(|number| Scope::Owner(owner(number))).collect();
-        scopes.push(Scope::Operator);
-        self.read_jobs(self.steps % 2, &scopes).await?;
+        for via in [0, 1] {
+            self.steps += 1;
+            self.observe(via).await?;
+        }
         let (model, subject): (Vec<_>, Vec<_>) = self.leases.iter().cloned().unzip();
         let lost = (
             self.model.renew(&model, Duration::ZERO).await,
@@ -264,21 +272,14 @@ impl<'a, S: Subject> World<'a, S> {
         Ok(())
     }
 
-    /// Compares everything a reader can see, through the handle that did not make the change.
+    /// Compares everything a reader can see: as the operator, and as one of the owners in turn.
     ///
-    /// The operator's view after every step; of the owners' views one after each, in turn. Whole jobs only now and
-    /// then, and all of them at the end, because reads are what a case spends its time on; the lists compared after
-    /// every step say where each job stands.
-    async fn observe(&mut self, via: usize) -> Result<(), String> {
-        let other = 1 - via;
-        self.steps += 1;
+    /// Not after every step, because reads are what a case spends its time on; the list compared after every step says
+    /// where each job stands, and what is missed between two looks another seed finds.
+    async fn observe(&mut self, other: usize) -> Result<(), String> {
         let scopes = [Scope::Operator, Scope::Owner(owner(self.steps % OWNERS))];
-        for scope in &scopes {
-            self.list(other, scope, Query { limit: 1000, ..Query::default() }, None).await?;
-        }
-        if self.steps.is_multiple_of(WHOLE_JOBS_EVERY) {
-            self.read_jobs(other, &scopes).await?;
-        }
+        self.list(other, &scopes[1], everything(), None).await?;
+        self.read_jobs(other, &scopes).await?;
         let profiles: Vec<Profile> = (0..PROFILES).map(profile).collect();
         let limit = [100, 1][self.steps % 2];
         let owed = (
