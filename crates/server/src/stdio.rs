@@ -9,6 +9,7 @@ use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio_pipes;
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
 
@@ -30,7 +31,8 @@ pub enum ServeError {
 /// Calls under way are answered with what is known, then the connection closes.
 pub async fn serve_stdio(server: Server, stop: Stop) -> Result<(), ServeError> {
     let (input, output) = stdio_pipes();
-    let input = AskAtEnd { input, stop: stop.clone() };
+    let input_ended = CancellationToken::new();
+    let input = AskAtEnd { input, stop: stop.clone(), ended: input_ended.clone() };
     let service = tokio::select! {
         served = server.clone().serve((input, output)) => match served {
             Ok(service) => service,
@@ -45,8 +47,15 @@ pub async fn serve_stdio(server: Server, stop: Stop) -> Result<(), ServeError> {
         _ = &mut ended => return Ok(()),
         () = stop.asked() => {}
     }
-    // Parked polls hear the stop as well and answer "still running".
-    drop(tokio::time::timeout(LAST_WORDS, server.calls_answered()).await);
+    // Parked polls hear the stop as well and answer "still running". At the end of input rmcp ends by itself once every
+    // call was answered, those among them that it has not even handed over yet.
+    if input_ended.is_cancelled() {
+        if tokio::time::timeout(LAST_WORDS, &mut ended).await.is_ok() {
+            return Ok(());
+        }
+    } else {
+        drop(tokio::time::timeout(LAST_WORDS, server.calls_answered()).await);
+    }
     closer.cancel();
     drop(tokio::time::timeout(CLOSING, ended).await);
     Ok(())
@@ -60,6 +69,7 @@ fn not_mcp(error: &ServerInitializeError) -> ServeError {
 struct AskAtEnd<R> {
     input: R,
     stop: Stop,
+    ended: CancellationToken,
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for AskAtEnd<R> {
@@ -77,6 +87,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for AskAtEnd<R> {
             Poll::Pending => false,
         };
         if ended {
+            self.ended.cancel();
             self.stop.ask();
         }
         polled

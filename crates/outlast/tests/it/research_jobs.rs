@@ -401,6 +401,24 @@ async fn leaving_answers_parked_polls_and_gives_jobs_back() {
     assert_eq!(status.code(), Some(0), "{log}");
 }
 
+/// Promise 1: whoever pipes calls in and closes the pipe still gets every answer, ids among them.
+#[tokio::test]
+async fn calls_sent_before_the_end_of_input_are_answered() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let start = json!({ "name": START, "arguments": question("stuck") });
+    let first = server.send("tools/call", start.clone()).await;
+    let poll = json!({ "name": POLL, "arguments": { "jobId": "nope" } });
+    let second = server.send("tools/call", poll).await;
+    server.close_input();
+    let started = server.answer(first).await.expect("the start is answered");
+    assert!(started["result"]["structuredContent"]["jobId"].is_string(), "{started}");
+    let polled = server.answer(second).await.expect("the poll is answered");
+    assert_eq!(polled["result"]["structuredContent"]["status"], "NOT_FOUND", "{polled}");
+    let (status, log) = server.ended().await;
+    assert_eq!(status.code(), Some(0), "{log}");
+}
+
 /// The end of input before a greeting is a normal end.
 #[tokio::test]
 async fn an_end_of_input_before_the_greeting_is_no_failure() {
