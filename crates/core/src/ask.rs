@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// A question for a research provider.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResearchAsk {
+    /// What kind of answer is wanted.
+    #[serde(default)]
+    pub kind: AskKind,
     /// The conversation so far, passed on verbatim; the last message is the question.
     pub messages: Vec<Message>,
     /// How hard to work; unset means the provider's own default, and nothing is sent.
@@ -13,6 +16,9 @@ pub struct ResearchAsk {
     /// Leave the model's thinking out of the report.
     #[serde(default)]
     pub strip_thinking: bool,
+    /// What the web search is narrowed to.
+    #[serde(default)]
+    pub filters: SearchFilters,
 }
 
 impl ResearchAsk {
@@ -21,6 +27,91 @@ impl ResearchAsk {
         let said = self.messages.iter().rfind(|message| message.role == Role::User);
         said.or(self.messages.last()).map_or("", |message| message.content.as_str())
     }
+}
+
+/// What kind of answer is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskKind {
+    /// Deep research: a report, in minutes.
+    #[default]
+    Research,
+    /// A short answer after a quick search, in seconds.
+    Search,
+    /// A short answer from the fastest model.
+    Ask,
+    /// A reasoned answer.
+    Reason,
+    /// Ranked web results and no answer; the question alone counts.
+    Results,
+}
+
+/// What a web search is narrowed to; nothing set means no narrowing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchFilters {
+    /// No older than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recency: Option<Recency>,
+    /// Only these domains; with a leading `-`, none of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
+    /// Published after this day, `MM/DD/YYYY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Published before this day, `MM/DD/YYYY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Only scholarly sources.
+    #[serde(skip_serializing_if = "is_false")]
+    pub academic: bool,
+    /// How much of what was found the model reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_size: Option<ContextSize>,
+    /// Ask for questions a reader may have next.
+    #[serde(skip_serializing_if = "is_false")]
+    pub related_questions: bool,
+    /// Two letters: results as seen from there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub country: Option<String>,
+    /// How many ranked results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_results: Option<u32>,
+    /// How much of each ranked result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens_per_page: Option<u32>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// How old a result may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Recency {
+    /// An hour.
+    Hour,
+    /// A day.
+    Day,
+    /// A week.
+    Week,
+    /// A month.
+    Month,
+    /// A year.
+    Year,
+}
+
+/// How much of what was found the model reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ContextSize {
+    /// Little, and cheap.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
 }
 
 /// One message of a conversation.

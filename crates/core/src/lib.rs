@@ -18,7 +18,7 @@ pub mod rules;
 mod provider;
 mod store;
 
-pub use ask::{Effort, Message, ResearchAsk, Role};
+pub use ask::{AskKind, ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, JobId, NotAJobId, OwnerId, Profile, WorkerId};
 pub use job::{

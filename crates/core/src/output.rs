@@ -28,6 +28,12 @@ pub enum Body {
         text: String,
         /// What the citations point at.
         sources: Vec<Source>,
+        /// The model's thinking, where the provider shows it; never part of the text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thinking: Option<String>,
+        /// Questions a reader may have next, where they were asked for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        related: Vec<String>,
     },
     /// Of a tool or command.
     Tool {
@@ -40,8 +46,15 @@ pub enum Body {
     },
 }
 
+impl Body {
+    /// A report without thinking or further questions.
+    pub fn report(text: impl Into<String>, sources: Vec<Source>) -> Self {
+        Self::Report { text: text.into(), sources, thinking: None, related: Vec::new() }
+    }
+}
+
 /// Something a report cites.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The `n` of `[n]`.
     pub number: u32,
@@ -53,6 +66,9 @@ pub struct Source {
     /// When it was published, as the provider says.
     #[serde(default)]
     pub date: Option<String>,
+    /// The words that matter in it, where the provider gives them and nobody reads them elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<String>,
 }
 
 /// What a job consumed; counts a provider does not report are zero.
@@ -67,6 +83,8 @@ pub struct Usage {
     pub total_tokens: u64,
     /// Tokens spent on reasoning.
     pub reasoning_tokens: u64,
+    /// Tokens of sources read.
+    pub citation_tokens: u64,
     /// Web searches made.
     pub searches: u64,
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{Code, Output, Progress, RemoteRun, RemoteStop};
+use crate::{Code, Cost, Output, Progress, RemoteRun, RemoteStop};
 
 /// Who does the work.
 #[async_trait]
@@ -19,6 +19,11 @@ pub trait Provider: Send + Sync {
 
     /// What may be done with a request of this kind after trouble.
     fn nature(&self, ask: &Value) -> Nature;
+
+    /// What a request like this usually costs, known before it is made.
+    fn typical_cost(&self, _ask: &Value) -> Cost {
+        Cost::Unknown
+    }
 
     /// Sends the request and returns once the provider has a name for the run.
     ///

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
-    BeginError, Cancelled, Changes, Checkpoint, Claimed, Dead, Glance, Insert, Inserted, Job,
+    BeginError, Cancelled, Changes, Checkpoint, Claimed, Cost, Dead, Glance, Insert, Inserted, Job,
     JobId, Lease, Nature, Page, Profile, Progress, Provider, ProviderError, Prune, Pruned, Query,
     RemoteRun, RemoteStop, Rescued, Rev, Run, Scope, Settlement, Store, StoreError, Timestamp,
     WorkerId,
@@ -179,6 +179,10 @@ impl Provider for ArmedProvider {
 
     fn nature(&self, ask: &Value) -> Nature {
         self.provider.nature(ask)
+    }
+
+    fn typical_cost(&self, ask: &Value) -> Cost {
+        self.provider.typical_cost(ask)
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {

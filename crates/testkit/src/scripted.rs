@@ -307,7 +307,7 @@ impl Drop for ScriptedRun {
 /// A report of this text.
 pub fn report(text: &str) -> Output {
     Output {
-        body: Body::Report { text: text.to_owned(), sources: Vec::new() },
+        body: Body::report(text, Vec::new()),
         model: None,
         usage: Usage::default(),
         cost: Cost::Unknown,

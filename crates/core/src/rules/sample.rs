@@ -49,7 +49,7 @@ pub(super) fn remote() -> RemoteRun {
 
 pub(super) fn output() -> Box<Output> {
     Box::new(Output {
-        body: Body::Report { text: "because".to_owned(), sources: Vec::new() },
+        body: Body::report("because", Vec::new()),
         model: None,
         usage: Usage::default(),
         cost: Cost::Unknown,

@@ -23,7 +23,7 @@ pub(super) fn finished(status: Status, response: &Response, raw: Vec<u8>) -> Opt
         ));
     }
     let output = Output {
-        body: Body::Report { text, sources: sources(response) },
+        body: Body::report(text, sources(response)),
         model: response.model.clone(),
         usage: usage(response),
         cost: cost(response),
@@ -41,6 +41,7 @@ fn sources(response: &Response) -> Vec<Source> {
             url: url.clone(),
             title: result.title.clone(),
             date: result.date.clone(),
+            snippet: None,
         });
     }
     sources.into_values().collect()
@@ -59,6 +60,7 @@ fn usage(response: &Response) -> Usage {
             .as_ref()
             .and_then(|details| details.reasoning_tokens)
             .unwrap_or(0),
+        citation_tokens: 0,
         searches: usage
             .tool_calls_details
             .as_ref()
@@ -97,10 +99,11 @@ mod tests {
             output_tokens: 20,
             total_tokens: 30,
             reasoning_tokens: 5,
+            citation_tokens: 0,
             searches: 2,
         };
         assert_eq!(output.usage, expected);
-        let Body::Report { text, sources } = output.body else { panic!("no report") };
+        let Body::Report { text, sources, .. } = output.body else { panic!("no report") };
         assert_eq!(text, "# Report [1][3]");
         let urls: Vec<_> =
             sources.iter().map(|source| (source.number, source.url.as_str())).collect();

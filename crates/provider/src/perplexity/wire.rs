@@ -345,7 +345,7 @@ mod tests {
         let messages = messages
             .iter()
             .map(|(role, content)| Message { role: *role, content: (*content).to_owned() });
-        ResearchAsk { messages: messages.collect(), effort, strip_thinking: false }
+        ResearchAsk { messages: messages.collect(), effort, ..ResearchAsk::default() }
     }
 
     fn sent(ask: &ResearchAsk) -> Value {

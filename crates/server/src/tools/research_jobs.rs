@@ -104,6 +104,7 @@ impl ResearchJobs {
             messages: arguments.messages,
             effort: arguments.reasoning_effort,
             strip_thinking: arguments.strip_thinking,
+            ..ResearchAsk::default()
         };
         let key = arguments.idempotency_key.map(|text| key(text, &ask)).transpose()?;
         let job = self.engine.start(self.new_job(owner, &ask)?, key).await?.job;
@@ -242,8 +243,7 @@ mod tests {
     fn the_same_key_with_other_input_has_another_hash() {
         let ask = |content: &str| ResearchAsk {
             messages: vec![Message { role: Role::User, content: content.to_owned() }],
-            effort: None,
-            strip_thinking: false,
+            ..ResearchAsk::default()
         };
         let hash = |content| key("k".to_owned(), &ask(content)).unwrap().input_hash;
         assert_eq!(hash("a"), hash("a"));

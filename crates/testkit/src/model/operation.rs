@@ -276,7 +276,7 @@ impl How {
         match self {
             Self::Succeed => {
                 // Short, because it is compared after every step; the suite has the long one.
-                let body = Body::Report { text: "because".to_owned(), sources: Vec::new() };
+                let body = Body::report("because", Vec::new());
                 let output =
                     Output { body, model: None, usage: Usage::default(), cost: Cost::Unknown };
                 Settlement::Succeed { output: Box::new(output), raw: Some(vec![0, 255]) }

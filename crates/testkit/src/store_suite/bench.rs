@@ -161,10 +161,10 @@ pub fn a_report() -> Output {
         number: 1,
         url: "https://example.org/?a=1&b=%20".to_owned(),
         title: Some("An <example>".to_owned()),
-        date: None,
+        ..Source::default()
     };
     Output {
-        body: Body::Report { text, sources: vec![source] },
+        body: Body::report(text, vec![source]),
         model: Some("sonar-deep-research".to_owned()),
         usage: Usage { input_tokens: 7, output_tokens: 11, total_tokens: 18, ..Usage::default() },
         cost: Cost::Reported(NanoUsd(795_000_001)),

@@ -67,7 +67,7 @@ fn failure(failure: &Failure) -> Value {
 
 fn output(output: &Output) -> Value {
     let body = match &output.body {
-        Body::Report { text, sources } => json!({ "text": text, "sources": sources }),
+        Body::Report { text, sources, .. } => json!({ "text": text, "sources": sources }),
         Body::Tool { content, structured, is_error } => {
             json!({ "content": content, "structuredContent": structured, "isError": is_error })
         }

@@ -43,7 +43,7 @@ pub(super) fn job(job: &Job, now: Timestamp) {
     ui::fact("cost", &cost(output.cost));
     ui::line("");
     match &output.body {
-        Body::Report { text, sources } => {
+        Body::Report { text, sources, .. } => {
             ui::text(text);
             if !sources.is_empty() {
                 ui::line("\nSources");

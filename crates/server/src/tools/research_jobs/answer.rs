@@ -148,7 +148,7 @@ fn strips_thinking(job: &Job) -> bool {
 /// The report and, after a blank line, what its numbers cite.
 fn response(body: &Body, strip_thinking: bool) -> String {
     match body {
-        Body::Report { text, sources } => {
+        Body::Report { text, sources, .. } => {
             let text = if strip_thinking { without_thinking(text) } else { text.clone() };
             let mut response = printable(&text);
             if !sources.is_empty() {
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn a_report_ends_with_its_citations() {
         let sources = [(1, "https://a.example"), (3, "https://b.example")]
-            .map(|(number, url)| Source { number, url: url.to_owned(), title: None, date: None });
-        let body = Body::Report { text: "# R [1][3]".to_owned(), sources: sources.to_vec() };
+            .map(|(number, url)| Source { number, url: url.to_owned(), ..Source::default() });
+        let body = Body::report("# R [1][3]", sources.to_vec());
         assert_eq!(
             response(&body, false),
             "# R [1][3]\n\nCitations:\n[1] https://a.example\n[3] https://b.example"
