@@ -160,9 +160,7 @@ impl<'a, S: Subject> World<'a, S> {
                 let (model, subject): (Vec<_>, Vec<_>) = pairs.unzip();
                 let lost = self.model.renew(&model, lease).await;
                 let until = self.clock.now().after(lease);
-                for held in &model {
-                    self.extend(held, lost.as_deref().unwrap_or_default(), until);
-                }
+                self.extend(&model, lost.as_deref().unwrap_or_default(), until);
                 let lost = (lost, self.handles[via].renew(&subject, lease).await);
                 self.same("renew", lost, Ids::lost)?;
             }
@@ -378,12 +376,17 @@ impl<'a, S: Subject> World<'a, S> {
         self.latest.insert(model.job.id, (model.lease.clone(), until));
     }
 
-    fn extend(&mut self, lease: &Lease, lost: &[JobId], until: Timestamp) {
-        if let Some((latest, end)) = self.latest.get_mut(&lease.job)
-            && latest == lease
-            && !lost.contains(&lease.job)
-        {
-            *end = until;
+    /// A job may be lost under an old lease and kept under its latest in the same call.
+    fn extend(&mut self, leases: &[Lease], lost: &[JobId], until: Timestamp) {
+        for lease in leases {
+            let shown = leases.iter().filter(|shown| shown.job == lease.job).count();
+            let refused = lost.iter().filter(|id| **id == lease.job).count();
+            if let Some((latest, end)) = self.latest.get_mut(&lease.job)
+                && latest == lease
+                && refused < shown
+            {
+                *end = until;
+            }
         }
     }
 
