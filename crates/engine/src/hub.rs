@@ -211,6 +211,13 @@ impl Watcher {
     }
 }
 
+impl Watcher {
+    /// Waits for the next change of the job. Cancel-safe: what came while nobody waited ends the next wait at once.
+    pub(crate) async fn changed(&mut self) {
+        drop(self.receiver.changed().await);
+    }
+}
+
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut waiting = locked(&self.hub.waiting);

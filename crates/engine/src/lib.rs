@@ -5,6 +5,7 @@
 
 mod engine;
 mod poll;
+mod watch;
 mod hold;
 
 mod worker;
@@ -22,4 +23,5 @@ pub use engine::{Engine, Options, Providers, Started};
 pub use hub::PollLimits;
 pub use poll::{PollError, Reading, Waits};
 pub use stop::Stop;
+pub use watch::Watch;
 pub use worker::{Until, Worker};

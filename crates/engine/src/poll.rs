@@ -81,7 +81,11 @@ impl Engine {
         }
     }
 
-    async fn reading(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {
+    pub(crate) async fn reading(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+    ) -> Result<Option<Reading>, StoreError> {
         let Some(job) = self.job(scope, id).await? else { return Ok(None) };
         let now = self.now();
         let waits = self.waits(&job, now).await?;

@@ -12,6 +12,9 @@ pub use server::{Face, Server};
 mod stdio;
 pub use stdio::{ServeError, serve_stdio};
 
+mod caller;
+mod wait;
+
 mod arguments;
 mod reply;
 mod text;

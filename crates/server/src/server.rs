@@ -14,12 +14,13 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
+use crate::caller::Caller;
 use crate::tools::research_jobs::ResearchJobs;
 use crate::tools::research_jobs::{CANCEL, POLL, START};
 
 /// What a server shows: whose jobs, and which tool sets.
 pub struct Face {
-    /// Whose jobs callers see.
+    /// Whose jobs callers see who have shown no token of their own.
     pub owner: OwnerId,
     /// The tool set `research-jobs`, if it is on.
     pub research_jobs: Option<ResearchJobs>,
@@ -91,7 +92,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _under_way = self.calls.token();
-        let call = self.dispatch(request);
+        let caller = Caller::of(&context, &self.face.owner);
+        let call = self.dispatch(caller, request);
         tokio::select! {
             answer = call => answer,
             // The client gave up on this call: its wait ends, the job goes on.
@@ -129,12 +131,12 @@ impl ServerHandler for Server {
 impl Server {
     async fn dispatch(
         &self,
+        mut caller: Caller,
         request: CallToolRequestParams,
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, .. } = request;
-        let owner = &self.face.owner;
         if let Some(set) = &self.face.research_jobs
-            && let Some(answer) = set.call(owner, &name, arguments).await
+            && let Some(answer) = set.call(&mut caller, &name, arguments).await
         {
             return Ok(answer.unwrap_or_else(crate::reply::Refusal::into_result).into());
         }

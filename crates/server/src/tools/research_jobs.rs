@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outlast_core::{
     Cancelled, Effort, JobId, Key, Message, NewJob, NotAJobId, OwnerId, Profile, ResearchAsk, Role,
-    Scope, Visibility, rules,
+    Visibility, rules,
 };
 use outlast_engine::{Engine, Reading};
 use rmcp::model::{CallToolResult, Tool};
@@ -17,8 +17,10 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::arguments;
+use crate::caller::Caller;
 use crate::reply::{Refusal, structured};
 use crate::text::printable;
+use crate::wait;
 use answer::Answer;
 
 pub(crate) const START: &str = "perplexity_research_start";
@@ -81,21 +83,21 @@ impl ResearchJobs {
     /// Calls one of them; `None` when the name is not one of this set's.
     pub(crate) async fn call(
         &self,
-        owner: &OwnerId,
+        caller: &mut Caller,
         name: &str,
         arguments: Option<Map<String, Value>>,
     ) -> Option<Result<CallToolResult, Refusal>> {
         Some(match name {
-            START => self.start(owner, arguments).await,
-            POLL => self.poll(owner, arguments).await,
-            CANCEL => self.cancel(owner, arguments).await,
+            START => self.start(caller, arguments).await,
+            POLL => self.poll(caller, arguments).await,
+            CANCEL => self.cancel(caller, arguments).await,
             _ => return None,
         })
     }
 
     async fn start(
         &self,
-        owner: &OwnerId,
+        caller: &Caller,
         arguments: Option<Map<String, Value>>,
     ) -> Result<CallToolResult, Refusal> {
         let arguments: StartArguments = arguments::read(arguments)?;
@@ -107,7 +109,7 @@ impl ResearchJobs {
             ..ResearchAsk::default()
         };
         let key = arguments.idempotency_key.map(|text| key(text, &ask)).transpose()?;
-        let job = self.engine.start(self.new_job(owner, &ask)?, key).await?.job;
+        let job = self.engine.start(self.new_job(&caller.owner, &ask)?, key).await?.job;
         let now = self.engine.now();
         let answer = if rules::expired(&job, now) {
             // The key names a job whose result is no longer kept; nothing is bought again behind the caller's back.
@@ -120,13 +122,13 @@ impl ResearchJobs {
 
     async fn poll(
         &self,
-        owner: &OwnerId,
+        caller: &mut Caller,
         arguments: Option<Map<String, Value>>,
     ) -> Result<CallToolResult, Refusal> {
         let JobArguments { job_id } = arguments::read(arguments)?;
-        let scope = Scope::Owner(owner.clone());
+        let budget = Some(self.options.poll_budget);
         let reading = match job_id.parse::<JobId>() {
-            Ok(id) => self.engine.poll(&scope, &id, self.options.poll_budget).await?,
+            Ok(id) => wait::for_job(&self.engine, caller, &id, budget).await?,
             Err(NotAJobId) => None,
         };
         self.answer(&job_id, reading)
@@ -134,13 +136,12 @@ impl ResearchJobs {
 
     async fn cancel(
         &self,
-        owner: &OwnerId,
+        caller: &Caller,
         arguments: Option<Map<String, Value>>,
     ) -> Result<CallToolResult, Refusal> {
         let JobArguments { job_id } = arguments::read(arguments)?;
-        let scope = Scope::Owner(owner.clone());
         let cancelled = match job_id.parse::<JobId>() {
-            Ok(id) => self.engine.cancel(&scope, &id).await?,
+            Ok(id) => self.engine.cancel(&caller.scope(), &id).await?,
             Err(NotAJobId) => None,
         };
         let reading = cancelled.map(|(Cancelled::Now(job) | Cancelled::Already(job))| Reading {

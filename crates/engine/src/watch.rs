@@ -1,0 +1,51 @@
+//! A caller follows one job change by change, to tell of its progress. [`crate::Engine::poll`] is for those who want its
+//! end alone.
+
+use outlast_core::{JobId, Scope};
+
+use crate::engine::Engine;
+use crate::hub::Watcher;
+use crate::poll::{PollError, Reading};
+
+/// One caller's view of one job; counts as a waiting poll until it is dropped.
+pub struct Watch {
+    engine: Engine,
+    scope: Scope,
+    id: JobId,
+    watcher: Option<Watcher>,
+}
+
+impl Engine {
+    /// The job as it stands and a watch over what comes, `None` when the caller has no such job.
+    pub async fn watch(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+    ) -> Result<Option<(Reading, Watch)>, PollError> {
+        let watcher = self.shared.hub.watch(*id, self.shared.options.polls);
+        let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
+        // What has ended is told however many wait: nothing will change, so nothing is watched.
+        if watcher.is_none() && !reading.job.state.kind().is_terminal() {
+            return Err(PollError::TooManyPolls);
+        }
+        let watch = Watch { engine: self.clone(), scope: scope.clone(), id: *id, watcher };
+        Ok(Some((reading, watch)))
+    }
+
+    /// Waits until everybody is asked to leave. Cancel-safe.
+    pub async fn leaving(&self) {
+        self.shared.stop.asked().await;
+    }
+}
+
+impl Watch {
+    /// Waits until the job has changed and reads it; `None` when it is gone. Cancel-safe: a change is not lost, only
+    /// read again.
+    pub async fn changed(&mut self) -> Result<Option<Reading>, PollError> {
+        match &mut self.watcher {
+            Some(watcher) => watcher.changed().await,
+            None => std::future::pending().await,
+        }
+        Ok(self.engine.reading(&self.scope, &self.id).await?)
+    }
+}

@@ -1,0 +1,102 @@
+//! Who makes a call, and what they can be told while it lasts.
+
+use std::time::Duration;
+
+use outlast_core::{OwnerId, Scope};
+use rmcp::model::{ProgressNotificationParam, ProgressToken, ProtocolVersion};
+use rmcp::service::{Peer, RequestContext, RoleServer};
+use tokio::time::Instant;
+
+/// Whose call an HTTP request is: put into the request's extensions by whoever checked its token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Principal(pub(crate) OwnerId);
+
+/// One call's caller.
+pub(crate) struct Caller {
+    /// Whose jobs they see.
+    pub(crate) owner: OwnerId,
+    /// Where their progress goes, if they want any.
+    pub(crate) progress: Option<Reporter>,
+    /// Whether a call of theirs may be answered with a task.
+    pub(crate) takes_tasks: bool,
+}
+
+impl Caller {
+    /// The caller of a request; `local` where no other principal was found out.
+    pub(crate) fn of(context: &RequestContext<RoleServer>, local: &OwnerId) -> Self {
+        let principal = context.extensions.get::<http::request::Parts>();
+        let principal = principal.and_then(|parts| parts.extensions.get::<Principal>());
+        let owner = principal.map_or(local, |Principal(owner)| owner).clone();
+        let progress = context.meta.get_progress_token();
+        let progress = progress.map(|token| Reporter::new(context.peer.clone(), token));
+        Self { owner, progress, takes_tasks: takes_tasks(context) }
+    }
+
+    /// What they may see.
+    pub(crate) fn scope(&self) -> Scope {
+        Scope::Owner(self.owner.clone())
+    }
+}
+
+/// The extension means nothing under older revisions: clients there would take a task for an empty result.
+pub(crate) fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
+    let modern =
+        context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+    modern && context.client_capabilities().is_some_and(|client| client.supports_tasks())
+}
+
+/// Sends progress: strictly rising, not more often than once a second, and a sign of life every ten.
+pub(crate) struct Reporter {
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+    value: f64,
+    message: String,
+    sent_at: Option<Instant>,
+    news: bool,
+}
+
+impl Reporter {
+    const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+    const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
+    /// What a sign of life adds: small enough never to reach the next percent in an hour's silence.
+    const SIGN_OF_LIFE: f64 = 0.001;
+
+    fn new(peer: Peer<RoleServer>, token: ProgressToken) -> Self {
+        Self { peer, token, value: 0.0, message: String::new(), sent_at: None, news: false }
+    }
+
+    /// Takes down where the work stands; [`Reporter::due`] says when to send it.
+    pub(crate) fn note(&mut self, percent: Option<f64>, message: &str) {
+        let percent = percent.unwrap_or(0.0);
+        if percent > self.value || message != self.message {
+            self.value = percent.max(self.value);
+            message.clone_into(&mut self.message);
+            self.news = true;
+        }
+    }
+
+    /// Waits until something should be sent. Cancel-safe.
+    pub(crate) async fn due(&self) {
+        if let Some(sent_at) = self.sent_at {
+            let pause = if self.news { Self::AT_MOST_EVERY } else { Self::AT_LEAST_EVERY };
+            tokio::time::sleep_until(sent_at + pause).await;
+        } else if !self.news {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Sends what was noted last. A client that cannot be told still gets its answer.
+    pub(crate) async fn send(&mut self) {
+        if self.sent_at.is_some() {
+            self.value += Self::SIGN_OF_LIFE;
+        }
+        self.sent_at = Some(Instant::now());
+        self.news = false;
+        let progress = ProgressNotificationParam::new(self.token.clone(), self.value)
+            .with_total(100.0)
+            .with_message(self.message.clone());
+        if let Err(error) = self.peer.notify_progress(progress).await {
+            tracing::debug!(%error, "progress not sent");
+        }
+    }
+}

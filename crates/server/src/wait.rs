@@ -1,0 +1,71 @@
+//! A held call: waits for a job and tells its caller how it comes on. Whoever hangs up ends the wait, never the job.
+
+use std::time::Duration;
+
+use outlast_core::{Job, JobId};
+use outlast_engine::{Engine, PollError, Reading};
+
+use crate::caller::{Caller, Reporter};
+use crate::text::printable;
+
+/// Longer than any job lives.
+const FOR_EVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// Waits for the job's end, at most `budget` if there is one, and reads it; `None` when the caller has no such job.
+///
+/// Ends early, with the job as it stands, when the server leaves.
+pub(crate) async fn for_job(
+    engine: &Engine,
+    caller: &mut Caller,
+    id: &JobId,
+    budget: Option<Duration>,
+) -> Result<Option<Reading>, PollError> {
+    let scope = caller.scope();
+    if caller.progress.is_none() {
+        // Nobody to tell: only the end matters, and is read once for all who wait for it.
+        return engine.poll(&scope, id, budget.unwrap_or(FOR_EVER)).await;
+    }
+    let Some((mut reading, mut watch)) = engine.watch(&scope, id).await? else { return Ok(None) };
+    let over = async {
+        match budget {
+            Some(budget) => tokio::time::sleep(budget).await,
+            None => std::future::pending().await,
+        }
+    };
+    let mut over = std::pin::pin!(over);
+    while !reading.job.state.kind().is_terminal() {
+        if let Some(reporter) = &mut caller.progress {
+            note(reporter, &reading.job);
+        }
+        tokio::select! {
+            changed = watch.changed() => match changed? {
+                Some(changed) => reading = changed,
+                None => return Ok(None),
+            },
+            () = due(caller.progress.as_ref()) => {
+                if let Some(reporter) = &mut caller.progress {
+                    reporter.send().await;
+                }
+            }
+            () = &mut over => break,
+            () = engine.leaving() => break,
+        }
+    }
+    Ok(Some(reading))
+}
+
+fn note(reporter: &mut Reporter, job: &Job) {
+    match &job.progress {
+        Some(progress) => {
+            reporter.note(progress.percent.map(f64::from), &printable(&progress.message));
+        }
+        None => reporter.note(Some(0.0), "Waiting for a worker"),
+    }
+}
+
+async fn due(reporter: Option<&Reporter>) {
+    match reporter {
+        Some(reporter) => reporter.due().await,
+        None => std::future::pending().await,
+    }
+}
