@@ -89,6 +89,11 @@ impl Job {
         self.ended_at().unwrap_or(now).since(self.created_at)
     }
 
+    /// Whether conversation tools show it: a held call that has not succeeded was never promised to anybody.
+    pub fn is_shown(&self) -> bool {
+        self.new.visibility == Visibility::Promised || self.state.kind() == StateKind::Succeeded
+    }
+
     /// Whether any worker has ever held it.
     pub fn was_claimed(&self) -> bool {
         self.fence > Fence::NONE

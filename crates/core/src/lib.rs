@@ -28,7 +28,8 @@ pub use lease::{Claimed, Fence, Holder, Lease, Record};
 pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
 pub use provider::{Again, BeginError, Nature, Provider, ProviderError, Run, Step, Trouble};
 pub use store::{
-    BoxError, Cancelled, Change, Changes, Cursor, Dead, Glance, Holds, Insert, Inserted, Key, Page,
-    Prune, Pruned, Query, Rescued, Scope, Settlement, Store, StoreError, Summary,
+    BoxError, Cancelled, Change, Changes, ConversationPage, ConversationQuery, ConversationSummary,
+    Cursor, Dead, Glance, Holds, Insert, Inserted, Key, Page, Prune, Pruned, Query, Rescued, Scope,
+    Settlement, Store, StoreError, Summary,
 };
 pub use time::{Clock, Timestamp};

@@ -19,7 +19,7 @@ mod sample;
 pub use accept::accept;
 pub use approach::{Approach, approach};
 pub use cancel::{cancel, owe, stopped};
-pub use claim::{claim, claimable};
+pub use claim::{claim, claimable, takeable};
 pub use expire::{expired, expires_at, life_ends_at};
 pub use key::{KeyRecord, answer_frees, key_holds};
 pub use prune::{prunable, removable_at};

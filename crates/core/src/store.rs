@@ -40,6 +40,19 @@ pub trait Store: Send + Sync {
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError>;
 
+    /// Gives `worker` this job, promised or not, if it is queued and due and of one of these profiles; raises its
+    /// fence. `None` otherwise. The worker is not known for the profiles by this: it takes nothing from the queue.
+    async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError>;
+
+    /// Held calls of these profiles that are queued: nobody carries them, or somebody is about to.
+    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError>;
+
     /// Extends these leases by `lease` from now and returns the jobs whose lease is lost.
     ///
     /// Matches the fence, never the clock: a late renewal of a lease nobody took over still holds.
@@ -89,7 +102,7 @@ pub trait Store: Send + Sync {
     /// dismissed or found dead.
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError>;
 
-    /// How many jobs wait for a worker with one of these profiles, now or later.
+    /// How many jobs wait in the queue for a worker with one of these profiles, now or later; held calls are not in it.
     async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError>;
 
     /// Takes a worker that leaves off the list of the living. What it still holds can be rescued at once.
@@ -107,6 +120,21 @@ pub trait Store: Send + Sync {
 
     /// Jobs that `scope` may see, newest first.
     async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError>;
+
+    /// The turns of a conversation in order, hidden ones included; empty when the owner has no such conversation.
+    async fn turns(
+        &self,
+        owner: &OwnerId,
+        conversation: &ConversationId,
+    ) -> Result<Vec<Job>, StoreError>;
+
+    /// The owner's conversations, those with the newest turn first. Turns hidden from conversation tools (held calls
+    /// that have not succeeded) do not count.
+    async fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError>;
 
     /// Waits until something changed after `after`, at most `glance.wait`, and says what.
     ///
@@ -330,6 +358,45 @@ pub struct Summary {
     pub updated_at: Timestamp,
     /// When it ended, if it has.
     pub ended_at: Option<Timestamp>,
+}
+
+/// Which conversations to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationQuery {
+    /// Only those whose last turn is in one of these states; all when empty.
+    pub states: Vec<StateKind>,
+    /// At most so many.
+    pub limit: u32,
+    /// Only what comes after the last page.
+    pub after: Option<Cursor>,
+}
+
+/// A page of a list of conversations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConversationPage {
+    /// Newest first.
+    pub conversations: Vec<ConversationSummary>,
+    /// Where the next page starts, if there is one.
+    pub next: Option<Cursor>,
+}
+
+/// A conversation as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConversationSummary {
+    /// Its name.
+    pub id: ConversationId,
+    /// The start of its first question.
+    pub title: String,
+    /// Where its last turn stands.
+    pub state: StateKind,
+    /// How many turns it has.
+    pub turns: u32,
+    /// How many of them have a report.
+    pub reports: u32,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When anything about its last turn changed.
+    pub updated_at: Timestamp,
 }
 
 /// How to wait for changes.

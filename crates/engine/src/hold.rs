@@ -1,7 +1,8 @@
 //! Held calls: a caller waits for the result of its own call, and may give up and call again. The same call (owner,
-//! tool, input) is the same job until somebody has received its outcome.
+//! tool, input) is the same job until somebody has received its outcome. It is carried by the process that took it,
+//! whatever is in the queue.
 
-use outlast_core::{JobId, Key, NewJob, StoreError};
+use outlast_core::{Dead, JobId, Key, NewJob, StoreError};
 
 use crate::engine::{Engine, Started};
 
@@ -14,7 +15,15 @@ impl Engine {
         tool: &str,
         input_hash: [u8; 32],
     ) -> Result<Started, StoreError> {
-        self.start(job, Some(Key::held(tool, input_hash))).await
+        let started = self.start(job, Some(Key::held(tool, input_hash))).await?;
+        if started.existed {
+            // Whoever carried it may have died with its process; then it is in the queue from now on, and ours.
+            if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {
+                tracing::warn!(%error, "dead workers cannot be looked for");
+            }
+        }
+        self.shared.hub.carry(started.job.id);
+        Ok(started)
     }
 
     /// Records that a caller has received the outcome of a held call; the same call from now on is a new one.

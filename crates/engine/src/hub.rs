@@ -60,6 +60,12 @@ pub(crate) struct Desk {
     pub(crate) lapses: Notify,
     /// A job was cancelled.
     pub(crate) cancels: Notify,
+    /// Jobs of a dead worker were put back.
+    pub(crate) rescues: Notify,
+    /// Held calls that this process should carry.
+    pub(crate) held: Mutex<Vec<JobId>>,
+    /// Rung with every entry in `held`.
+    pub(crate) holds: Notify,
     /// Jobs that ended, for whoever still works on them.
     pub(crate) ended: Mutex<Vec<JobId>>,
     /// Rung with every entry in `ended`.
@@ -126,6 +132,14 @@ impl Hub {
         }
         for desk in locked(&self.workers).iter() {
             desk.hear(changes);
+        }
+    }
+
+    /// Asks this process's worker to carry a held call.
+    pub(crate) fn carry(&self, id: JobId) {
+        for desk in locked(&self.workers).iter() {
+            locked(&desk.held).push(id);
+            desk.holds.notify_one();
         }
     }
 

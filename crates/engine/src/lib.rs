@@ -24,4 +24,4 @@ pub use hub::PollLimits;
 pub use poll::{PollError, Reading, Waits};
 pub use stop::Stop;
 pub use watch::Watch;
-pub use worker::{Until, Worker};
+pub use worker::{Takes, Until, Worker};

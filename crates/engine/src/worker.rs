@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{Claimed, Profile, StoreError, WorkerId};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::attempt;
 use crate::engine::{Engine, Shared};
-use crate::hub::Desk;
+use crate::hub::{Desk, locked};
 use crate::keeper::Keeper;
 use crate::warden::Trust;
 use crate::{stopper, sweeper, warden};
@@ -29,34 +29,69 @@ pub enum Until {
     Idle,
 }
 
+/// What a worker carries beside the held calls of its own process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Jobs from the queue, as many at a time as the engine's options say.
+    TheQueue,
+    /// Nothing.
+    HeldCallsOnly,
+}
+
 /// One process's share of the work.
 pub struct Worker {
     shared: Arc<Shared>,
     id: WorkerId,
     profiles: Vec<Profile>,
+    takes: Takes,
+}
+
+/// The tries under way.
+#[derive(Default)]
+struct Crew {
+    /// At jobs from the queue.
+    queued: JoinSet<()>,
+    /// At held calls, of which there may be any number.
+    held: JoinSet<()>,
+}
+
+impl Crew {
+    fn is_empty(&self) -> bool {
+        self.queued.is_empty() && self.held.is_empty()
+    }
+
+    /// Waits for a try to end; for ever when there is none. Cancel-safe.
+    async fn next_end(&mut self) -> Result<(), JoinError> {
+        tokio::select! {
+            Some(ended) = self.queued.join_next() => ended,
+            Some(ended) = self.held.join_next() => ended,
+            else => std::future::pending().await,
+        }
+    }
 }
 
 impl Worker {
     /// A worker over the engine's store and providers, under a fresh name.
-    pub fn new(engine: &Engine) -> Self {
+    pub fn new(engine: &Engine, takes: Takes) -> Self {
         let shared = Arc::clone(&engine.shared);
         let profiles = shared.providers.keys().cloned().collect();
-        Self { shared, id: WorkerId::new(uuid::Uuid::new_v4().simple().to_string()), profiles }
+        let id = WorkerId::new(uuid::Uuid::new_v4().simple().to_string());
+        Self { shared, id, profiles, takes }
     }
 
     /// Works until the engine's [`crate::Stop`] is asked, or sooner; returns when all is quiet.
     pub async fn run(self, until: Until) {
         let desk = self.shared.hub.open_desk();
         let keeper = Arc::new(Keeper::default());
-        let mut attempts = JoinSet::new();
+        let mut crew = Crew::default();
         tokio::select! {
-            () = self.claim_and_spawn(until, &desk, &keeper, &mut attempts) => {}
+            () = self.claim_and_spawn(until, &desk, &keeper, &mut crew) => {}
             () = keeper.run(&self.shared, &desk) => {}
             () = warden::watch(&self.shared, &desk) => {}
             () = stopper::run(&self.shared, &desk) => {}
             () = sweeper::run(&self.shared, &desk) => {}
         }
-        if tokio::time::timeout(LEAVING, self.drain(&mut attempts)).await.is_err() {
+        if tokio::time::timeout(LEAVING, self.drain(&mut crew)).await.is_err() {
             // What is left is waiting for a provider's answer; its job is found by the next process.
             tracing::warn!(worker.id = %self.id, "left before every job was given back");
         }
@@ -65,8 +100,9 @@ impl Worker {
         }
     }
 
-    async fn drain(&self, attempts: &mut JoinSet<()>) {
-        while let Some(ended) = attempts.join_next().await {
+    async fn drain(&self, crew: &mut Crew) {
+        while !crew.is_empty() {
+            let ended = crew.next_end().await;
             self.log_lost_attempt(ended);
         }
     }
@@ -77,13 +113,16 @@ impl Worker {
         until: Until,
         desk: &Desk,
         keeper: &Arc<Keeper>,
-        attempts: &mut JoinSet<()>,
+        crew: &mut Crew,
     ) {
         if let Err(error) = warden::rescue(&self.shared, &mut Trust::new(&self.shared)).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
+        self.carry_orphans(desk).await;
         while !self.shared.stop.is_asked() {
-            let has_room = attempts.len() < self.shared.options.concurrency;
+            self.carry_held(desk, keeper, crew).await;
+            let has_room = self.takes == Takes::TheQueue
+                && crew.queued.len() < self.shared.options.concurrency;
             let mut pause = None;
             if has_room {
                 match self
@@ -93,10 +132,10 @@ impl Worker {
                     .await
                 {
                     Ok(Some(claimed)) => {
-                        self.spawn(claimed, keeper, attempts);
+                        self.spawn(claimed, keeper, &mut crew.queued);
                         continue;
                     }
-                    Ok(None) if until == Until::Idle && attempts.is_empty() => {
+                    Ok(None) if until == Until::Idle && crew.is_empty() => {
                         match self.nothing_left().await {
                             Ok(true) => return,
                             // A try that waits for its time, or a stop that is owed.
@@ -116,9 +155,45 @@ impl Worker {
             }
             tokio::select! {
                 () = desk.work.notified(), if has_room => {}
-                Some(ended) = attempts.join_next() => self.log_lost_attempt(ended),
+                () = desk.holds.notified() => {}
+                () = desk.rescues.notified() => self.carry_orphans(desk).await,
+                ended = crew.next_end() => self.log_lost_attempt(ended),
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
                 () = self.shared.stop.asked() => {}
+            }
+        }
+    }
+
+    /// Takes the held calls this process was asked to carry. One that somebody else has taken is theirs.
+    async fn carry_held(&self, desk: &Desk, keeper: &Arc<Keeper>, crew: &mut Crew) {
+        let held = std::mem::take(&mut *locked(&desk.held));
+        for id in held {
+            let lease = self.shared.options.lease;
+            match self.shared.store.take(&self.id, &self.profiles, &id, lease).await {
+                Ok(Some(claimed)) => self.spawn(claimed, keeper, &mut crew.held),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(job.id = %id, %error, "a held call cannot be taken, will try again");
+                    locked(&desk.held).push(id);
+                    tokio::select! {
+                        () = tokio::time::sleep(AFTER_ERROR) => desk.holds.notify_one(),
+                        () = self.shared.stop.asked() => return,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Held calls whose process died are carried by whoever is there.
+    async fn carry_orphans(&self, desk: &Desk) {
+        match self.shared.store.orphans(&self.profiles).await {
+            Ok(orphans) if orphans.is_empty() => {}
+            Ok(orphans) => {
+                locked(&desk.held).extend(orphans);
+                desk.holds.notify_one();
+            }
+            Err(error) => {
+                tracing::warn!(%error, "held calls without a carrier cannot be looked for")
             }
         }
     }
@@ -141,7 +216,7 @@ impl Worker {
         attempts.spawn(attempt::work(Arc::clone(&self.shared), claimed.job, kept));
     }
 
-    fn log_lost_attempt(&self, ended: Result<(), tokio::task::JoinError>) {
+    fn log_lost_attempt(&self, ended: Result<(), JoinError>) {
         if let Err(error) = ended {
             tracing::error!(worker.id = %self.id, %error, "an attempt ended without settling its job");
         }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
-    BeginError, Cancelled, Changes, Checkpoint, Claimed, Cost, Dead, Glance, Insert, Inserted, Job,
-    JobId, Lease, Nature, Page, Profile, Progress, Provider, ProviderError, Prune, Pruned, Query,
-    RemoteRun, RemoteStop, Rescued, Rev, Run, Scope, Settlement, Store, StoreError, Timestamp,
-    WorkerId,
+    BeginError, Cancelled, Changes, Checkpoint, Claimed, ConversationId, ConversationPage,
+    ConversationQuery, Cost, Dead, Glance, Insert, Inserted, Job, JobId, Lease, Nature, OwnerId,
+    Page, Profile, Progress, Provider, ProviderError, Prune, Pruned, Query, RemoteRun, RemoteStop,
+    Rescued, Rev, Run, Scope, Settlement, Store, StoreError, Timestamp, WorkerId,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -79,6 +79,40 @@ impl Store for ArmedStore {
             KillPoint::reached(self.point, KillPoint::AfterClaim);
         }
         Ok(claimed)
+    }
+
+    async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let claimed = self.store.take(worker, profiles, id, lease).await?;
+        if claimed.is_some() {
+            KillPoint::reached(self.point, KillPoint::AfterClaim);
+        }
+        Ok(claimed)
+    }
+
+    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+        self.store.orphans(profiles).await
+    }
+
+    async fn turns(
+        &self,
+        owner: &OwnerId,
+        conversation: &ConversationId,
+    ) -> Result<Vec<Job>, StoreError> {
+        self.store.turns(owner, conversation).await
+    }
+
+    async fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        self.store.conversations(owner, query).await
     }
 
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {

@@ -9,14 +9,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::rules::KeyRecord;
 use outlast_core::{
-    Cancelled, Changes, Checkpoint, Claimed, Clock, Cursor, Dead, Glance, Insert, Inserted, Job,
-    JobId, JobState, Key, Lease, Page, Profile, Progress, Prune, Pruned, Query, Record, RemoteRun,
-    RemoteStop, Rescued, Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp, WorkerId,
-    rules,
+    Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
+    ConversationQuery, Cursor, Dead, Glance, Insert, Inserted, Job, JobId, JobState, Key, Lease,
+    OwnerId, Page, Profile, Progress, Prune, Pruned, Query, Record, RemoteRun, RemoteStop, Rescued,
+    Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp, Visibility, WorkerId, rules,
 };
 use tokio::sync::watch;
 
-use shelf::{HeldKey, Shelf, matches, same_conversation, summary, visible};
+use shelf::{HeldKey, Shelf, in_conversation, matches, same_conversation, summary, visible};
 
 /// Keeps jobs in memory.
 pub struct MemoryStore {
@@ -53,6 +53,22 @@ impl MemoryStore {
         let job = shelf.save(seq, record);
         self.announce(&shelf);
         Ok(job)
+    }
+
+    /// Gives the job to the worker under a new fence.
+    fn hand_over(
+        &self,
+        shelf: &mut Shelf,
+        seq: u64,
+        mut record: Record,
+        worker: &WorkerId,
+        lease: Duration,
+    ) -> Claimed {
+        let now = self.clock.now();
+        let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
+        let job = shelf.save(seq, record);
+        self.announce(shelf);
+        Claimed { job, lease }
     }
 
     /// Applies `rule` to a job without a lease, all or nothing.
@@ -126,11 +142,33 @@ impl Store for MemoryStore {
             .filter(|(_, record)| rules::claimable(record, profiles, now))
             .min_by_key(|(seq, record)| (std::cmp::Reverse(record.job.new.priority), **seq));
         let Some((&seq, record)) = best else { return Ok(None) };
-        let mut record = record.clone();
-        let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
-        let job = shelf.save(seq, record);
-        self.announce(&shelf);
-        Ok(Some(Claimed { job, lease }))
+        let record = record.clone();
+        Ok(Some(self.hand_over(&mut shelf, seq, record, worker, lease)))
+    }
+
+    async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let mut shelf = self.shelf();
+        shelf.workers.entry(worker.clone()).or_default();
+        let now = self.clock.now();
+        let found = shelf.find(id).filter(|(_, record)| rules::takeable(record, profiles, now));
+        let Some((seq, record)) = found else { return Ok(None) };
+        Ok(Some(self.hand_over(&mut shelf, seq, record, worker, lease)))
+    }
+
+    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+        let shelf = self.shelf();
+        let orphans = shelf.records.values().map(|record| &record.job).filter(|job| {
+            job.state.kind() == StateKind::Queued
+                && job.new.visibility == Visibility::Unpromised
+                && profiles.contains(&job.new.profile)
+        });
+        Ok(orphans.map(|job| job.id).collect())
     }
 
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
@@ -250,7 +288,9 @@ impl Store for MemoryStore {
     async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
         let shelf = self.shelf();
         let waiting = shelf.records.values().map(|record| &record.job).filter(|job| {
-            job.state.kind() == StateKind::Queued && profiles.contains(&job.new.profile)
+            job.state.kind() == StateKind::Queued
+                && job.new.visibility == Visibility::Promised
+                && profiles.contains(&job.new.profile)
         });
         Ok(waiting.count() as u64)
     }
@@ -287,6 +327,31 @@ impl Store for MemoryStore {
         }
         page.next = last.filter(|_| matching.next().is_some());
         Ok(page)
+    }
+
+    async fn turns(
+        &self,
+        owner: &OwnerId,
+        conversation: &ConversationId,
+    ) -> Result<Vec<Job>, StoreError> {
+        let now = self.clock.now();
+        let shelf = self.shelf();
+        let mut turns: Vec<Job> = shelf
+            .turns(owner, now)
+            .filter(|job| in_conversation(job, conversation))
+            .cloned()
+            .collect();
+        turns.sort_by_key(|job| job.turn);
+        Ok(turns)
+    }
+
+    async fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        let now = self.clock.now();
+        Ok(self.shelf().conversations(owner, query, now))
     }
 
     async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {

@@ -11,6 +11,7 @@ mod insert;
 mod keys;
 mod prune;
 mod reads;
+mod conversations;
 mod rows;
 
 mod gate;
@@ -32,9 +33,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Cancelled, Changes, Checkpoint, Claimed, Clock, Dead, Glance, Insert, Inserted, Job, JobId,
-    Lease, Page, Profile, Progress, Prune, Pruned, Query, RemoteRun, RemoteStop, Rescued, Rev,
-    Scope, Settlement, Store, StoreError, Timestamp, WorkerId, rules,
+    Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
+    ConversationQuery, Dead, Glance, Insert, Inserted, Job, JobId, Lease, OwnerId, Page, Profile,
+    Progress, Prune, Pruned, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store,
+    StoreError, Timestamp, WorkerId, rules,
 };
 use tokio::time::Instant;
 
@@ -137,6 +139,23 @@ impl Store for SqliteStore {
         self.show_life(worker).await?;
         let (worker, profiles) = (worker.clone(), profiles.to_vec());
         self.write(move |tx| commands::claim(tx, &worker, &profiles, lease)).await
+    }
+
+    async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        self.show_life(worker).await?;
+        let (worker, profiles, id) = (worker.clone(), profiles.to_vec(), *id);
+        self.write(move |tx| commands::take(tx, &worker, &profiles, &id, lease)).await
+    }
+
+    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+        let profiles = profiles.to_vec();
+        self.readers.run(move |connection| reads::orphans(connection, &profiles)).await
     }
 
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
@@ -245,6 +264,28 @@ impl Store for SqliteStore {
     async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
         let (scope, query, now) = (scope.clone(), query.clone(), self.clock.now());
         self.readers.run(move |connection| reads::list(connection, &scope, &query, now)).await
+    }
+
+    async fn turns(
+        &self,
+        owner: &OwnerId,
+        conversation: &ConversationId,
+    ) -> Result<Vec<Job>, StoreError> {
+        let (owner, conversation, now) = (owner.clone(), conversation.clone(), self.clock.now());
+        self.readers
+            .run(move |connection| conversations::turns(connection, &owner, &conversation, now))
+            .await
+    }
+
+    async fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        let (owner, query, now) = (owner.clone(), query.clone(), self.clock.now());
+        self.readers
+            .run(move |connection| conversations::list(connection, &owner, &query, now))
+            .await
     }
 
     async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {

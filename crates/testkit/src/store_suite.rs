@@ -9,6 +9,8 @@ mod bench;
 pub mod cancelling;
 pub mod changing;
 pub mod claiming;
+pub mod conversing;
+pub mod holding;
 pub mod inserting;
 pub mod keys;
 pub mod leases;
@@ -52,6 +54,18 @@ macro_rules! store_suite {
                 a_held_calls_key_holds_only_so_long_after_the_end
                 a_cancelled_held_call_is_not_held
                 an_answer_does_not_free_a_callers_own_key
+            }
+            holding {
+                a_held_call_is_taken_by_name_and_never_claimed
+                taking_makes_no_worker_known_and_needs_the_profile
+                held_calls_of_a_dead_worker_are_orphans
+                a_held_call_is_kept_by_how_it_ended
+            }
+            conversing {
+                turns_come_in_order_and_whole
+                conversations_are_listed_by_their_newest_turn
+                conversations_are_paged_and_filtered
+                a_held_call_makes_no_conversation_until_it_succeeds
             }
             claiming {
                 higher_priority_comes_first_then_older

@@ -1,9 +1,15 @@
 //! Who may take a job, and what taking it means.
 
-use crate::{Claimed, Holder, JobState, Lease, Profile, Record, Timestamp, WorkerId};
+use crate::{Claimed, Holder, JobState, Lease, Profile, Record, Timestamp, Visibility, WorkerId};
 
-/// Whether a worker with these profiles may take the job now.
+/// Whether a worker with these profiles may take the job from the queue now. A held call is not in the queue: whoever
+/// holds it takes it by name.
 pub fn claimable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
+    record.job.new.visibility == Visibility::Promised && takeable(record, profiles, now)
+}
+
+/// Whether a worker with these profiles may take this very job now.
+pub fn takeable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
     match &record.job.state {
         JobState::Queued { run_at } => {
             // A clock that was set back behind the moment the job was queued says nothing about its wait.
@@ -52,8 +58,11 @@ mod tests {
             ("no profile", queued(), &[][..], false),
             ("held already", running(Checkpoint::NotBegun).0, &mine[..], false),
         ];
-        for (name, record, profiles, expected) in cases {
+        for (name, mut record, profiles, expected) in cases {
             assert_eq!(claimable(&record, profiles, NOW), expected, "{name}");
+            record.job.new.visibility = Visibility::Unpromised;
+            assert!(!claimable(&record, profiles, NOW), "{name}, held");
+            assert_eq!(takeable(&record, profiles, NOW), expected, "{name}, held");
         }
     }
 

@@ -1,9 +1,17 @@
 //! Two ends that come by the clock: a finished job is forgotten, an unfinished one runs out of life.
 
-use crate::{Job, Timestamp};
+use crate::{Job, StateKind, Timestamp, Visibility};
 
 /// When a finished job is forgotten; never while it is unfinished or kept for ever.
+///
+/// A held call that succeeded has become a turn of its conversation, which goes only when a person deletes it.
 pub fn expires_at(job: &Job) -> Option<Timestamp> {
+    if job.new.conversation.is_some()
+        && job.new.visibility == Visibility::Unpromised
+        && job.state.kind() == StateKind::Succeeded
+    {
+        return None;
+    }
     Some(job.ended_at()?.after(job.new.keep?))
 }
 

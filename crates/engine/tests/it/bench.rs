@@ -8,7 +8,7 @@ use outlast_core::{
     Again, Body, Cancelled, Checkpoint, Job, JobId, JobState, Nature, NewJob, OwnerId, Provider,
     RemoteRun, RemoteStop, Scope, StateKind, Store, Visibility,
 };
-use outlast_engine::{Engine, Options, Providers, Reading, Stop, Until, Worker};
+use outlast_engine::{Engine, Options, Providers, Reading, Stop, Takes, Until, Worker};
 use outlast_testkit::scripted::{Act, Handle, Scripted};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -61,7 +61,8 @@ impl Bench {
 
     pub(crate) async fn process_with(&self, options: Options) -> Process {
         let mut process = self.face(options).await;
-        process.worker = Some(tokio::spawn(Worker::new(&process.engine).run(Until::Asked)));
+        process.worker =
+            Some(tokio::spawn(Worker::new(&process.engine, Takes::TheQueue).run(Until::Asked)));
         process
     }
 

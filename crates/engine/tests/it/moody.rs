@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Cancelled, Changes, Checkpoint, Claimed, Dead, Glance, Insert, Inserted, Job, JobId, Lease,
-    Page, Profile, Progress, Prune, Pruned, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope,
-    Settlement, Store, StoreError, Timestamp, WorkerId,
+    Cancelled, Changes, Checkpoint, Claimed, ConversationId, ConversationPage, ConversationQuery,
+    Dead, Glance, Insert, Inserted, Job, JobId, Lease, OwnerId, Page, Profile, Progress, Prune,
+    Pruned, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError,
+    Timestamp, WorkerId,
 };
 use outlast_store::MemoryStore;
 use outlast_testkit::clock::{START, TokioClock};
@@ -145,6 +146,36 @@ impl Store for Moody {
             self.claimants.lock().unwrap().push(worker.clone());
         }
         Ok(claimed)
+    }
+
+    async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        self.inner.take(worker, profiles, id, lease).await
+    }
+
+    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+        self.inner.orphans(profiles).await
+    }
+
+    async fn turns(
+        &self,
+        owner: &OwnerId,
+        conversation: &ConversationId,
+    ) -> Result<Vec<Job>, StoreError> {
+        self.inner.turns(owner, conversation).await
+    }
+
+    async fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        self.inner.conversations(owner, query).await
     }
 
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {

@@ -2,7 +2,7 @@
 
 use outlast_core::{BeginError, StateKind, Trouble};
 use outlast_core::{NewJob, Profile, Scope, Store};
-use outlast_engine::{Options, Until, Waits, Worker};
+use outlast_engine::{Options, Takes, Until, Waits, Worker};
 use outlast_testkit::scripted::{Act, Begin, Scripted, error};
 
 use crate::bench::{Bench, LONG, deliver, millis, owner, research, seconds};
@@ -103,7 +103,7 @@ async fn a_worker_until_idle_leaves_when_nothing_is_left() {
     let second = face.start(research()).await;
     face.start(NewJob { profile: Profile::new("another key"), ..research() }).await;
     bench.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unreachable)))]);
-    let worker = tokio::spawn(Worker::new(&face.engine).run(Until::Idle));
+    let worker = tokio::spawn(Worker::new(&face.engine, Takes::TheQueue).run(Until::Idle));
     tokio::time::sleep(seconds(30)).await;
     assert!(!worker.is_finished(), "a try that waits for its time, and a run under way");
     bench.provider.act(2, Act::Done("because"));
@@ -124,7 +124,7 @@ async fn a_worker_until_idle_does_owed_stops_before_it_leaves() {
     doomed.die().await;
     let face = bench.process_without_worker().await;
     face.cancel(&id).await;
-    Worker::new(&face.engine).run(Until::Idle).await;
+    Worker::new(&face.engine, Takes::TheQueue).run(Until::Idle).await;
     assert_eq!(bench.provider.stops(), ["run-1"]);
     assert!(bench.store.job(&Scope::Operator, &id).await.unwrap().is_some());
 }

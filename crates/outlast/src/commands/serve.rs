@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{Engine, Providers, Stop, Until, Worker};
+use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
 use outlast_server::{Face, ResearchJobs, ResearchJobsOptions, Server, ToolSet, serve_stdio};
 
 use crate::cli::{Global, ServeArgs};
@@ -36,7 +36,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers = Providers::from([(profile.clone(), provider)]);
     let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
-    let worker = (!args.no_worker).then(|| tokio::spawn(Worker::new(&engine).run(Until::Asked)));
+    let takes = if args.no_worker { Takes::HeldCallsOnly } else { Takes::TheQueue };
+    let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
     tokio::spawn(stop_on_signals(stop.clone())?);
 
     let face = Face {
@@ -49,9 +50,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let served = serve_stdio(Server::new(face), stop.clone()).await;
 
     stop.ask();
-    if let Some(worker) = worker
-        && tokio::time::timeout(LEAVING, worker).await.is_err()
-    {
+    if tokio::time::timeout(LEAVING, worker).await.is_err() {
         tracing::warn!("left while the worker was still busy; the next process takes over");
     }
     drop(follower.await);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use outlast_engine::{Providers, Stop, Until, Worker};
+use outlast_engine::{Providers, Stop, Takes, Until, Worker};
 
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs};
@@ -22,7 +22,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, F
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     tokio::spawn(stop_on_signals(stop.clone())?);
     let until = if args.until_idle { Until::Idle } else { Until::Asked };
-    Worker::new(&engine).run(until).await;
+    Worker::new(&engine, Takes::TheQueue).run(until).await;
 
     stop.ask();
     drop(follower.await);

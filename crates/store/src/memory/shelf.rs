@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use outlast_core::rules::KeyRecord;
 use outlast_core::{
-    Change, Changes, ConversationId, Job, JobId, JobState, NewJob, OwnerId, Profile, Prune, Pruned,
-    Query, Record, Rev, Scope, StoreError, Summary, Timestamp, WorkerId, rules,
+    Change, Changes, ConversationId, ConversationPage, ConversationQuery, ConversationSummary,
+    Cursor, Job, JobId, JobState, NewJob, OwnerId, Profile, Prune, Pruned, Query, Record, Rev,
+    Scope, StateKind, StoreError, Summary, Timestamp, WorkerId, rules,
 };
 use uuid::Uuid;
 
@@ -102,6 +103,62 @@ impl Shelf {
         turns().next().map(drop).ok_or(StoreError::NotFound)
     }
 
+    /// The owner's jobs that belong to conversations and are still kept, in order of arrival.
+    pub(super) fn turns(&self, owner: &OwnerId, now: Timestamp) -> impl Iterator<Item = &Job> {
+        self.records.values().map(|record| &record.job).filter(move |job| {
+            job.new.conversation.is_some() && job.new.owner == *owner && !rules::expired(job, now)
+        })
+    }
+
+    pub(super) fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+        now: Timestamp,
+    ) -> ConversationPage {
+        let mut found: HashMap<&ConversationId, (u64, ConversationSummary)> = HashMap::new();
+        let shown = self.turns(owner, now).filter(|job| job.is_shown());
+        let mut shown: Vec<&Job> = shown.collect();
+        shown.sort_by_key(|job| job.turn);
+        for job in shown {
+            let Some(id) = &job.new.conversation else { continue };
+            let seq = self.seqs.get(&job.id).copied().unwrap_or_default();
+            let state = job.state.kind();
+            let (last, summary) = found.entry(id).or_insert_with(|| {
+                let summary = ConversationSummary {
+                    id: id.clone(),
+                    title: job.new.title.clone(),
+                    state,
+                    turns: 0,
+                    reports: 0,
+                    created_at: job.created_at,
+                    updated_at: job.updated_at,
+                };
+                (seq, summary)
+            });
+            *last = seq;
+            summary.state = state;
+            summary.turns += 1;
+            summary.reports += u32::from(state == StateKind::Succeeded);
+            summary.updated_at = job.updated_at;
+        }
+        let end = query.after.map_or(u64::MAX, |Cursor(seq)| seq);
+        let mut matching: Vec<_> = found
+            .into_values()
+            .filter(|(last, summary)| {
+                *last < end && (query.states.is_empty() || query.states.contains(&summary.state))
+            })
+            .collect();
+        matching.sort_by_key(|(last, _)| std::cmp::Reverse(*last));
+        let more = matching.len() > query.limit as usize;
+        matching.truncate(query.limit as usize);
+        let next = matching.last().filter(|_| more).map(|(last, _)| Cursor(*last));
+        ConversationPage {
+            conversations: matching.into_iter().map(|(_, summary)| summary).collect(),
+            next,
+        }
+    }
+
     pub(super) fn changes(&self, after: Rev, now: Timestamp) -> Changes {
         let mut changed: Vec<&Job> =
             self.records.values().map(|record| &record.job).filter(|job| job.rev > after).collect();
@@ -124,6 +181,10 @@ pub(super) fn same_conversation(job: &Job, new: &NewJob) -> bool {
     new.conversation.is_some()
         && job.new.conversation == new.conversation
         && job.new.owner == new.owner
+}
+
+pub(super) fn in_conversation(job: &Job, conversation: &ConversationId) -> bool {
+    job.new.conversation.as_ref() == Some(conversation)
 }
 
 pub(super) fn visible(job: &Job, scope: &Scope, now: Timestamp) -> bool {

@@ -24,12 +24,34 @@ pub(super) fn claim(
     workers::list(tx, worker, profiles)?;
     let now = tx.now();
     let Some(seq) = best(tx, profiles, now)? else { return Ok(None) };
-    let Some(Stored { seq, mut record }) = rows::whole(tx.connection, "seq = ?1", seq)? else {
-        return Ok(None);
-    };
+    let Some(stored) = rows::whole(tx.connection, "seq = ?1", seq)? else { return Ok(None) };
+    hand_over(tx, stored, worker, lease).map(Some)
+}
+
+/// Gives this very job to the worker.
+pub(super) fn take(
+    tx: &mut Tx<'_>,
+    worker: &WorkerId,
+    profiles: &[Profile],
+    id: &JobId,
+    lease: Duration,
+) -> Result<Option<Claimed>, Fault> {
+    let now = tx.now();
+    let found = rows::whole(tx.connection, "id = ?1", id.to_string())?;
+    let takeable = found.filter(|stored| rules::takeable(&stored.record, profiles, now));
+    takeable.map(|stored| hand_over(tx, stored, worker, lease)).transpose()
+}
+
+fn hand_over(
+    tx: &mut Tx<'_>,
+    Stored { seq, mut record }: Stored,
+    worker: &WorkerId,
+    lease: Duration,
+) -> Result<Claimed, Fault> {
+    let now = tx.now();
     let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
     rows::save(tx, seq, &mut record)?;
-    Ok(Some(Claimed { job: record.job, lease }))
+    Ok(Claimed { job: record.job, lease })
 }
 
 /// The head of the queue over all these profiles: one step into the index for each. The same test as
@@ -37,7 +59,7 @@ pub(super) fn claim(
 fn best(tx: &Tx<'_>, profiles: &[Profile], now: Timestamp) -> Result<Option<i64>, Fault> {
     let mut statement = tx.connection.prepare_cached(
         "SELECT -priority, seq FROM jobs
-         WHERE state = 'queued' AND profile = ?1 AND (run_at <= ?2 OR updated_at > ?2)
+         WHERE state = 'queued' AND visibility = 'promised' AND profile = ?1 AND (run_at <= ?2 OR updated_at > ?2)
          ORDER BY priority DESC, seq LIMIT 1",
     )?;
     let mut best: Option<(i64, i64)> = None;

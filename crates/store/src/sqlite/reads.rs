@@ -125,11 +125,23 @@ pub(super) fn holders(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
 
 /// How many jobs of these profiles wait.
 pub(super) fn queued(connection: &Connection, profiles: &[Profile]) -> Result<u64, Fault> {
-    let select =
-        format!("SELECT count(*) FROM jobs WHERE state = 'queued' AND profile IN ({ONE_OF})");
+    let select = format!(
+        "SELECT count(*) FROM jobs WHERE state = 'queued' AND visibility = 'promised' AND profile IN ({ONE_OF})"
+    );
     let mut statement = connection.prepare_cached(&select)?;
     let queued: i64 = statement.query_row([one_of(profiles)?], |row| row.get(0))?;
     Ok(queued.unsigned_abs())
+}
+
+/// Held calls that nobody carries.
+pub(super) fn orphans(connection: &Connection, profiles: &[Profile]) -> Result<Vec<JobId>, Fault> {
+    let select = format!(
+        "SELECT id FROM jobs WHERE state = 'queued' AND visibility = 'unpromised' AND profile IN ({ONE_OF}) ORDER BY seq"
+    );
+    let mut statement = connection.prepare_cached(&select)?;
+    let ids = statement.query_map([one_of(profiles)?], |row| row.get::<_, String>(0))?;
+    let ids: Vec<String> = ids.collect::<Result<_, _>>()?;
+    ids.iter().map(|id| rows::job_id(id)).collect()
 }
 
 /// Whether a lease has run out.

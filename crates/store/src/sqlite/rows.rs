@@ -34,12 +34,16 @@ pub(super) fn whole(
     );
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query([parameter])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
+    rows.next()?.map(whole_row).transpose()
+}
+
+/// A row with the job, its request and its result.
+pub(super) fn whole_row(row: &Row<'_>) -> Result<Stored, Fault> {
     let id: String = row.get("id")?;
     let ask = parse(&id, "ask", &row.get::<_, String>("ask")?)?;
     let output = row.get::<_, Option<String>>("output")?;
     let output = output.map(|text| parse(&id, "output", &text)).transpose()?;
-    stored(row, ask, output).map(Some)
+    stored(row, ask, output)
 }
 
 /// Loads a job without its request, for writes that leave both bodies alone. `condition` has one parameter

@@ -33,6 +33,12 @@ pub(super) enum What {
         profiles: Vec<usize>,
         seconds: u64,
     },
+    Take {
+        worker: usize,
+        profiles: Vec<usize>,
+        job: usize,
+        seconds: u64,
+    },
     Renew {
         leases: Vec<usize>,
         seconds: u64,
@@ -140,7 +146,7 @@ pub(super) enum How {
 pub(super) const OWNERS: usize = 2;
 pub(super) const PROFILES: usize = 2;
 pub(super) const WORKERS: usize = 3;
-const CONVERSATIONS: usize = 2;
+pub(super) const CONVERSATIONS: usize = 2;
 
 /// A case.
 pub(super) fn sequences() -> impl Strategy<Value = Vec<Op>> {
@@ -160,6 +166,8 @@ fn what() -> impl Strategy<Value = What> {
             .prop_map(|(job, key, max_unfinished)| What::Insert { job, key, max_unfinished }),
         8 => (worker(), vec(0..PROFILES, 0..3), seconds())
             .prop_map(|(worker, profiles, seconds)| What::Claim { worker, profiles, seconds }),
+        3 => (worker(), vec(0..PROFILES, 0..3), few(), seconds())
+            .prop_map(|(worker, profiles, job, seconds)| What::Take { worker, profiles, job, seconds }),
         2 => (vec(few(), 0..3), seconds()).prop_map(|(leases, seconds)| What::Renew { leases, seconds }),
         6 => (few(), at()).prop_map(|(lease, at)| What::Checkpoint { lease, at }),
         2 => (few(), option::of(0..=100_u8)).prop_map(|(lease, percent)| What::Note { lease, percent }),

@@ -154,6 +154,19 @@ impl<'a, S: Subject> World<'a, S> {
                 }
                 self.same("claim", (model, subject), Ids::claimed)?;
             }
+            What::Take { worker, profiles, job, seconds } => {
+                let Some((model_id, subject_id)) = self.job(*job) else { return Ok(()) };
+                let profiles: Vec<Profile> = profiles.iter().copied().map(profile).collect();
+                let (name, lease) = (self.name(*worker), Duration::from_secs(*seconds));
+                let handle = &self.handles[self.workers[*worker].handle];
+                let model = self.model.take(&name, &profiles, &model_id, lease).await;
+                let subject = handle.take(&name, &profiles, &subject_id, lease).await;
+                self.workers[*worker].alive = true;
+                if let (Ok(Some(model)), Ok(Some(subject))) = (&model, &subject) {
+                    self.remember(model, subject, lease);
+                }
+                self.same("take", (model, subject), Ids::claimed)?;
+            }
             What::Renew { leases, seconds } => {
                 let lease = Duration::from_secs(*seconds);
                 let pairs = leases.iter().filter_map(|at| self.lease(*at));

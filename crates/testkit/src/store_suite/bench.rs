@@ -179,6 +179,11 @@ pub(super) fn succeed() -> Settlement {
     }
 }
 
+/// A bad end.
+pub(super) fn fail() -> Settlement {
+    Settlement::Fail { failure: a_failure("no luck"), raw: None }
+}
+
 /// The plain job's owner.
 pub(super) fn alice() -> OwnerId {
     OwnerId::new("alice")

@@ -1,10 +1,12 @@
 //! Looking at both stores, and comparing what is seen with each other and with what was seen before.
 
-use outlast_core::{Fence, Job, JobState, Profile, Rev, Scope, Store};
+use outlast_core::{
+    ConversationQuery, Fence, Job, JobState, Profile, Rev, Scope, StateKind, Store,
+};
 
 use super::{GLANCE, World, as_it_is, everything};
 use crate::model::Subject;
-use crate::model::operation::{OWNERS, PROFILES, owner, profile};
+use crate::model::operation::{CONVERSATIONS, OWNERS, PROFILES, conversation, owner, profile};
 use crate::model::view::Ids;
 
 impl<S: Subject> World<'_, S> {
@@ -26,6 +28,9 @@ impl<S: Subject> World<'_, S> {
         let twice = [profile(0), profile(self.steps % PROFILES), profile(0)];
         let queued = (self.model.queued(&twice).await, self.handles[other].queued(&twice).await);
         self.same("queued", queued, as_it_is)?;
+        let orphans = (self.model.orphans(&twice).await, self.handles[other].orphans(&twice).await);
+        self.same("orphans", orphans, Ids::lost)?;
+        self.conversations(other).await?;
         for profile in &profiles {
             let has = (
                 self.model.has_worker(profile).await,
@@ -48,6 +53,40 @@ impl<S: Subject> World<'_, S> {
             self.handles[other].changes(subject, GLANCE).await,
         );
         self.same("changes since the last step", since, Ids::changes)?;
+        Ok(())
+    }
+
+    /// Compares the conversations of one owner in turn: as a list, in pages of two, and one of them whole.
+    async fn conversations(&mut self, other: usize) -> Result<(), String> {
+        let owner = owner(self.steps % OWNERS);
+        let mut queries = (
+            ConversationQuery { limit: 2, ..ConversationQuery::default() },
+            ConversationQuery { limit: 2, ..ConversationQuery::default() },
+        );
+        if self.steps.is_multiple_of(3) {
+            queries.0.states = vec![StateKind::Succeeded, StateKind::Queued];
+            queries.1.states.clone_from(&queries.0.states);
+        }
+        loop {
+            let pages = (
+                self.model.conversations(&owner, &queries.0).await,
+                self.handles[other].conversations(&owner, &queries.1).await,
+            );
+            let next = match &pages {
+                (Ok(model), Ok(subject)) => (model.next, subject.next),
+                _ => (None, None),
+            };
+            // Cursors are each store's own; that there is a next page is not.
+            self.same("conversations", pages, |_, page| (page.conversations, page.next.is_some()))?;
+            let (Some(model), Some(subject)) = next else { break };
+            (queries.0.after, queries.1.after) = (Some(model), Some(subject));
+        }
+        let name = conversation(self.steps % CONVERSATIONS);
+        let turns =
+            (self.model.turns(&owner, &name).await, self.handles[other].turns(&owner, &name).await);
+        self.same("turns", turns, |ids, jobs: Vec<Job>| {
+            jobs.into_iter().map(|job| ids.job(job)).collect::<Vec<_>>()
+        })?;
         Ok(())
     }
 

@@ -1,0 +1,99 @@
+//! Conversations: chains of jobs, read as a whole or as a list. Nothing of them is stored beside their jobs.
+
+use outlast_core::{
+    ConversationId, ConversationPage, ConversationQuery, ConversationSummary, Cursor, Job, OwnerId,
+    Timestamp,
+};
+use rusqlite::{Connection, Row};
+
+use super::fault::Fault;
+use super::rows;
+
+/// What conversation tools show of a job: the same test as `Job::is_shown`.
+const SHOWN: &str = "(visibility = 'promised' OR state = 'succeeded')";
+/// Whether readers still see it, at `:now`.
+const KEPT: &str = "(expires_at IS NULL OR expires_at > :now)";
+
+/// The turns of a conversation in order.
+pub(super) fn turns(
+    connection: &Connection,
+    owner: &OwnerId,
+    conversation: &ConversationId,
+    now: Timestamp,
+) -> Result<Vec<Job>, Fault> {
+    let select = format!(
+        "SELECT jobs.*, bodies.ask, bodies.output FROM jobs JOIN bodies ON bodies.job = jobs.seq
+         WHERE owner = :owner AND conversation = :conversation AND {KEPT} ORDER BY turn"
+    );
+    let mut statement = connection.prepare_cached(&select)?;
+    let mut rows = statement.query(rusqlite::named_params! {
+        ":owner": owner.as_str(),
+        ":conversation": conversation.as_str(),
+        ":now": now.as_millis(),
+    })?;
+    let mut turns = Vec::new();
+    while let Some(row) = rows.next()? {
+        turns.push(rows::whole_row(row)?.record.job);
+    }
+    Ok(turns)
+}
+
+/// A page of the owner's conversations: each stands where its last shown turn does in the order of arrival.
+pub(super) fn list(
+    connection: &Connection,
+    owner: &OwnerId,
+    query: &ConversationQuery,
+    now: Timestamp,
+) -> Result<ConversationPage, Fault> {
+    let states: Vec<&str> = query.states.iter().map(|state| state.as_str()).collect();
+    let select = format!(
+        "SELECT seq, id, conversation, state, updated_at,
+           (SELECT count(*) FROM jobs WHERE owner = last.owner AND conversation = last.conversation
+              AND {SHOWN} AND {KEPT}) AS turns,
+           (SELECT count(*) FROM jobs WHERE owner = last.owner AND conversation = last.conversation
+              AND state = 'succeeded' AND {KEPT}) AS reports,
+           (SELECT title FROM jobs WHERE owner = last.owner AND conversation = last.conversation
+              AND {SHOWN} AND {KEPT} ORDER BY turn LIMIT 1) AS title,
+           (SELECT created_at FROM jobs WHERE owner = last.owner AND conversation = last.conversation
+              AND {SHOWN} AND {KEPT} ORDER BY turn LIMIT 1) AS created_at
+         FROM jobs AS last
+         WHERE owner = :owner AND conversation IS NOT NULL AND {SHOWN} AND {KEPT} AND seq < :after
+           AND (:all OR state IN (SELECT value FROM json_each(:states)))
+           AND NOT EXISTS (SELECT 1 FROM jobs WHERE owner = last.owner
+              AND conversation = last.conversation AND turn > last.turn AND {SHOWN} AND {KEPT})
+         ORDER BY seq DESC LIMIT :limit"
+    );
+    let mut statement = connection.prepare_cached(&select)?;
+    let mut rows = statement.query(rusqlite::named_params! {
+        ":owner": owner.as_str(),
+        ":now": now.as_millis(),
+        ":after": query.after.map_or(i64::MAX, |Cursor(seq)| rows::signed(seq)),
+        ":all": states.is_empty(),
+        ":states": rows::json(&states)?,
+        ":limit": i64::from(query.limit) + 1,
+    })?;
+    let mut page = ConversationPage { conversations: Vec::new(), next: None };
+    let mut last = None;
+    while let Some(row) = rows.next()? {
+        if page.conversations.len() == query.limit as usize {
+            page.next = last;
+            break;
+        }
+        page.conversations.push(summary(row)?);
+        last = Some(Cursor(row.get::<_, i64>("seq")?.unsigned_abs()));
+    }
+    Ok(page)
+}
+
+fn summary(row: &Row<'_>) -> Result<ConversationSummary, Fault> {
+    let id: String = row.get("id")?;
+    Ok(ConversationSummary {
+        id: ConversationId::new(row.get::<_, String>("conversation")?),
+        title: row.get("title")?,
+        state: rows::kind(&id, &row.get::<_, String>("state")?)?,
+        turns: row.get("turns")?,
+        reports: row.get("reports")?,
+        created_at: Timestamp::from_millis(row.get("created_at")?),
+        updated_at: Timestamp::from_millis(row.get("updated_at")?),
+    })
+}

@@ -1,0 +1,65 @@
+//! Held calls: taken by name, never from the queue, and found again when their carrier died.
+
+use std::time::Duration;
+
+use outlast_core::{Dead, NewJob, Profile, Scope, StateKind, Visibility};
+
+use super::bench::{Bench, LEASE, a_job, fail, profiles, succeed, worker};
+
+fn a_held_job() -> NewJob {
+    NewJob { visibility: Visibility::Unpromised, ..a_job() }
+}
+
+/// B1: a held call is outside the queue.
+pub async fn a_held_call_is_taken_by_name_and_never_claimed(bench: Bench) {
+    let held = bench.add(a_held_job()).await;
+    let w1 = worker("w1");
+    assert!(bench.try_claim(&w1).await.is_none());
+    assert_eq!(bench.store.queued(&profiles()).await.unwrap(), 0);
+    let taken = bench.store.take(&w1, &profiles(), &held.id, LEASE).await.unwrap();
+    let taken = taken.expect("it is queued");
+    assert_eq!(taken.job.state.kind(), StateKind::Running);
+    assert!(taken.job.fence > held.fence);
+    let again = bench.store.take(&worker("w2"), &profiles(), &held.id, LEASE).await.unwrap();
+    assert!(again.is_none(), "somebody has it");
+    bench.store.settle(&taken.lease, succeed()).await.expect("the lease holds");
+}
+
+/// Whoever takes one job by name has not offered to take others.
+pub async fn taking_makes_no_worker_known_and_needs_the_profile(bench: Bench) {
+    let held = bench.add(a_held_job()).await;
+    let w1 = worker("w1");
+    let strange = [Profile::new("somebody else's")];
+    assert!(bench.store.take(&w1, &strange, &held.id, LEASE).await.unwrap().is_none());
+    assert!(bench.store.take(&w1, &profiles(), &held.id, LEASE).await.unwrap().is_some());
+    assert!(!bench.store.has_worker(&held.new.profile).await.unwrap());
+}
+
+/// B1: at its start a process looks for held calls that nobody carries.
+pub async fn held_calls_of_a_dead_worker_are_orphans(bench: Bench) {
+    let held = bench.add(a_held_job()).await;
+    bench.add(a_job()).await;
+    assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), [held.id]);
+    let w1 = worker("w1");
+    bench.store.take(&w1, &profiles(), &held.id, LEASE).await.unwrap().expect("it is queued");
+    assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), []);
+    bench.store.rescue(&Dead::Worker(w1)).await.unwrap();
+    assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), [held.id]);
+}
+
+/// C5: a held call that failed is kept for a while; one that succeeded is kept with its conversation, for ever.
+pub async fn a_held_call_is_kept_by_how_it_ended(bench: Bench) {
+    let keep = Duration::from_secs(60);
+    let w1 = worker("w1");
+    let mut ids = Vec::new();
+    for (name, settlement) in [("good", succeed()), ("bad", fail())] {
+        let conversation = Some(outlast_core::ConversationId::new(name));
+        let held = bench.add(NewJob { keep: Some(keep), conversation, ..a_held_job() }).await;
+        let taken = bench.store.take(&w1, &profiles(), &held.id, LEASE).await.unwrap();
+        bench.store.settle(&taken.expect("it is queued").lease, settlement).await.unwrap();
+        ids.push(held.id);
+    }
+    bench.clock.advance(keep * 2);
+    assert!(bench.store.job(&Scope::Operator, &ids[0]).await.unwrap().is_some());
+    assert!(bench.store.job(&Scope::Operator, &ids[1]).await.unwrap().is_none());
+}
