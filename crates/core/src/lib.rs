@@ -12,6 +12,7 @@ mod ask;
 mod output;
 mod failure;
 mod lease;
+pub mod conversation;
 
 pub mod rules;
 

@@ -20,6 +20,11 @@ pub trait Provider: Send + Sync {
     /// What may be done with a request of this kind after trouble.
     fn nature(&self, ask: &Value) -> Nature;
 
+    /// The model that will answer a request like this, as far as is known before it is made.
+    fn expected_model(&self, _ask: &Value) -> Option<String> {
+        None
+    }
+
     /// What a request like this usually costs, known before it is made.
     fn typical_cost(&self, _ask: &Value) -> Cost {
         Cost::Unknown

@@ -14,7 +14,7 @@ mod approach;
 mod verdict;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 
 pub use accept::accept;
 pub use approach::{Approach, approach};

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_core::conversation::Conversation;
 use outlast_core::{
-    Cancelled, Insert, Inserted, Job, JobId, Key, NewJob, Page, Profile, Provider, Prune, Pruned,
-    Query, Rev, Scope, Store, StoreError, Timestamp,
+    Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job,
+    JobId, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query, Rev, Scope, Store,
+    StoreError, Timestamp,
 };
+use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::follower;
@@ -59,6 +62,15 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) hub: Arc<Hub>,
     pub(crate) stop: Stop,
+}
+
+/// What is known of a request before it is made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// The model that will answer it.
+    pub model: Option<String>,
+    /// What it usually costs.
+    pub cost: Cost,
 }
 
 /// What came of a start.
@@ -133,6 +145,34 @@ impl Engine {
     /// Removes finished jobs for good.
     pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
         self.shared.store.prune(scope, prune).await
+    }
+
+    /// What is known of a request before it is made: the model that will answer it, and what that usually costs.
+    pub fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
+        let provider = self.shared.providers.get(profile);
+        Expected {
+            model: provider.and_then(|provider| provider.expected_model(ask)),
+            cost: provider.map_or(Cost::Unknown, |provider| provider.typical_cost(ask)),
+        }
+    }
+
+    /// A conversation with the turns that may be shown; `None` when the owner has no such conversation.
+    pub async fn conversation(
+        &self,
+        owner: &OwnerId,
+        id: &ConversationId,
+    ) -> Result<Option<Conversation>, StoreError> {
+        let turns = self.shared.store.turns(owner, id).await?;
+        Ok(Conversation::of(id.clone(), turns))
+    }
+
+    /// The owner's conversations, newest first.
+    pub async fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        self.shared.store.conversations(owner, query).await
     }
 
     /// The caller's jobs, newest first.

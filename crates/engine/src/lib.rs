@@ -19,7 +19,7 @@ mod hub;
 mod follower;
 mod stop;
 
-pub use engine::{Engine, Options, Providers, Started};
+pub use engine::{Engine, Expected, Options, Providers, Started};
 pub use hub::PollLimits;
 pub use poll::{PollError, Reading, Waits};
 pub use stop::Stop;

@@ -215,6 +215,10 @@ impl Provider for ArmedProvider {
         self.provider.nature(ask)
     }
 
+    fn expected_model(&self, ask: &Value) -> Option<String> {
+        self.provider.expected_model(ask)
+    }
+
     fn typical_cost(&self, ask: &Value) -> Cost {
         self.provider.typical_cost(ask)
     }

@@ -1,0 +1,246 @@
+//! A conversation: its jobs in order of turn, and nothing stored beside them. What is said of it here is what files and
+//! tools show: its messages, where it stands, what it has cost.
+
+mod files;
+mod shapes;
+
+use serde_json::Value;
+
+use crate::{Body, ConversationId, Job, JobState, Message, Output, ResearchAsk, Role, Timestamp};
+
+pub use files::{ConversationFile, ErrorEntry, JobFile, ProgressShape, StatusFile, StatusWord};
+pub use shapes::{CostShape, SearchResult, UsageShape, cost_of, search_results, usage_of};
+
+/// The turns of a conversation that may be shown; at least one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversation {
+    /// Its name.
+    pub id: ConversationId,
+    first: Box<Job>,
+    later: Vec<Job>,
+}
+
+/// A message of a conversation, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Who said it.
+    pub role: Role,
+    /// What was said; a report without the model's thinking.
+    pub content: String,
+    /// The model's thinking before it said so, where it is known.
+    pub thinking: Option<String>,
+    /// A question that was never answered, and is not sent upstream again.
+    pub failed: bool,
+}
+
+impl Conversation {
+    /// From its turns in order, hidden ones among them; `None` when there is nothing to show.
+    pub fn of(id: ConversationId, turns: Vec<Job>) -> Option<Self> {
+        let mut shown = turns.into_iter().filter(Job::is_shown);
+        let first = Box::new(shown.next()?);
+        Some(Self { id, first, later: shown.collect() })
+    }
+
+    /// Its turns, oldest first.
+    pub fn turns(&self) -> impl Iterator<Item = &Job> {
+        std::iter::once(&*self.first).chain(&self.later)
+    }
+
+    /// Its last turn, which says where it stands.
+    pub fn last(&self) -> &Job {
+        self.later.last().unwrap_or(&self.first)
+    }
+
+    /// Whether its last turn is not its first.
+    pub fn was_continued(&self) -> bool {
+        !self.later.is_empty()
+    }
+
+    /// When it began.
+    pub fn created_at(&self) -> Timestamp {
+        self.first.created_at
+    }
+
+    /// When anything about it last changed.
+    pub fn updated_at(&self) -> Timestamp {
+        self.turns().map(|job| job.updated_at).max().unwrap_or(self.first.updated_at)
+    }
+
+    /// All its messages: what the first turn sent upstream, then each question and each report.
+    pub fn messages(&self) -> Vec<Said> {
+        let mut messages = Vec::new();
+        for (at, job) in self.turns().enumerate() {
+            let failed = matches!(job.state, JobState::Failed { .. } | JobState::Cancelled { .. });
+            let mut asked = asked(job);
+            let question = asked.pop();
+            let earlier = if at == 0 { asked } else { Vec::new() };
+            messages.extend(earlier.into_iter().map(|message| said(message, false)));
+            messages.extend(question.map(|question| said(question, failed)));
+            messages.extend(report(job));
+        }
+        messages
+    }
+
+    /// What a new question is sent upstream with: everything said but instructions and questions without an answer.
+    pub fn context(&self) -> Vec<Message> {
+        let said = self.messages().into_iter().filter(|said| {
+            let unanswered = said.failed || said.role == Role::System;
+            !unanswered
+        });
+        said.map(|Said { role, content, .. }| Message { role, content }).collect()
+    }
+
+    /// The last report there is.
+    pub fn last_output(&self) -> Option<&Output> {
+        self.turns().filter_map(output).last()
+    }
+
+    /// What all its turns gave.
+    pub fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.turns().filter_map(output)
+    }
+}
+
+fn output(job: &Job) -> Option<&Output> {
+    match &job.state {
+        JobState::Succeeded { output, .. } => Some(output),
+        JobState::Queued { .. }
+        | JobState::Running { .. }
+        | JobState::Failed { .. }
+        | JobState::Cancelled { .. } => None,
+    }
+}
+
+/// What a turn sent upstream; the question comes last.
+fn asked(job: &Job) -> Vec<Message> {
+    let ask = serde_json::from_value::<ResearchAsk>(job.new.ask.clone());
+    let mut messages = ask.map(|ask| ask.messages).unwrap_or_default();
+    if messages.is_empty() {
+        // Not a question but a workflow's input; its title is the best there is.
+        messages.push(Message { role: Role::User, content: job.new.title.clone() });
+    }
+    messages
+}
+
+fn said(Message { role, content }: Message, failed: bool) -> Said {
+    Said { role, content, thinking: None, failed }
+}
+
+fn report(job: &Job) -> Option<Said> {
+    let (content, thinking) = match &output(job)?.body {
+        Body::Report { text, thinking, .. } => (text.clone(), thinking.clone()),
+        Body::Tool { content, .. } => {
+            let texts =
+                content.iter().filter_map(|block| block.get("text").and_then(Value::as_str));
+            (texts.collect::<Vec<_>>().join("\n"), None)
+        }
+    };
+    Some(Said { role: Role::Assistant, content, thinking, failed: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::rules::sample::{NOW, queued};
+    use crate::{Code, Cost, Failure, Usage, Visibility};
+
+    fn turn(messages: Value, state: JobState) -> Job {
+        let mut job = queued().job;
+        job.new.ask = json!({ "messages": messages });
+        job.new.conversation = Some(ConversationId::new("c"));
+        job.state = state;
+        job
+    }
+
+    fn answered(text: &str) -> JobState {
+        let output = Output {
+            body: Body::report(text, Vec::new()),
+            model: None,
+            usage: Usage::default(),
+            cost: Cost::Unknown,
+        };
+        JobState::Succeeded { at: NOW, output: Box::new(output) }
+    }
+
+    fn conversation(turns: Vec<Job>) -> Conversation {
+        Conversation::of(ConversationId::new("c"), turns).unwrap()
+    }
+
+    fn told(conversation: &Conversation) -> Vec<(Role, String, bool)> {
+        let messages = conversation.messages().into_iter();
+        messages.map(|said| (said.role, said.content, said.failed)).collect()
+    }
+
+    #[test]
+    fn messages_are_questions_and_reports_in_order_of_turn() {
+        let first = json!([
+            { "role": "system", "content": "be good" },
+            { "role": "user", "content": "one?" }
+        ]);
+        // A later turn sent everything again; only its question is new.
+        let second = json!([
+            { "role": "user", "content": "one?" },
+            { "role": "assistant", "content": "one." },
+            { "role": "user", "content": "two?" }
+        ]);
+        let turns =
+            vec![turn(first, answered("one.")), turn(second, JobState::Queued { run_at: NOW })];
+        let conversation = conversation(turns);
+        let expected = [
+            (Role::System, "be good", false),
+            (Role::User, "one?", false),
+            (Role::Assistant, "one.", false),
+            (Role::User, "two?", false),
+        ]
+        .map(|(role, content, failed)| (role, content.to_owned(), failed));
+        assert_eq!(told(&conversation), expected);
+    }
+
+    /// B13: a question that failed is marked, and not sent upstream again.
+    #[test]
+    fn a_failed_question_is_shown_and_not_sent_again() {
+        let mut failed =
+            turn(json!([{ "role": "user", "content": "bad?" }]), JobState::Failed { at: NOW });
+        failed.failures.push(Failure {
+            code: Code::Timeout,
+            message: "late".to_owned(),
+            detail: None,
+            at: NOW,
+        });
+        let good = turn(json!([{ "role": "user", "content": "good?" }]), answered("yes"));
+        let conversation = conversation(vec![failed, good]);
+        assert!(conversation.messages()[0].failed);
+        let context: Vec<String> =
+            conversation.context().into_iter().map(|message| message.content).collect();
+        assert_eq!(context, ["good?", "yes"]);
+    }
+
+    /// C5: a held call shows nothing of itself until it has succeeded.
+    #[test]
+    fn a_held_turn_is_hidden_until_it_succeeds() {
+        let mut held =
+            turn(json!([{ "role": "user", "content": "x" }]), JobState::Queued { run_at: NOW });
+        held.new.visibility = Visibility::Unpromised;
+        assert_eq!(Conversation::of(ConversationId::new("c"), vec![held.clone()]), None);
+        held.state = answered("y");
+        assert!(Conversation::of(ConversationId::new("c"), vec![held]).is_some());
+    }
+
+    /// B3, B4: where a conversation stands is where its last turn does.
+    #[test]
+    fn the_status_is_that_of_the_last_turn() {
+        let one = turn(json!([{ "role": "user", "content": "1" }]), answered("1"));
+        let mut two =
+            turn(json!([{ "role": "user", "content": "2" }]), JobState::Running { since: NOW });
+        two.new.workflow = "deep_research".to_owned();
+        let conversation = conversation(vec![one, two]);
+        let status = StatusFile::of(&conversation, NOW);
+        assert_eq!(status.status, StatusWord::InProgress);
+        assert_eq!(status.tool_name, "perplexity_deep_research_followup");
+        assert_eq!(status.progress.unwrap().percentage, 25);
+        let job = JobFile::of(&conversation).unwrap();
+        assert_eq!(job.params.query, "2");
+    }
+}
