@@ -10,9 +10,9 @@ use crate::{
     OwnerId, Profile, Record, RemoteRun, Timestamp, Usage, Visibility, WorkerId,
 };
 
-pub(super) const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-pub(super) fn queued() -> Record {
+pub(crate) fn queued() -> Record {
     let new = NewJob {
         owner: OwnerId::new("ann"),
         conversation: None,
@@ -31,7 +31,7 @@ pub(super) fn queued() -> Record {
     Record { job, holder: None }
 }
 
-pub(super) fn running(checkpoint: Checkpoint) -> (Record, Lease) {
+pub(crate) fn running(checkpoint: Checkpoint) -> (Record, Lease) {
     let mut record = queued();
     let worker = WorkerId::new("w");
     record.job.state = JobState::Running { since: NOW };
@@ -43,11 +43,11 @@ pub(super) fn running(checkpoint: Checkpoint) -> (Record, Lease) {
     (record, lease)
 }
 
-pub(super) fn remote() -> RemoteRun {
+pub(crate) fn remote() -> RemoteRun {
     RemoteRun { provider: "agent".to_owned(), id: "resp_1".to_owned(), cursor: None, begun_at: NOW }
 }
 
-pub(super) fn output() -> Box<Output> {
+pub(crate) fn output() -> Box<Output> {
     Box::new(Output {
         body: Body::report("because", Vec::new()),
         model: None,
@@ -56,6 +56,6 @@ pub(super) fn output() -> Box<Output> {
     })
 }
 
-pub(super) fn failure() -> Failure {
+pub(crate) fn failure() -> Failure {
     Failure { code: Code::Timeout, message: "late".to_owned(), detail: None, at: NOW }
 }
