@@ -60,9 +60,13 @@ impl Bench {
     }
 
     pub(crate) async fn process_with(&self, options: Options) -> Process {
+        self.process_that_takes(Takes::TheQueue, options).await
+    }
+
+    pub(crate) async fn process_that_takes(&self, takes: Takes, options: Options) -> Process {
         let mut process = self.face(options).await;
-        process.worker =
-            Some(tokio::spawn(Worker::new(&process.engine, Takes::TheQueue).run(Until::Asked)));
+        let worker = Worker::new(&process.engine, takes);
+        process.worker = Some(tokio::spawn(worker.run(Until::Asked)));
         process
     }
 

@@ -1,8 +1,9 @@
 //! Held calls (promise 2): the same call is the same job until somebody has its outcome.
 
-use outlast_core::{JobId, NewJob, OwnerId, Visibility};
+use outlast_core::{JobId, NewJob, OwnerId, StateKind, Visibility};
+use outlast_engine::{Options, Takes};
 
-use crate::bench::{Bench, Process, deliver, research, seconds, text};
+use crate::bench::{Bench, LEASE, Process, deliver, research, seconds, text};
 
 const INPUT: [u8; 32] = [7; 32];
 
@@ -78,4 +79,64 @@ async fn another_owner_tool_or_input_is_another_call() {
     for other in others {
         assert_ne!(other.unwrap().job.id, id);
     }
+}
+
+/// B1: a held call is carried by the process that took it, whether or not it takes jobs from the queue.
+#[tokio::test(start_paused = true)]
+async fn a_held_call_needs_no_background_worker() {
+    let bench = Bench::new();
+    let process = bench.process_that_takes(Takes::HeldCallsOnly, Options::default()).await;
+    let queued = process.start(research()).await;
+    let (id, _) = hold(&process).await;
+    bench.quiet().await;
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+    assert_eq!(bench.kind(&queued).await, StateKind::Queued, "the queue is not its business");
+}
+
+/// B1: outside the concurrency of the queue.
+#[tokio::test(start_paused = true)]
+async fn a_held_call_does_not_wait_for_a_free_slot() {
+    let bench = Bench::new();
+    let process = bench.process_with(Options { concurrency: 1, ..Options::default() }).await;
+    process.under_way(&bench, 1).await;
+    let waiting = process.start(research()).await;
+    let (id, _) = hold(&process).await;
+    bench.quiet().await;
+    assert_eq!(bench.kind(&id).await, StateKind::Running);
+    assert_eq!(bench.kind(&waiting).await, StateKind::Queued);
+    deliver(&bench, 2);
+    process.end(&id).await;
+    assert_eq!(bench.kind(&waiting).await, StateKind::Queued, "its end frees no slot of the queue");
+}
+
+/// B1: what a process that died was holding is carried on by the next one, and bought once.
+#[tokio::test(start_paused = true)]
+async fn an_orphaned_held_call_is_resumed_by_the_next_process() {
+    let bench = Bench::new();
+    let process = bench.process_that_takes(Takes::HeldCallsOnly, Options::default()).await;
+    let (id, _) = hold(&process).await;
+    bench.quiet().await;
+    process.die().await;
+    tokio::time::sleep(LEASE).await;
+    let next = bench.process_that_takes(Takes::HeldCallsOnly, Options::default()).await;
+    bench.quiet().await;
+    assert_eq!(bench.kind(&id).await, StateKind::Running);
+    deliver(&bench, 1);
+    assert_eq!(text(&next.end(&id).await.job), "because");
+    assert_eq!(bench.provider.keys().len(), 1, "bought once");
+}
+
+/// B1: a process that is there already takes over as well, once the other is known to be dead.
+#[tokio::test(start_paused = true)]
+async fn an_orphaned_held_call_is_resumed_by_a_process_that_runs() {
+    let bench = Bench::new();
+    let first = bench.process_that_takes(Takes::HeldCallsOnly, Options::default()).await;
+    let second = bench.process().await;
+    let (id, _) = hold(&first).await;
+    bench.quiet().await;
+    first.die().await;
+    bench.until(|| bench.provider.resumes() == 1).await;
+    deliver(&bench, 1);
+    assert_eq!(text(&second.end(&id).await.job), "because");
 }
