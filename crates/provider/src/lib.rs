@@ -3,5 +3,6 @@
 //! Adapters map, call and map back; they hold no policy. Only `perplexity/wire.rs` knows the vendor's JSON.
 
 pub mod http;
+pub mod library;
 pub mod perplexity;
 mod sse;

@@ -1,0 +1,185 @@
+//! Research over the user's own folders: offline, without a key, for nothing.
+//!
+//! What it gives back is extracted word for word and says so; nothing here writes a sentence about the subject. The
+//! index in the cache directory is a convenience: when it is lost, damaged or cannot be written, the work goes on.
+
+mod run;
+mod research;
+mod walk;
+mod clean;
+mod document;
+mod markdown;
+mod plain;
+mod html;
+mod words;
+mod query;
+mod index;
+mod refresh;
+mod rank;
+mod sentences;
+mod select;
+mod cite;
+mod report;
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_core::{
+    Again, BeginError, Clock, Cost, NanoUsd, Nature, Profile, Provider, ProviderError, RemoteRun,
+    RemoteStop, ResearchAsk, Run, Trouble,
+};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use self::research::Research;
+use self::run::LibraryRun;
+use self::walk::Folder;
+
+/// What a library is made of.
+pub struct LibraryOptions {
+    /// The folders to search, with everything below them.
+    pub folders: Vec<PathBuf>,
+    /// Where the index is kept between runs; made if it is not there.
+    pub cache_dir: PathBuf,
+    /// Tells when a run was begun.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why a library cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// No folder was named.
+    #[error("a library needs at least one folder")]
+    NoFolders,
+    /// There is nothing at this path.
+    #[error("the library folder {} does not exist", .0.display())]
+    Missing(PathBuf),
+    /// Something else is at this path.
+    #[error("the library folder {} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    /// It is there, and may not be read.
+    #[error("the library folder {} cannot be read", .path.display())]
+    Unreadable {
+        /// Which one.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The user's own folders as a provider.
+#[derive(Clone)]
+pub struct Library {
+    folders: Arc<[Folder]>,
+    hash: String,
+    cache_dir: PathBuf,
+    clock: Arc<dyn Clock>,
+}
+
+impl Library {
+    /// The name in [`RemoteRun::provider`].
+    pub const NAME: &'static str = "library";
+
+    /// Looks whether every folder can be read; nothing is indexed yet.
+    pub fn new(options: LibraryOptions) -> Result<Self, LibraryError> {
+        let mut paths = Vec::new();
+        for folder in options.folders {
+            paths.push(readable(folder)?);
+        }
+        paths.sort();
+        paths.dedup();
+        if paths.is_empty() {
+            return Err(LibraryError::NoFolders);
+        }
+        let mut hasher = Sha256::new();
+        for path in &paths {
+            hasher.update(path.as_os_str().as_encoded_bytes());
+            hasher.update([0]);
+        }
+        let hash = hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let folders = Folder::named(paths).into();
+        Ok(Self { folders, hash, cache_dir: options.cache_dir, clock: options.clock })
+    }
+
+    /// What a worker must have to run this library's jobs: the same folders.
+    pub fn profile(&self) -> Profile {
+        Profile::new(format!("{} {}", Self::NAME, self.hash))
+    }
+
+    fn remote(&self) -> RemoteRun {
+        RemoteRun {
+            provider: Self::NAME.to_owned(),
+            id: Uuid::new_v4().simple().to_string(),
+            cursor: None,
+            begun_at: self.clock.now(),
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for Library {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn nature(&self, _ask: &Value) -> Nature {
+        // Reading twice harms nobody, and a run does not outlive its process: after a crash it is simply made again.
+        Nature { again: Again::Safe, resumes: false, stops: false }
+    }
+
+    fn typical_cost(&self, _ask: &Value) -> Cost {
+        Cost::Reported(NanoUsd(0))
+    }
+
+    async fn begin(&self, ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask: ResearchAsk = serde_json::from_value(ask.clone()).map_err(|error| {
+            BeginError::NotSent(ProviderError {
+                trouble: Trouble::Rejected,
+                sentence: "the stored request cannot be read by this version".to_owned(),
+                detail: Some(error.to_string()),
+            })
+        })?;
+        let research = Research {
+            folders: Arc::clone(&self.folders),
+            cache: self.cache_dir.join(format!("{}.db", self.hash)),
+            ask,
+        };
+        Ok(Box::new(LibraryRun::start(self.remote(), research)))
+    }
+
+    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        Err(ProviderError {
+            trouble: Trouble::RunGone,
+            sentence: "a search of the library ends with its process; it is made again".to_owned(),
+            detail: None,
+        })
+    }
+
+    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        // A run lives in the worker that holds it and ends when it is dropped, so there is never one left to stop.
+        Ok(RemoteStop::Done)
+    }
+}
+
+/// The folder's one true name, if it can be listed.
+fn readable(path: PathBuf) -> Result<PathBuf, LibraryError> {
+    let canonical = match fs::canonicalize(&path) {
+        Ok(canonical) => canonical,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(LibraryError::Missing(path));
+        }
+        Err(source) => return Err(LibraryError::Unreadable { path, source }),
+    };
+    if !canonical.is_dir() {
+        return Err(LibraryError::NotADirectory(path));
+    }
+    match fs::read_dir(&canonical) {
+        Ok(_) => Ok(canonical),
+        Err(source) => Err(LibraryError::Unreadable { path, source }),
+    }
+}

@@ -1,0 +1,228 @@
+//! Text from files is a stranger's: what could steer a terminal or hide words goes, and so does markup that is noise
+//! in an extract.
+
+use super::html;
+
+/// Takes out escape sequences, control characters and invisible direction marks; keeps line ends and tabs.
+pub(super) fn text(dirty: &str) -> String {
+    let mut clean = String::with_capacity(dirty.len());
+    let mut rest = dirty.chars().peekable();
+    while let Some(next) = rest.next() {
+        match next {
+            '\u{1b}' => skip_escape(&mut rest),
+            '\r' => {
+                if rest.peek() != Some(&'\n') {
+                    clean.push('\n');
+                }
+            }
+            '\n' | '\t' => clean.push(next),
+            '\u{a0}' | '\u{2007}' | '\u{202f}' => clean.push(' '),
+            _ if next.is_control() || is_invisible(next) => {}
+            _ => clean.push(next),
+        }
+    }
+    clean
+}
+
+/// As [`text`], on one line.
+pub(super) fn line(dirty: &str) -> String {
+    squeeze(&text(dirty))
+}
+
+/// Words with one space between them.
+pub(super) fn squeeze(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
+fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match rest.peek() {
+        // CSI: parameters, then one letter.
+        Some('[') => {
+            rest.next();
+            while let Some(next) = rest.peek().copied() {
+                if !(' '..='~').contains(&next) {
+                    break;
+                }
+                rest.next();
+                if ('@'..='~').contains(&next) {
+                    break;
+                }
+            }
+        }
+        // OSC and its kin: up to BEL or ESC \, and never beyond the line.
+        Some(']' | 'P' | '_' | '^' | 'X') => {
+            while let Some(next) = rest.peek().copied() {
+                if next == '\n' {
+                    break;
+                }
+                rest.next();
+                if next == '\u{7}' {
+                    break;
+                }
+                if next == '\u{1b}' {
+                    rest.next_if_eq(&'\\');
+                    break;
+                }
+            }
+        }
+        Some(_) | None => {}
+    }
+}
+
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// One line of Markdown without images, link targets, emphasis and tags; code stays as it is.
+pub(super) fn inline(markdown: &str) -> String {
+    let mut clean = String::with_capacity(markdown.len());
+    let mut rest = markdown;
+    while let Some(next) = rest.chars().next() {
+        let step = match next {
+            '`' => code_span(rest, &mut clean),
+            '!' if rest.starts_with("![") => link(&rest[1..]).map(|(_, length)| length + 1),
+            '[' => bracket(rest, &mut clean),
+            '*' => Some(if rest.starts_with("**") { 2 } else { emphasis(rest, &mut clean) }),
+            '<' => html::tag(rest).map(|tag| {
+                if tag.breaks {
+                    clean.push(' ');
+                }
+                tag.length
+            }),
+            '\\' => rest[1..].chars().next().filter(char::is_ascii_punctuation).map(|escaped| {
+                clean.push(escaped);
+                1 + escaped.len_utf8()
+            }),
+            _ => None,
+        };
+        let step = step.unwrap_or_else(|| {
+            clean.push(next);
+            next.len_utf8()
+        });
+        rest = &rest[step..];
+    }
+    squeeze(&clean)
+}
+
+fn code_span(rest: &str, clean: &mut String) -> Option<usize> {
+    let ticks = rest.len() - rest.trim_start_matches('`').len();
+    let fence = &rest[..ticks];
+    let length = ticks + rest[ticks..].find(fence)? + ticks;
+    clean.push_str(&rest[..length]);
+    Some(length)
+}
+
+/// A lone `*` is emphasis at a word's edge and a sign elsewhere.
+fn emphasis(rest: &str, clean: &mut String) -> usize {
+    let opens = rest[1..].chars().next().is_some_and(|c| !c.is_whitespace());
+    let closes = clean.chars().next_back().is_some_and(|c| !c.is_whitespace());
+    if opens == closes && !opens {
+        clean.push('*');
+    } else if opens && closes && rest[1..].starts_with(char::is_alphanumeric) {
+        clean.push('*');
+    }
+    1
+}
+
+/// A link becomes its text; a footnote goes; a bare number must not look like one of our citations.
+fn bracket(rest: &str, clean: &mut String) -> Option<usize> {
+    let (text, length) = link(rest)?;
+    if text.starts_with('^') {
+        return Some(length);
+    }
+    let is_link = length > text.len() + 2;
+    if is_link {
+        clean.push_str(&inline(text));
+    } else if text.chars().all(|c| c.is_ascii_digit()) {
+        clean.push_str(&format!("({text})"));
+    } else if matches!(text, " " | "x" | "X") {
+        // A task's box.
+    } else {
+        clean.push_str(&format!("[{}]", inline(text)));
+    }
+    Some(length)
+}
+
+/// `[text]`, `[text](target)` or `[text][reference]`: the text and the length of it all.
+fn link(rest: &str) -> Option<(&str, usize)> {
+    let text = enclosed(rest, '[', ']')?;
+    let after = &rest[text.len() + 2..];
+    let target = match after.chars().next() {
+        Some('(') => enclosed(after, '(', ')').map(|target| target.len() + 2),
+        Some('[') => enclosed(after, '[', ']')
+            .filter(|target| {
+                !target.is_empty() && !target.bytes().all(|byte| byte.is_ascii_digit())
+            })
+            .map(|target| target.len() + 2),
+        Some(_) | None => None,
+    };
+    Some((text, text.len() + 2 + target.unwrap_or(0)))
+}
+
+/// What stands between a pair that `rest` opens; pairs inside count.
+fn enclosed(rest: &str, open: char, close: char) -> Option<&str> {
+    let mut depth = 0_u32;
+    // Bounded, so that a file full of brackets costs no more than its length.
+    for (at, c) in rest.char_indices().take(1_000) {
+        if c == open {
+            depth += 1;
+        } else if c == close {
+            depth = depth.checked_sub(1)?;
+            if depth == 0 {
+                return rest.get(open.len_utf8()..at);
+            }
+        } else if c == '\n' && rest[at + 1..].starts_with('\n') {
+            return None;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_or_hides_words_is_taken_out() {
+        let cases = [
+            ("a\u{1b}[31mred\u{1b}[0m b", "ared b"),
+            ("\u{1b}]0;title\u{7}x", "x"),
+            ("\u{1b}]8;;http://e\u{1b}\\y", "y"),
+            ("nul\0 bell\u{7}", "nul bell"),
+            ("\u{202e}evil\u{2066}", "evil"),
+            ("one\r\ntwo\rthree\u{9b}", "one\ntwo\nthree"),
+            ("soft\u{ad}hyphen\u{feff}", "softhyphen"),
+        ];
+        for (dirty, clean) in cases {
+            assert_eq!(text(dirty), clean, "{dirty:?}");
+        }
+    }
+
+    #[test]
+    fn markup_goes_and_words_and_code_stay() {
+        let cases = [
+            ("![logo](a.png) Hello", "Hello"),
+            ("see [the docs](docs/a.md) and [b][ref]", "see the docs and b"),
+            ("**bold** and *soft* and 2 * 3 = a*b", "bold and soft and 2 * 3 = a*b"),
+            ("`a[1]` and [1] and [^2]", "`a[1]` and (1) and"),
+            ("[![badge](x)](y) text", "text"),
+            ("line<br>break <b>x</b> Vec<T>", "line break x Vec<T>"),
+            ("\\*not\\* [ ] todo [x] done", "*not* todo done"),
+            ("[open", "[open"),
+            ("`open", "`open"),
+            ("[link](broken", "[link](broken"),
+        ];
+        for (markdown, clean) in cases {
+            assert_eq!(inline(markdown), clean, "{markdown:?}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a file becomes: passages under their headings, each with the line it starts at.
+//!
+//! The parsers of the formats drive [`Builder`]; none of them knows what a passage is.
+
+use super::clean;
+use super::sentences;
+
+/// A paragraph longer than this is cut at sentence ends, so that a citation points at something one can find.
+const LONGEST: usize = 1_200;
+
+/// Between the headings of a path.
+pub(super) const UNDER: &str = " › ";
+
+/// A file's text, taken apart.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    /// Its first heading of the highest level, or its HTML title.
+    pub(super) title: Option<String>,
+    pub(super) passages: Vec<Passage>,
+}
+
+/// The smallest thing that is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Passage {
+    /// Which heading of the file it stands under, counted.
+    pub(super) section: u32,
+    /// What it is shown with: the list, the table, the sentence that leads up to it.
+    pub(super) block: u32,
+    /// Where it starts, from 1.
+    pub(super) line: u32,
+    pub(super) kind: Kind,
+    /// The headings above it, without the file's title.
+    pub(super) headings: String,
+    /// As a report shows it.
+    pub(super) text: String,
+}
+
+/// What a passage is in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Paragraph,
+    Item,
+    /// The first row of a table.
+    Head,
+    Row,
+    Code,
+}
+
+impl Kind {
+    /// As the index stores it.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Paragraph => 0,
+            Self::Item => 1,
+            Self::Head => 2,
+            Self::Row => 3,
+            Self::Code => 4,
+        }
+    }
+
+    /// From the index; what it does not know is prose.
+    pub(super) fn from_code(code: u8) -> Self {
+        match code {
+            1 => Self::Item,
+            2 => Self::Head,
+            3 => Self::Row,
+            4 => Self::Code,
+            _ => Self::Paragraph,
+        }
+    }
+}
+
+/// Puts a document together in the order of its file.
+#[derive(Default)]
+pub(super) struct Builder {
+    document: Document,
+    path: Vec<(u8, String)>,
+    section: u32,
+    block: u32,
+    last: Option<Kind>,
+    /// The last paragraph leads up to what comes next ("It has three parts:").
+    leads: bool,
+}
+
+impl Builder {
+    pub(super) fn title(&mut self, text: &str) {
+        let text = clean::inline(text);
+        if !text.is_empty() {
+            self.document.title.get_or_insert(text);
+        }
+    }
+
+    pub(super) fn heading(&mut self, level: u8, text: &str) {
+        let text = clean::inline(text.trim().trim_end_matches('#'));
+        if text.is_empty() {
+            return;
+        }
+        self.end_block();
+        self.section += 1;
+        self.path.retain(|(above, _)| *above < level);
+        let is_title = self.document.title.is_none() && self.document.passages.is_empty();
+        if is_title && level == 1 {
+            self.document.title = Some(text);
+            return;
+        }
+        if self.path.last().is_none_or(|(_, above)| *above != text)
+            && self.document.title.as_ref() != Some(&text)
+        {
+            self.path.push((level, text));
+        }
+    }
+
+    pub(super) fn paragraph(&mut self, raw: &str, line: u32) {
+        let text = clean::inline(raw);
+        if text.len() <= LONGEST {
+            return self.add(Kind::Paragraph, text, line);
+        }
+        let mut part = String::new();
+        for sentence in sentences::split(&text) {
+            if !part.is_empty() && part.len() + sentence.len() > LONGEST * 3 / 4 {
+                self.add(Kind::Paragraph, std::mem::take(&mut part), line);
+            }
+            if !part.is_empty() {
+                part.push(' ');
+            }
+            part.push_str(cut(sentence));
+        }
+        self.add(Kind::Paragraph, part, line);
+    }
+
+    /// An item of a list; `marker` with its indent.
+    pub(super) fn item(&mut self, marker: &str, raw: &str, line: u32) {
+        let text = clean::inline(raw);
+        if !text.is_empty() {
+            self.add(Kind::Item, format!("{marker} {}", cut(&text)), line);
+        }
+    }
+
+    pub(super) fn row(&mut self, kind: Kind, cells: &[String], line: u32) {
+        let cells: Vec<_> =
+            cells.iter().map(|cell| clean::inline(cell).replace('|', "\\|")).collect();
+        if cells.iter().any(|cell| !cell.is_empty()) {
+            self.add(kind, format!("| {} |", cells.join(" | ")), line);
+        }
+    }
+
+    pub(super) fn code(&mut self, raw: &str, line: u32) {
+        let text = raw.trim_matches('\n').trim_end();
+        if !text.trim().is_empty() {
+            self.add(Kind::Code, text.to_owned(), line);
+        }
+    }
+
+    /// What comes next stands for itself.
+    pub(super) fn end_block(&mut self) {
+        self.last = None;
+        self.leads = false;
+    }
+
+    pub(super) fn finish(self) -> Document {
+        self.document
+    }
+
+    fn add(&mut self, kind: Kind, text: String, line: u32) {
+        if text.is_empty() {
+            return;
+        }
+        let goes_on = match (self.last, kind) {
+            (Some(Kind::Item), Kind::Item) | (Some(Kind::Head | Kind::Row), Kind::Row) => true,
+            (_, Kind::Paragraph) => false,
+            (_, Kind::Item | Kind::Head | Kind::Row | Kind::Code) => self.leads,
+        };
+        if !goes_on {
+            self.block += 1;
+        }
+        self.leads = kind == Kind::Paragraph && text.ends_with(':');
+        self.last = Some(kind);
+        let headings: Vec<_> = self.path.iter().map(|(_, text)| text.as_str()).collect();
+        self.document.passages.push(Passage {
+            section: self.section,
+            block: self.block,
+            line,
+            kind,
+            headings: headings.join(UNDER),
+            text,
+        });
+    }
+}
+
+/// A sentence without an end, as of a file without line ends, is cut.
+fn cut(text: &str) -> &str {
+    const FAR: usize = 4_000;
+    text.char_indices().nth(FAR).map_or(text, |(at, _)| &text[..at])
+}

@@ -1,0 +1,357 @@
+//! The text of an HTML page: a tolerant reader of tags that never fails, whatever it is given.
+
+use super::document::{Builder, Document, Kind};
+
+/// Takes a page apart.
+pub(super) fn parse(page: &str) -> Document {
+    let mut reader = Reader::default();
+    let mut rest = page;
+    while !rest.is_empty() {
+        let at = rest.find('<').unwrap_or(rest.len());
+        reader.text(&rest[..at]);
+        rest = &rest[at..];
+        if rest.is_empty() {
+            break;
+        }
+        let length = reader.markup(rest);
+        rest = &rest[length..];
+    }
+    reader.flush();
+    reader.builder.finish()
+}
+
+/// A tag at the beginning of a text.
+pub(super) struct Tag {
+    /// With its brackets.
+    pub(super) length: usize,
+    /// Whether words on its two sides are apart.
+    pub(super) breaks: bool,
+}
+
+/// A tag of HTML that stands in running text; anything else in angle brackets is the writer's own.
+pub(super) fn tag(text: &str) -> Option<Tag> {
+    if text.starts_with("<!--") {
+        let length = text.find("-->")? + 3;
+        return Some(Tag { length, breaks: true });
+    }
+    let (name, _, length) = name_of(text)?;
+    let breaks = BLOCKS.contains(&name.as_str());
+    (breaks || INLINE.contains(&name.as_str())).then_some(Tag { length, breaks })
+}
+
+const BLOCKS: &[&str] = &[
+    "br",
+    "p",
+    "div",
+    "li",
+    "ul",
+    "ol",
+    "tr",
+    "td",
+    "th",
+    "table",
+    "thead",
+    "tbody",
+    "hr",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "details",
+    "summary",
+    "blockquote",
+    "section",
+    "center",
+    "picture",
+    "source",
+    "dl",
+    "dt",
+    "dd",
+];
+const INLINE: &[&str] = &[
+    "a", "b", "i", "u", "s", "em", "strong", "small", "sub", "sup", "span", "font", "img", "kbd",
+    "code", "mark", "del", "ins", "abbr", "cite", "q", "var", "samp",
+];
+/// What is between their tags is not for readers.
+const HIDDEN: &[&str] =
+    &["script", "style", "template", "noscript", "svg", "nav", "iframe", "select", "button"];
+
+#[derive(Default)]
+struct Reader {
+    builder: Builder,
+    text: String,
+    /// Where the text began.
+    start: u32,
+    /// Line ends seen so far.
+    lines: u32,
+    open: Open,
+    cells: Vec<String>,
+    cell_kind: Option<Kind>,
+    rows: u32,
+    numbered: Vec<Option<u32>>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Open {
+    #[default]
+    Paragraph,
+    Title,
+    Heading(u8),
+    Item,
+    Pre,
+    Cell,
+}
+
+impl Reader {
+    fn text(&mut self, raw: &str) {
+        if self.text.trim().is_empty() {
+            let blank = raw.len() - raw.trim_start().len();
+            self.start = self.lines + ends(&raw[..blank]) + 1;
+        }
+        let text = entities(raw);
+        // What looks like our own markup is the page's text.
+        self.text.push_str(&if self.open == Open::Pre {
+            text
+        } else {
+            text.replace(['*', '`'], "")
+        });
+        self.lines += ends(raw);
+    }
+
+    /// Deals with what begins with `<` and says how long it is.
+    fn markup(&mut self, rest: &str) -> usize {
+        let length = if rest.starts_with("<!--") {
+            rest.find("-->").map_or(rest.len(), |at| at + 3)
+        } else if rest.starts_with("<!") || rest.starts_with("<?") {
+            rest.find('>').map_or(rest.len(), |at| at + 1)
+        } else if let Some((name, closing, length)) = name_of(rest) {
+            if HIDDEN.contains(&name.as_str()) && !closing {
+                let end = find_ignoring_case(&rest[length..], &format!("</{name}"));
+                end.map_or(rest.len(), |at| length + at)
+            } else {
+                self.tag(&name, closing);
+                length
+            }
+        } else {
+            self.text("<");
+            1
+        };
+        self.lines += ends(&rest[..length]);
+        length
+    }
+
+    fn tag(&mut self, name: &str, closing: bool) {
+        let level = name.strip_prefix('h').and_then(|level| level.parse().ok());
+        if let Some(level @ 1..=6) = level {
+            self.flush();
+            self.open = if closing { Open::Paragraph } else { Open::Heading(level) };
+            return;
+        }
+        match name {
+            "title" => self.switch(if closing { Open::Paragraph } else { Open::Title }),
+            "pre" => self.switch(if closing { Open::Paragraph } else { Open::Pre }),
+            "li" => self.switch(if closing { Open::Paragraph } else { Open::Item }),
+            "ul" | "ol" => {
+                self.switch(Open::Paragraph);
+                if closing {
+                    self.numbered.pop();
+                    if self.numbered.is_empty() {
+                        self.builder.end_block();
+                    }
+                } else if self.numbered.len() < 8 {
+                    self.numbered.push((name == "ol").then_some(0));
+                }
+            }
+            "td" | "th" => {
+                self.switch(if closing { Open::Paragraph } else { Open::Cell });
+                self.cell_kind =
+                    Some(if name == "th" && self.rows == 0 { Kind::Head } else { Kind::Row });
+            }
+            "tr" => self.end_row(),
+            "table" => {
+                self.end_row();
+                self.rows = 0;
+                self.builder.end_block();
+            }
+            "code" | "kbd" | "samp" if self.open != Open::Pre => self.text.push('`'),
+            "br" => self.text.push('\n'),
+            _ if INLINE.contains(&name) => {}
+            // Blocks inside an item or a cell are part of it.
+            _ if self.open != Open::Paragraph => self.text.push(' '),
+            _ => self.flush(),
+        }
+    }
+
+    fn switch(&mut self, open: Open) {
+        self.flush();
+        self.open = open;
+    }
+
+    fn end_row(&mut self) {
+        self.switch(Open::Paragraph);
+        let cells = std::mem::take(&mut self.cells);
+        if !cells.is_empty() {
+            self.builder.row(self.cell_kind.unwrap_or(Kind::Row), &cells, self.start);
+            self.rows += 1;
+        }
+    }
+
+    fn flush(&mut self) {
+        let text = std::mem::take(&mut self.text).replace("``", "");
+        if text.trim().is_empty() && self.open != Open::Cell {
+            return;
+        }
+        match self.open {
+            Open::Paragraph => self.builder.paragraph(&text, self.start),
+            Open::Title => self.builder.title(&text),
+            Open::Heading(level) => self.builder.heading(level, &text),
+            Open::Item => {
+                let depth = self.numbered.len().saturating_sub(1);
+                let marker = match self.numbered.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{number}.")
+                    }
+                    Some(None) | None => "-".to_owned(),
+                };
+                self.builder.item(&format!("{}{marker}", "  ".repeat(depth)), &text, self.start);
+            }
+            Open::Pre => self.builder.code(&text, self.start),
+            Open::Cell => self.cells.push(text),
+        }
+    }
+}
+
+/// The name of a tag in small letters, whether it closes, and its length.
+fn name_of(text: &str) -> Option<(String, bool, usize)> {
+    let inner = text.strip_prefix('<')?;
+    let closing = inner.starts_with('/');
+    let inner = inner.strip_prefix('/').unwrap_or(inner);
+    let end = inner.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(inner.len());
+    let name = inner[..end].to_ascii_lowercase();
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return None;
+    }
+    let mut quote = None;
+    for (at, byte) in text.bytes().enumerate().take(8_192) {
+        match (quote, byte) {
+            (None, b'>') => return Some((name, closing, at + 1)),
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), _) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    // A quote nobody closed: the tag ends at the first bracket.
+    let length = text.bytes().take(8_192).position(|byte| byte == b'>')? + 1;
+    Some((name, closing, length))
+}
+
+fn ends(text: &str) -> u32 {
+    u32::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
+}
+
+fn find_ignoring_case(text: &str, what: &str) -> Option<usize> {
+    let what = what.as_bytes();
+    text.as_bytes().windows(what.len()).position(|window| window.eq_ignore_ascii_case(what))
+}
+
+fn entities(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let end = rest.bytes().take(12).position(|byte| byte == b';');
+        match end.and_then(|end| Some((entity(&rest[1..end])?, end + 1))) {
+            Some((sign, length)) => {
+                plain.push_str(&super::clean::text(sign.encode_utf8(&mut [0; 4])));
+                rest = &rest[length..];
+            }
+            None => {
+                plain.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    plain.push_str(rest);
+    plain
+}
+
+fn entity(name: &str) -> Option<char> {
+    if let Some(number) = name.strip_prefix('#') {
+        let hex = number.strip_prefix(['x', 'X']);
+        let code = hex.map_or_else(|| number.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok());
+        return code.and_then(char::from_u32);
+    }
+    Some(match name {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" | "lsquo" | "rsquo" => '\'',
+        "ldquo" | "rdquo" => '"',
+        "nbsp" => ' ',
+        "ndash" => '–',
+        "mdash" => '—',
+        "hellip" => '…',
+        "copy" => '©',
+        "deg" => '°',
+        "eacute" => 'é',
+        "auml" => 'ä',
+        "ouml" => 'ö',
+        "uuml" => 'ü',
+        "szlig" => 'ß',
+        "times" => '×',
+        "euro" => '€',
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_becomes_its_text_with_lines_and_without_scripts() {
+        let page = "<html><head><title>Shop &amp; Care</title>\n<script>var a = '<p>no</p>';</script></head>\n<body><h1>Shop &amp; Care</h1>\n<p>Open <b>daily</b>,\nbut see <a href='x'>hours</a>.</p>\n<ul>\n<li>One\n<li>Two</li></ul>\n<pre>a  &lt;b&gt;\n c</pre><table><tr><th>k<th>v</tr>\n<tr><td>x<td><code>y</code></tr></table></body>";
+        let document = parse(page);
+        assert_eq!(document.title.as_deref(), Some("Shop & Care"));
+        let seen: Vec<_> = document.passages.iter().map(|p| (p.line, p.text.as_str())).collect();
+        let expected = [
+            (4, "Open daily, but see hours."),
+            (7, "- One"),
+            (8, "- Two"),
+            (9, "a  <b>\n c"),
+            (10, "| k | v |"),
+            (11, "| x | `y` |"),
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn broken_pages_do_not_break_the_reader() {
+        let odd = [
+            "<",
+            "<p",
+            "<p a='",
+            "</",
+            "<!--",
+            "<script>",
+            "&",
+            "&#x;",
+            "&#99999999;",
+            "<é>",
+            "a < b",
+            "<!",
+            "<td>",
+            "</tr>",
+        ];
+        for page in odd {
+            parse(page);
+            parse(&format!("x{page}y\n{page}"));
+        }
+        assert_eq!(parse("a < b &amp; c").passages[0].text, "a < b & c");
+    }
+}

@@ -1,0 +1,222 @@
+//! The index: which passages there are, and which of them have a word. One SQLite file per set of folders, shared by
+//! any number of processes, and never more than a cache.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row, params};
+
+use super::document::Kind;
+
+/// Raised whenever the tables or the parsers change: an index of another number is made anew.
+const VERSION: i64 = 1;
+/// How long to wait for another process that writes.
+const BUSY: Duration = Duration::from_secs(5);
+
+const TABLES: &str = "
+    DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS passages; DROP TABLE IF EXISTS files;
+    CREATE TABLE files (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, modified INTEGER NOT NULL,
+        title TEXT, skipped INTEGER NOT NULL);
+    CREATE TABLE passages (
+        id INTEGER PRIMARY KEY, file INTEGER NOT NULL, section INTEGER NOT NULL, block INTEGER NOT NULL,
+        line INTEGER NOT NULL, kind INTEGER NOT NULL, headings TEXT NOT NULL, text TEXT NOT NULL);
+    CREATE INDEX passages_by_block ON passages (file, block);
+    CREATE VIRTUAL TABLE words USING fts5 (
+        name, title, headings, body, tokenize = 'porter unicode61 remove_diacritics 2');";
+
+/// Where an index lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place<'a> {
+    File(&'a Path),
+    Memory,
+}
+
+/// A passage that has a word, and how well it fits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Match {
+    pub(super) passage: i64,
+    pub(super) file: i64,
+    pub(super) section: u32,
+    /// BM25; higher is better.
+    pub(super) score: f64,
+}
+
+/// A passage with all that is known about it.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    pub(super) id: i64,
+    pub(super) file: i64,
+    pub(super) name: String,
+    pub(super) title: Option<String>,
+    pub(super) section: u32,
+    pub(super) block: u32,
+    pub(super) line: u32,
+    pub(super) kind: Kind,
+    pub(super) headings: String,
+    pub(super) text: String,
+}
+
+/// An open index.
+pub(super) struct Index {
+    pub(super) connection: Connection,
+}
+
+impl Index {
+    /// Opens the index, or makes it.
+    pub(super) fn open(place: Place<'_>) -> rusqlite::Result<Self> {
+        let connection = connect(place)?;
+        connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(32);
+        if let Place::File(_) = place {
+            // A lost commit costs a second reading, never a wrong answer.
+            connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")?;
+        }
+        let mut index = Self { connection };
+        index.prepare()?;
+        Ok(index)
+    }
+
+    fn prepare(&mut self) -> rusqlite::Result<()> {
+        if self.version()? == VERSION {
+            return Ok(());
+        }
+        let transaction =
+            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        // Another process may have made it meanwhile.
+        let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if found != VERSION {
+            transaction.execute_batch(TABLES)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
+        }
+        transaction.commit()
+    }
+
+    fn version(&self) -> rusqlite::Result<i64> {
+        self.connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+    }
+
+    /// How many passages there are.
+    pub(super) fn passages(&self) -> rusqlite::Result<usize> {
+        let count: i64 =
+            self.connection.query_row("SELECT count(*) FROM passages", [], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// Every passage that fits an expression; names and headings count for more than the text.
+    pub(super) fn matches(&self, expression: &str) -> rusqlite::Result<Vec<Match>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT p.id, p.file, p.section, -bm25(words, 2.0, 2.0, 3.0, 1.0)
+             FROM words JOIN passages p ON p.id = words.rowid WHERE words MATCH ?1",
+        )?;
+        let row = |row: &Row<'_>| {
+            Ok(Match {
+                passage: row.get(0)?,
+                file: row.get(1)?,
+                section: row.get(2)?,
+                score: row.get(3)?,
+            })
+        };
+        statement.query_map(params![expression], row)?.collect()
+    }
+
+    /// One passage.
+    pub(super) fn passage(&self, id: i64) -> rusqlite::Result<Stored> {
+        let sql = format!("{STORED} WHERE p.id = ?1");
+        self.connection.prepare_cached(&sql)?.query_row(params![id], stored)
+    }
+
+    /// What is shown together, in the order of the file.
+    pub(super) fn block(&self, file: i64, block: u32) -> rusqlite::Result<Vec<Stored>> {
+        let sql = format!("{STORED} WHERE p.file = ?1 AND p.block = ?2 ORDER BY p.id");
+        self.connection.prepare_cached(&sql)?.query_map(params![file, block], stored)?.collect()
+    }
+}
+
+const STORED: &str =
+    "SELECT p.id, p.file, f.name, f.title, p.section, p.block, p.line, p.kind, p.headings, p.text
+     FROM passages p JOIN files f ON f.id = p.file";
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+    Ok(Stored {
+        id: row.get(0)?,
+        file: row.get(1)?,
+        name: row.get(2)?,
+        title: row.get(3)?,
+        section: row.get(4)?,
+        block: row.get(5)?,
+        line: row.get(6)?,
+        kind: Kind::from_code(row.get(7)?),
+        headings: row.get(8)?,
+        text: row.get(9)?,
+    })
+}
+
+/// Whether an index with this trouble is worth making anew in the same place.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    match error.sqlite_error_code() {
+        Some(
+            ErrorCode::DatabaseCorrupt
+            | ErrorCode::NotADatabase
+            // A table or column is missing: somebody else's file, or half of ours.
+            | ErrorCode::Unknown,
+        ) => true,
+        Some(_) => false,
+        // A value of another type than we store.
+        None => true,
+    }
+}
+
+/// Removes an index with its working files; the log goes first, so that it is never taken for a new file's.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    for ending in ["-wal", "-shm", ""] {
+        match fs::remove_file(beside(path, ending)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the library's index is a cache of its own, apart from the job store"
+)]
+fn connect(place: Place<'_>) -> rusqlite::Result<Connection> {
+    match place {
+        Place::Memory => Connection::open_in_memory(),
+        Place::File(path) => {
+            // Failing here is told by the opening that follows.
+            drop(make_private(path));
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+                | OpenFlags::SQLITE_OPEN_CREATE
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            Connection::open_with_flags(path, flags)
+        }
+    }
+}
+
+/// Makes the file, and the directory it is in, for its owner's eyes only: it holds the text of the library.
+fn make_private(path: &Path) -> io::Result<()> {
+    let mut directory = fs::DirBuilder::new();
+    directory.recursive(true);
+    let mut file = OpenOptions::new();
+    file.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::DirBuilderExt::mode(&mut directory, 0o700);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+    }
+    if let Some(parent) = path.parent() {
+        directory.create(parent)?;
+    }
+    file.open(path).map(drop)
+}

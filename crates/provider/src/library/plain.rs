@@ -1,0 +1,202 @@
+//! Plain text, reStructuredText and AsciiDoc: headings are found by their lines, and the rest is read as Markdown.
+//!
+//! Each line is rewritten to the Markdown line that means the same, one for one, so that line numbers stay true.
+
+use super::document::Document;
+use super::markdown;
+
+/// Takes plain text apart; underlined lines are headings.
+pub(super) fn parse_text(text: &str) -> Document {
+    let lines: Vec<String> = text.lines().map(plain_line).collect();
+    markdown::parse(&lines.join("\n"))
+}
+
+/// Takes reStructuredText apart.
+pub(super) fn parse_rst(text: &str) -> Document {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut levels: Vec<(char, bool)> = Vec::new();
+    let mut rewritten: Vec<String> = Vec::with_capacity(lines.len());
+    let mut literal = Literal::No;
+    for (at, line) in lines.iter().enumerate() {
+        let trimmed = line.trim();
+        let indented = line.starts_with([' ', '\t']);
+        literal = match literal {
+            Literal::No => Literal::No,
+            _ if trimmed.is_empty() || indented => literal,
+            _ => Literal::No,
+        };
+        if let Literal::Drop | Literal::Code = literal {
+            // Options of a directive (":name: value") are no reading matter.
+            let keep = literal == Literal::Code && !is_field(trimmed);
+            rewritten.push(if keep { format!("    {line}") } else { String::new() });
+            continue;
+        }
+        let next = lines.get(at + 1).map_or("", |next| next.trim_end());
+        if adornment(trimmed).is_some() {
+            // Above or below a heading, which its text line has dealt with; otherwise a rule.
+            rewritten.push(String::new());
+        } else if let Some(sign) = adornment(next).filter(|_| !trimmed.is_empty() && !indented) {
+            let over = at > 0 && adornment(lines[at - 1].trim_end()) == Some(sign);
+            let known = levels.iter().position(|level| *level == (sign, over));
+            let level = known.unwrap_or_else(|| {
+                levels.push((sign, over));
+                levels.len() - 1
+            });
+            rewritten.push(format!("{} {}", "#".repeat((level + 1).min(6)), rst_inline(trimmed)));
+        } else if let Some(directive) = trimmed.strip_prefix(".. ") {
+            let (name, rest) = directive.split_once("::").unwrap_or((directive, ""));
+            literal = match name.trim() {
+                "code-block" | "code" | "sourcecode" | "parsed-literal" => Literal::Code,
+                "note" | "warning" | "tip" | "important" | "hint" | "caution" | "seealso" => {
+                    Literal::No
+                }
+                _ => Literal::Drop,
+            };
+            let said = if literal == Literal::No { rest.trim() } else { "" };
+            rewritten.push(rst_inline(said));
+        } else {
+            let (text, opens) = match trimmed.strip_suffix("::") {
+                Some("") => (String::new(), true),
+                Some(text) => (format!("{text}:"), true),
+                None => (trimmed.to_owned(), false),
+            };
+            if opens {
+                literal = Literal::Code;
+            }
+            let text = rst_inline(&text);
+            rewritten
+                .push(text.strip_prefix("#. ").map_or(text.clone(), |item| format!("1. {item}")));
+        }
+    }
+    markdown::parse(&rewritten.join("\n"))
+}
+
+/// Takes AsciiDoc apart.
+pub(super) fn parse_asciidoc(text: &str) -> Document {
+    let mut in_code = false;
+    let mut rewritten = Vec::new();
+    for line in text.lines() {
+        let trimmed = line.trim_end();
+        if matches!(trimmed, "----" | "....") {
+            in_code = !in_code;
+            rewritten.push("```".to_owned());
+        } else if in_code {
+            rewritten.push(line.to_owned());
+        } else {
+            rewritten.push(asciidoc_line(trimmed));
+        }
+    }
+    markdown::parse(&rewritten.join("\n"))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Literal {
+    No,
+    Code,
+    Drop,
+}
+
+/// What Markdown would take for its own.
+fn plain_line(line: &str) -> String {
+    let trimmed = line.trim_start();
+    // Indents are layout here, not code, and a hash is a hash.
+    if markdown::heading(trimmed).is_some() || trimmed.starts_with("<!--") {
+        return format!("\\{trimmed}");
+    }
+    if markdown::item(line).is_some() { line.to_owned() } else { trimmed.to_owned() }
+}
+
+fn asciidoc_line(line: &str) -> String {
+    let text = line.trim_start_matches('=');
+    let level = line.len() - text.len();
+    if (1..=6).contains(&level) && text.starts_with(' ') {
+        return format!("{}{text}", "#".repeat(level));
+    }
+    let is_attribute = line.starts_with(':') && is_field(line);
+    let is_block_mark = line.starts_with('[') && line.ends_with(']');
+    if is_attribute || is_block_mark || line.starts_with("//") || line == "====" {
+        return String::new();
+    }
+    let stars = line.len() - line.trim_start_matches('*').len();
+    if stars > 1 && line[stars..].starts_with(' ') {
+        return format!("{}-{}", "  ".repeat(stars - 1), &line[stars..]);
+    }
+    line.strip_prefix(". ").map_or_else(|| line.to_owned(), |item| format!("1. {item}"))
+}
+
+/// `:name: value`.
+fn is_field(line: &str) -> bool {
+    line.strip_prefix(':')
+        .and_then(|rest| rest.find(':'))
+        .is_some_and(|at| at > 0 && !line[1..=at].contains(' '))
+}
+
+/// The sign of a line that only underlines or overlines.
+fn adornment(line: &str) -> Option<char> {
+    let sign = line.chars().next().filter(|sign| "=-~^\"'`#*+.:_<>".contains(*sign))?;
+    (line.len() >= 3 && line.chars().all(|c| c == sign)).then_some(sign)
+}
+
+/// Roles, links and literals as Markdown writes them.
+fn rst_inline(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line.replace("``", "\u{1}");
+    while let Some(at) = rest.find('`') {
+        let before = &rest[..at];
+        // The role before the tick, as in :doc:`name`.
+        let role = before.strip_suffix(':').and_then(|before| before.rfind(':')).filter(|&colon| {
+            before[colon + 1..].chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'))
+        });
+        text.push_str(&before[..role.unwrap_or(at)]);
+        let Some(length) = rest[at + 1..].find('`') else {
+            text.push_str(&rest[at + 1..]);
+            return text.replace('\u{1}', "`");
+        };
+        let inner = &rest[at + 1..at + 1 + length];
+        text.push_str(inner.split_once(" <").map_or(inner, |(name, _)| name));
+        rest = rest[at + 2 + length..].trim_start_matches('_').to_owned();
+    }
+    text.push_str(&rest);
+    text.replace('\u{1}', "`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::Kind;
+    use super::*;
+
+    #[test]
+    fn restructured_text_keeps_headings_code_and_line_numbers() {
+        let text = "=====\nTitle\n=====\n\nIntro to :doc:`things` and `a page <x.html>`_.\n\nPart\n----\n\nRun::\n\n   make ``it``\n\n.. image:: x.png\n   :alt: no\n\n.. note:: Mind the ``gap``.\n";
+        let document = parse_rst(text);
+        assert_eq!(document.title.as_deref(), Some("Title"));
+        let seen: Vec<_> = document
+            .passages
+            .iter()
+            .map(|p| (p.line, p.kind, p.headings.as_str(), p.text.as_str()))
+            .collect();
+        let expected = [
+            (5, Kind::Paragraph, "", "Intro to things and a page."),
+            (10, Kind::Paragraph, "Part", "Run:"),
+            (12, Kind::Code, "Part", "   make ``it``"),
+            (17, Kind::Paragraph, "Part", "Mind the `gap`."),
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn asciidoc_headings_and_listings_are_seen() {
+        let document =
+            parse_asciidoc("= Top\n:toc:\n\n== Part\n\nText.\n\n----\ncode\n----\n. one\n** two\n");
+        assert_eq!(document.title.as_deref(), Some("Top"));
+        let seen: Vec<_> = document.passages.iter().map(|p| (p.line, p.text.as_str())).collect();
+        assert_eq!(seen, [(6, "Text."), (8, "code"), (11, "1. one"), (12, "  - two")]);
+    }
+
+    #[test]
+    fn plain_text_has_underlined_headings_and_no_others() {
+        let document = parse_text("Notes\n=====\n\n# not a heading\n   indented prose\n");
+        assert_eq!(document.title.as_deref(), Some("Notes"));
+        assert_eq!(document.passages[0].text, "# not a heading indented prose");
+    }
+}

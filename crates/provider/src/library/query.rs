@@ -1,0 +1,161 @@
+//! From a question to what is looked for. Everything that reaches the index is made of quoted words, so no question
+//! can say anything in its language.
+
+use outlast_core::{ResearchAsk, Role};
+
+use super::{clean, words};
+
+/// More words than this add time and no sense.
+const MOST_TERMS: usize = 48;
+/// Of a question longer than this the rest is left out.
+const LONGEST: usize = 4_000;
+
+/// What to look for.
+#[derive(Debug, Default)]
+pub(super) struct Query {
+    /// The question on one line.
+    pub(super) question: String,
+    pub(super) terms: Vec<Term>,
+    /// Expressions that earn a bonus: words that stand together in the question.
+    pub(super) together: Vec<String>,
+}
+
+/// One word to look for.
+#[derive(Debug, PartialEq)]
+pub(super) struct Term {
+    pub(super) word: String,
+    /// 1 for a word of the question, less for one of an earlier message.
+    pub(super) weight: f64,
+}
+
+impl Term {
+    /// The word itself, for the index.
+    pub(super) fn expression(&self) -> String {
+        quoted(&self.word)
+    }
+
+    /// Words that may stand for it, for the index.
+    pub(super) fn kin_expression(&self) -> Option<String> {
+        let kin: Vec<_> = words::kin(&self.word).into_iter().map(quoted).collect();
+        (!kin.is_empty()).then(|| kin.join(" OR "))
+    }
+}
+
+impl Query {
+    pub(super) fn new(ask: &ResearchAsk) -> Self {
+        let question = clean::line(ask.question());
+        let mut query = Self { together: together(cut(&question)), ..Self::default() };
+        query.add(cut(&question), 1.0);
+        let mut earlier = ask.messages.iter().rev().filter(|message| message.role == Role::User);
+        earlier.next();
+        for message in earlier.take(4) {
+            query.add(cut(&clean::line(&message.content)), 0.25);
+        }
+        query.question = question;
+        query
+    }
+
+    fn add(&mut self, text: &str, weight: f64) {
+        for word in words::of(text) {
+            let is_new = self.terms.iter().all(|term| term.word != word);
+            if is_new && self.terms.len() < MOST_TERMS && !words::is_stop(&word) {
+                self.terms.push(Term { word, weight });
+            }
+        }
+    }
+}
+
+fn cut(text: &str) -> &str {
+    text.char_indices().nth(LONGEST).map_or(text, |(at, _)| &text[..at])
+}
+
+/// The words as one phrase of the index's language.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", words::of(text).collect::<Vec<_>>().join(" "))
+}
+
+/// Names of several parts (`A_B`, `x.toml`), quoted words, and neighbours.
+fn together(question: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let several = |text: &str| words::of(text).nth(1).is_some();
+    for chunk in question.split_whitespace().filter(|chunk| several(chunk)) {
+        all.push(quoted(chunk));
+    }
+    for sign in ['`', '"'] {
+        let inner = question.split(sign).skip(1).step_by(2).filter(|text| several(text));
+        all.extend(inner.map(quoted));
+    }
+    let all_words: Vec<_> = words::of(question).collect();
+    for pair in all_words.windows(2) {
+        if let [a, b] = pair
+            && !words::is_stop(a)
+            && !words::is_stop(b)
+        {
+            all.push(format!("\"{a} {b}\""));
+        }
+    }
+    let telling: Vec<_> = all_words.iter().filter(|word| !words::is_stop(word)).collect();
+    for pair in telling.windows(2) {
+        if let [a, b] = pair
+            && a != b
+        {
+            all.push(format!("NEAR(\"{a}\" \"{b}\", 6)"));
+        }
+    }
+    all.dedup();
+    all.truncate(MOST_TERMS);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::Message;
+
+    use super::*;
+
+    fn ask(messages: &[(Role, &str)]) -> ResearchAsk {
+        let messages = messages
+            .iter()
+            .map(|(role, content)| Message { role: *role, content: (*content).to_owned() })
+            .collect();
+        ResearchAsk { messages, ..ResearchAsk::default() }
+    }
+
+    fn words_of(query: &Query) -> Vec<(&str, f64)> {
+        query.terms.iter().map(|term| (term.word.as_str(), term.weight)).collect()
+    }
+
+    #[test]
+    fn names_are_taken_apart_and_also_kept_together() {
+        let query = Query::new(&ask(&[(
+            Role::User,
+            "What does PERPLEXITY_TIMEOUT_MS limit after `kill -9`?",
+        )]));
+        let words: Vec<_> = words_of(&query).into_iter().map(|(word, _)| word).collect();
+        assert_eq!(words, ["perplexity", "timeout", "ms", "limit", "kill", "9"]);
+        assert_eq!(query.together[..2], ["\"perplexity timeout ms\"", "\"kill 9\""]);
+    }
+
+    #[test]
+    fn earlier_questions_count_for_less() {
+        let messages = [
+            (Role::System, "be brief"),
+            (Role::User, "Leases?"),
+            (Role::Assistant, "An answer."),
+            (Role::User, "And their length?"),
+        ];
+        assert_eq!(words_of(&Query::new(&ask(&messages))), [("length", 1.0), ("leases", 0.25)]);
+    }
+
+    #[test]
+    fn a_question_cannot_speak_the_language_of_the_index() {
+        let hostile = "\" OR body:x NEAR(a b) -c* ^d {e f} : ( ) AND NOT";
+        for expression in Query::new(&ask(&[(Role::User, hostile)])).together {
+            let bare = expression.replace("NEAR(\"", "\"").replace(", 6)", "");
+            assert!(bare.chars().all(|c| c.is_alphanumeric() || matches!(c, '"' | ' ')), "{bare}");
+        }
+        let long = "word ".repeat(100_000);
+        assert_eq!(Query::new(&ask(&[(Role::User, &long)])).terms.len(), 1);
+        assert!(Query::new(&ask(&[(Role::User, "")])).terms.is_empty());
+    }
+}

@@ -1,0 +1,104 @@
+//! The work from top to bottom: list the files, bring the index up to date, rank, select, write.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use outlast_core::{Output, ProviderError, ResearchAsk, Trouble as Kind};
+
+use super::index::{self, Index, Place};
+use super::query::Query;
+use super::refresh::{Trouble, grouped, refresh};
+use super::report::{self, Searched};
+use super::run::{Reporter, Stopped};
+use super::walk::{Folder, Walked, walk};
+use super::{clean, rank, select};
+
+/// One question to the library.
+pub(super) struct Research {
+    pub(super) folders: Arc<[Folder]>,
+    pub(super) cache: PathBuf,
+    pub(super) ask: ResearchAsk,
+}
+
+impl Research {
+    /// Does the work; looks at the reporter's flag all along.
+    pub(super) fn run(
+        &self,
+        reporter: &mut Reporter,
+    ) -> Result<Result<Output, ProviderError>, Stopped> {
+        reporter.say(25, "Searching the library...")?;
+        let walked = walk(&self.folders, reporter)?;
+        if walked.gone.len() == self.folders.len() {
+            return Ok(Err(gone(&walked)));
+        }
+        match self.over_any_index(&walked, reporter) {
+            Ok(output) => Ok(Ok(output)),
+            Err(Trouble::Stopped) => Err(Stopped),
+            Err(Trouble::Index(error)) => Ok(Err(ProviderError {
+                trouble: Kind::RunFailed,
+                sentence:
+                    "the library could not be searched; the log of the server has the details"
+                        .to_owned(),
+                detail: Some(error.to_string()),
+            })),
+        }
+    }
+
+    /// Over the cached index; if that fails, over one made anew; if that fails too, over one in memory.
+    fn over_any_index(&self, walked: &Walked, reporter: &mut Reporter) -> Result<Output, Trouble> {
+        let cached = Place::File(&self.cache);
+        let mut trouble = match self.over(cached, walked, reporter) {
+            Err(Trouble::Index(error)) => error,
+            done => return done,
+        };
+        if index::is_damage(&trouble) && index::remove(&self.cache).is_ok() {
+            tracing::warn!(error = %trouble, "the library's index is damaged and is made anew");
+            trouble = match self.over(cached, walked, reporter) {
+                Err(Trouble::Index(error)) => error,
+                done => return done,
+            };
+        }
+        tracing::warn!(error = %trouble, "the library's index cannot be kept; everything is read again");
+        self.over(Place::Memory, walked, reporter)
+    }
+
+    fn over(
+        &self,
+        place: Place<'_>,
+        walked: &Walked,
+        reporter: &mut Reporter,
+    ) -> Result<Output, Trouble> {
+        let mut index = Index::open(place)?;
+        let mut skipped = refresh(&mut index, walked, reporter)?;
+        let left_out: usize = skipped.values().sum();
+        for (skip, count) in &walked.skipped {
+            *skipped.entry(*skip).or_default() += count;
+        }
+        // One view of the index from here on, whatever other processes write meanwhile.
+        index.connection.execute_batch("BEGIN")?;
+        let passages = index.passages()?;
+        reporter.say(75, format!("Searching {} passages", grouped(passages)))?;
+        let query = Query::new(&self.ask);
+        let ranked = rank::rank(&index, &query, reporter)?;
+        let blocks = select::select(&index, &ranked, report::wanted(&self.ask))?;
+        reporter.say(90, "Writing the report")?;
+        let searched = Searched {
+            folders: self.folders.len() - walked.gone.len(),
+            files: walked.files.len().saturating_sub(left_out),
+            passages,
+            skipped,
+            gone: walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect(),
+        };
+        Ok(report::write(&self.ask, &query.question, &ranked, &blocks, &searched))
+    }
+}
+
+fn gone(walked: &Walked) -> ProviderError {
+    let folders: Vec<_> =
+        walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect();
+    ProviderError {
+        trouble: Kind::Unavailable { retry_after: None },
+        sentence: "the folders of the library are not there any more; bring them back, or start with others".to_owned(),
+        detail: Some(folders.join(", ")),
+    }
+}

@@ -1,0 +1,138 @@
+//! Sentences: where they end, and whether one can stand alone.
+
+/// The sentences of a paragraph, without the blanks between them.
+pub(super) fn split(text: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut start = 0;
+    let mut in_code = false;
+    let mut signs = text.char_indices().peekable();
+    while let Some((at, sign)) = signs.next() {
+        match sign {
+            '`' => in_code = !in_code,
+            '.' | '!' | '?' | '…' if !in_code => {
+                // Closing quotes and brackets belong to the sentence.
+                let mut end = at + sign.len_utf8();
+                while let Some((next, closing)) =
+                    signs.next_if(|(_, c)| matches!(c, '"' | '\'' | ')' | '”' | '’' | '.'))
+                {
+                    end = next + closing.len_utf8();
+                }
+                if ends(&text[start..at], sign, &text[end..]) {
+                    sentences.push(text[start..end].trim());
+                    start = end;
+                }
+            }
+            _ => {}
+        }
+    }
+    sentences.push(text[start..].trim());
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences
+}
+
+fn ends(before: &str, sign: char, after: &str) -> bool {
+    let rest = after.trim_start();
+    if after.len() == rest.len() && !rest.is_empty() {
+        return false;
+    }
+    let opens = |c: char| {
+        c.is_uppercase() || c.is_numeric() || matches!(c, '`' | '"' | '“' | '(' | '*' | '[')
+    };
+    if !rest.is_empty() && !rest.starts_with(opens) {
+        return false;
+    }
+    if sign != '.' {
+        return true;
+    }
+    let word = before.rsplit([' ', '(']).next().unwrap_or("");
+    let is_initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
+    !is_initial && !ABBREVIATIONS.contains(&word.to_lowercase().as_str())
+}
+
+const ABBREVIATIONS: &[&str] = &[
+    "e.g", "i.e", "etc", "cf", "vs", "approx", "dr", "mr", "mrs", "ms", "prof", "no", "nr", "fig",
+    "sec", "st", "inc", "ltd",
+];
+
+/// How well a sentence can stand without those around it: 1 at best.
+pub(super) fn stands_alone(sentence: &str) -> f64 {
+    let length = sentence.chars().count();
+    let words = sentence.split_whitespace().count();
+    if words < 4 || sentence.ends_with(':') {
+        return 0.0;
+    }
+    let first = sentence.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
+    let first = first.unwrap_or("").to_lowercase();
+    let leans = LEANING.contains(&first.as_str());
+    let mut worth = if leans { 0.6 } else { 1.0 };
+    if sentence.ends_with('?') {
+        worth *= 0.4;
+    } else if !sentence.ends_with(['.', '!', ')', '"', '…']) {
+        worth *= 0.8;
+    }
+    worth
+        * match length {
+            0..30 => 0.6,
+            30..260 => 1.0,
+            260..420 => 0.8,
+            _ => 0.4,
+        }
+}
+
+/// First words that point back at what was said before.
+const LEANING: &[&str] = &[
+    "it",
+    "this",
+    "that",
+    "these",
+    "those",
+    "they",
+    "he",
+    "she",
+    "its",
+    "their",
+    "otherwise",
+    "then",
+    "also",
+    "but",
+    "and",
+    "or",
+    "so",
+    "here",
+    "however",
+    "therefore",
+    "such",
+    "instead",
+    "both",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_where_readers_think_they_do() {
+        let cases: &[(&str, &[&str])] = &[
+            ("One. Two! Three?", &["One.", "Two!", "Three?"]),
+            ("See e.g. Figure 1. Next.", &["See e.g. Figure 1.", "Next."]),
+            ("Run `a. B` now. Then go.", &["Run `a. B` now.", "Then go."]),
+            ("It costs 1.5 s. (See below.) Yes.", &["It costs 1.5 s.", "(See below.)", "Yes."]),
+            (
+                "Written by J. Smith in main.rs and so on.",
+                &["Written by J. Smith in main.rs and so on."],
+            ),
+            ("no end", &["no end"]),
+            ("", &[]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(split(text), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_that_leans_on_another_is_worth_less() {
+        let alone = stands_alone("A job survives the crash of its server.");
+        assert!(alone > stands_alone("It survives the crash of its own server."));
+        assert!(stands_alone("There are several kinds:") < f64::EPSILON);
+    }
+}

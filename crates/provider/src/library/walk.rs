@@ -1,0 +1,172 @@
+//! Which files a library has: as git sees the folders, without hidden files and without following links.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use ignore::WalkBuilder;
+
+use super::clean;
+use super::run::{Reporter, Stopped};
+
+/// Longer files are left out: they are data, not reading matter.
+pub(super) const LARGEST: u64 = 8 * 1024 * 1024;
+
+/// One folder of the library.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    /// Before every path of this folder, where there are several.
+    pub(super) prefix: String,
+}
+
+impl Folder {
+    /// Gives folders the names that tell them apart: none for a single one.
+    pub(super) fn named(paths: Vec<PathBuf>) -> Vec<Self> {
+        if let [_] = paths.as_slice() {
+            return paths.into_iter().map(|path| Self { path, prefix: String::new() }).collect();
+        }
+        let mut taken: BTreeMap<String, u32> = BTreeMap::new();
+        let name = |path: PathBuf| {
+            let last =
+                path.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy());
+            let last = clean::line(&last);
+            let times = taken.entry(last.clone()).and_modify(|times| *times += 1).or_insert(1);
+            let prefix = if *times == 1 { format!("{last}/") } else { format!("{last}-{times}/") };
+            Self { path, prefix }
+        };
+        paths.into_iter().map(name).collect()
+    }
+}
+
+/// How a file's text is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Markdown,
+    Plain,
+    ReStructuredText,
+    AsciiDoc,
+    Html,
+}
+
+/// Why a file is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Skip {
+    Binary,
+    TooLarge,
+    Unreadable,
+    Pdf,
+    OtherKind,
+}
+
+impl Skip {
+    /// As the closing note of a report counts it.
+    pub(super) fn counted(self, count: usize) -> String {
+        let files = if count == 1 { "file" } else { "files" };
+        match self {
+            Self::Binary => format!("{count} binary"),
+            Self::TooLarge => format!("{count} over 8 MiB"),
+            Self::Unreadable => format!("{count} that could not be read"),
+            Self::Pdf => format!("{count} PDF {files} (this version does not read them)"),
+            Self::OtherKind => format!("{count} of a kind that is not text to read"),
+        }
+    }
+}
+
+/// One file that can be read.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    /// What reports call it: relative, with `/`, with the folder's name before it where there are several.
+    pub(super) name: String,
+    pub(super) format: Format,
+    pub(super) size: i64,
+    pub(super) modified: i64,
+}
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    /// By name.
+    pub(super) files: Vec<Found>,
+    pub(super) skipped: BTreeMap<Skip, usize>,
+    /// Folders that were there when the library was opened.
+    pub(super) gone: Vec<PathBuf>,
+}
+
+/// Lists every folder.
+pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<Walked, Stopped> {
+    let mut walked = Walked::default();
+    for folder in folders {
+        if !folder.path.is_dir() {
+            walked.gone.push(folder.path.clone());
+            continue;
+        }
+        list(folder, &mut walked, reporter)?;
+    }
+    walked.files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(walked)
+}
+
+fn list(folder: &Folder, walked: &mut Walked, reporter: &Reporter) -> Result<(), Stopped> {
+    // Inside a repository its own rules count, from its root; elsewhere only those in the folder itself, so that a
+    // stray file further up cannot empty a library.
+    let in_git = folder.path.ancestors().any(|path| path.join(".git").exists());
+    let walker = WalkBuilder::new(&folder.path)
+        .follow_links(false)
+        .git_global(false)
+        .require_git(in_git)
+        .parents(in_git)
+        .build();
+    for entry in walker {
+        reporter.go_on()?;
+        let Ok(entry) = entry else {
+            *walked.skipped.entry(Skip::Unreadable).or_default() += 1;
+            continue;
+        };
+        if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+            continue;
+        }
+        match look(folder, entry.path()) {
+            Ok(found) => walked.files.push(found),
+            Err(skip) => *walked.skipped.entry(skip).or_default() += 1,
+        }
+    }
+    Ok(())
+}
+
+fn look(folder: &Folder, path: &Path) -> Result<Found, Skip> {
+    let format = format_of(path)?;
+    let metadata = path.symlink_metadata().map_err(|_| Skip::Unreadable)?;
+    if metadata.len() > LARGEST {
+        return Err(Skip::TooLarge);
+    }
+    let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let relative = path.strip_prefix(&folder.path).unwrap_or(path);
+    let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
+    Ok(Found {
+        path: path.to_owned(),
+        name: clean::line(&format!("{}{}", folder.prefix, parts.join("/"))),
+        format,
+        size: i64::try_from(metadata.len()).unwrap_or(i64::MAX),
+        modified: modified.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)),
+    })
+}
+
+fn format_of(path: &Path) -> Result<Format, Skip> {
+    let Some(ending) = path.extension() else {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_uppercase());
+        let known = ["README", "CHANGELOG", "CONTRIBUTING", "INSTALL", "NEWS", "NOTES", "TODO"];
+        let plain = name.is_some_and(|name| known.contains(&name.as_str()));
+        return if plain { Ok(Format::Plain) } else { Err(Skip::OtherKind) };
+    };
+    match ending.to_string_lossy().to_ascii_lowercase().as_str() {
+        "md" | "markdown" | "mdown" | "mkd" | "mdx" => Ok(Format::Markdown),
+        "txt" | "text" => Ok(Format::Plain),
+        "rst" | "rest" => Ok(Format::ReStructuredText),
+        "adoc" | "asciidoc" | "asc" => Ok(Format::AsciiDoc),
+        "html" | "htm" | "xhtml" => Ok(Format::Html),
+        "pdf" => Err(Skip::Pdf),
+        _ => Err(Skip::OtherKind),
+    }
+}

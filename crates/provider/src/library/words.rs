@@ -1,0 +1,155 @@
+//! Words: which of them say nothing, which are forms of one another, and which mean nearly the same.
+
+/// Whether a word of a question says nothing about its subject.
+pub(super) fn is_stop(word: &str) -> bool {
+    STOP.binary_search(&word).is_ok()
+}
+
+/// The words of a text in small letters, without signs.
+pub(super) fn of(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+}
+
+/// What the forms of an English word share; only ever compared with itself, the index has its own.
+pub(super) fn stem(word: &str) -> String {
+    let mut stem = word.to_owned();
+    if stem.len() < 4 || !stem.is_ascii() {
+        return stem;
+    }
+    if stem.ends_with("ies") {
+        stem.truncate(stem.len() - 3);
+        stem.push('y');
+    } else if ["sses", "xes", "zes", "ches", "shes"].iter().any(|ending| stem.ends_with(ending)) {
+        stem.truncate(stem.len() - 2);
+    } else if stem.ends_with('s') && !["ss", "us", "is"].iter().any(|ending| stem.ends_with(ending))
+    {
+        stem.pop();
+    }
+    for ending in ["ing", "ed", "ly"] {
+        let Some(rest) = stem.strip_suffix(ending) else { continue };
+        if rest.len() >= 3 && rest.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
+            let mut rest = rest.to_owned();
+            let mut last = rest.chars().rev();
+            if let (Some(a), Some(b)) = (last.next(), last.next())
+                && a == b
+                && !"lsz".contains(a)
+            {
+                rest.pop();
+            }
+            stem = rest;
+        }
+        break;
+    }
+    if stem.len() > 4 && stem.ends_with('e') {
+        stem.pop();
+    }
+    if stem.len() > 4 && stem.ends_with('y') {
+        stem.pop();
+        stem.push('i');
+    }
+    stem
+}
+
+/// Words that may stand for this one; they count for less.
+pub(super) fn kin(word: &str) -> Vec<&'static str> {
+    let wanted = stem(word);
+    let groups = KIN.iter().filter(|group| group.iter().any(|kin| stem(kin) == wanted));
+    let mut all: Vec<_> = groups.flat_map(|group| group.iter().copied()).collect();
+    all.retain(|kin| stem(kin) != wanted);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Words that writers of documents use for one another.
+const KIN: &[&[&str]] = &[
+    &["crash", "die", "dead", "kill", "killed"],
+    &["delete", "remove", "erase", "forget"],
+    &["cost", "price", "pay", "paid", "spend", "fee", "charge", "money"],
+    &["configure", "configuration", "config", "setting", "option", "variable", "environment"],
+    &["error", "failure", "fail", "fault", "broken"],
+    &["start", "begin", "launch"],
+    &["stop", "cancel", "end", "abort", "quit"],
+    &["limit", "maximum", "cap", "at most"],
+    &["folder", "directory"],
+    &["install", "setup", "installation"],
+    &["retry", "again", "repeat"],
+    &["retention", "keep", "kept", "retain"],
+    &["timeout", "wait", "deadline"],
+    &["holiday", "vacation", "leave", "absence"],
+    &["ill", "illness", "sick", "sickness"],
+    &["reimburse", "refund", "repay", "expense"],
+    &["salary", "wage", "payroll"],
+    &["boss", "manager", "supervisor"],
+    &["colleague", "coworker", "employee", "staff"],
+    &["buy", "purchase", "order", "procure"],
+    &["broken", "damaged", "corrupt", "defective"],
+    &["library", "dependency", "package", "crate"],
+    &["fast", "quick", "speed", "performance"],
+    &["safe", "secure", "security"],
+    &["test", "check", "verify"],
+    &["pest", "insect", "slug", "aphid"],
+    &["water", "watering", "irrigate", "irrigation"],
+    &["fertilise", "fertilizer", "fertiliser", "feed", "manure"],
+    &["prune", "pruning", "trim", "cut back"],
+    &["password", "credential", "passphrase"],
+    &["laptop", "computer", "machine"],
+    &["visitor", "guest"],
+    &["meaning", "definition", "mean"],
+];
+
+/// In alphabetical order.
+const STOP: &[&str] = &[
+    "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "aren", "as", "at",
+    "be", "because", "been", "before", "being", "best", "between", "both", "but", "by", "can",
+    "cannot", "could", "d", "describe", "did", "do", "does", "doing", "don", "done", "each",
+    "else", "etc", "every", "explain", "few", "find", "for", "from", "get", "give", "go", "got",
+    "had", "happen", "happens", "has", "have", "having", "he", "help", "her", "here", "him", "his",
+    "how", "i", "if", "in", "into", "is", "isn", "it", "its", "just", "know", "let", "like",
+    "list", "ll", "look", "m", "made", "make", "makes", "many", "may", "me", "might", "more",
+    "most", "much", "must", "my", "need", "needs", "no", "nor", "not", "now", "of", "off", "on",
+    "once", "one", "only", "or", "other", "our", "out", "over", "own", "please", "re", "s", "same",
+    "say", "says", "shall", "she", "should", "show", "so", "some", "such", "t", "take", "tell",
+    "than", "that", "the", "their", "them", "then", "there", "these", "they", "thing", "things",
+    "this", "those", "through", "to", "too", "under", "until", "up", "us", "use", "used", "using",
+    "ve", "very", "want", "was", "way", "we", "well", "were", "what", "when", "where", "which",
+    "while", "who", "whom", "why", "will", "with", "without", "won", "would", "you", "your",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stop_words_are_in_order() {
+        assert!(STOP.is_sorted());
+    }
+
+    #[test]
+    fn forms_of_a_word_share_a_stem() {
+        let same = [
+            ("job", "jobs"),
+            ("survive", "survives"),
+            ("survive", "surviving"),
+            ("retry", "retries"),
+            ("stop", "stopped"),
+            ("box", "boxes"),
+            ("configure", "configured"),
+            ("pass", "passes"),
+            ("crash", "crashes"),
+            ("lease", "leases"),
+        ];
+        for (a, b) in same {
+            assert_eq!(stem(a), stem(b), "{a} {b}");
+        }
+        assert_ne!(stem("status"), stem("stat"));
+    }
+
+    #[test]
+    fn kin_leave_the_word_itself_out() {
+        assert!(kin("crashes").contains(&"kill") && !kin("crashes").contains(&"crash"));
+        assert!(kin("zebra").is_empty());
+    }
+}

@@ -1,0 +1,97 @@
+//! Does it answer? Twenty-five questions, each with the file that has the answer.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::bench::{Bench, ask, library, research};
+
+/// Over this project's own documents.
+const OURS: &[(&str, &str)] = &[
+    ("How does a job survive a crash of the server?", "ARCHITECTURE.md"),
+    ("What does PERPLEXITY_TIMEOUT_MS limit?", "README.md"),
+    ("Which setting says how many jobs run at a time?", "docs/configuration.md"),
+    ("What happens when the disk is full?", "docs/faults.md"),
+    ("What does STORE_CORRUPT mean and what should I do?", "docs/faults.md"),
+    ("How do I add outlast to Claude?", "README.md"),
+    ("What is left after a kill -9?", "ARCHITECTURE.md"),
+    ("How should tests be named?", "CONTRIBUTING.md"),
+    ("Which crates may the engine use?", "ARCHITECTURE.md"),
+    ("What happens if the clock is set back?", "docs/faults.md"),
+    ("Which tests show requirement B9a?", "docs/requirements.md"),
+    ("Why is rustls used with ring?", "CONTRIBUTING.md"),
+    ("How is a cancel handled while the request is on its way?", "ARCHITECTURE.md"),
+];
+
+/// Over a company's handbook, a garden guide, workshop notes and a web page, which share many words.
+const THEIRS: &[(&str, &str)] = &[
+    ("How many vacation days do I have?", "handbook/leave.md"),
+    ("Do I need a doctor's note when I am ill?", "handbook/leave.md"),
+    ("Until when can I hand in a receipt to be reimbursed?", "handbook/expenses.md"),
+    ("What should I do if my laptop is stolen?", "handbook/security.md"),
+    ("How fast must I answer a page when on call?", "handbook/oncall.md"),
+    ("My compost heap smells, what is wrong?", "garden/compost.md"),
+    ("How do I keep slugs out of a raised bed?", "garden/slugs.md"),
+    ("When should roses be cut back?", "garden/roses.adoc"),
+    ("How hot should the iron be for lead-free solder?", "workshop/soldering.rst"),
+    ("What does error E17 mean?", "workshop/pump-log.txt"),
+    ("How long does the meter's battery last?", "site/meter-faq.html"),
+    ("Why do my tomatoes split?", "garden/tomatoes.md"),
+];
+
+pub(crate) fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/library/corpus")
+}
+
+/// This project's documents, apart from its code.
+pub(crate) fn our_documents() -> Bench {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let bench = Bench::new();
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        bench.write(name, fs::read(root.join(name)).unwrap());
+    }
+    for entry in fs::read_dir(root.join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "md") {
+            let name = format!("docs/{}", path.file_name().unwrap().to_string_lossy());
+            bench.write(&name, fs::read(&path).unwrap());
+        }
+    }
+    bench
+}
+
+#[tokio::test]
+async fn the_right_file_is_among_the_first_three_sources() {
+    let ours = our_documents();
+    let theirs = Bench::new();
+    let asked = [(ours.library(), OURS), (library(&[corpus()], &theirs.cache()), THEIRS)];
+    let mut misses = Vec::new();
+    for (library, questions) in asked {
+        for (question, file) in questions {
+            let report = ask(&library, &research(question)).await;
+            let files = report.files();
+            let first: Vec<_> = files.iter().take(3).collect();
+            if !first.contains(&file) {
+                misses.push(format!("{question}\n    wanted {file}, got {files:?}"));
+            }
+        }
+    }
+    println!("{} of 25 answered", 25 - misses.len());
+    assert!(misses.len() <= 3, "missed:\n  {}", misses.join("\n  "));
+    for miss in misses {
+        println!("missed: {miss}");
+    }
+}
+
+/// Not a check: prints whole reports, to be read as a newcomer would. `LIBRARY_QUESTIONS` is not needed: edit the list.
+#[tokio::test]
+#[ignore = "prints reports for people to read"]
+async fn print_reports() {
+    let ours = our_documents();
+    for (question, _) in OURS.iter().take(4) {
+        println!("{}\n\n==========\n", ours.ask(question).await.text);
+    }
+    let library = library(&[corpus()], &ours.cache());
+    for (question, _) in THEIRS.iter().take(3) {
+        println!("{}\n\n==========\n", ask(&library, &research(question)).await.text);
+    }
+}

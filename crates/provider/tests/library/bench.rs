@@ -1,0 +1,120 @@
+//! A library to ask: folders made for a test, and the answers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{
+    AskKind, Body, Message, Output, Progress, Provider, ResearchAsk, Role, Run, Source, Step,
+};
+use outlast_provider::library::{Library, LibraryOptions};
+use outlast_testkit::clock::ManualClock;
+use tempfile::TempDir;
+
+/// No wait in these tests is longer.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// A folder to fill and a cache beside it.
+pub(crate) struct Bench {
+    root: TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("books")).unwrap();
+        Self { root }
+    }
+
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let bench = Self::new();
+        for (name, text) in files {
+            bench.write(name, text);
+        }
+        bench
+    }
+
+    pub(crate) fn books(&self) -> PathBuf {
+        self.root.path().join("books")
+    }
+
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.root.path().join("cache")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.books().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn library(&self) -> Library {
+        library(&[self.books()], &self.cache())
+    }
+
+    pub(crate) async fn ask(&self, question: &str) -> Report {
+        ask(&self.library(), &research(question)).await
+    }
+}
+
+pub(crate) fn library(folders: &[PathBuf], cache: &Path) -> Library {
+    open(folders, cache).unwrap()
+}
+
+pub(crate) fn open(
+    folders: &[PathBuf],
+    cache: &Path,
+) -> Result<Library, outlast_provider::library::LibraryError> {
+    Library::new(LibraryOptions {
+        folders: folders.to_vec(),
+        cache_dir: cache.to_owned(),
+        clock: Arc::new(ManualClock::default()),
+    })
+}
+
+pub(crate) fn research(question: &str) -> ResearchAsk {
+    let message = Message { role: Role::User, content: question.to_owned() };
+    ResearchAsk { messages: vec![message], ..ResearchAsk::default() }
+}
+
+pub(crate) fn of_kind(kind: AskKind, question: &str) -> ResearchAsk {
+    ResearchAsk { kind, ..research(question) }
+}
+
+/// What came back.
+pub(crate) struct Report {
+    pub(crate) text: String,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) progress: Vec<Progress>,
+    pub(crate) output: Output,
+}
+
+impl Report {
+    /// The files of the sources, in order.
+    pub(crate) fn files(&self) -> Vec<&str> {
+        self.sources.iter().map(|source| source.url.rsplit_once(':').unwrap().0).collect()
+    }
+}
+
+pub(crate) async fn begin(library: &Library, ask: &ResearchAsk) -> Box<dyn Run> {
+    library.begin(&serde_json::to_value(ask).unwrap(), "key").await.unwrap()
+}
+
+pub(crate) async fn ask(library: &Library, ask: &ResearchAsk) -> Report {
+    let mut run = begin(library, ask).await;
+    let mut progress = Vec::new();
+    loop {
+        let step = tokio::time::timeout(LIMIT, run.next()).await.expect("in time").unwrap();
+        match step {
+            Step::Progress(seen) => progress.push(seen),
+            Step::Moved => panic!("a library run never moves"),
+            Step::Done { output, raw } => {
+                assert_eq!(raw, None);
+                let Body::Report { text, sources, .. } = output.body.clone() else {
+                    panic!("no report")
+                };
+                return Report { text, sources, progress, output: *output };
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The library provider from outside: what it finds, what it leaves out, and what it survives.
+
+#[cfg(test)]
+mod bench;
+
+#[cfg(test)]
+mod answers;
+#[cfg(test)]
+mod cache;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod reports;
+#[cfg(test)]
+mod running;
+#[cfg(test)]
+mod speed;
