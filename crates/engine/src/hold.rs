@@ -26,6 +26,11 @@ impl Engine {
         Ok(started)
     }
 
+    /// Carries this job in this process, now and beside the queue, whoever may wait for it.
+    pub fn carry(&self, id: &JobId) {
+        self.shared.hub.carry(*id);
+    }
+
     /// Records that a caller has received the outcome of a held call; the same call from now on is a new one.
     pub async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
         self.shared.store.answered(id).await

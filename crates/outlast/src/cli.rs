@@ -66,6 +66,12 @@ pub(crate) enum Command {
     /// For work that other processes on the same store left behind or handed over. Needs the same key and base URL
     /// as the process that started the jobs.
     Worker(WorkerArgs),
+    /// Ask a question and wait for the report
+    ///
+    /// With --library the answer comes from your own folders of documents: no key, no network. Otherwise from the
+    /// configured provider. The report goes to standard output, everything else to standard error. Ctrl-C leaves; the
+    /// job is kept.
+    Research(ResearchArgs),
     /// List and look into jobs
     #[command(subcommand)]
     Jobs(JobsCommand),
@@ -99,6 +105,40 @@ pub(crate) struct ServeArgs {
     /// A file that holds how many milliseconds the clock is ahead, or behind; for tests
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) clock_file: Option<PathBuf>,
+}
+
+/// `outlast research`
+#[derive(Debug, Args)]
+pub(crate) struct ResearchArgs {
+    /// The question
+    #[arg(value_name = "QUESTION")]
+    pub(crate) question: String,
+    /// How hard to work; more costs more
+    #[arg(long, value_name = "EFFORT", default_value = "medium")]
+    pub(crate) effort: ResearchEffort,
+    /// Answer from the documents in this folder, and from nothing else; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) library: Vec<PathBuf>,
+    /// Go on with this conversation
+    #[arg(long, value_name = "CONVERSATION")]
+    pub(crate) follow_up: Option<String>,
+    /// Write the report to this file, with where it comes from on top
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How hard to work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResearchEffort {
+    /// A short look
+    Low,
+    /// A thorough look
+    Medium,
+    /// Everything there is
+    High,
 }
 
 /// `outlast worker`

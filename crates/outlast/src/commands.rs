@@ -4,6 +4,7 @@ mod serve;
 mod worker;
 mod signals;
 
+mod research;
 mod jobs;
 mod store;
 
@@ -26,6 +27,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
         match command {
             Command::Serve(args) => serve::run(&global, args).await,
             Command::Worker(args) => worker::run(&global, args).await,
+            Command::Research(args) => research::run(&global, args).await,
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Demo => demo::run().await,
@@ -55,9 +57,19 @@ fn configured(
     })
 }
 
+/// Starts the log for a command whose own words a person reads: only errors, unless more was asked for.
+fn start_quiet_log(global: &Global, config: &Config) -> Result<(), Failed> {
+    let filter = if config.log_is_set { &config.log } else { "error" };
+    start_log_at(global, config, filter)
+}
+
 /// Starts the log for a command.
 fn start_log(global: &Global, config: &Config) -> Result<(), Failed> {
-    logging::start(global, &config.log).map_err(|why| {
+    start_log_at(global, config, &config.log)
+}
+
+fn start_log_at(global: &Global, config: &Config, filter: &str) -> Result<(), Failed> {
+    logging::start(global, filter).map_err(|why| {
         let error = anyhow::anyhow!("the log filter `{}` cannot be read: {why}", config.log);
         Failed::usage(error, "set OUTLAST_LOG to error, warn, info, debug or trace")
     })?;

@@ -21,7 +21,12 @@ pub(crate) struct Config {
     pub(crate) concurrency: usize,
     pub(crate) owner: OwnerId,
     pub(crate) log: String,
+    /// Whether anybody asked for that.
+    pub(crate) log_is_set: bool,
     pub(crate) store: StoreUrl,
+    pub(crate) data_dir: PathBuf,
+    /// Folders of documents that answer when there is no key.
+    pub(crate) library: Vec<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
     pub(crate) polls: PollLimits,
     /// Values that were replaced by their default, each with its reason.
@@ -84,13 +89,17 @@ impl Config {
             research_sweep_interval: layers.millis("perplexity.research_sweep_interval_ms"),
             retry_base: layers.millis("perplexity.retry_base_ms"),
         };
+        let store = layers.store()?;
         Ok(Self {
             perplexity,
+            data_dir: layers.data_dir_beside(&store)?,
+            library: layers.paths("server.library"),
             tools: layers.tools()?,
             concurrency: layers.number("server.concurrency", 1..=10_000)? as usize,
             owner: OwnerId::new(layers.owner()?),
             log: layers.log(),
-            store: layers.store()?,
+            log_is_set: layers.is_set("server.log") || layers.is_set("perplexity.log_level"),
+            store,
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
             polls: PollLimits {
                 in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,

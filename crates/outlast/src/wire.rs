@@ -1,10 +1,12 @@
 //! The one place where concrete types meet: from the configuration to an engine over a store and its providers.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use outlast_core::{Clock, Profile, Provider, Store, StoreError};
 use outlast_engine::{Engine, Options, Providers, Stop};
 use outlast_provider::http::HttpOptions;
+use outlast_provider::library::{Library, LibraryOptions};
 use outlast_provider::perplexity::{Agent, AgentOptions};
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
@@ -113,7 +115,12 @@ pub(crate) fn research_provider(
     config: &Config,
     point: Option<KillPoint>,
 ) -> Result<(Profile, Arc<dyn Provider>), Failed> {
-    let Some(api_key) = &config.perplexity.api_key else { return Err(no_provider()) };
+    let Some(api_key) = &config.perplexity.api_key else {
+        return match config.library.as_slice() {
+            [] => Err(no_provider()),
+            folders => library_provider(config, folders.to_vec()),
+        };
+    };
     let options = AgentOptions {
         base_url: config.perplexity.base_url.clone(),
         api_key: api_key.0.clone(),
@@ -135,12 +142,26 @@ pub(crate) fn research_provider(
     Ok((profile, provider))
 }
 
+/// The documents in these folders as a research provider, and the profile of its jobs.
+pub(crate) fn library_provider(
+    config: &Config,
+    folders: Vec<PathBuf>,
+) -> Result<(Profile, Arc<dyn Provider>), Failed> {
+    let cache_dir = config.data_dir.join("library");
+    let library = Library::new(LibraryOptions { folders, cache_dir, clock: Arc::new(SystemClock) });
+    let library = library.map_err(|error| {
+        let error = anyhow::Error::new(error).context("open the library");
+        Failed::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
+    })?;
+    Ok((library.profile(), Arc::new(library)))
+}
+
 fn no_provider() -> Failed {
     Failed::usage(
         anyhow::anyhow!("no research provider is configured"),
         "there are three ways to get one:\n  \
          1. a key:      set PERPLEXITY_API_KEY\n  \
-         2. a library:  set OUTLAST_LIBRARY to a folder of documents (not in this version yet)\n  \
+         2. a library:  set OUTLAST_LIBRARY to a folder of documents\n  \
          3. neither:    run `outlast demo`, which brings a simulated provider",
     )
 }

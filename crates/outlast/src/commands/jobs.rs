@@ -1,7 +1,7 @@
 //! `outlast jobs`: what is in the store, for people and for scripts.
 
-mod json;
-mod show;
+pub(super) mod json;
+pub(super) mod show;
 
 use std::process::ExitCode;
 

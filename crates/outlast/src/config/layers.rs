@@ -157,6 +157,24 @@ impl Layers {
         (!found.text.is_empty()).then_some(found.text)
     }
 
+    /// Whether anybody set it.
+    pub(super) fn is_set(&self, key: &str) -> bool {
+        let (_, found) = self.find(key);
+        found.source != Source::Default && !found.text.is_empty()
+    }
+
+    /// Paths, separated as the system separates them; a list in the file.
+    pub(super) fn paths(&self, key: &str) -> Vec<PathBuf> {
+        let (_, found) = self.find(key);
+        let split: Vec<PathBuf> = match &found.source {
+            Source::File(_) => found.text.split(',').map(PathBuf::from).collect(),
+            Source::Flag(_) | Source::Variable(_) | Source::Default => {
+                std::env::split_paths(&found.text).collect()
+            }
+        };
+        split.into_iter().filter(|path| !path.as_os_str().is_empty()).collect()
+    }
+
     /// One of these words.
     pub(super) fn one_of(&self, key: &str, words: &[&str]) -> Result<String, ConfigError> {
         let (setting, found) = self.find(key);
@@ -250,6 +268,14 @@ impl Layers {
             Some(("sqlite", path)) if !path.is_empty() => Ok(StoreUrl::Sqlite(PathBuf::from(path))),
             _ => Err(self.bad(setting, found, "sqlite:FILE, memory:")),
         }
+    }
+
+    /// The directory for everything but configuration; beside the job store where there is no other.
+    pub(super) fn data_dir_beside(&self, store: &StoreUrl) -> Result<PathBuf, ConfigError> {
+        self.data_dir().or_else(|error| match store {
+            StoreUrl::Sqlite(path) => Ok(path.parent().unwrap_or(Path::new(".")).to_owned()),
+            StoreUrl::Memory => Err(error),
+        })
     }
 
     fn data_dir(&self) -> Result<PathBuf, ConfigError> {

@@ -103,6 +103,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "local",
         "whose jobs stdio and the command line see",
     ),
+    setting(
+        "server.library",
+        &["OUTLAST_LIBRARY"],
+        "",
+        "folders of documents that answer research when no key is set; in a variable separated like PATH",
+    ),
     setting("server.log", &["OUTLAST_LOG"], "", "a log level, or a tracing filter"),
     setting(
         "store.url",

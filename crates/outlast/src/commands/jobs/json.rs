@@ -12,7 +12,7 @@ pub(super) fn page(page: &Page) -> String {
 }
 
 /// `jobs show --json`
-pub(super) fn job(job: &Job, now: Timestamp) -> String {
+pub(in crate::commands) fn job(job: &Job, now: Timestamp) -> String {
     let output = match &job.state {
         JobState::Succeeded { output, .. } => self::output(output),
         _ => Value::Null,

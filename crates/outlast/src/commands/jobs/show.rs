@@ -1,6 +1,8 @@
 //! One job as a person reads it: facts on top, history, then the report.
 
-use outlast_core::{Body, Checkpoint, Cost, Job, JobState, RemoteStop, StateKind, Timestamp};
+use outlast_core::{
+    Body, Checkpoint, Cost, Job, JobState, NanoUsd, RemoteStop, StateKind, Timestamp,
+};
 
 use crate::ui;
 
@@ -42,7 +44,12 @@ pub(super) fn job(job: &Job, now: Timestamp) {
     ui::fact("tokens", &output.usage.total_tokens.to_string());
     ui::fact("cost", &cost(output.cost));
     ui::line("");
-    match &output.body {
+    report(&output.body);
+}
+
+/// The result itself, and what it cites.
+pub(in crate::commands) fn report(body: &Body) {
+    match body {
         Body::Report { text, sources, .. } => {
             ui::text(text);
             if !sources.is_empty() {
@@ -74,8 +81,10 @@ fn state(job: &Job) -> String {
     }
 }
 
-fn cost(cost: Cost) -> String {
+/// What it cost, and how sure that is.
+pub(in crate::commands) fn cost(cost: Cost) -> String {
     match cost {
+        Cost::Reported(NanoUsd(0)) => "free".to_owned(),
         Cost::Reported(cost) => format!("{cost} (reported by the provider)"),
         Cost::Computed(cost) => format!("{cost} (computed)"),
         Cost::Estimate(cost) => format!("about {cost}"),

@@ -1,0 +1,65 @@
+//! A report as a file: front matter that says where it comes from, the text, its sources.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use outlast_core::{Body, Job, Output, ResearchAsk};
+use serde_json::Value;
+
+use super::jobs;
+use crate::failed::Failed;
+
+/// Writes the report, or says why it cannot be. The job keeps it in any case.
+pub(super) fn write(path: &Path, job: &Job, output: &Output) -> Result<(), Failed> {
+    let written = std::fs::write(path, text(job, output));
+    let written = written.with_context(|| format!("write the report to {}", path.display()));
+    written.map_err(|error| {
+        Failed::from(error).hint(format!("the report is kept: `outlast jobs show {}`", job.id))
+    })
+}
+
+fn text(job: &Job, output: &Output) -> String {
+    let ask: ResearchAsk = serde_json::from_value(job.new.ask.clone()).unwrap_or_default();
+    let (body, sources) = match &output.body {
+        Body::Report { text, sources, .. } => (text.as_str(), sources.as_slice()),
+        Body::Tool { .. } => ("", [].as_slice()),
+    };
+    let mut front = vec![
+        ("question", quoted(ask.question())),
+        ("model", quoted(output.model.as_deref().unwrap_or("unknown"))),
+        ("cost", quoted(&jobs::show::cost(output.cost))),
+    ];
+    if let Some(ended_at) = job.ended_at() {
+        front.push(("duration_seconds", format!("{:.1}", job.elapsed(ended_at).as_secs_f64())));
+        front.push(("date", quoted(&ended_at.to_string())));
+    }
+    front.push(("job", quoted(&job.id.to_string())));
+    let mut text = "---\n".to_owned();
+    for (name, value) in front {
+        text.push_str(&format!("{name}: {value}\n"));
+    }
+    text.push_str("sources:\n");
+    for source in sources {
+        text.push_str(&format!("  - {}\n", quoted(&source.url)));
+    }
+    text.push_str("---\n\n");
+    text.push_str(body.trim_end());
+    text.push('\n');
+    if !sources.is_empty() {
+        text.push_str("\n## Sources\n\n");
+        for source in sources {
+            let title = source.title.as_deref().unwrap_or(&source.url);
+            text.push_str(&format!("{}. {} <{}>\n", source.number, one_line(title), source.url));
+        }
+    }
+    text
+}
+
+/// A YAML string: JSON's are.
+fn quoted(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
