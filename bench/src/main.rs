@@ -9,6 +9,7 @@
 mod figures;
 mod parked;
 mod server;
+mod waiting;
 
 use std::path::PathBuf;
 
@@ -32,6 +33,9 @@ struct Cli {
     /// Only park so many polls, and measure what that costs
     #[arg(long, value_name = "POLLS")]
     parked: Option<usize>,
+    /// Only wait with so many jobs under way at the provider, and measure what that costs
+    #[arg(long, value_name = "JOBS")]
+    waiting: Option<usize>,
 }
 
 #[tokio::main]
@@ -43,6 +47,9 @@ async fn main() {
     println!("{:<44} {:>9} {:>9} {:>9}", "", "p50", "p99", "max");
     if let Some(polls) = cli.parked {
         return parked::measure(&world, polls).await;
+    }
+    if let Some(jobs) = cli.waiting {
+        return waiting::measure(&world, jobs).await;
     }
     start_up(&world, cli.rounds).await.print("spawn to initialize answer, existing store");
     let rss = idle_memory(&world).await;

@@ -88,6 +88,15 @@ pub(crate) fn resident_megabytes(pid: u32) -> f64 {
     kilobytes.unwrap_or(f64::NAN) / 1e3
 }
 
+/// What a process has used of the processor, in seconds; the kernel counts in hundredths.
+pub(crate) fn cpu_seconds(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name in parentheses may hold anything; what follows it is regular.
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks = |index: usize| fields[index].parse::<f64>().unwrap();
+    (ticks(11) + ticks(12)) / 100.0
+}
+
 /// From `2026-11-15T02:21:00.007Z`.
 fn millis_of_day(date: &str) -> i64 {
     let time = &date[11..23];
