@@ -13,6 +13,7 @@ mod output;
 mod failure;
 mod lease;
 pub mod conversation;
+mod report_check;
 
 pub mod rules;
 
@@ -28,6 +29,7 @@ pub use job::{
 pub use lease::{Claimed, Fence, Holder, Lease, Record};
 pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
 pub use provider::{Again, BeginError, Nature, Provider, ProviderError, Run, Step, Trouble};
+pub use report_check::{ReportCheck, check as check_report};
 pub use store::{
     BoxError, Cancelled, Change, Changes, ConversationPage, ConversationQuery, ConversationSummary,
     Cursor, Dead, Glance, Holds, Insert, Inserted, Key, Page, Prune, Pruned, Query, Rescued, Scope,

@@ -15,7 +15,12 @@ impl Engine {
         tool: &str,
         input_hash: [u8; 32],
     ) -> Result<Started, StoreError> {
-        let started = self.start(job, Some(Key::held(tool, input_hash))).await?;
+        self.hold_under(job, Key::held(tool, input_hash)).await
+    }
+
+    /// The same under a key of the caller's own, which holds as long as such keys do.
+    pub async fn hold_under(&self, job: NewJob, key: Key) -> Result<Started, StoreError> {
+        let started = self.start(job, Some(key)).await?;
         if started.existed {
             // Whoever carried it may have died with its process; then it is in the queue from now on, and ours.
             if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outlast_core::OwnerId;
 use outlast_engine::PollLimits;
-use outlast_server::ToolSet;
+use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 
 use layers::Layers;
 pub(crate) use layers::{ConfigError, Flags};
@@ -19,6 +19,8 @@ pub(crate) struct Config {
     pub(crate) perplexity: Perplexity,
     pub(crate) tools: Vec<ToolSet>,
     pub(crate) concurrency: usize,
+    pub(crate) inline_budget: Duration,
+    pub(crate) job_ttl: Duration,
     pub(crate) owner: OwnerId,
     pub(crate) log: String,
     /// Whether anybody asked for that.
@@ -39,6 +41,8 @@ pub(crate) struct Perplexity {
     pub(crate) api_key: Option<Secret>,
     pub(crate) base_url: String,
     pub(crate) proxy: Option<String>,
+    pub(crate) mode: ResearchMode,
+    pub(crate) disclaimer: Disclaimer,
     pub(crate) max_job_retries: u32,
     pub(crate) polling_timeout: Duration,
     pub(crate) timeout: Duration,
@@ -80,6 +84,11 @@ impl Config {
             api_key: layers.text("perplexity.api_key").map(Secret),
             base_url: layers.url("perplexity.base_url")?,
             proxy: layers.text("perplexity.proxy"),
+            mode: layers.research_mode(),
+            disclaimer: match layers.flag("perplexity.enable_security_disclaimer")? {
+                true => Disclaimer::Shown,
+                false => Disclaimer::Off,
+            },
             max_job_retries: layers.number("perplexity.max_job_retries", 0..=100)?,
             polling_timeout: layers.millis("perplexity.polling_timeout_ms"),
             timeout: layers.millis("perplexity.timeout_ms"),
@@ -96,6 +105,8 @@ impl Config {
             library: layers.paths("server.library"),
             tools: layers.tools()?,
             concurrency: layers.number("server.concurrency", 1..=10_000)? as usize,
+            inline_budget: layers.duration("server.inline_budget_ms")?,
+            job_ttl: layers.duration("server.job_ttl_ms")?,
             owner: OwnerId::new(layers.owner()?),
             log: layers.log(),
             log_is_set: layers.is_set("server.log") || layers.is_set("perplexity.log_level"),

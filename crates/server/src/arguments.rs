@@ -1,5 +1,6 @@
 //! Reads a tool's arguments, or says which field to mend and how.
 
+use outlast_core::Key;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -15,6 +16,17 @@ pub(crate) fn read<T: DeserializeOwned>(
         let path = error.path().to_string();
         Refusal::validation(explained(&path, &error.inner().to_string()))
     })
+}
+
+/// An idempotency key of the caller's own, together with what it stands for.
+pub(crate) fn key(text: &str, input_hash: [u8; 32]) -> Result<Key, Refusal> {
+    let length = text.chars().count();
+    if !(1..=200).contains(&length) {
+        return Err(Refusal::validation(format!(
+            "idempotency_key must have 1 to 200 characters, not {length}"
+        )));
+    }
+    Ok(Key::given(text, input_hash))
 }
 
 /// "`field` is wrong so and so", from where the parser stood and what it said.

@@ -3,8 +3,9 @@
 //! Only this crate and the client know rmcp. A tool is read in one place: its arguments, its call, its answer.
 
 mod tools;
+pub use tools::research::{Disclaimer, Research, ResearchMode, ResearchOptions};
 pub use tools::research_jobs::{ResearchJobs, ResearchJobsOptions};
-pub use tools::{ToolSet, UnknownToolSet};
+pub use tools::{ToolSet, Tools, UnknownToolSet};
 
 mod server;
 pub use server::{Face, Server};

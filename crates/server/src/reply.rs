@@ -1,14 +1,23 @@
 //! What a tool answers: an answer about a job in the tool's own shape, or a refusal with a code and a next step.
 
-use outlast_core::StoreError;
+use outlast_core::{Code, Failure, StoreError};
 use outlast_engine::PollError;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::text::printable;
+
 /// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.
 pub(crate) fn structured<T: Serialize>(shape: &T) -> Result<CallToolResult, Refusal> {
     let text = serde_json::to_string_pretty(shape).map_err(|_| Refusal::internal())?;
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(serde_json::to_value(shape).map_err(|_| Refusal::internal())?);
+    Ok(result)
+}
+
+/// An answer in the tool's own shape with a text of its own.
+pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> Result<CallToolResult, Refusal> {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(serde_json::to_value(shape).map_err(|_| Refusal::internal())?);
     Ok(result)
@@ -42,6 +51,7 @@ macro_rules! refusal_codes {
 
 refusal_codes! {
     Validation = "VALIDATION_ERROR", retryable: false;
+    ConversationNotFound = "CONVERSATION_NOT_FOUND", retryable: false;
     JobInProgress = "JOB_IN_PROGRESS", retryable: true;
     IdempotencyConflict = "IDEMPOTENCY_CONFLICT", retryable: false;
     TooManyJobs = "TOO_MANY_JOBS", retryable: true;
@@ -49,6 +59,13 @@ refusal_codes! {
     StoreFull = "STORE_FULL", retryable: true;
     StoreCorrupt = "STORE_CORRUPT", retryable: false;
     ServiceUnavailable = "SERVICE_UNAVAILABLE", retryable: true;
+    Execution = "EXECUTION_ERROR", retryable: false;
+    Timeout = "TIMEOUT", retryable: true;
+    SubmitUnknown = "SUBMIT_UNKNOWN", retryable: true;
+    Unauthorized = "UNAUTHORIZED", retryable: false;
+    QuotaExhausted = "QUOTA_EXHAUSTED", retryable: false;
+    EndpointRetired = "ENDPOINT_RETIRED", retryable: false;
+    RateLimited = "RATE_LIMITED", retryable: true;
     Configuration = "CONFIGURATION_ERROR", retryable: false;
     Internal = "INTERNAL_ERROR", retryable: false;
 }
@@ -63,6 +80,17 @@ impl Refusal {
     pub(crate) fn internal() -> Self {
         let sentence = "something is wrong with this server; its log has the details".to_owned();
         Self { code: RefusalCode::Internal, sentence, retry_after_seconds: None }
+    }
+
+    /// A refusal of this kind; one that passes says when to try again.
+    pub(crate) fn because(code: RefusalCode, sentence: impl Into<String>) -> Self {
+        let retry_after_seconds = code.is_retryable().then_some(30);
+        Self { code, sentence: sentence.into(), retry_after_seconds }
+    }
+
+    /// Why a held call failed, as it was stored for clients.
+    pub(crate) fn failed(failure: &Failure) -> Self {
+        Self::because(failure.code.into(), printable(&failure.message))
     }
 
     #[cfg(test)]
@@ -86,6 +114,22 @@ impl Refusal {
         meta.0.insert("outlast/error".to_owned(), error);
         result.meta = Some(meta);
         result
+    }
+}
+
+impl From<Code> for RefusalCode {
+    fn from(code: Code) -> Self {
+        match code {
+            Code::ExecutionError => Self::Execution,
+            Code::Timeout => Self::Timeout,
+            Code::SubmitUnknown => Self::SubmitUnknown,
+            Code::Unauthorized => Self::Unauthorized,
+            Code::QuotaExhausted => Self::QuotaExhausted,
+            Code::EndpointRetired => Self::EndpointRetired,
+            Code::RateLimited => Self::RateLimited,
+            Code::ServiceUnavailable => Self::ServiceUnavailable,
+            Code::InternalError => Self::Internal,
+        }
     }
 }
 
@@ -158,5 +202,19 @@ impl Refusal {
         let source = std::error::Error::source(error).map(ToString::to_string);
         tracing::warn!(%error, source, code = refusal.code.as_str(), "call refused");
         refusal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_keeps_its_code_and_whether_trying_again_helps() {
+        for code in Code::ALL {
+            let refusal = RefusalCode::from(*code);
+            assert_eq!(refusal.as_str(), code.as_str());
+            assert_eq!(refusal.is_retryable(), code.is_retryable(), "{code}");
+        }
     }
 }

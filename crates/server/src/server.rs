@@ -1,5 +1,7 @@
 //! The MCP handler: lists tools, passes calls on, keeps count of calls under way.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use outlast_core::OwnerId;
@@ -15,15 +17,15 @@ use rmcp::service::{RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
-use crate::tools::research_jobs::ResearchJobs;
-use crate::tools::research_jobs::{CANCEL, POLL, START};
+use crate::reply::Refusal;
+use crate::tools::Tools;
 
 /// What a server shows: whose jobs, and which tool sets.
 pub struct Face {
     /// Whose jobs callers see who have shown no token of their own.
     pub owner: OwnerId,
-    /// The tool set `research-jobs`, if it is on.
-    pub research_jobs: Option<ResearchJobs>,
+    /// The tool sets that are on, in the order they are listed; a name that two share belongs to the first.
+    pub sets: Vec<Tools>,
 }
 
 /// The MCP server. Cheap to clone.
@@ -31,14 +33,30 @@ pub struct Face {
 pub struct Server {
     face: Arc<Face>,
     tools: Arc<Vec<Tool>>,
+    /// Which of the face's sets a tool belongs to.
+    sets: Arc<HashMap<String, usize>>,
     calls: TaskTracker,
 }
 
 impl Server {
     /// A server that shows this face.
     pub fn new(face: Face) -> Self {
-        let tools = face.research_jobs.iter().flat_map(ResearchJobs::tools).collect();
-        Self { face: Arc::new(face), tools: Arc::new(tools), calls: TaskTracker::new() }
+        let mut tools = Vec::new();
+        let mut sets = HashMap::new();
+        for (at, set) in face.sets.iter().enumerate() {
+            for tool in set.tools() {
+                if let Entry::Vacant(free) = sets.entry(tool.name.to_string()) {
+                    free.insert(at);
+                    tools.push(tool);
+                }
+            }
+        }
+        Self {
+            face: Arc::new(face),
+            tools: Arc::new(tools),
+            sets: Arc::new(sets),
+            calls: TaskTracker::new(),
+        }
     }
 
     /// Waits until no call is under way.
@@ -47,19 +65,14 @@ impl Server {
         self.calls.wait().await;
     }
 
+    /// Fewer than 200 words with any two sets: they are sent with every conversation.
     fn instructions(&self) -> String {
-        let mut text =
-            "outlast runs long research as durable jobs: a job goes on when the client gives up, \
-                        disconnects or restarts the server, and is never paid for twice."
-                .to_owned();
-        if self.face.research_jobs.is_some() {
-            text.push_str(&format!(
-                "\n\nFor any question that needs deep research, call {START} once; it answers at once with a jobId. \
-                 Then call {POLL} with that jobId until the status is COMPLETED or FAILED: each call waits for the \
-                 result and returns well before a client's own time limit, so call it again straight away, and do \
-                 not start the research again while it runs. Call {CANCEL} only when the result is no longer wanted. \
-                 Keep the jobId: any client of the same user can poll it."
-            ));
+        let mut text = "outlast runs research as durable jobs: a job goes on when the client gives up, disconnects \
+                        or restarts the server, and is never paid for twice."
+            .to_owned();
+        for set in &self.face.sets {
+            text.push_str("\n\n");
+            text.push_str(&set.instructions());
         }
         text
     }
@@ -135,10 +148,11 @@ impl Server {
         request: CallToolRequestParams,
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, .. } = request;
-        if let Some(set) = &self.face.research_jobs
+        let set = self.sets.get(name.as_ref()).and_then(|at| self.face.sets.get(*at));
+        if let Some(set) = set
             && let Some(answer) = set.call(&mut caller, &name, arguments).await
         {
-            return Ok(answer.unwrap_or_else(crate::reply::Refusal::into_result).into());
+            return Ok(answer.unwrap_or_else(Refusal::into_result).into());
         }
         let name: String =
             name.chars().take(64).filter(|character| !character.is_control()).collect();

@@ -12,6 +12,12 @@ pub(crate) fn echoed_id(id: &str) -> String {
     id.chars().take(64).filter(|character| !character.is_control()).collect()
 }
 
+/// One line for lists: the start of the question.
+pub(crate) fn title(question: &str) -> String {
+    let line: String = printable(question).split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(200).collect()
+}
+
 /// Takes out what a model wrote between think tags; an unclosed tag hides the rest.
 pub(crate) fn without_thinking(text: &str) -> String {
     let mut rest = text;

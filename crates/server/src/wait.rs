@@ -63,7 +63,8 @@ fn note(reporter: &mut Reporter, job: &Job) {
     }
 }
 
-async fn due(reporter: Option<&Reporter>) {
+/// Waits until the caller should be told something; for ever when they want nothing.
+pub(crate) async fn due(reporter: Option<&Reporter>) {
     match reporter {
         Some(reporter) => reporter.due().await,
         None => std::future::pending().await,

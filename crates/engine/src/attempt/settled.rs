@@ -1,6 +1,6 @@
 //! The log lines of a try's end.
 
-use outlast_core::{Cost, Failure, Job, JobState, Settlement};
+use outlast_core::{Cost, Failure, Job, JobState, Output, ReportCheck, ResearchAsk, Settlement};
 
 pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
     let retries = job.failures.len();
@@ -14,6 +14,7 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
             };
             let duration_ms = job.ended_at().map(|end| end.since(job.created_at).as_millis());
             tracing::info!(job.id = %job.id, duration_ms, tokens = output.usage.total_tokens, cost, retries, "Job completed");
+            warn_of_short_report(job, output);
         }
         Settlement::Retry { failure, wait, checkpoint: _ } => {
             let wait_ms = wait.as_millis();
@@ -31,4 +32,16 @@ fn log_failure(job: &Job, failure: &Failure) {
         job.id = %job.id, code = %failure.code, error = failure.message, detail = failure.detail, outcome,
         "Job failed"
     );
+}
+
+/// C4: of conversations alone; elsewhere nobody asked for a length.
+fn warn_of_short_report(job: &Job, output: &Output) {
+    if job.new.conversation.is_none() {
+        return;
+    }
+    let Ok(ask) = serde_json::from_value::<ResearchAsk>(job.new.ask.clone()) else { return };
+    let check = ReportCheck::of(&ask, output).filter(ReportCheck::is_short);
+    if let Some(ReportCheck { words, min_words, .. }) = check {
+        tracing::warn!(job.id = %job.id, words, min_words, "the report is shorter than was asked for");
+    }
 }

@@ -4,8 +4,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_core::Profile;
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
-use outlast_server::{Face, ResearchJobs, ResearchJobsOptions, Server, ToolSet, serve_stdio};
+use outlast_server::{
+    Face, Research, ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions, Server,
+    ToolSet, Tools, serve_stdio,
+};
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
@@ -17,6 +21,8 @@ use super::signals::stop_on_signals;
 
 /// How long the worker may take to give its jobs back.
 const LEAVING: Duration = Duration::from_secs(2);
+/// How long a search may take.
+const SEARCH: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Failed> {
     let mut flags = Vec::new();
@@ -36,17 +42,18 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers = Providers::from([(profile.clone(), provider)]);
     let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
-    let takes = if args.no_worker { Takes::HeldCallsOnly } else { Takes::TheQueue };
+    let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
+    log_mode(&config, takes);
     tokio::spawn(stop_on_signals(stop.clone())?);
 
-    let face = Face {
-        owner: config.owner.clone(),
-        research_jobs: config
-            .tools
-            .contains(&ToolSet::ResearchJobs)
-            .then(|| research_jobs(&engine, profile, &config)),
-    };
+    let sets = config.tools.iter().map(|set| match set {
+        ToolSet::Research => Tools::Research(Box::new(research(&engine, &profile, &config))),
+        ToolSet::ResearchJobs => {
+            Tools::ResearchJobs(Box::new(research_jobs(&engine, &profile, &config)))
+        }
+    });
+    let face = Face { owner: config.owner.clone(), sets: sets.collect() };
     let served = serve_stdio(Server::new(face), stop.clone()).await;
 
     stop.ask();
@@ -59,9 +66,47 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
-fn research_jobs(engine: &Engine, profile: outlast_core::Profile, config: &Config) -> ResearchJobs {
+/// Whether this process works on the queue: only where something it serves puts jobs there (B1).
+fn takes(config: &Config) -> Takes {
+    let needed = config.tools.iter().any(|set| match set {
+        ToolSet::Research => config.perplexity.mode != ResearchMode::Blocking,
+        ToolSet::ResearchJobs => true,
+    });
+    if needed { Takes::TheQueue } else { Takes::HeldCallsOnly }
+}
+
+fn log_mode(config: &Config, takes: Takes) {
+    if config.tools.contains(&ToolSet::Research) {
+        match config.perplexity.mode {
+            ResearchMode::Blocking => tracing::info!("Async deep research: disabled"),
+            ResearchMode::Queued => tracing::info!("Async deep research: enabled"),
+            ResearchMode::Auto => tracing::info!("Async deep research: enabled (auto)"),
+        }
+    }
+    if takes == Takes::TheQueue {
+        tracing::info!(concurrency = config.concurrency, "Background worker started");
+    }
+}
+
+fn research(engine: &Engine, profile: &Profile, config: &Config) -> Research {
+    let options = ResearchOptions {
+        profile: profile.clone(),
+        mode: config.perplexity.mode,
+        inline_budget: config.inline_budget,
+        max_failures: config.perplexity.max_job_retries,
+        attempt_timeout: config.perplexity.polling_timeout,
+        search_timeout: SEARCH,
+        keep: config.job_ttl,
+        disclaimer: config.perplexity.disclaimer,
+        local_owner: config.owner.clone(),
+        logs_dir: None,
+    };
+    Research::new(engine.clone(), options)
+}
+
+fn research_jobs(engine: &Engine, profile: &Profile, config: &Config) -> ResearchJobs {
     let options = ResearchJobsOptions {
-        profile,
+        profile: profile.clone(),
         poll_budget: config.perplexity.research_poll_budget,
         max_failures: config.perplexity.max_job_retries,
         attempt_timeout: config.perplexity.polling_timeout,

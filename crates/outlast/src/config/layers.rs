@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
-use outlast_server::ToolSet;
+use outlast_server::{ResearchMode, ToolSet};
 
 use super::StoreUrl;
 use super::settings::{SETTINGS, Setting};
@@ -207,6 +207,38 @@ impl Layers {
         });
         // A year is long enough for any wait, and adds up to no overflow.
         Duration::from_millis(millis.min(365 * 24 * 60 * 60 * 1000))
+    }
+
+    /// Milliseconds; what is no positive number is refused.
+    pub(super) fn duration(&self, key: &str) -> Result<Duration, ConfigError> {
+        let millis = self.number(key, 1..=u32::MAX)?;
+        Ok(Duration::from_millis(millis.into()))
+    }
+
+    /// A switch.
+    pub(super) fn flag(&self, key: &str) -> Result<bool, ConfigError> {
+        let (setting, found) = self.find(key);
+        match found.text.to_lowercase().as_str() {
+            "true" | "1" => Ok(true),
+            "false" | "0" | "" => Ok(false),
+            _ => Err(self.bad(setting, found, "true, 1, false, 0")),
+        }
+    }
+
+    /// How deep research is answered; a word nobody knows is blocking, with one warning (B1).
+    pub(super) fn research_mode(&mut self) -> ResearchMode {
+        let (setting, found) = self.find("perplexity.enable_async_deep_research");
+        match found.text.to_lowercase().as_str() {
+            "true" | "1" => ResearchMode::Queued,
+            "auto" => ResearchMode::Auto,
+            "false" | "0" | "" => ResearchMode::Blocking,
+            _ => {
+                let error = self.bad(setting, found, "");
+                self.warnings
+                    .push(format!("{error}; using false (known are true, auto and false)"));
+                ResearchMode::Blocking
+            }
+        }
     }
 
     /// An HTTP address.

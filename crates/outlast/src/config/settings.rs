@@ -37,6 +37,19 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting("perplexity.api", &["PERPLEXITY_API"], "agent", "the dialect spoken there: `agent`"),
     setting("perplexity.proxy", &["PERPLEXITY_PROXY"], "", "a proxy for calls to the provider"),
     setting(
+        "perplexity.enable_async_deep_research",
+        &["PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"],
+        "false",
+        "how deep research in conversations is answered: `false` with the report, `true` at once, `auto` with the \
+         report if it is there within the inline budget",
+    ),
+    setting(
+        "perplexity.enable_security_disclaimer",
+        &["PERPLEXITY_ENABLE_SECURITY_DISCLAIMER"],
+        "false",
+        "whether tool descriptions warn against sending sensitive information",
+    ),
+    setting(
         "perplexity.max_job_retries",
         &["PERPLEXITY_MAX_JOB_RETRIES"],
         "2",
@@ -94,9 +107,21 @@ pub(super) const SETTINGS: &[Setting] = &[
         "server.tools",
         &["OUTLAST_TOOLS"],
         "research,research-jobs",
-        "the tool sets to serve; of the default, those that this version has",
+        "the tool sets to serve, in this order; a name that two sets share belongs to the first",
     ),
     setting("server.concurrency", &["OUTLAST_CONCURRENCY"], "5", "how many jobs to run at a time"),
+    setting(
+        "server.inline_budget_ms",
+        &["OUTLAST_INLINE_BUDGET_MS"],
+        "45000",
+        "how long a call waits for what it could also be told to come back for",
+    ),
+    setting(
+        "server.job_ttl_ms",
+        &["OUTLAST_JOB_TTL_MS"],
+        "3600000",
+        "how long a held call that failed is kept",
+    ),
     setting(
         "server.owner",
         &["OUTLAST_OWNER"],

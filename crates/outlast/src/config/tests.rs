@@ -20,7 +20,8 @@ fn the_defaults_load() {
     assert_eq!(config.perplexity.async_max_wait, Duration::from_secs(900));
     assert_eq!(config.perplexity.research_job_ttl, Duration::from_secs(1800));
     assert_eq!(config.store, StoreUrl::Sqlite("/data/outlast.db".into()));
-    assert_eq!(config.tools, [ToolSet::ResearchJobs]);
+    assert_eq!(config.tools, [ToolSet::Research, ToolSet::ResearchJobs]);
+    assert_eq!(config.perplexity.mode, ResearchMode::Blocking);
     assert_eq!(config.warnings, [""; 0]);
 }
 
@@ -51,12 +52,43 @@ fn a_bad_millisecond_value_falls_back_with_one_warning() {
     }
 }
 
+/// B1: the switch has three positions; any other word is blocking, with one warning.
+#[test]
+fn b1_the_switch_for_async_research() {
+    let cases = [
+        ("true", ResearchMode::Queued, 0),
+        ("1", ResearchMode::Queued, 0),
+        ("TRUE", ResearchMode::Queued, 0),
+        ("auto", ResearchMode::Auto, 0),
+        ("false", ResearchMode::Blocking, 0),
+        ("0", ResearchMode::Blocking, 0),
+        ("", ResearchMode::Blocking, 0),
+        ("yes", ResearchMode::Blocking, 1),
+    ];
+    for (word, mode, warnings) in cases {
+        let config = load(&[("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", word)], None).unwrap();
+        assert_eq!(config.perplexity.mode, mode, "{word}");
+        assert_eq!(config.warnings.len(), warnings, "{word}: {:?}", config.warnings);
+    }
+    let file = "[perplexity]\nenable_async_deep_research = true\n";
+    assert_eq!(load(&[], Some(file)).unwrap().perplexity.mode, ResearchMode::Queued);
+}
+
+/// The order of the list is the order of the tools.
+#[test]
+fn tool_sets_keep_the_order_they_are_given_in() {
+    let config = load(&[("OUTLAST_TOOLS", "research-jobs, research,research-jobs")], None).unwrap();
+    assert_eq!(config.tools, [ToolSet::ResearchJobs, ToolSet::Research]);
+}
+
 #[test]
 fn a_bad_value_names_itself_its_source_and_what_is_allowed() {
     let cases = [
         (("OUTLAST_CONCURRENCY", "many"), "a whole number"),
         (("OUTLAST_CONCURRENCY", "0"), "from 1 to"),
         (("OUTLAST_TOOLS", "research-jobs,dance"), "research-jobs"),
+        (("OUTLAST_INLINE_BUDGET_MS", "0"), "a whole number"),
+        (("PERPLEXITY_ENABLE_SECURITY_DISCLAIMER", "yes"), "true, 1, false, 0"),
         (("OUTLAST_STORE", "mysql://x"), "sqlite:FILE"),
         (("OUTLAST_OWNER", "a b"), "characters"),
         (("PERPLEXITY_BASE_URL", "api.example"), "https://"),

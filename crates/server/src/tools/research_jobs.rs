@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::reply::{Refusal, structured};
-use crate::text::printable;
+use crate::text::title;
 use crate::wait;
 use answer::Answer;
 
@@ -80,6 +80,16 @@ impl ResearchJobs {
         schema::tools(self.options.poll_budget, self.options.keep)
     }
 
+    /// How a model should use them.
+    pub(crate) fn instructions(&self) -> String {
+        format!(
+            "Job by job: {START} answers at once with a jobId. Call {POLL} with it until the status is COMPLETED or \
+             FAILED: each call waits for the result and returns before a client's own time limit, so repeat it \
+             straight away and never start the same research again while it runs. {CANCEL} only when the result is \
+             no longer wanted. Any client of the same user can poll the jobId."
+        )
+    }
+
     /// Calls one of them; `None` when the name is not one of this set's.
     pub(crate) async fn call(
         &self,
@@ -108,7 +118,7 @@ impl ResearchJobs {
             strip_thinking: arguments.strip_thinking,
             ..ResearchAsk::default()
         };
-        let key = arguments.idempotency_key.map(|text| key(text, &ask)).transpose()?;
+        let key = arguments.idempotency_key.map(|text| key(&text, &ask)).transpose()?;
         let job = self.engine.start(self.new_job(&caller.owner, &ask)?, key).await?.job;
         let now = self.engine.now();
         let answer = if rules::expired(&job, now) {
@@ -198,21 +208,9 @@ fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
 }
 
 /// A key together with what it stands for.
-fn key(text: String, ask: &ResearchAsk) -> Result<Key, Refusal> {
-    let length = text.chars().count();
-    if !(1..=200).contains(&length) {
-        return Err(Refusal::validation(format!(
-            "idempotency_key must have 1 to 200 characters, not {length}"
-        )));
-    }
+fn key(text: &str, ask: &ResearchAsk) -> Result<Key, Refusal> {
     let input = serde_json::to_vec(&(START, ask)).map_err(|_| Refusal::internal())?;
-    Ok(Key::given(&text, Sha256::digest(input).into()))
-}
-
-/// One line for lists: the start of the question.
-fn title(question: &str) -> String {
-    let line: String = printable(question).split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(200).collect()
+    arguments::key(text, Sha256::digest(input).into())
 }
 
 #[cfg(test)]
@@ -246,10 +244,10 @@ mod tests {
             messages: vec![Message { role: Role::User, content: content.to_owned() }],
             ..ResearchAsk::default()
         };
-        let hash = |content| key("k".to_owned(), &ask(content)).unwrap().input_hash;
+        let hash = |content| key("k", &ask(content)).unwrap().input_hash;
         assert_eq!(hash("a"), hash("a"));
         assert_ne!(hash("a"), hash("b"));
-        assert!(key(String::new(), &ask("a")).is_err());
-        assert!(key("k".repeat(201), &ask("a")).is_err());
+        assert!(key("", &ask("a")).is_err());
+        assert!(key(&"k".repeat(201), &ask("a")).is_err());
     }
 }

@@ -1,0 +1,150 @@
+//! Tool set `research`: deep research and quick search in conversations that can be continued, read and listed. Deep
+//! research is held until its report is there, or queued, as the mode says; search is always held.
+
+mod arguments;
+mod instruct;
+mod ask;
+mod deep_research;
+mod search;
+
+mod history;
+mod status;
+mod batch;
+mod list;
+
+mod answer;
+mod render;
+mod schema;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outlast_core::{ConversationId, OwnerId, Profile};
+use outlast_engine::Engine;
+use rmcp::model::{CallToolResult, Tool};
+use serde_json::{Map, Value};
+
+use crate::caller::Caller;
+use crate::reply::Refusal;
+
+pub(crate) const DEEP_RESEARCH: &str = "perplexity_deep_research";
+pub(crate) const DEEP_RESEARCH_FOLLOWUP: &str = "perplexity_deep_research_followup";
+pub(crate) const SEARCH: &str = "perplexity_search";
+pub(crate) const SEARCH_FOLLOWUP: &str = "perplexity_search_followup";
+pub(crate) const HISTORY: &str = "get_conversation_history";
+pub(crate) const HISTORIES: &str = "get_conversation_histories";
+pub(crate) const AWAIT: &str = "await_conversation_histories";
+pub(crate) const LIST: &str = "list_conversations";
+
+/// How a call for deep research is answered (B1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResearchMode {
+    /// With the report, when it is there.
+    Blocking,
+    /// At once, with the name of a conversation to ask after.
+    Queued,
+    /// With the report if it is there within the inline budget, else like [`ResearchMode::Queued`].
+    Auto,
+}
+
+/// Whether descriptions warn against sending sensitive information (C11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disclaimer {
+    /// They do.
+    Shown,
+    /// They do not.
+    Off,
+}
+
+/// What this set is told once.
+#[derive(Clone, Debug)]
+pub struct ResearchOptions {
+    /// Which workers can run its jobs.
+    pub profile: Profile,
+    /// How a call for deep research is answered.
+    pub mode: ResearchMode,
+    /// How long a call waits that could as well be answered at once.
+    pub inline_budget: Duration,
+    /// How many failures of queued research are forgiven; of a held call, none.
+    pub max_failures: u32,
+    /// How long one try at deep research may take.
+    pub attempt_timeout: Duration,
+    /// How long a search may take.
+    pub search_timeout: Duration,
+    /// How long a held call that failed is kept.
+    pub keep: Duration,
+    /// Whether descriptions warn against sending sensitive information.
+    pub disclaimer: Disclaimer,
+    /// Whose conversations have a folder on this machine.
+    pub local_owner: OwnerId,
+    /// Where these folders are, if they are made.
+    pub logs_dir: Option<PathBuf>,
+}
+
+/// The tool set.
+#[derive(Clone)]
+pub struct Research {
+    engine: Engine,
+    options: ResearchOptions,
+}
+
+impl Research {
+    /// The set over an engine.
+    pub fn new(engine: Engine, options: ResearchOptions) -> Self {
+        Self { engine, options }
+    }
+
+    /// Its tools as they are listed.
+    pub(crate) fn tools(&self) -> Vec<Tool> {
+        schema::tools(&self.options)
+    }
+
+    /// How a model should use them.
+    pub(crate) fn instructions(&self) -> String {
+        let flow = match self.options.mode {
+            ResearchMode::Blocking => format!(
+                "{DEEP_RESEARCH} returns the report; if the client gives up first, make the same call again to pick \
+                 it up."
+            ),
+            ResearchMode::Queued | ResearchMode::Auto => format!(
+                "{DEEP_RESEARCH} queues the question and returns a conversationId; read {HISTORY} until it is \
+                 completed, or wait for several with {AWAIT}."
+            ),
+        };
+        format!(
+            "In conversations: {SEARCH} answers a quick question. {flow} {SEARCH_FOLLOWUP} and \
+             {DEEP_RESEARCH_FOLLOWUP} continue a conversation, {HISTORY} and {HISTORIES} read it, {LIST} finds a \
+             lost one. Ask in full sentences: earlier chat is not seen."
+        )
+    }
+
+    /// Calls one of them; `None` when the name is not one of this set's.
+    pub(crate) async fn call(
+        &self,
+        caller: &mut Caller,
+        name: &str,
+        arguments: Option<Map<String, Value>>,
+    ) -> Option<Result<CallToolResult, Refusal>> {
+        let arguments = arguments.unwrap_or_default();
+        Some(match name {
+            DEEP_RESEARCH | DEEP_RESEARCH_FOLLOWUP => {
+                self.deep_research(caller, name, arguments).await
+            }
+            SEARCH | SEARCH_FOLLOWUP => self.search(caller, name, arguments).await,
+            HISTORY => self.history(caller, arguments).await,
+            HISTORIES => self.histories(caller, arguments).await,
+            AWAIT if self.options.mode != ResearchMode::Blocking => {
+                self.await_histories(caller, arguments).await
+            }
+            LIST => self.list(caller, arguments).await,
+            _ => return None,
+        })
+    }
+
+    /// Where a conversation's files are; only its owner on this machine can do anything with that.
+    fn path(&self, owner: &OwnerId, id: &ConversationId) -> Option<String> {
+        let dir = self.options.logs_dir.as_ref()?;
+        let path = dir.join(id.as_str()).to_string_lossy().into_owned();
+        (*owner == self.options.local_owner).then_some(path)
+    }
+}

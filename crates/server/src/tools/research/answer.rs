@@ -1,0 +1,182 @@
+//! What the four tools that ask answer: one shape, and a text that is complete on its own.
+
+use outlast_core::conversation::{
+    CostShape, ProgressShape, SearchResult, StatusWord, UsageShape, search_results,
+};
+use outlast_core::{Body, Checkpoint, Cost, Job, Output, ReportCheck, ResearchAsk, Timestamp};
+use outlast_engine::Expected;
+use rmcp::model::CallToolResult;
+use serde::Serialize;
+
+use super::render::{self, Lines};
+use super::{AWAIT, DEEP_RESEARCH_FOLLOWUP, HISTORY, LIST, SEARCH_FOLLOWUP};
+use crate::reply::{Refusal, told};
+use crate::text::printable;
+
+/// How it was asked, as far as the answer depends on it.
+pub(super) struct Asked {
+    /// In a conversation that was there before.
+    pub(super) continued: bool,
+    /// With the model's thinking.
+    pub(super) show_thinking: bool,
+    /// Where the conversation's files are, if the caller may know.
+    pub(super) path: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    raw_result_text: String,
+    response_id: String,
+    model_used: String,
+    usage: UsageShape,
+    cost: CostShape,
+    search_results: Vec<SearchResult>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report_check: Option<ReportCheck>,
+    conversation_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation_path: Option<String>,
+    status: StatusWord,
+}
+
+/// The answer of a question that has its report.
+pub(super) fn completed(
+    job: &Job,
+    output: &Output,
+    asked: &Asked,
+) -> Result<CallToolResult, Refusal> {
+    let answer = Answer {
+        raw_result_text: body(output, asked.show_thinking),
+        response_id: match &job.checkpoint {
+            Checkpoint::Running(run) => printable(&run.id),
+            Checkpoint::NotBegun | Checkpoint::Beginning { .. } => job.id.to_string(),
+        },
+        model_used: model(output.model.as_deref()),
+        usage: (&output.usage).into(),
+        cost: output.cost.into(),
+        search_results: sources(output),
+        report_check: report_check(job, output),
+        conversation_id: conversation(job),
+        conversation_path: asked.path.clone(),
+        status: StatusWord::Completed,
+    };
+    let mut text = Lines::new(header(asked, &answer.conversation_id));
+    text.path(asked.path.as_deref());
+    text.line("");
+    text.line("---");
+    text.line("");
+    text.line(&answer.raw_result_text);
+    text.sources(output);
+    text.line("");
+    text.line(&render::usage(&answer.usage, &answer.cost, &answer.model_used));
+    text.remarks(answer.report_check.as_ref());
+    text.line(&format!("Continue with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."));
+    told(text.done(), &answer)
+}
+
+/// The answer of a question that waits for a worker, or is worked on (B2).
+pub(super) fn queued(
+    job: &Job,
+    asked: &Asked,
+    expected: &Expected,
+) -> Result<CallToolResult, Refusal> {
+    let id = conversation(job);
+    let cost: CostShape = match expected.cost {
+        Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost) => Cost::Estimate(cost),
+        Cost::Unknown => Cost::Unknown,
+    }
+    .into();
+    // These lines are a contract; what helps further comes after them.
+    let mut text = Lines::new(header(asked, &id));
+    text.line("Deep research query has been queued for background processing.");
+    text.line("");
+    text.line("**To check status and retrieve results:**");
+    text.line(&format!("Use the `{HISTORY}` tool with this conversation ID."));
+    text.line(
+        "The system will process your query in the background and stream results as they become available.",
+    );
+    text.line("");
+    text.line(&format!(
+        "Deep research takes minutes; it goes on if the client disconnects. `{AWAIT}` waits for one or more \
+         conversations, `{LIST}` finds a lost id. Do not ask the same question again while it runs."
+    ));
+    text.line(&render::estimate(&cost));
+    text.path(asked.path.as_deref());
+    let text = text.done();
+    let answer = Answer {
+        raw_result_text: text.clone(),
+        response_id: "queued".to_owned(),
+        model_used: model(expected.model.as_deref()),
+        usage: UsageShape::default(),
+        cost,
+        search_results: Vec::new(),
+        report_check: None,
+        conversation_id: id,
+        conversation_path: asked.path.clone(),
+        status: job.state.kind().into(),
+    };
+    told(text, &answer)
+}
+
+/// What a report is worth, where that was asked for.
+pub(super) fn report_check(job: &Job, output: &Output) -> Option<ReportCheck> {
+    let ask: ResearchAsk = serde_json::from_value(job.new.ask.clone()).ok()?;
+    ReportCheck::of(&ask, output)
+}
+
+/// What a report cites, fit to be shown.
+pub(super) fn sources(output: &Output) -> Vec<SearchResult> {
+    let shown = search_results(output).into_iter().map(|source| SearchResult {
+        title: printable(&source.title),
+        url: printable(&source.url),
+        date: source.date.as_deref().map(printable),
+    });
+    shown.collect()
+}
+
+/// How far a turn has come, fit to be shown.
+pub(super) fn progress(job: &Job, now: Timestamp) -> ProgressShape {
+    let progress = ProgressShape::of(job, now);
+    ProgressShape { message: printable(&progress.message), ..progress }
+}
+
+fn header(asked: &Asked, id: &str) -> String {
+    let first = if asked.continued {
+        "🔁 **Conversation Continued**"
+    } else {
+        "🆕 **New Conversation Started**"
+    };
+    format!("{first}\nConversation ID: `{id}`")
+}
+
+fn conversation(job: &Job) -> String {
+    job.new.conversation.as_ref().map_or_else(String::new, |id| id.as_str().to_owned())
+}
+
+fn model(model: Option<&str>) -> String {
+    model.map_or_else(|| "unknown".to_owned(), printable)
+}
+
+/// The report, with the thinking before it and further questions after it, where there are any.
+fn body(output: &Output, show_thinking: bool) -> String {
+    match &output.body {
+        Body::Report { text, thinking, related, .. } => {
+            let mut body = match thinking {
+                Some(thinking) if show_thinking => render::thinking(thinking, text),
+                Some(_) | None => printable(text),
+            };
+            if !related.is_empty() {
+                body.push_str("\n\nRelated questions:");
+                for question in related {
+                    body.push_str(&format!("\n- {}", printable(question)));
+                }
+            }
+            body
+        }
+        Body::Tool { content, .. } => {
+            let texts = content.iter().filter_map(|block| block.get("text")?.as_str());
+            printable(&texts.collect::<Vec<_>>().join("\n"))
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What callers send, checked: every mistake names its field, so that a model can mend it.
+
+use outlast_core::{ConversationId, Effort, Recency, SearchFilters};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::reply::Refusal;
+
+/// Of deep research. What is serialized of it is what makes two calls the same.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResearchArguments {
+    pub(super) query: String,
+    #[serde(default)]
+    pub(super) reasoning_effort: EffortWord,
+    #[serde(default)]
+    pub(super) priority: i64,
+    #[serde(default, skip_serializing)]
+    pub(super) idempotency_key: Option<String>,
+}
+
+/// How hard to work.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum EffortWord {
+    Low,
+    #[default]
+    Medium,
+    High,
+}
+
+impl From<EffortWord> for Effort {
+    fn from(word: EffortWord) -> Self {
+        match word {
+            EffortWord::Low => Self::Low,
+            EffortWord::Medium => Self::Medium,
+            EffortWord::High => Self::High,
+        }
+    }
+}
+
+impl ResearchArguments {
+    /// The priority, once everything is as it should be.
+    pub(super) fn check(&self) -> Result<i16, Refusal> {
+        check_query(&self.query)?;
+        let priority = i16::try_from(self.priority).ok();
+        priority.filter(|priority| (-100..=100).contains(priority)).ok_or_else(|| {
+            Refusal::validation(format!("priority must be -100 to 100, not {}", self.priority))
+        })
+    }
+}
+
+/// Of search. What is serialized of it is what makes two calls the same.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchArguments {
+    pub(super) query: String,
+    #[serde(default)]
+    return_related_questions: bool,
+    #[serde(default)]
+    search_recency_filter: Option<Recency>,
+    #[serde(default)]
+    search_domain_filter: Vec<String>,
+    #[serde(default)]
+    search_after_date_filter: Option<String>,
+    #[serde(default)]
+    search_before_date_filter: Option<String>,
+    #[serde(default)]
+    search_mode: SearchMode,
+    #[serde(default, rename = "showThinking", skip_serializing)]
+    pub(super) show_thinking: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SearchMode {
+    #[default]
+    Web,
+    Academic,
+}
+
+impl SearchArguments {
+    /// What the search is narrowed to, once everything is as it should be.
+    pub(super) fn filters(&self) -> Result<SearchFilters, Refusal> {
+        check_query(&self.query)?;
+        check_domains(&self.search_domain_filter)?;
+        check_date("search_after_date_filter", self.search_after_date_filter.as_deref())?;
+        check_date("search_before_date_filter", self.search_before_date_filter.as_deref())?;
+        Ok(SearchFilters {
+            recency: self.search_recency_filter,
+            domains: self.search_domain_filter.clone(),
+            after: self.search_after_date_filter.clone(),
+            before: self.search_before_date_filter.clone(),
+            academic: self.search_mode == SearchMode::Academic,
+            related_questions: self.return_related_questions,
+            ..SearchFilters::default()
+        })
+    }
+}
+
+/// Of the tool that reads one conversation, or several.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct HistoryArguments {
+    pub(super) conversation_id: OneOrMany,
+    #[serde(default)]
+    pub(super) include_system_prompt: bool,
+    #[serde(default)]
+    pub(super) show_thinking: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a string or an array of strings")]
+pub(super) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// Of the tools that read several.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct HistoriesArguments {
+    pub(super) conversation_ids: Vec<String>,
+    #[serde(default)]
+    pub(super) include_system_prompt: bool,
+    #[serde(default)]
+    pub(super) show_thinking: bool,
+}
+
+/// Takes the conversation out of a follow-up's arguments; the rest is read like those of a first question.
+pub(super) fn take_conversation(arguments: &mut Map<String, Value>) -> Result<String, Refusal> {
+    match arguments.remove("conversationId") {
+        Some(Value::String(id)) => Ok(id),
+        Some(_) => Err(Refusal::validation("conversationId must be a string")),
+        None => Err(Refusal::validation("conversationId is missing")),
+    }
+}
+
+/// The name of a conversation, if it can be one: what is not never reaches a store or a file system.
+pub(super) fn conversation_id(text: &str) -> Option<ConversationId> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    ((8..=64).contains(&text.len()) && text.bytes().all(allowed)).then(|| ConversationId::new(text))
+}
+
+/// From 1 to 100 ids.
+pub(super) fn check_count(field: &str, ids: &[String]) -> Result<(), Refusal> {
+    if (1..=100).contains(&ids.len()) {
+        return Ok(());
+    }
+    let count = ids.len();
+    Err(Refusal::validation(format!("{field} must have 1 to 100 entries, not {count}")))
+}
+
+/// What makes two calls the same: the tool, the conversation and what was asked.
+pub(super) fn input_hash<A: Serialize>(
+    tool: &str,
+    conversation: Option<&ConversationId>,
+    arguments: &A,
+) -> Result<[u8; 32], Refusal> {
+    let input = serde_json::to_vec(&(tool, conversation, arguments));
+    Ok(Sha256::digest(input.map_err(|_| Refusal::internal())?).into())
+}
+
+fn check_query(query: &str) -> Result<(), Refusal> {
+    let length = query.chars().count();
+    if query.trim().is_empty() {
+        return Err(Refusal::validation("query must not be empty"));
+    }
+    if length > 10_000 {
+        return Err(Refusal::validation(format!(
+            "query must have 1 to 10000 characters, not {length}"
+        )));
+    }
+    Ok(())
+}
+
+fn check_domains(domains: &[String]) -> Result<(), Refusal> {
+    let wrong = |what: &str| Err(Refusal::validation(format!("search_domain_filter {what}")));
+    if domains.len() > 20 {
+        return wrong(&format!("must have 20 entries at most, not {}", domains.len()));
+    }
+    if domains.iter().any(|domain| domain.trim_start_matches('-').trim().is_empty()) {
+        return wrong("must not have empty entries");
+    }
+    let denied = domains.iter().filter(|domain| domain.starts_with('-')).count();
+    if denied > 0 && denied < domains.len() {
+        return wrong("must either allow domains or deny them with a leading `-`, not both");
+    }
+    Ok(())
+}
+
+fn check_date(field: &str, date: Option<&str>) -> Result<(), Refusal> {
+    match date {
+        Some(date) if !is_date(date) => Err(Refusal::validation(format!(
+            "{field} must be a day that exists, as MM/DD/YYYY, such as 02/28/2026"
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether there is such a day, `MM/DD/YYYY`.
+fn is_date(text: &str) -> bool {
+    let digits = |piece: &str, length: usize| {
+        let is_number = piece.len() == length && piece.bytes().all(|byte| byte.is_ascii_digit());
+        piece.parse::<u32>().ok().filter(|_| is_number)
+    };
+    let pieces: Vec<&str> = text.split('/').collect();
+    let &[month, day, year] = pieces.as_slice() else { return false };
+    let (Some(month), Some(day), Some(year)) = (digits(month, 2), digits(day, 2), digits(year, 4))
+    else {
+        return false;
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 if leap => 29,
+        2 => 28,
+        _ => return false,
+    };
+    year > 0 && (1..=days).contains(&day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_days_that_exist_are_dates() {
+        for good in ["01/31/2026", "02/29/2024", "02/29/2000", "12/01/1999"] {
+            assert!(is_date(good), "{good}");
+        }
+        for bad in [
+            "",
+            "2026-01-31",
+            "1/31/2026",
+            "13/01/2026",
+            "00/01/2026",
+            "01/00/2026",
+            "02/29/2026",
+            "02/29/1900",
+            "04/31/2026",
+            "01/31/26",
+            "01/31/2026/",
+            "+1/31/2026",
+            "01/31/0000",
+        ] {
+            assert!(!is_date(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn domains_are_allowed_or_denied_but_not_both() {
+        let check = |domains: &[&str]| {
+            check_domains(&domains.iter().map(|domain| (*domain).to_owned()).collect::<Vec<_>>())
+        };
+        assert!(check(&[]).is_ok());
+        assert!(check(&["a.example", "b.example"]).is_ok());
+        assert!(check(&["-a.example", "-b.example"]).is_ok());
+        assert!(check(&["a.example", "-b.example"]).is_err());
+        assert!(check(&["-"]).is_err());
+        assert!(check(&["a.example"; 20]).is_ok());
+        assert!(check(&["a.example"; 21]).is_err());
+    }
+
+    /// B15 of the older server: a name that is none never reaches a store.
+    #[test]
+    fn hostile_names_are_no_conversations() {
+        for good in ["0123456789abcdef0123456789abcdef", "20251031-1761930000000", "abcd_efg"] {
+            assert!(conversation_id(good).is_some(), "{good}");
+        }
+        let long = "a".repeat(65);
+        for bad in
+            ["", "short", &long, "../../etc/passwd", "a.b.c.d.e", "abcdefg\u{e9}", "abc def gh"]
+        {
+            assert!(conversation_id(bad).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! From a question to a job: where in which conversation it is asked, and what is made durable of it.
+
+use outlast_core::conversation::{Conversation, StatusWord};
+use outlast_core::{
+    ConversationId, Cost, Message, NanoUsd, NewJob, OwnerId, ResearchAsk, Role, StoreError,
+    Visibility,
+};
+
+use super::arguments::conversation_id;
+use super::{HISTORY, LIST, Research};
+use crate::caller::Caller;
+use crate::reply::{Refusal, RefusalCode};
+use crate::text::{echoed_id, title};
+
+/// A question that may cost more is worth a line in the log (C10).
+const MUCH: NanoUsd = NanoUsd(1_000_000_000);
+
+/// Where a question is asked.
+pub(super) enum Place {
+    /// In a conversation that begins with it.
+    New,
+    /// In this one.
+    In(Box<Conversation>),
+}
+
+/// How a job differs from others of this set.
+pub(super) struct Terms {
+    pub(super) workflow: &'static str,
+    pub(super) priority: i16,
+    pub(super) visibility: Visibility,
+    pub(super) attempt_timeout: std::time::Duration,
+}
+
+impl Place {
+    /// The conversation, if there is one already.
+    pub(super) fn conversation(&self) -> Option<&ConversationId> {
+        match self {
+            Self::New => None,
+            Self::In(conversation) => Some(&conversation.id),
+        }
+    }
+
+    /// What is sent upstream: instructions, what was said before, the question.
+    pub(super) fn messages(&self, instructions: Option<Message>, question: &str) -> Vec<Message> {
+        let said = match self {
+            Self::New => Vec::new(),
+            Self::In(conversation) => conversation.context(),
+        };
+        let question = Message { role: Role::User, content: question.to_owned() };
+        instructions.into_iter().chain(said).chain([question]).collect()
+    }
+}
+
+impl Research {
+    /// Finds the conversation to be continued, or refuses.
+    pub(super) async fn place(&self, caller: &Caller, given: &str) -> Result<Place, Refusal> {
+        let found = match conversation_id(given) {
+            Some(id) => self.engine.conversation(&caller.owner, &id).await?,
+            None => None,
+        };
+        found.map(|conversation| Place::In(Box::new(conversation))).ok_or_else(|| not_found(given))
+    }
+
+    /// The job for a question.
+    pub(super) fn new_job(
+        &self,
+        owner: &OwnerId,
+        place: &Place,
+        ask: &ResearchAsk,
+        terms: Terms,
+    ) -> Result<NewJob, Refusal> {
+        let conversation = place.conversation().cloned();
+        let held = terms.visibility == Visibility::Unpromised;
+        Ok(NewJob {
+            owner: owner.clone(),
+            conversation: Some(conversation.unwrap_or_else(new_conversation)),
+            profile: self.options.profile.clone(),
+            workflow: terms.workflow.to_owned(),
+            title: title(ask.question()),
+            ask: serde_json::to_value(ask).map_err(|_| Refusal::internal())?,
+            priority: terms.priority,
+            visibility: terms.visibility,
+            // Nothing that a caller waits for is submitted twice.
+            max_failures: if held { 0 } else { self.options.max_failures },
+            attempt_timeout: terms.attempt_timeout,
+            life: None,
+            // Of a held call, the failure; its report has become a turn of a conversation and stays.
+            keep: held.then_some(self.options.keep),
+        })
+    }
+
+    /// What the question will probably cost; much is logged.
+    pub(super) fn estimate(&self, job: &NewJob) -> outlast_engine::Expected {
+        let expected = self.engine.expects(&job.profile, &job.ask);
+        if let Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost) = expected.cost
+            && cost > MUCH
+        {
+            let conversation = job.conversation.as_ref().map(ConversationId::as_str);
+            tracing::warn!(conversation.id = conversation, estimate = %cost, "this question is likely to cost over $1");
+        }
+        expected
+    }
+
+    /// Why a question was not accepted; a busy conversation is named together with where it stands.
+    pub(super) async fn refused(
+        &self,
+        caller: &Caller,
+        place: &Place,
+        error: StoreError,
+    ) -> Refusal {
+        let (StoreError::ConversationBusy(job), Some(id)) = (&error, place.conversation()) else {
+            return error.into();
+        };
+        let job = self.engine.job(&caller.scope(), job).await.ok().flatten();
+        let status = job.map_or(StatusWord::InProgress, |job| job.state.kind().into());
+        tracing::info!(conversation.id = %id, status = status.as_str(), "follow-up refused: the conversation is busy");
+        Refusal::because(
+            RefusalCode::JobInProgress,
+            format!(
+                "conversation {id} has an unfinished question (status: {}); use {HISTORY} to see when it has ended, \
+                 then ask again",
+                status.as_str()
+            ),
+        )
+    }
+}
+
+/// The caller has no such conversation; foreign is the same as unknown.
+pub(super) fn not_found(given: &str) -> Refusal {
+    Refusal::because(
+        RefusalCode::ConversationNotFound,
+        format!(
+            "there is no conversation `{}`; check the id, or find it with {LIST}",
+            echoed_id(given)
+        ),
+    )
+}
+
+fn new_conversation() -> ConversationId {
+    ConversationId::new(uuid::Uuid::new_v4().simple().to_string())
+}

@@ -1,0 +1,146 @@
+//! Deep research: held until the report is there, or queued and asked after, as the mode says.
+
+use outlast_core::{AskKind, Job, JobState, ResearchAsk, Visibility};
+use rmcp::model::CallToolResult;
+use serde_json::{Map, Value};
+
+use super::answer::{self, Asked};
+use super::arguments::{ResearchArguments, input_hash, take_conversation};
+use super::ask::{Place, Terms};
+use super::{DEEP_RESEARCH_FOLLOWUP, Research, ResearchMode, instruct};
+use crate::arguments;
+use crate::caller::Caller;
+use crate::reply::{Refusal, RefusalCode};
+use crate::wait;
+
+impl Research {
+    pub(super) async fn deep_research(
+        &self,
+        caller: &mut Caller,
+        tool: &str,
+        mut given: Map<String, Value>,
+    ) -> Result<CallToolResult, Refusal> {
+        let conversation =
+            (tool == DEEP_RESEARCH_FOLLOWUP).then(|| take_conversation(&mut given)).transpose()?;
+        let arguments: ResearchArguments = arguments::read(Some(given))?;
+        let priority = arguments.check()?;
+        let place = match conversation {
+            Some(id) => self.place(caller, &id).await?,
+            None => Place::New,
+        };
+        let effort = arguments.reasoning_effort.into();
+        let ask = ResearchAsk {
+            kind: AskKind::Research,
+            messages: place.messages(Some(instruct::research(effort)), &arguments.query),
+            effort: Some(effort),
+            ..ResearchAsk::default()
+        };
+        let hash = input_hash(tool, place.conversation(), &arguments)?;
+        let key = arguments.idempotency_key.as_deref();
+        let key = key.map(|text| arguments::key(text, hash)).transpose()?;
+        let terms = Terms {
+            workflow: "deep_research",
+            priority,
+            visibility: match self.options.mode {
+                ResearchMode::Blocking => Visibility::Unpromised,
+                ResearchMode::Queued | ResearchMode::Auto => Visibility::Promised,
+            },
+            attempt_timeout: self.options.attempt_timeout,
+        };
+        let job = self.new_job(&caller.owner, &place, &ask, terms)?;
+        let expected = self.estimate(&job);
+        let started = match (self.options.mode, key) {
+            (ResearchMode::Blocking, None) => self.engine.hold(job, tool, hash).await,
+            (ResearchMode::Blocking, Some(key)) => self.engine.hold_under(job, key).await,
+            (ResearchMode::Queued | ResearchMode::Auto, key) => self.engine.start(job, key).await,
+        };
+        let started = match started {
+            Ok(started) => started,
+            Err(error) => return Err(self.refused(caller, &place, error).await),
+        };
+        let asked = Asked {
+            continued: place.conversation().is_some(),
+            show_thinking: false,
+            path: self.path_of(&caller.owner, &started.job),
+        };
+        match self.options.mode {
+            ResearchMode::Blocking => self.held(caller, &started.job, &asked, None).await,
+            ResearchMode::Queued => {
+                let job = started.job;
+                if job.state.kind().is_terminal() {
+                    // An idempotency key named a job that has ended: its present state is its outcome.
+                    return ended(&job, &asked).unwrap_or_else(|| Err(Refusal::internal()));
+                }
+                answer::queued(&job, &asked, &expected)
+            }
+            ResearchMode::Auto => {
+                let budget = Some(self.options.inline_budget);
+                let waited = wait::for_job(&self.engine, caller, &started.job.id, budget).await?;
+                let job = waited.map_or(started.job, |reading| reading.job);
+                ended(&job, &asked).unwrap_or_else(|| answer::queued(&job, &asked, &expected))
+            }
+        }
+    }
+
+    /// Waits for a held call and answers with what came of it.
+    pub(super) async fn held(
+        &self,
+        caller: &mut Caller,
+        job: &Job,
+        asked: &Asked,
+        budget: Option<std::time::Duration>,
+    ) -> Result<CallToolResult, Refusal> {
+        let reading = wait::for_job(&self.engine, caller, &job.id, budget).await?;
+        let Some(reading) = reading else { return Err(forgotten()) };
+        let Some(outcome) = ended(&reading.job, asked) else {
+            return Err(still_running(budget));
+        };
+        // From here on the same call is a new one. If this cannot be stored, the outcome is only told once more.
+        if let Err(error) = self.engine.answered(&job.id).await {
+            tracing::warn!(job.id = %job.id, %error, "not recorded that the call was answered");
+        }
+        outcome
+    }
+
+    pub(super) fn path_of(&self, owner: &outlast_core::OwnerId, job: &Job) -> Option<String> {
+        self.path(owner, job.new.conversation.as_ref()?)
+    }
+}
+
+/// What came of a job; `None` while it is unfinished.
+fn ended(job: &Job, asked: &Asked) -> Option<Result<CallToolResult, Refusal>> {
+    Some(match &job.state {
+        JobState::Queued { .. } | JobState::Running { .. } => return None,
+        JobState::Succeeded { output, .. } => answer::completed(job, output, asked),
+        JobState::Failed { .. } => {
+            Err(job.failures.last().map_or_else(Refusal::internal, Refusal::failed))
+        }
+        JobState::Cancelled { .. } => Err(Refusal::because(
+            RefusalCode::Execution,
+            "the research was cancelled by its owner; ask again to begin it anew",
+        )),
+    })
+}
+
+fn still_running(budget: Option<std::time::Duration>) -> Refusal {
+    match budget {
+        Some(budget) => Refusal::because(
+            RefusalCode::Timeout,
+            format!(
+                "there is no answer after {} s; make the same call again to pick it up, or use deep research for \
+                 what takes longer",
+                budget.as_secs()
+            ),
+        ),
+        None => Refusal::because(
+            RefusalCode::ServiceUnavailable,
+            "this server is stopping; the research is not lost: make the same call again and it goes on",
+        ),
+    }
+}
+
+fn forgotten() -> Refusal {
+    Refusal::validation(
+        "idempotency_key names a call that failed and is no longer kept; use a new key to ask again",
+    )
+}

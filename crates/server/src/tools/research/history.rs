@@ -1,0 +1,262 @@
+//! Reading a conversation: what was said, where it stands, what it cost.
+
+use std::time::Duration;
+
+use outlast_core::conversation::{
+    Conversation, CostShape, ErrorEntry, ProgressShape, Said, SearchResult, StatusFile, StatusWord,
+    UsageShape, cost_of, usage_of,
+};
+use outlast_core::{ConversationId, Job, JobState, OwnerId, ReportCheck, Role, StoreError};
+use outlast_engine::Waits;
+use rmcp::model::CallToolResult;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::answer::{progress, report_check, sources};
+use super::arguments::{HistoryArguments, OneOrMany, check_count, conversation_id};
+use super::ask::not_found;
+use super::render::{self, Lines};
+use super::{Research, status};
+use crate::arguments;
+use crate::caller::Caller;
+use crate::reply::{Refusal, told};
+use crate::text::printable;
+
+/// How much of a conversation is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Show {
+    pub(super) system: bool,
+    pub(super) thinking: bool,
+}
+
+/// What was said.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConversationShape {
+    conversation_id: String,
+    created_at: String,
+    updated_at: String,
+    message_count: usize,
+    messages: Vec<MessageShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<CostShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search_results: Option<Vec<SearchResult>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report_check: Option<ReportCheck>,
+}
+
+#[derive(Debug, Serialize)]
+struct MessageShape {
+    role: Role,
+    content: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
+}
+
+/// What was said, and where it stands.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct History {
+    #[serde(flatten)]
+    conversation: ConversationShape,
+    status: StatusWord,
+    attempts: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<ProgressShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    error_history: Vec<ErrorEntry>,
+    status_message: String,
+}
+
+/// A conversation as it was read, with everything that is said of it.
+pub(super) struct Shown {
+    pub(super) conversation: ConversationShape,
+    pub(super) status: StatusFile,
+    /// Of a turn that did not end badly.
+    pub(super) progress: Option<ProgressShape>,
+    /// In words, with what to do next.
+    standing: String,
+    /// What stands below the messages.
+    notes: String,
+}
+
+impl Research {
+    pub(super) async fn history(
+        &self,
+        caller: &Caller,
+        given: Map<String, Value>,
+    ) -> Result<CallToolResult, Refusal> {
+        let arguments: HistoryArguments = arguments::read(Some(given))?;
+        let show =
+            Show { system: arguments.include_system_prompt, thinking: arguments.show_thinking };
+        match arguments.conversation_id {
+            OneOrMany::Many(ids) => {
+                check_count("conversationId", &ids)?;
+                self.batch(caller, &ids, show).await
+            }
+            OneOrMany::One(given) => {
+                let shown = match conversation_id(&given) {
+                    Some(id) => self.shown(caller, &id, show).await?,
+                    None => None,
+                };
+                let Some(shown) = shown else { return Err(not_found(&given)) };
+                told(shown.text(), &history(shown))
+            }
+        }
+    }
+
+    /// A conversation of the caller's; `None` when they have no such conversation.
+    pub(super) async fn shown(
+        &self,
+        caller: &Caller,
+        id: &ConversationId,
+        show: Show,
+    ) -> Result<Option<Shown>, StoreError> {
+        let Some(conversation) = self.engine.conversation(&caller.owner, id).await? else {
+            return Ok(self.archived(&caller.owner, id));
+        };
+        let now = self.engine.now();
+        let last = conversation.last();
+        let waits = self.waits(caller, last).await;
+        let status = sanitised(StatusFile::of(&conversation, now));
+        let progress = match last.state {
+            JobState::Queued { .. } | JobState::Running { .. } | JobState::Succeeded { .. } => {
+                Some(progress(last, now))
+            }
+            JobState::Failed { .. } | JobState::Cancelled { .. } => None,
+        };
+        let standing = status::standing(&status, progress.as_ref(), waits);
+        let path = self.path(&caller.owner, id);
+        let shape = shape(&conversation, show, path);
+        let notes = notes(&conversation, &shape);
+        Ok(Some(Shown { conversation: shape, status, progress, standing, notes }))
+    }
+
+    /// A conversation that an older server left in a folder and the store does not know. None are read yet.
+    fn archived(&self, _owner: &OwnerId, _id: &ConversationId) -> Option<Shown> {
+        None
+    }
+
+    /// Why a turn waits, if it does; a reason that cannot be found is not worth an error.
+    async fn waits(&self, caller: &Caller, job: &Job) -> Option<Waits> {
+        match job.state {
+            JobState::Queued { .. } => {
+                let reading = self.engine.poll(&caller.scope(), &job.id, Duration::ZERO).await;
+                reading.ok().flatten().and_then(|reading| reading.waits)
+            }
+            JobState::Running { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Failed { .. }
+            | JobState::Cancelled { .. } => None,
+        }
+    }
+}
+
+fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> ConversationShape {
+    let said = conversation.messages().into_iter();
+    let said = said.filter(|said| show.system || said.role != Role::System);
+    let messages: Vec<MessageShape> = said.map(|said| message(said, show)).collect();
+    let answered = conversation.turns().filter_map(|job| match &job.state {
+        JobState::Succeeded { output, .. } => Some((job, &**output)),
+        JobState::Queued { .. }
+        | JobState::Running { .. }
+        | JobState::Failed { .. }
+        | JobState::Cancelled { .. } => None,
+    });
+    let last = answered.last();
+    ConversationShape {
+        conversation_id: conversation.id.as_str().to_owned(),
+        created_at: conversation.created_at().to_string(),
+        updated_at: conversation.updated_at().to_string(),
+        message_count: messages.len(),
+        messages,
+        conversation_path: path,
+        usage: last.map(|_| (&usage_of(conversation.outputs())).into()),
+        cost: last.map(|_| cost_of(conversation.outputs()).into()),
+        search_results: last.map(|(_, output)| sources(output)),
+        report_check: last.and_then(|(job, output)| report_check(job, output)),
+    }
+}
+
+fn message(said: Said, show: Show) -> MessageShape {
+    let content = match said.thinking {
+        Some(thinking) if show.thinking => render::thinking(&thinking, &said.content),
+        Some(_) | None => printable(&said.content),
+    };
+    MessageShape { role: said.role, content, failed: said.failed }
+}
+
+fn sanitised(mut status: StatusFile) -> StatusFile {
+    for entry in status.error.iter_mut().chain(&mut status.error_history) {
+        entry.message = printable(&entry.message);
+    }
+    if let Some(progress) = &mut status.progress {
+        progress.message = printable(&progress.message);
+    }
+    status
+}
+
+fn notes(conversation: &Conversation, shape: &ConversationShape) -> String {
+    let Some(output) = conversation.last_output() else { return String::new() };
+    let mut notes = Lines::new(String::new());
+    notes.sources(output);
+    if let (Some(usage), Some(cost)) = (&shape.usage, &shape.cost) {
+        notes.line("");
+        let model = output.model.as_deref().map_or_else(|| "unknown".to_owned(), printable);
+        notes.line(&render::usage(usage, cost, &model));
+    }
+    notes.remarks(shape.report_check.as_ref());
+    notes.done()
+}
+
+fn history(shown: Shown) -> History {
+    let Shown { conversation, status, progress, standing, .. } = shown;
+    History {
+        conversation,
+        status: status.status,
+        attempts: status.attempts,
+        progress,
+        error: status.error,
+        error_history: status.error_history,
+        status_message: standing,
+    }
+}
+
+impl Shown {
+    /// Where it stands, what it is, what was said.
+    pub(super) fn text(&self) -> String {
+        let Self { conversation, standing, notes, .. } = self;
+        let mut text = Lines::new(standing.clone());
+        text.line("");
+        text.line("---");
+        text.line("");
+        text.line(&format!("Conversation ID: `{}`", conversation.conversation_id));
+        text.line(&format!("Created: {}", conversation.created_at));
+        text.line(&format!("Updated: {}", conversation.updated_at));
+        text.line(&format!("Messages: {}", conversation.message_count));
+        text.path(conversation.conversation_path.as_deref());
+        for message in &conversation.messages {
+            let who = match message.role {
+                Role::System => "System",
+                Role::User => "User",
+                Role::Assistant => "Assistant",
+            };
+            let failed = if message.failed { " (not answered)" } else { "" };
+            text.line("");
+            text.line("---");
+            text.line("");
+            text.line(&format!("**{who}{failed}:**"));
+            text.line(&message.content);
+        }
+        let mut text = text.done();
+        text.push_str(notes);
+        text
+    }
+}

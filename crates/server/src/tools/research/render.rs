@@ -1,0 +1,104 @@
+//! Pieces of text that several answers share.
+
+use outlast_core::conversation::{CostShape, UsageShape};
+use outlast_core::{Body, Output, ReportCheck};
+
+use crate::text::printable;
+
+/// A text that grows line by line.
+pub(super) struct Lines(String);
+
+impl Lines {
+    pub(super) fn new(first: String) -> Self {
+        Self(first)
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
+        self.0.push('\n');
+        self.0.push_str(line);
+    }
+
+    /// Where the files are, if the caller may know.
+    pub(super) fn path(&mut self, path: Option<&str>) {
+        if let Some(path) = path {
+            self.line(&format!("Location: {}", printable(path)));
+        }
+    }
+
+    /// What the numbers of a report cite, if it cites anything.
+    pub(super) fn sources(&mut self, output: &Output) {
+        let Body::Report { sources, .. } = &output.body else { return };
+        if sources.is_empty() {
+            return;
+        }
+        self.line("");
+        self.line("Sources:");
+        for source in sources {
+            let title = source.title.as_deref().unwrap_or(&source.url);
+            let url = printable(&source.url);
+            self.line(&format!("[{}] {}: {url}", source.number, one_line(title)));
+        }
+    }
+
+    /// What a reader of a report should know about it.
+    pub(super) fn remarks(&mut self, check: Option<&ReportCheck>) {
+        let Some(check) = check else { return };
+        if let Some(least) = check.min_words.filter(|_| check.is_short()) {
+            self.line(&format!(
+                "Note: the report has {} words, fewer than the {least} that were asked for at this effort.",
+                check.words
+            ));
+        }
+        if !check.dangling_citations.is_empty() {
+            let numbers: Vec<String> =
+                check.dangling_citations.iter().map(|number| format!("[{number}]")).collect();
+            self.line(&format!("Note: no source was given for {}.", numbers.join(", ")));
+        }
+    }
+
+    pub(super) fn done(self) -> String {
+        self.0
+    }
+}
+
+/// A text after the thinking that led to it.
+pub(super) fn thinking(thinking: &str, text: &str) -> String {
+    format!("<think>\n{}\n</think>\n\n{}", printable(thinking.trim()), printable(text))
+}
+
+/// What was consumed, and what it cost.
+pub(super) fn usage(usage: &UsageShape, cost: &CostShape, model: &str) -> String {
+    let searches =
+        usage.num_search_queries.map_or_else(String::new, |count| format!(", {count} searches"));
+    format!(
+        "Usage: {} tokens ({} in, {} out){searches} | Cost: {} | Model: {model}",
+        usage.total_tokens,
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        money(cost)
+    )
+}
+
+/// What a question will probably cost.
+pub(super) fn estimate(cost: &CostShape) -> String {
+    match cost.kind.as_str() {
+        "unknown" => "Estimated cost: unknown.".to_owned(),
+        _ => format!("Estimated cost: about {}.", dollars(cost.usd)),
+    }
+}
+
+fn money(cost: &CostShape) -> String {
+    match cost.kind.as_str() {
+        "unknown" => "unknown".to_owned(),
+        kind => format!("{} ({kind})", dollars(cost.usd)),
+    }
+}
+
+/// Two decimals from a dollar on, four below.
+fn dollars(usd: f64) -> String {
+    if usd >= 1.0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
+}
+
+fn one_line(text: &str) -> String {
+    printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}

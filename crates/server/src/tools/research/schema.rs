@@ -1,0 +1,151 @@
+//! The tools as clients and models read them. Descriptions earn their tokens: they are sent with every conversation.
+
+mod input;
+mod output;
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::{Map, Value};
+
+use super::{
+    AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, Disclaimer, HISTORIES, HISTORY, LIST,
+    ResearchMode, ResearchOptions, SEARCH, SEARCH_FOLLOWUP,
+};
+
+/// C11.
+const DISCLAIMER: &str = " Security: the question goes to a third party. Never send passwords, keys, tokens, internal \
+                          addresses or personal and proprietary details; generalise or anonymise.";
+const DISCLAIMER_LONG: &str = " Deep research runs long and spreads the question over many searches, so take special \
+                               care.";
+
+pub(super) fn tools(options: &ResearchOptions) -> Vec<Tool> {
+    let (warning, stress) = match options.disclaimer {
+        Disclaimer::Shown => (DISCLAIMER, DISCLAIMER_LONG),
+        Disclaimer::Off => ("", ""),
+    };
+    let research = match options.mode {
+        ResearchMode::Blocking => "Researches a question in depth and returns a long report with citations. Takes \
+             minutes: set the client's timeout to 180 s or more; shorter ones may fail. If the client gives up, the \
+             same call made again picks the research up."
+            .to_owned(),
+        ResearchMode::Queued => format!(
+            "Queues a question for research in depth and answers at once; read the report with {HISTORY}. Takes \
+             minutes. Where a client waits for the report itself, a timeout of 180 s or more is recommended; shorter \
+             ones may fail."
+        ),
+        ResearchMode::Auto => format!(
+            "Researches a question in depth; answers with the report if it is there within {} s, else read it with \
+             {HISTORY}. A client timeout of 180 s or more is recommended; shorter ones may fail.",
+            options.inline_budget.as_secs()
+        ),
+    };
+    let mut tools = vec![
+        asking(
+            DEEP_RESEARCH,
+            "Deep research",
+            &format!("{research} Give full context: earlier chat is not seen.{warning}{stress}"),
+            input::research(input::In::New),
+        ),
+        asking(
+            DEEP_RESEARCH_FOLLOWUP,
+            "Deep research follow-up",
+            &format!(
+                "{DEEP_RESEARCH} within a conversation: its earlier questions and answers are known.{warning}{stress}"
+            ),
+            input::research(input::In::Conversation),
+        ),
+        asking(
+            SEARCH,
+            "Search",
+            &format!("Answers a question from a quick web search, within 30 s.{warning}"),
+            input::search(input::In::New),
+        ),
+        asking(
+            SEARCH_FOLLOWUP,
+            "Search follow-up",
+            &format!(
+                "{SEARCH} within a conversation: its earlier questions and answers are known.{warning}"
+            ),
+            input::search(input::In::Conversation),
+        ),
+        reading(
+            HISTORY,
+            "Conversation history",
+            "Where a conversation stands and all that was said in it, the report included; an array of ids reads \
+             several.",
+            input::history(),
+            output::history(),
+        ),
+        reading(
+            HISTORIES,
+            "Conversation histories",
+            "Several conversations at once.",
+            input::histories(),
+            output::batch(),
+        ),
+    ];
+    if options.mode != ResearchMode::Blocking {
+        let budget = options.inline_budget.as_secs();
+        tools.push(reading(
+            AWAIT,
+            "Await conversations",
+            &format!(
+                "Waits until all these conversations have ended; without a progress token {budget} s at most. \
+                 Clients cut long calls, often after 60 s: call again to go on waiting, the jobs are not affected."
+            ),
+            input::histories(),
+            output::batch(),
+        ));
+    }
+    tools.push(reading(
+        LIST,
+        "List conversations",
+        "Your conversations, newest first.",
+        input::list(),
+        output::list(),
+    ));
+    tools
+}
+
+fn asking(name: &'static str, title: &str, description: &str, input: Map<String, Value>) -> Tool {
+    let annotations = ToolAnnotations::new()
+        .read_only(false)
+        .destructive(false)
+        .idempotent(false)
+        .open_world(true);
+    tool(name, title, description, input, output::answer(), annotations)
+}
+
+fn reading(
+    name: &'static str,
+    title: &str,
+    description: &str,
+    input: Map<String, Value>,
+    output: Map<String, Value>,
+) -> Tool {
+    let annotations = ToolAnnotations::new().read_only(true).idempotent(true).open_world(false);
+    tool(name, title, description, input, output, annotations)
+}
+
+fn tool(
+    name: &'static str,
+    title: &str,
+    description: &str,
+    input: Map<String, Value>,
+    output: Map<String, Value>,
+    annotations: ToolAnnotations,
+) -> Tool {
+    let mut tool = Tool::new(name, description.to_owned(), Arc::new(input));
+    tool.title = Some(title.to_owned());
+    tool.output_schema = Some(Arc::new(output));
+    tool.annotations = Some(annotations);
+    tool
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

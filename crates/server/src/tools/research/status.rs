@@ -1,0 +1,160 @@
+//! Where a conversation stands, in words a model can act on (B5, B10).
+
+use outlast_core::conversation::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
+use outlast_engine::Waits;
+
+use super::render::Lines;
+use super::{DEEP_RESEARCH_FOLLOWUP, HISTORY, SEARCH_FOLLOWUP};
+
+/// The status block.
+pub(super) fn standing(
+    status: &StatusFile,
+    progress: Option<&ProgressShape>,
+    waits: Option<Waits>,
+) -> String {
+    match status.status {
+        StatusWord::Pending => pending(status, waits),
+        StatusWord::InProgress => in_progress(status, progress),
+        StatusWord::Completed => format!(
+            "**Status: Completed**\nContinue with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."
+        ),
+        StatusWord::Failed => failed(status),
+        StatusWord::Cancelled => {
+            "**Status: Cancelled**\nThe last question was cancelled by its owner; a follow-up may be asked.".to_owned()
+        }
+    }
+}
+
+fn pending(status: &StatusFile, waits: Option<Waits>) -> String {
+    let mut text = Lines::new("**Status: Pending** (0 %)".to_owned());
+    retries(&mut text, status);
+    text.line(&match waits {
+        Some(Waits::ForAWorker) => {
+            "It waits for a worker: no running server has the provider and key it was asked with. Tell the user to \
+             start `outlast serve` or `outlast worker` with the same settings."
+                .to_owned()
+        }
+        Some(Waits::Until(moment)) if limited(status) => {
+            format!("It waits because the provider limits the rate of requests, until {moment}.")
+        }
+        Some(Waits::Until(moment)) => format!("It waits for its next try at {moment}."),
+        Some(Waits::ForItsTurn) | None => {
+            "It waits for its turn: higher priority first, then older first.".to_owned()
+        }
+    });
+    come_back(&mut text);
+    text.done()
+}
+
+fn in_progress(status: &StatusFile, progress: Option<&ProgressShape>) -> String {
+    let percent = progress.map_or(0, |progress| progress.percentage);
+    let mut text = Lines::new(format!("**Status: In Progress** ({percent} %)"));
+    if let Some(progress) = progress {
+        text.line(&progress.message);
+        text.line(&format!("Elapsed: {} s", progress.elapsed_ms / 1000));
+    }
+    retries(&mut text, status);
+    come_back(&mut text);
+    text.done()
+}
+
+fn failed(status: &StatusFile) -> String {
+    let tries = status.attempts;
+    let word = if tries == 1 { "attempt" } else { "attempts" };
+    let mut text = Lines::new(format!("**Status: Failed** after {tries} {word}"));
+    if let Some(error) = &status.error {
+        text.line(&format!("Error: {}: {}", error.code, error.message));
+    }
+    if tries > 1 {
+        errors(&mut text, &status.error_history);
+    }
+    text.line(&format!(
+        "The conversation can be continued with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."
+    ));
+    text.done()
+}
+
+/// B10: the try, when it is not the first, and what went wrong before.
+fn retries(text: &mut Lines, status: &StatusFile) {
+    if status.attempts > 0 {
+        text.line(&format!("Retry Attempt: {}", status.attempts + 1));
+        errors(text, &status.error_history);
+    }
+}
+
+fn errors(text: &mut Lines, history: &[ErrorEntry]) {
+    text.line("Earlier errors:");
+    for (at, error) in history.iter().enumerate() {
+        text.line(&format!("{}. [{}] {}", at + 1, error.code, error.message));
+    }
+}
+
+fn limited(status: &StatusFile) -> bool {
+    status.error_history.last().is_some_and(|error| error.code == "RATE_LIMITED")
+}
+
+fn come_back(text: &mut Lines) {
+    text.line(&format!(
+        "Call `{HISTORY}` again in half a minute; do not ask the same question again meanwhile."
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::Timestamp;
+
+    use super::*;
+
+    fn status(word: StatusWord, codes: &[&str]) -> StatusFile {
+        let errors = codes.iter().map(|code| ErrorEntry {
+            code: (*code).to_owned(),
+            message: "so and so".to_owned(),
+            timestamp: Some(String::new()),
+        });
+        StatusFile {
+            conversation_id: "c".to_owned(),
+            job_id: None,
+            status: word,
+            tool_name: "perplexity_deep_research".to_owned(),
+            started_at: String::new(),
+            updated_at: String::new(),
+            completed_at: None,
+            attempts: codes.len(),
+            progress: None,
+            error: None,
+            error_history: errors.collect(),
+        }
+    }
+
+    /// B10: a retrying job says which try it is and lists earlier errors.
+    #[test]
+    fn b10_a_retry_says_its_number_and_what_went_wrong_before() {
+        for word in [StatusWord::Pending, StatusWord::InProgress] {
+            let text = standing(&status(word, &["TIMEOUT", "RATE_LIMITED"]), None, None);
+            assert!(text.contains("\nRetry Attempt: 3\n"), "{text}");
+            assert!(text.contains("1. [TIMEOUT] so and so\n2. [RATE_LIMITED] so and so"), "{text}");
+            let first = standing(&status(word, &[]), None, None);
+            assert!(!first.contains("Retry Attempt"), "{first}");
+        }
+    }
+
+    /// tools.md: a pending job says why it waits.
+    #[test]
+    fn a_pending_question_says_why_it_waits() {
+        let moment = Timestamp::from_millis(0);
+        let cases = [
+            (
+                &["RATE_LIMITED"][..],
+                Some(Waits::Until(moment)),
+                "limits the rate of requests, until 1970",
+            ),
+            (&["TIMEOUT"], Some(Waits::Until(moment)), "its next try at 1970"),
+            (&[], Some(Waits::ForAWorker), "outlast worker"),
+            (&[], Some(Waits::ForItsTurn), "its turn"),
+        ];
+        for (codes, waits, expected) in cases {
+            let text = standing(&status(StatusWord::Pending, codes), None, waits);
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+}
