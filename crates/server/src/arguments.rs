@@ -1,6 +1,6 @@
 //! Reads a tool's arguments, or says which field to mend and how.
 
-use outlast_core::Key;
+use outlast_core::{Key, Message, Role};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -27,6 +27,56 @@ pub(crate) fn key(text: &str, input_hash: [u8; 32]) -> Result<Key, Refusal> {
         )));
     }
     Ok(Key::given(text, input_hash))
+}
+
+/// At least one thing to answer, not too many, and none of it empty where it matters.
+pub(crate) fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
+    if messages.is_empty() || messages.len() > 100 {
+        let count = messages.len();
+        return Err(Refusal::validation(format!(
+            "messages must have 1 to 100 entries, not {count}"
+        )));
+    }
+    let mut said = messages.iter().enumerate().filter(|(_, message)| message.role != Role::System);
+    match said.next_back() {
+        None => {
+            Err(Refusal::validation("messages must have an entry with role `user`: the question"))
+        }
+        Some((index, message)) if message.content.trim().is_empty() => {
+            Err(Refusal::validation(format!("messages[{index}].content must not be empty")))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// A question: not empty, not endless.
+pub(crate) fn check_query(query: &str) -> Result<(), Refusal> {
+    let length = query.chars().count();
+    if query.trim().is_empty() {
+        return Err(Refusal::validation("query must not be empty"));
+    }
+    if length > 10_000 {
+        return Err(Refusal::validation(format!(
+            "query must have 1 to 10000 characters, not {length}"
+        )));
+    }
+    Ok(())
+}
+
+/// Domains to search in or to leave out, not both.
+pub(crate) fn check_domains(domains: &[String]) -> Result<(), Refusal> {
+    let wrong = |what: &str| Err(Refusal::validation(format!("search_domain_filter {what}")));
+    if domains.len() > 20 {
+        return wrong(&format!("must have 20 entries at most, not {}", domains.len()));
+    }
+    if domains.iter().any(|domain| domain.trim_start_matches('-').trim().is_empty()) {
+        return wrong("must not have empty entries");
+    }
+    let denied = domains.iter().filter(|domain| domain.starts_with('-')).count();
+    if denied > 0 && denied < domains.len() {
+        return wrong("must either allow domains or deny them with a leading `-`, not both");
+    }
+    Ok(())
 }
 
 /// "`field` is wrong so and so", from where the parser stood and what it said.
@@ -60,6 +110,27 @@ mod tests {
     struct Arguments {
         #[expect(dead_code, reason = "only its reading is tested")]
         messages: Vec<outlast_core::Message>,
+    }
+
+    #[test]
+    fn a_question_is_needed() {
+        let message = |role, content: &str| Message { role, content: content.to_owned() };
+        let cases: [(Vec<Message>, &str); 4] = [
+            (vec![], "messages must have 1 to 100 entries, not 0"),
+            (vec![message(Role::User, "x"); 101], "messages must have 1 to 100 entries, not 101"),
+            (
+                vec![message(Role::System, "x")],
+                "messages must have an entry with role `user`: the question",
+            ),
+            (
+                vec![message(Role::System, "x"), message(Role::User, " \n")],
+                "messages[1].content must not be empty",
+            ),
+        ];
+        for (messages, expected) in cases {
+            assert_eq!(check_messages(&messages).unwrap_err().sentence(), expected);
+        }
+        assert!(check_messages(&[message(Role::User, "why?")]).is_ok());
     }
 
     #[test]

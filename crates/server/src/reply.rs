@@ -1,6 +1,6 @@
 //! What a tool answers: an answer about a job in the tool's own shape, or a refusal with a code and a next step.
 
-use outlast_core::{Code, Failure, StoreError};
+use outlast_core::{Code, Failure, Job, StoreError};
 use outlast_engine::PollError;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
@@ -21,6 +21,20 @@ pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> Result<CallToolResu
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(serde_json::to_value(shape).map_err(|_| Refusal::internal())?);
     Ok(result)
+}
+
+/// What a tool's call comes to.
+pub(crate) enum Answered {
+    /// The answer.
+    Now(CallToolResult),
+    /// A task that goes on under this job's id.
+    Task(Box<Job>),
+}
+
+impl From<CallToolResult> for Answered {
+    fn from(result: CallToolResult) -> Self {
+        Self::Now(result)
+    }
 }
 
 /// Why a tool did not do what it was asked.
@@ -96,6 +110,11 @@ impl Refusal {
     #[cfg(test)]
     pub(crate) fn sentence(&self) -> &str {
         &self.sentence
+    }
+
+    /// As text alone, where there is no result to put it into.
+    pub(crate) fn into_sentence(self) -> String {
+        format!("{}: {}", self.code.as_str(), self.sentence)
     }
 
     /// As MCP has it: an error result that a model can read and mend.

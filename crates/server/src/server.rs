@@ -5,25 +5,31 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use outlast_core::OwnerId;
+use outlast_engine::Engine;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams, ConstString,
+    GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    Tool, UpdateTaskMethod, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
-use crate::reply::Refusal;
+use crate::reply::Answered;
+use crate::tasks;
 use crate::tools::Tools;
 
 /// What a server shows: whose jobs, and which tool sets.
 pub struct Face {
     /// Whose jobs callers see who have shown no token of their own.
     pub owner: OwnerId,
+    /// Where jobs are.
+    pub engine: Engine,
     /// The tool sets that are on, in the order they are listed; a name that two share belongs to the first.
     pub sets: Vec<Tools>,
 }
@@ -59,6 +65,23 @@ impl Server {
         }
     }
 
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.face.engine
+    }
+
+    pub(crate) fn sets(&self) -> impl Iterator<Item = &Tools> {
+        self.face.sets.iter()
+    }
+
+    /// Who asks after a task; nobody of an older revision does.
+    fn task_caller<M: ConstString>(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Caller, ErrorData> {
+        let caller = Caller::of(context, &self.face.owner);
+        if caller.takes_tasks { Ok(caller) } else { Err(ErrorData::method_not_found::<M>()) }
+    }
+
     /// Waits until no call is under way.
     pub(crate) async fn calls_answered(&self) {
         self.calls.close();
@@ -80,11 +103,50 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tasks().build())
             .with_server_info(
                 Implementation::new("outlast", env!("CARGO_PKG_VERSION")).with_title("outlast"),
             )
             .with_instructions(self.instructions())
+    }
+
+    /// Older revisions know nothing of tasks, and their clients take one for an empty result.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut info = self.negotiate_initialize(&request)?;
+        info.capabilities.extensions = None;
+        Ok(info)
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let caller = self.task_caller::<GetTaskMethod>(&context)?;
+        self.task_state(&caller, &request.task_id).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.task_caller::<UpdateTaskMethod>(&context)?;
+        self.task_updated(&caller, &request.task_id).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.task_caller::<CancelTaskMethod>(&context)?;
+        self.task_cancelled(&caller, &request.task_id).await
     }
 
     async fn list_tools(
@@ -152,7 +214,11 @@ impl Server {
         if let Some(set) = set
             && let Some(answer) = set.call(&mut caller, &name, arguments).await
         {
-            return Ok(answer.unwrap_or_else(Refusal::into_result).into());
+            return Ok(match answer {
+                Ok(Answered::Now(result)) => result.into(),
+                Ok(Answered::Task(job)) => CallToolResponse::Task(tasks::created(&job)),
+                Err(refusal) => refusal.into_result().into(),
+            });
         }
         let name: String =
             name.chars().take(64).filter(|character| !character.is_control()).collect();

@@ -1,5 +1,7 @@
 //! Text fit to be shown to a client: no control characters, no endless lines.
 
+use outlast_core::Source;
+
 /// Drops control characters but newlines and tabs: text from outside must not steer a terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
@@ -16,6 +18,18 @@ pub(crate) fn echoed_id(id: &str) -> String {
 pub(crate) fn title(question: &str) -> String {
     let line: String = printable(question).split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(200).collect()
+}
+
+/// A report and, after a blank line, what its numbers cite.
+pub(crate) fn with_citations(text: &str, sources: &[Source]) -> String {
+    let mut cited = printable(text);
+    if !sources.is_empty() {
+        cited.push_str("\n\nCitations:");
+        for source in sources {
+            cited.push_str(&format!("\n[{}] {}", source.number, printable(&source.url)));
+        }
+    }
+    cited
 }
 
 /// Takes out what a model wrote between think tags; an unclosed tag hides the rest.

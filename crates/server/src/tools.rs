@@ -1,13 +1,17 @@
 //! The tool sets. A set is a list of tools, one function that calls them by name, and a few words on how to use them.
 
+pub(crate) mod perplexity;
 pub(crate) mod research;
 pub(crate) mod research_jobs;
 
-use rmcp::model::{CallToolResult, Tool};
+use outlast_core::{Body, Job, JobState};
+use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use serde_json::{Map, Value};
 
 use crate::caller::Caller;
-use crate::reply::Refusal;
+use crate::reply::{Answered, Refusal};
+use crate::text::with_citations;
+use perplexity::Perplexity;
 use research::Research;
 use research_jobs::ResearchJobs;
 
@@ -18,6 +22,8 @@ pub enum ToolSet {
     Research,
     /// Start, poll and cancel research.
     ResearchJobs,
+    /// The vendor's own four tools.
+    Perplexity,
 }
 
 /// A tool set that is on.
@@ -27,6 +33,8 @@ pub enum Tools {
     Research(Box<Research>),
     /// See [`ToolSet::ResearchJobs`].
     ResearchJobs(Box<ResearchJobs>),
+    /// See [`ToolSet::Perplexity`].
+    Perplexity(Box<Perplexity>),
 }
 
 /// No set of that name.
@@ -39,13 +47,14 @@ pub struct UnknownToolSet {
 
 impl ToolSet {
     /// All there are, in the order of the default.
-    pub const ALL: [Self; 2] = [Self::Research, Self::ResearchJobs];
+    pub const ALL: [Self; 3] = [Self::Research, Self::ResearchJobs, Self::Perplexity];
 
     /// Its name in `OUTLAST_TOOLS` and `--tools`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Research => "research",
             Self::ResearchJobs => "research-jobs",
+            Self::Perplexity => "perplexity",
         }
     }
 
@@ -66,6 +75,7 @@ impl Tools {
         match self {
             Self::Research(set) => set.tools(),
             Self::ResearchJobs(set) => set.tools(),
+            Self::Perplexity(set) => set.tools(),
         }
     }
 
@@ -74,6 +84,7 @@ impl Tools {
         match self {
             Self::Research(set) => set.instructions(),
             Self::ResearchJobs(set) => set.instructions(),
+            Self::Perplexity(set) => set.instructions(),
         }
     }
 
@@ -83,10 +94,58 @@ impl Tools {
         caller: &mut Caller,
         name: &str,
         arguments: Option<Map<String, Value>>,
-    ) -> Option<Result<CallToolResult, Refusal>> {
+    ) -> Option<Result<Answered, Refusal>> {
         match self {
             Self::Research(set) => set.call(caller, name, arguments).await,
-            Self::ResearchJobs(set) => set.call(caller, name, arguments).await,
+            Self::ResearchJobs(set) => {
+                let answer = set.call(caller, name, arguments).await?;
+                Some(answer.map(Answered::Now))
+            }
+            Self::Perplexity(set) => set.call(caller, name, arguments).await,
+        }
+    }
+
+    /// What a call of this set that made the job would be answered; `None` when the job is none of its making, or
+    /// unfinished.
+    pub(crate) fn outcome(&self, job: &Job) -> Option<Result<CallToolResult, Refusal>> {
+        match self {
+            Self::Research(set) if job.new.conversation.is_some() => set.outcome(job),
+            Self::Perplexity(_) if perplexity::NAMES.contains(&job.new.workflow.as_str()) => {
+                perplexity::outcome(job)
+            }
+            Self::ResearchJobs(set)
+                if job.new.conversation.is_none() && job.new.workflow == "deep_research" =>
+            {
+                Some(set.outcome(job))
+            }
+            Self::Research(_) | Self::Perplexity(_) | Self::ResearchJobs(_) => None,
+        }
+    }
+}
+
+/// What came of a job that no tool set here has made, in plain text.
+pub(crate) fn plain_outcome(job: &Job) -> Result<CallToolResult, Refusal> {
+    match &job.state {
+        JobState::Succeeded { output, .. } => {
+            let text = match &output.body {
+                Body::Report { text, sources, .. } => with_citations(text, sources),
+                Body::Tool { content, structured, is_error } => {
+                    let blocks = content.iter().cloned().map(serde_json::from_value);
+                    let blocks: Result<Vec<_>, _> = blocks.collect();
+                    let mut result =
+                        CallToolResult::success(blocks.map_err(|_| Refusal::internal())?);
+                    result.structured_content.clone_from(structured);
+                    result.is_error = Some(*is_error);
+                    return Ok(result);
+                }
+            };
+            Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
+        }
+        JobState::Queued { .. }
+        | JobState::Running { .. }
+        | JobState::Failed { .. }
+        | JobState::Cancelled { .. } => {
+            Err(job.failures.last().map_or_else(Refusal::internal, Refusal::failed))
         }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use outlast_core::Profile;
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
 use outlast_server::{
-    Face, Research, ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions, Server,
-    ToolSet, Tools, serve_stdio,
+    Face, Perplexity, PerplexityOptions, Research, ResearchJobs, ResearchJobsOptions, ResearchMode,
+    ResearchOptions, Server, ToolSet, Tools, serve_stdio,
 };
 
 use crate::cli::{Global, ServeArgs};
@@ -52,8 +52,9 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
         ToolSet::ResearchJobs => {
             Tools::ResearchJobs(Box::new(research_jobs(&engine, &profile, &config)))
         }
+        ToolSet::Perplexity => Tools::Perplexity(Box::new(perplexity(&engine, &profile, &config))),
     });
-    let face = Face { owner: config.owner.clone(), sets: sets.collect() };
+    let face = Face { owner: config.owner.clone(), engine: engine.clone(), sets: sets.collect() };
     let served = serve_stdio(Server::new(face), stop.clone()).await;
 
     stop.ask();
@@ -71,6 +72,7 @@ fn takes(config: &Config) -> Takes {
     let needed = config.tools.iter().any(|set| match set {
         ToolSet::Research => config.perplexity.mode != ResearchMode::Blocking,
         ToolSet::ResearchJobs => true,
+        ToolSet::Perplexity => false,
     });
     if needed { Takes::TheQueue } else { Takes::HeldCallsOnly }
 }
@@ -102,6 +104,16 @@ fn research(engine: &Engine, profile: &Profile, config: &Config) -> Research {
         logs_dir: None,
     };
     Research::new(engine.clone(), options)
+}
+
+fn perplexity(engine: &Engine, profile: &Profile, config: &Config) -> Perplexity {
+    let options = PerplexityOptions {
+        profile: profile.clone(),
+        quick_timeout: config.perplexity.timeout,
+        research_timeout: config.perplexity.polling_timeout,
+        keep: config.job_ttl,
+    };
+    Perplexity::new(engine.clone(), options)
 }
 
 fn research_jobs(engine: &Engine, profile: &Profile, config: &Config) -> ResearchJobs {

@@ -19,13 +19,14 @@ mod schema;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outlast_core::{ConversationId, OwnerId, Profile};
+use outlast_core::{ConversationId, Job, OwnerId, Profile};
 use outlast_engine::Engine;
 use rmcp::model::{CallToolResult, Tool};
 use serde_json::{Map, Value};
 
 use crate::caller::Caller;
-use crate::reply::Refusal;
+use crate::reply::{Answered, Refusal};
+use answer::Asked;
 
 pub(crate) const DEEP_RESEARCH: &str = "perplexity_deep_research";
 pub(crate) const DEEP_RESEARCH_FOLLOWUP: &str = "perplexity_deep_research_followup";
@@ -124,11 +125,11 @@ impl Research {
         caller: &mut Caller,
         name: &str,
         arguments: Option<Map<String, Value>>,
-    ) -> Option<Result<CallToolResult, Refusal>> {
+    ) -> Option<Result<Answered, Refusal>> {
         let arguments = arguments.unwrap_or_default();
-        Some(match name {
+        let answer = match name {
             DEEP_RESEARCH | DEEP_RESEARCH_FOLLOWUP => {
-                self.deep_research(caller, name, arguments).await
+                return Some(self.deep_research(caller, name, arguments).await);
             }
             SEARCH | SEARCH_FOLLOWUP => self.search(caller, name, arguments).await,
             HISTORY => self.history(caller, arguments).await,
@@ -138,7 +139,18 @@ impl Research {
             }
             LIST => self.list(caller, arguments).await,
             _ => return None,
-        })
+        };
+        Some(answer.map(Answered::Now))
+    }
+
+    /// What a question of this set that made the job would be answered; `None` while it is unfinished.
+    pub(crate) fn outcome(&self, job: &Job) -> Option<Result<CallToolResult, Refusal>> {
+        let asked = Asked {
+            continued: job.turn > 1,
+            show_thinking: false,
+            path: self.path_of(&job.new.owner, job),
+        };
+        deep_research::ended(job, &asked)
     }
 
     /// Where a conversation's files are; only its owner on this machine can do anything with that.

@@ -7,7 +7,7 @@ mod schema;
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Effort, JobId, Key, Message, NewJob, NotAJobId, OwnerId, Profile, ResearchAsk, Role,
+    Cancelled, Effort, Job, JobId, Key, Message, NewJob, NotAJobId, OwnerId, Profile, ResearchAsk,
     Visibility, rules,
 };
 use outlast_engine::{Engine, Reading};
@@ -105,13 +105,19 @@ impl ResearchJobs {
         })
     }
 
+    /// What a poll of this job would be answered.
+    pub(crate) fn outcome(&self, job: &Job) -> Result<CallToolResult, Refusal> {
+        let reading = Reading { job: job.clone(), now: self.engine.now(), waits: None };
+        structured(&Answer::about(&reading, &self.options))
+    }
+
     async fn start(
         &self,
         caller: &Caller,
         arguments: Option<Map<String, Value>>,
     ) -> Result<CallToolResult, Refusal> {
         let arguments: StartArguments = arguments::read(arguments)?;
-        check_messages(&arguments.messages)?;
+        arguments::check_messages(&arguments.messages)?;
         let ask = ResearchAsk {
             messages: arguments.messages,
             effort: arguments.reasoning_effort,
@@ -187,26 +193,6 @@ impl ResearchJobs {
     }
 }
 
-/// At least one thing to answer, not too many, and none of it empty where it matters.
-fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
-    if messages.is_empty() || messages.len() > 100 {
-        let count = messages.len();
-        return Err(Refusal::validation(format!(
-            "messages must have 1 to 100 entries, not {count}"
-        )));
-    }
-    let mut said = messages.iter().enumerate().filter(|(_, message)| message.role != Role::System);
-    match said.next_back() {
-        None => {
-            Err(Refusal::validation("messages must have an entry with role `user`: the question"))
-        }
-        Some((index, message)) if message.content.trim().is_empty() => {
-            Err(Refusal::validation(format!("messages[{index}].content must not be empty")))
-        }
-        Some(_) => Ok(()),
-    }
-}
-
 /// A key together with what it stands for.
 fn key(text: &str, ask: &ResearchAsk) -> Result<Key, Refusal> {
     let input = serde_json::to_vec(&(START, ask)).map_err(|_| Refusal::internal())?;
@@ -215,28 +201,9 @@ fn key(text: &str, ask: &ResearchAsk) -> Result<Key, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use outlast_core::Role;
 
-    #[test]
-    fn a_question_is_needed() {
-        let message = |role, content: &str| Message { role, content: content.to_owned() };
-        let cases: [(Vec<Message>, &str); 4] = [
-            (vec![], "messages must have 1 to 100 entries, not 0"),
-            (vec![message(Role::User, "x"); 101], "messages must have 1 to 100 entries, not 101"),
-            (
-                vec![message(Role::System, "x")],
-                "messages must have an entry with role `user`: the question",
-            ),
-            (
-                vec![message(Role::System, "x"), message(Role::User, " \n")],
-                "messages[1].content must not be empty",
-            ),
-        ];
-        for (messages, expected) in cases {
-            assert_eq!(check_messages(&messages).unwrap_err().sentence(), expected);
-        }
-        assert!(check_messages(&[message(Role::User, "why?")]).is_ok());
-    }
+    use super::*;
 
     #[test]
     fn the_same_key_with_other_input_has_another_hash() {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::arguments::{check_domains, check_query};
 use crate::reply::Refusal;
 
 /// Of deep research. What is serialized of it is what makes two calls the same.
@@ -160,34 +161,6 @@ pub(super) fn input_hash<A: Serialize>(
 ) -> Result<[u8; 32], Refusal> {
     let input = serde_json::to_vec(&(tool, conversation, arguments));
     Ok(Sha256::digest(input.map_err(|_| Refusal::internal())?).into())
-}
-
-fn check_query(query: &str) -> Result<(), Refusal> {
-    let length = query.chars().count();
-    if query.trim().is_empty() {
-        return Err(Refusal::validation("query must not be empty"));
-    }
-    if length > 10_000 {
-        return Err(Refusal::validation(format!(
-            "query must have 1 to 10000 characters, not {length}"
-        )));
-    }
-    Ok(())
-}
-
-fn check_domains(domains: &[String]) -> Result<(), Refusal> {
-    let wrong = |what: &str| Err(Refusal::validation(format!("search_domain_filter {what}")));
-    if domains.len() > 20 {
-        return wrong(&format!("must have 20 entries at most, not {}", domains.len()));
-    }
-    if domains.iter().any(|domain| domain.trim_start_matches('-').trim().is_empty()) {
-        return wrong("must not have empty entries");
-    }
-    let denied = domains.iter().filter(|domain| domain.starts_with('-')).count();
-    if denied > 0 && denied < domains.len() {
-        return wrong("must either allow domains or deny them with a leading `-`, not both");
-    }
-    Ok(())
 }
 
 fn check_date(field: &str, date: Option<&str>) -> Result<(), Refusal> {

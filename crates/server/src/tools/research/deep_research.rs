@@ -10,7 +10,7 @@ use super::ask::{Place, Terms};
 use super::{DEEP_RESEARCH_FOLLOWUP, Research, ResearchMode, instruct};
 use crate::arguments;
 use crate::caller::Caller;
-use crate::reply::{Refusal, RefusalCode};
+use crate::reply::{Answered, Refusal, RefusalCode};
 use crate::wait;
 
 impl Research {
@@ -19,7 +19,7 @@ impl Research {
         caller: &mut Caller,
         tool: &str,
         mut given: Map<String, Value>,
-    ) -> Result<CallToolResult, Refusal> {
+    ) -> Result<Answered, Refusal> {
         let conversation =
             (tool == DEEP_RESEARCH_FOLLOWUP).then(|| take_conversation(&mut given)).transpose()?;
         let arguments: ResearchArguments = arguments::read(Some(given))?;
@@ -38,18 +38,25 @@ impl Research {
         let hash = input_hash(tool, place.conversation(), &arguments)?;
         let key = arguments.idempotency_key.as_deref();
         let key = key.map(|text| arguments::key(text, hash)).transpose()?;
+        // A task is a promise: its id goes out, and whoever has it comes back for it.
+        let as_task = caller.takes_tasks && self.options.mode != ResearchMode::Queued;
         let terms = Terms {
             workflow: "deep_research",
             priority,
             visibility: match self.options.mode {
-                ResearchMode::Blocking => Visibility::Unpromised,
-                ResearchMode::Queued | ResearchMode::Auto => Visibility::Promised,
+                ResearchMode::Blocking if !as_task => Visibility::Unpromised,
+                ResearchMode::Blocking | ResearchMode::Queued | ResearchMode::Auto => {
+                    Visibility::Promised
+                }
             },
             attempt_timeout: self.options.attempt_timeout,
         };
         let job = self.new_job(&caller.owner, &place, &ask, terms)?;
         let expected = self.estimate(&job);
         let started = match (self.options.mode, key) {
+            (ResearchMode::Blocking | ResearchMode::Auto, key) if as_task => {
+                self.engine.start(job, key).await
+            }
             (ResearchMode::Blocking, None) => self.engine.hold(job, tool, hash).await,
             (ResearchMode::Blocking, Some(key)) => self.engine.hold_under(job, key).await,
             (ResearchMode::Queued | ResearchMode::Auto, key) => self.engine.start(job, key).await,
@@ -58,20 +65,28 @@ impl Research {
             Ok(started) => started,
             Err(error) => return Err(self.refused(caller, &place, error).await),
         };
+        if as_task {
+            if self.options.mode == ResearchMode::Blocking {
+                // Nobody may be working on the queue here.
+                self.engine.carry(&started.job.id);
+            }
+            return Ok(Answered::Task(Box::new(started.job)));
+        }
         let asked = Asked {
             continued: place.conversation().is_some(),
             show_thinking: false,
             path: self.path_of(&caller.owner, &started.job),
         };
-        match self.options.mode {
+        let answer = match self.options.mode {
             ResearchMode::Blocking => self.held(caller, &started.job, &asked, None).await,
             ResearchMode::Queued => {
                 let job = started.job;
                 if job.state.kind().is_terminal() {
                     // An idempotency key named a job that has ended: its present state is its outcome.
-                    return ended(&job, &asked).unwrap_or_else(|| Err(Refusal::internal()));
+                    ended(&job, &asked).unwrap_or_else(|| Err(Refusal::internal()))
+                } else {
+                    answer::queued(&job, &asked, &expected)
                 }
-                answer::queued(&job, &asked, &expected)
             }
             ResearchMode::Auto => {
                 let budget = Some(self.options.inline_budget);
@@ -79,7 +94,8 @@ impl Research {
                 let job = waited.map_or(started.job, |reading| reading.job);
                 ended(&job, &asked).unwrap_or_else(|| answer::queued(&job, &asked, &expected))
             }
-        }
+        };
+        answer.map(Answered::Now)
     }
 
     /// Waits for a held call and answers with what came of it.
@@ -108,7 +124,7 @@ impl Research {
 }
 
 /// What came of a job; `None` while it is unfinished.
-fn ended(job: &Job, asked: &Asked) -> Option<Result<CallToolResult, Refusal>> {
+pub(super) fn ended(job: &Job, asked: &Asked) -> Option<Result<CallToolResult, Refusal>> {
     Some(match &job.state {
         JobState::Queued { .. } | JobState::Running { .. } => return None,
         JobState::Succeeded { output, .. } => answer::completed(job, output, asked),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{POLL, ResearchJobsOptions, START};
-use crate::text::{echoed_id, printable, without_thinking};
+use crate::text::{echoed_id, printable, with_citations, without_thinking};
 
 /// What is said of a job nobody can run.
 const NO_WORKER: &str = "The research waits: no running server has the provider and key it was started with, so tell \
@@ -148,17 +148,14 @@ fn strips_thinking(job: &Job) -> bool {
 /// The report and, after a blank line, what its numbers cite.
 fn response(body: &Body, strip_thinking: bool) -> String {
     match body {
-        Body::Report { text, sources, .. } => {
-            let text = if strip_thinking { without_thinking(text) } else { text.clone() };
-            let mut response = printable(&text);
-            if !sources.is_empty() {
-                response.push_str("\n\nCitations:");
-                for source in sources {
-                    response.push_str(&format!("\n[{}] {}", source.number, printable(&source.url)));
-                }
+        Body::Report { text, sources, thinking, .. } => match thinking {
+            // Where the vendor's own server shows it: before the report, between its tags.
+            Some(thinking) if !strip_thinking => {
+                with_citations(&format!("<think>\n{thinking}\n</think>\n\n{text}"), sources)
             }
-            response
-        }
+            Some(_) | None if strip_thinking => with_citations(&without_thinking(text), sources),
+            Some(_) | None => with_citations(text, sources),
+        },
         Body::Tool { content, .. } => {
             let texts = content.iter().filter_map(|block| block.get("text")?.as_str());
             printable(&texts.collect::<Vec<_>>().join("\n"))

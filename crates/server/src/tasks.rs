@@ -1,0 +1,130 @@
+//! MCP tasks over our jobs: a task's id is its job's, so every face finds it, and a restart loses none. Only under the
+//! revision that has them, and only for clients that declare them: `caller.rs` says who does.
+
+use outlast_core::{Job, JobId, JobState, Timestamp, rules};
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolResult, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload,
+    TaskStatus,
+};
+
+use crate::caller::Caller;
+use crate::reply::Refusal;
+use crate::server::Server;
+use crate::text::printable;
+
+/// How often a client should ask.
+const POLL_EVERY_MS: u64 = 2_000;
+
+/// The answer to a call that goes on as a task.
+pub(crate) fn created(job: &Job) -> CreateTaskResult {
+    CreateTaskResult::new(task(job))
+}
+
+impl Server {
+    /// `tasks/get`: where the task stands, with what came of it.
+    pub(crate) async fn task_state(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let job = self.task_job(caller, id).await?;
+        let payload = match &job.state {
+            JobState::Queued { .. } => {
+                // Whoever carried it may be gone; whoever asks after it is here.
+                self.engine().carry(&job.id);
+                TaskPayload::Working
+            }
+            JobState::Running { .. } => TaskPayload::Working,
+            JobState::Cancelled { .. } => TaskPayload::Cancelled,
+            JobState::Succeeded { .. } | JobState::Failed { .. } => {
+                TaskPayload::Completed { result: object(&self.outcome(&job))? }
+            }
+        };
+        Ok(GetTaskResult::new(DetailedTask::new(task(&job), payload)))
+    }
+
+    /// `tasks/cancel`: ends the job; one that has ended keeps its end.
+    pub(crate) async fn task_cancelled(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
+        let job = self.task_job(caller, id).await?;
+        match self.engine().cancel(&caller.scope(), &job.id).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(unknown()),
+            Err(error) => Err(refused(error.into())),
+        }
+    }
+
+    /// `tasks/update`: no task of ours asks for anything.
+    pub(crate) async fn task_updated(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
+        self.task_job(caller, id).await?;
+        Err(ErrorData::invalid_params("this task asks for no input; read it with tasks/get", None))
+    }
+
+    async fn task_job(&self, caller: &Caller, id: &str) -> Result<Job, ErrorData> {
+        let Ok(id) = id.parse::<JobId>() else { return Err(unknown()) };
+        match self.engine().job(&caller.scope(), &id).await {
+            Ok(job) => job.ok_or_else(unknown),
+            Err(error) => Err(refused(error.into())),
+        }
+    }
+
+    /// What the tool that began the job would have answered.
+    fn outcome(&self, job: &Job) -> CallToolResult {
+        let told = self.sets().find_map(|set| set.outcome(job));
+        told.unwrap_or_else(|| crate::tools::plain_outcome(job))
+            .unwrap_or_else(Refusal::into_result)
+    }
+}
+
+fn task(job: &Job) -> Task {
+    let status = match &job.state {
+        JobState::Queued { .. } | JobState::Running { .. } => TaskStatus::Working,
+        JobState::Succeeded { .. } | JobState::Failed { .. } => TaskStatus::Completed,
+        JobState::Cancelled { .. } => TaskStatus::Cancelled,
+    };
+    let mut task = Task::new(
+        job.id.to_string(),
+        status,
+        job.created_at.to_string(),
+        job.updated_at.to_string(),
+    );
+    task = task.with_status_message(standing(job)).with_poll_interval_ms(POLL_EVERY_MS);
+    task.ttl_ms = rules::expires_at(job).map(|end| millis_between(job.created_at, end));
+    task
+}
+
+fn standing(job: &Job) -> String {
+    let attempt = job.failures.len() + 1;
+    let words = match (&job.state, &job.progress) {
+        (JobState::Queued { .. }, _) => "Waiting for a worker".to_owned(),
+        (JobState::Running { .. }, Some(progress)) => match progress.percent {
+            Some(percent) => format!("{percent} %: {}", printable(&progress.message)),
+            None => printable(&progress.message),
+        },
+        (JobState::Running { .. }, None) => "Running".to_owned(),
+        (JobState::Succeeded { .. }, _) => return "Completed".to_owned(),
+        (JobState::Failed { .. }, _) => return "Failed".to_owned(),
+        (JobState::Cancelled { .. }, _) => return "Cancelled".to_owned(),
+    };
+    if attempt > 1 { format!("{words} (attempt {attempt})") } else { words }
+}
+
+fn millis_between(start: Timestamp, end: Timestamp) -> u64 {
+    u64::try_from(end.since(start).as_millis()).unwrap_or(u64::MAX)
+}
+
+fn object(result: &CallToolResult) -> Result<JsonObject, ErrorData> {
+    match serde_json::to_value(result) {
+        Ok(serde_json::Value::Object(object)) => Ok(object),
+        Ok(_) | Err(_) => Err(refused(Refusal::internal())),
+    }
+}
+
+/// Foreign, expired and made-up ids cannot be told apart.
+fn unknown() -> ErrorData {
+    ErrorData::invalid_params("there is no such task; it may have expired", None)
+}
+
+fn refused(refusal: Refusal) -> ErrorData {
+    ErrorData::internal_error(refusal.into_sentence(), None)
+}

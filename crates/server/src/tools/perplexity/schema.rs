@@ -1,0 +1,146 @@
+//! The four tools as the vendor's server lists them.
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use super::{ASK, REASON, RESEARCH, SEARCH};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![
+        tool(
+            ASK,
+            "Ask Perplexity",
+            "Answers a question from the web, with citations, in seconds.",
+            asking(json!({
+                "search_recency_filter": recency(),
+                "search_domain_filter": domains(),
+                "search_context_size": context_size()
+            })),
+            output("response", "The answer, with citations."),
+        ),
+        tool(
+            REASON,
+            "Advanced Reasoning",
+            "Thinks a hard question through, step by step, with web sources.",
+            asking(json!({
+                "search_recency_filter": recency(),
+                "search_domain_filter": domains(),
+                "search_context_size": context_size()
+            })),
+            output("response", "The answer, with citations."),
+        ),
+        tool(
+            RESEARCH,
+            "Deep Research",
+            "Researches a question in depth and returns a report with citations. Takes minutes; if the client gives up, \
+             the same call made again picks it up.",
+            asking(json!({})),
+            output("response", "The report, with citations."),
+        ),
+        tool(
+            SEARCH,
+            "Search the Web",
+            "Finds web pages: ranked results with title, address, snippet and date. No answer is written.",
+            searching(),
+            output("results", "The results as text."),
+        ),
+    ]
+}
+
+fn tool(
+    name: &'static str,
+    title: &str,
+    description: &str,
+    input: Map<String, Value>,
+    output: Map<String, Value>,
+) -> Tool {
+    let mut tool = Tool::new(name, description.to_owned(), Arc::new(input));
+    tool.title = Some(title.to_owned());
+    tool.output_schema = Some(Arc::new(output));
+    tool.annotations = Some(
+        ToolAnnotations::new()
+            .read_only(true)
+            .destructive(false)
+            .idempotent(false)
+            .open_world(true),
+    );
+    tool
+}
+
+fn asking(more: Value) -> Map<String, Value> {
+    let mut properties = object(json!({
+        "messages": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 100,
+            "description": "The conversation; the last user message is the question.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "role": { "type": "string", "enum": ["system", "user", "assistant"] },
+                    "content": { "type": "string" }
+                },
+                "required": ["role", "content"],
+                "additionalProperties": false
+            }
+        }
+    }));
+    properties.extend(object(more));
+    object(json!({
+        "type": "object",
+        "properties": properties,
+        "required": ["messages"],
+        "additionalProperties": false
+    }))
+}
+
+fn searching() -> Map<String, Value> {
+    object(json!({
+        "type": "object",
+        "properties": {
+            "query": { "type": "string", "minLength": 1, "maxLength": 10000 },
+            "max_results": { "type": "number", "minimum": 1, "maximum": 20, "default": 10 },
+            "max_tokens_per_page": { "type": "number", "minimum": 256, "maximum": 2048, "default": 1024 },
+            "country": { "type": "string", "description": "Two letters, such as US." },
+            "search_recency_filter": recency(),
+            "search_domain_filter": domains()
+        },
+        "required": ["query"],
+        "additionalProperties": false
+    }))
+}
+
+fn recency() -> Value {
+    json!({ "type": "string", "enum": ["hour", "day", "week", "month", "year"] })
+}
+
+fn domains() -> Value {
+    json!({
+        "type": "array",
+        "items": { "type": "string" },
+        "maxItems": 20,
+        "description": "Only these domains; with a leading - none of these."
+    })
+}
+
+fn context_size() -> Value {
+    json!({ "type": "string", "enum": ["low", "medium", "high"] })
+}
+
+fn output(field: &str, description: &str) -> Map<String, Value> {
+    object(json!({
+        "type": "object",
+        "properties": { field: { "type": "string", "description": description } },
+        "required": [field],
+        "additionalProperties": false
+    }))
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
