@@ -3,6 +3,9 @@
 
 use super::html;
 
+/// How far the other end of a pair is looked for, so that a file full of openings costs no more than its length.
+const NEAR: usize = 1_000;
+
 /// Takes out escape sequences, control characters and invisible direction marks; keeps line ends and tabs.
 pub(super) fn text(dirty: &str) -> String {
     let mut clean = String::with_capacity(dirty.len());
@@ -116,7 +119,9 @@ pub(super) fn inline(markdown: &str) -> String {
 fn code_span(rest: &str, clean: &mut String) -> Option<usize> {
     let ticks = rest.len() - rest.trim_start_matches('`').len();
     let fence = &rest[..ticks];
-    let length = ticks + rest[ticks..].find(fence)? + ticks;
+    // Ticks that nothing closes nearby are just ticks, all of them at once.
+    let near = rest[ticks..].char_indices().nth(NEAR).map_or(rest.len(), |(at, _)| ticks + at);
+    let length = rest[ticks..near].find(fence).map_or(ticks, |at| ticks + at + ticks);
     clean.push_str(&rest[..length]);
     Some(length)
 }
@@ -171,8 +176,7 @@ fn link(rest: &str) -> Option<(&str, usize)> {
 /// What stands between a pair that `rest` opens; pairs inside count.
 fn enclosed(rest: &str, open: char, close: char) -> Option<&str> {
     let mut depth = 0_u32;
-    // Bounded, so that a file full of brackets costs no more than its length.
-    for (at, c) in rest.char_indices().take(1_000) {
+    for (at, c) in rest.char_indices().take(NEAR) {
         if c == open {
             depth += 1;
         } else if c == close {

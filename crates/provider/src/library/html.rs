@@ -31,13 +31,17 @@ pub(super) struct Tag {
 /// A tag of HTML that stands in running text; anything else in angle brackets is the writer's own.
 pub(super) fn tag(text: &str) -> Option<Tag> {
     if text.starts_with("<!--") {
-        let length = text.find("-->")? + 3;
+        let near = text.as_bytes().get(..NEAR).unwrap_or(text.as_bytes());
+        let length = near.windows(3).position(|end| end == b"-->")? + 3;
         return Some(Tag { length, breaks: true });
     }
     let (name, _, length) = name_of(text)?;
     let breaks = BLOCKS.contains(&name.as_str());
     (breaks || INLINE.contains(&name.as_str())).then_some(Tag { length, breaks })
 }
+
+/// How far the end of a tag is looked for.
+const NEAR: usize = 2_048;
 
 const BLOCKS: &[&str] = &[
     "br",
@@ -235,7 +239,7 @@ fn name_of(text: &str) -> Option<(String, bool, usize)> {
         return None;
     }
     let mut quote = None;
-    for (at, byte) in text.bytes().enumerate().take(8_192) {
+    for (at, byte) in text.bytes().enumerate().take(NEAR) {
         match (quote, byte) {
             (None, b'>') => return Some((name, closing, at + 1)),
             (None, b'"' | b'\'') => quote = Some(byte),
@@ -244,7 +248,7 @@ fn name_of(text: &str) -> Option<(String, bool, usize)> {
         }
     }
     // A quote nobody closed: the tag ends at the first bracket.
-    let length = text.bytes().take(8_192).position(|byte| byte == b'>')? + 1;
+    let length = text.bytes().take(NEAR).position(|byte| byte == b'>')? + 1;
     Some((name, closing, length))
 }
 

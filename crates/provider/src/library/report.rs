@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use outlast_core::{AskKind, Body, Cost, Effort, NanoUsd, Output, ResearchAsk, Source, Usage};
 
 use super::cite::Citations;
+use super::clean;
 use super::document::{Kind, UNDER};
 use super::rank::{Ranked, Weights};
 use super::refresh::grouped;
@@ -35,14 +36,23 @@ pub(super) struct Searched {
 pub(super) fn wanted(ask: &ResearchAsk) -> Wanted {
     match ask.kind {
         AskKind::Research => match ask.effort.unwrap_or(Effort::Medium) {
-            Effort::Minimal | Effort::Low => Wanted { blocks: 4, least: 0.4 },
-            Effort::Medium => Wanted { blocks: 9, least: 0.3 },
-            Effort::High => Wanted { blocks: 20, least: 0.2 },
+            Effort::Minimal | Effort::Low => {
+                Wanted { blocks: 4, least: 0.35, covers: 0.4, sections: 1 }
+            }
+            Effort::Medium => Wanted { blocks: 8, least: 0.25, covers: 0.4, sections: 3 },
+            Effort::High => Wanted { blocks: 18, least: 0.15, covers: 0.3, sections: 6 },
         },
-        AskKind::Search | AskKind::Ask | AskKind::Reason => Wanted { blocks: 3, least: 0.45 },
+        AskKind::Search | AskKind::Ask | AskKind::Reason => {
+            Wanted { blocks: 3, least: 0.45, covers: 0.4, sections: 0 }
+        }
         AskKind::Results => {
             let most = ask.filters.max_results.unwrap_or(10).clamp(1, 50);
-            Wanted { blocks: usize::try_from(most).unwrap_or(10), least: 0.0 }
+            Wanted {
+                blocks: usize::try_from(most).unwrap_or(10),
+                least: 0.1,
+                covers: 0.0,
+                sections: 0,
+            }
         }
     }
 }
@@ -118,11 +128,12 @@ impl Page {
 
 fn title(question: &str) -> String {
     const LONGEST: usize = 160;
-    let question = question.trim_start_matches(['#', ' ']);
+    // A number in brackets would look like a citation.
+    let question = clean::inline(question.trim_start_matches(['#', ' ']));
     if question.is_empty() {
         return "A question without words".to_owned();
     }
-    shortened(question, LONGEST)
+    shortened(&question, LONGEST)
 }
 
 /// At most so many characters, cut between words.
@@ -143,27 +154,25 @@ fn summary(
     let best = blocks.first().map_or(1.0, |block| block.score).max(f64::MIN_POSITIVE);
     let mut candidates: Vec<(f64, &Block, String)> = Vec::new();
     for block in blocks.iter().take(8) {
-        let context = weights.share(&format!(
-            "{} {}",
-            block.best.headings,
-            block.best.title.as_deref().unwrap_or("")
-        ));
-        let rank = (block.score / best).powf(0.7);
+        let context = weights.share(&heading(block));
+        let rank = (block.score / best).sqrt();
         for (sentence, is_first) in statements(block) {
             let alone = sentences::stands_alone(&sentence);
-            let said = weights.share(&sentence);
-            let worth = (said + 0.35 * context + if is_first { 0.08 } else { 0.0 }) * alone * rank;
-            if worth > 0.0 {
+            let said = weights.fit(&sentence);
+            let worth = (said + 0.6 * context + if is_first { 0.08 } else { 0.0 }) * alone * rank;
+            if worth > 0.0 && (said > 0.0 || context > 0.5) {
                 candidates.push((worth, block, sentence));
             }
         }
     }
     candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let least = candidates.first().map_or(0.0, |candidate| candidate.0) * 0.4;
+    let best = candidates.first().map_or(0.0, |candidate| candidate.0);
     let mut taken: Vec<(&Block, String)> = Vec::new();
     for (worth, block, sentence) in candidates {
+        let least = if taken.len() < 2 { 0.3 } else { 0.5 };
         let repeats = taken.iter().any(|(_, other)| overlap(other, &sentence) > 0.6);
-        if taken.len() < most && worth >= least && !repeats {
+        let from_here = taken.iter().filter(|(other, _)| std::ptr::eq(*other, block)).count();
+        if taken.len() < most && worth >= best * least && !repeats && from_here < 3 {
             taken.push((block, sentence));
         }
     }
@@ -203,7 +212,10 @@ fn statements(block: &Block) -> Vec<(String, bool)> {
                 );
             }
             Kind::Head => head = cells(&part.text),
-            Kind::Row => statements.push((row_in_words(&head, &cells(&part.text)), true)),
+            Kind::Row => {
+                let words = row_in_words(&head, &cells(&part.text));
+                statements.push((shortened(&words, 300), true));
+            }
             Kind::Code => {}
         }
     }
@@ -253,7 +265,9 @@ fn sections(page: &mut Page, citations: &mut Citations, blocks: &[Block]) {
         group.sort_by_key(|block| block.best.line);
         let Some(first) = group.first() else { continue };
         page.add(format!("## {}", heading(first)));
-        page.add(format!("*From {}*", place(first)));
+        if heading(first) != first.best.name {
+            page.add(format!("*From {}*", place(first)));
+        }
         for block in group {
             let number = citations.cite(block);
             page.add(shown(block, &number));
@@ -267,16 +281,12 @@ fn heading(block: &Block) -> String {
 }
 
 fn place(block: &Block) -> String {
-    let above = block.best.headings.rsplit_once(UNDER).map(|(above, _)| above);
-    let mut place = format!("`{}`", block.best.name);
-    if let Some(title) = block.best.title.as_deref().filter(|_| !block.best.headings.is_empty()) {
-        place.push_str(&format!(", {title}"));
+    let mut place = vec![format!("`{}`", block.best.name)];
+    if !block.best.headings.is_empty() {
+        place.extend(block.best.title.clone());
+        place.extend(block.best.headings.rsplit_once(UNDER).map(|(above, _)| above.to_owned()));
     }
-    if let Some(above) = above {
-        place.push_str(UNDER);
-        place.push_str(above);
-    }
-    place
+    place.join(UNDER)
 }
 
 /// A block as Markdown, with its number at its end.
@@ -301,10 +311,15 @@ fn shown(block: &Block, number: &str) -> String {
         }
         last = Some(part.kind);
     }
+    let what = match (last, block.left_out) {
+        (Some(Kind::Item), 1) => "item",
+        (Some(Kind::Item), _) => "items",
+        (_, 1) => "row",
+        (_, _) => "rows",
+    };
     let left_out = match block.left_out {
         0 => String::new(),
-        1 => " (1 more there)".to_owned(),
-        more => format!(" ({more} more there)"),
+        more => format!(" ({more} more {what} there)"),
     };
     match last {
         // A number in a table or a listing would be part of it.
@@ -342,7 +357,7 @@ fn results(page: &mut Page, citations: &mut Citations, weights: &Weights, blocks
             .max_by(|a, b| weights.share(a.1).total_cmp(&weights.share(b.1)).then(b.0.cmp(&a.0)));
         let snippet = match most {
             Some((at, _)) => said[at..].iter().take(2).cloned().collect::<Vec<_>>().join(" "),
-            None => super::clean::squeeze(&block.best.text),
+            None => clean::squeeze(&block.best.text),
         };
         let snippet = shortened(&snippet, 400);
         citations.snippet(snippet.clone());
