@@ -5,6 +5,8 @@ use super::html;
 
 /// How far the other end of a pair is looked for, so that a file full of openings costs no more than its length.
 const NEAR: usize = 1_000;
+/// Pairs within pairs that anybody means.
+const DEEP: u32 = 8;
 
 /// Takes out escape sequences, control characters and invisible direction marks; keeps line ends and tabs.
 pub(super) fn text(dirty: &str) -> String {
@@ -120,7 +122,7 @@ fn code_span(rest: &str, clean: &mut String) -> Option<usize> {
     let ticks = rest.len() - rest.trim_start_matches('`').len();
     let fence = &rest[..ticks];
     // Ticks that nothing closes nearby are just ticks, all of them at once.
-    let near = rest[ticks..].char_indices().nth(NEAR).map_or(rest.len(), |(at, _)| ticks + at);
+    let near = rest.floor_char_boundary(ticks + NEAR);
     let length = rest[ticks..near].find(fence).map_or(ticks, |at| ticks + at + ticks);
     clean.push_str(&rest[..length]);
     Some(length)
@@ -130,9 +132,8 @@ fn code_span(rest: &str, clean: &mut String) -> Option<usize> {
 fn emphasis(rest: &str, clean: &mut String) -> usize {
     let opens = rest[1..].chars().next().is_some_and(|c| !c.is_whitespace());
     let closes = clean.chars().next_back().is_some_and(|c| !c.is_whitespace());
-    if opens == closes && !opens {
-        clean.push('*');
-    } else if opens && closes && rest[1..].starts_with(char::is_alphanumeric) {
+    let is_inside = opens && closes && rest[1..].starts_with(char::is_alphanumeric);
+    if is_inside || !(opens || closes) {
         clean.push('*');
     }
     1
@@ -179,6 +180,9 @@ fn enclosed(rest: &str, open: char, close: char) -> Option<&str> {
     for (at, c) in rest.char_indices().take(NEAR) {
         if c == open {
             depth += 1;
+            if depth > DEEP {
+                return None;
+            }
         } else if c == close {
             depth = depth.checked_sub(1)?;
             if depth == 0 {

@@ -31,8 +31,7 @@ pub(super) struct Tag {
 /// A tag of HTML that stands in running text; anything else in angle brackets is the writer's own.
 pub(super) fn tag(text: &str) -> Option<Tag> {
     if text.starts_with("<!--") {
-        let near = text.as_bytes().get(..NEAR).unwrap_or(text.as_bytes());
-        let length = near.windows(3).position(|end| end == b"-->")? + 3;
+        let length = text[..text.floor_char_boundary(NEAR)].find("-->")? + 3;
         return Some(Tag { length, breaks: true });
     }
     let (name, _, length) = name_of(text)?;

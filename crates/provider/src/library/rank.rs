@@ -227,7 +227,8 @@ fn closely(
         let score = score
             * (1.0 + 0.5 * heading_fits(&stored, &asked))
             * if is_looked_up(&stored, &asked) { 1.3 } else { readable(&stored) }
-            * (0.4 + weights.best_sentence(&stored.text));
+            * (0.4
+                + weights.best_sentence(&stored.text).max(0.7 * weights.share(nearest(&stored))));
         hits.push(Hit { stored, score, coverage });
     }
     hits.sort_by(order);
@@ -240,10 +241,15 @@ fn order(a: &Hit, b: &Hit) -> Ordering {
     b.score.total_cmp(&a.score).then_with(|| place(a).cmp(&place(b)))
 }
 
+/// The heading a passage stands under, or its file's title.
+fn nearest(stored: &Stored) -> &str {
+    let nearest = stored.headings.rsplit(UNDER).next().filter(|heading| !heading.is_empty());
+    nearest.or(stored.title.as_deref()).unwrap_or("")
+}
+
 /// How much of the nearest heading the question says.
 fn heading_fits(stored: &Stored, asked: &[String]) -> f64 {
-    let nearest = stored.headings.rsplit(UNDER).next().filter(|heading| !heading.is_empty());
-    let Some(nearest) = nearest.or(stored.title.as_deref()) else { return 0.0 };
+    let nearest = nearest(stored);
     let heading: Vec<_> = words::of(nearest)
         .filter(|word| !words::is_stop(word))
         .map(|word| words::stem(&word))

@@ -74,14 +74,11 @@ pub(super) fn write(
         nothing(&mut page, question, searched);
     } else {
         if ranked.hits.first().is_none_or(|hit| hit.coverage < LOOSE) {
-            page.add(
-                "The library says little about this: what follows is only loosely related."
-                    .to_owned(),
-            );
+            page.add("The library says little about this: what follows is only loosely related.");
         }
         match ask.kind {
             AskKind::Research => {
-                page.add("## Executive summary".to_owned());
+                page.add("## Executive summary");
                 let most = match ask.effort.unwrap_or(Effort::Medium) {
                     Effort::Minimal | Effort::Low => 2,
                     Effort::Medium => 4,
@@ -96,7 +93,7 @@ pub(super) fn write(
             }
             AskKind::Results => results(&mut page, &mut citations, &ranked.weights, blocks),
         }
-        page.add("---".to_owned());
+        page.add("---");
         page.add(note(ranked, searched));
     }
     output(page.text, citations.sources)
@@ -155,11 +152,11 @@ fn summary(
     let mut candidates: Vec<(f64, &Block, String)> = Vec::new();
     for block in blocks.iter().take(8) {
         let context = weights.share(&heading(block));
-        let rank = (block.score / best).sqrt();
+        let rank = (block.score / best).powf(0.4);
         for (sentence, is_first) in statements(block) {
             let alone = sentences::stands_alone(&sentence);
             let said = weights.fit(&sentence);
-            let worth = (said + 0.6 * context + if is_first { 0.08 } else { 0.0 }) * alone * rank;
+            let worth = (said + 0.7 * context + if is_first { 0.08 } else { 0.0 }) * alone * rank;
             if worth > 0.0 && (said > 0.0 || context > 0.5) {
                 candidates.push((worth, block, sentence));
             }
@@ -169,12 +166,17 @@ fn summary(
     let best = candidates.first().map_or(0.0, |candidate| candidate.0);
     let mut taken: Vec<(&Block, String)> = Vec::new();
     for (worth, block, sentence) in candidates {
-        let least = if taken.len() < 2 { 0.3 } else { 0.5 };
+        let least = if taken.len() < 2 { 0.3 } else { 0.45 };
         let repeats = taken.iter().any(|(_, other)| overlap(other, &sentence) > 0.6);
         let from_here = taken.iter().filter(|(other, _)| std::ptr::eq(*other, block)).count();
         if taken.len() < most && worth >= best * least && !repeats && from_here < 3 {
             taken.push((block, sentence));
         }
+    }
+    if let [(block, sentence)] = taken.as_slice() {
+        // One alone is often only half of what its passage says.
+        let next = following(block, sentence).map(|next| (*block, next));
+        taken.extend(next);
     }
     if taken.is_empty() {
         // Nothing but listings and scraps: the best of them speaks for itself below.
@@ -189,6 +191,13 @@ fn summary(
         .map(|(block, sentence)| format!("- {} {}", sentence, citations.cite(block)))
         .collect();
     page.add(lines.join("\n"));
+}
+
+/// The sentence after this one, if it can be understood.
+fn following(block: &Block, sentence: &str) -> Option<String> {
+    let mut rest = statements(block).into_iter().skip_while(|(text, _)| text != sentence).skip(1);
+    let (next, _) = rest.next()?;
+    (sentences::stands_alone(&next) > 0.5).then_some(next)
 }
 
 /// What a block says in sentences; whether each is the first of its passage.

@@ -88,7 +88,8 @@ pub(super) fn select(
     let mut shown = Vec::new();
     for (rank, (hit, score)) in chosen.into_iter().enumerate() {
         shown.push(block(index, ranked, hit, score)?);
-        if rank < wanted.sections && hit.score >= best.score * 0.5 {
+        let is_about_it = hit.score >= best.score * 0.35 && hit.coverage >= best.coverage * 0.5;
+        if rank < wanted.sections && is_about_it {
             around(index, hit, score, &mut blocks, &mut shown)?;
         }
     }

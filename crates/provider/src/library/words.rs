@@ -97,6 +97,7 @@ const KIN: &[&[&str]] = &[
     &["password", "credential", "passphrase"],
     &["laptop", "computer", "machine"],
     &["visitor", "guest"],
+    &["left", "leave", "remain"],
 ];
 
 /// In alphabetical order.
