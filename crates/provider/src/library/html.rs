@@ -1,6 +1,7 @@
 //! The text of an HTML page: a tolerant reader of tags that never fails, whatever it is given.
 
 use super::document::{Builder, Document, Kind};
+use super::entities;
 
 /// Takes a page apart.
 pub(super) fn parse(page: &str) -> Document {
@@ -113,7 +114,7 @@ impl Reader {
             let blank = raw.len() - raw.trim_start().len();
             self.start = self.lines + ends(&raw[..blank]) + 1;
         }
-        let text = entities(raw);
+        let text = entities::decoded(raw);
         // What looks like our own markup is the page's text.
         self.text.push_str(&if self.open == Open::Pre {
             text
@@ -258,58 +259,6 @@ fn ends(text: &str) -> u32 {
 fn find_ignoring_case(text: &str, what: &str) -> Option<usize> {
     let what = what.as_bytes();
     text.as_bytes().windows(what.len()).position(|window| window.eq_ignore_ascii_case(what))
-}
-
-fn entities(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        plain.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let end = rest.bytes().take(12).position(|byte| byte == b';');
-        match end.and_then(|end| Some((entity(&rest[1..end])?, end + 1))) {
-            Some((sign, length)) => {
-                plain.push_str(&super::clean::text(sign.encode_utf8(&mut [0; 4])));
-                rest = &rest[length..];
-            }
-            None => {
-                plain.push('&');
-                rest = &rest[1..];
-            }
-        }
-    }
-    plain.push_str(rest);
-    plain
-}
-
-fn entity(name: &str) -> Option<char> {
-    if let Some(number) = name.strip_prefix('#') {
-        let hex = number.strip_prefix(['x', 'X']);
-        let code = hex.map_or_else(|| number.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok());
-        return code.and_then(char::from_u32);
-    }
-    Some(match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" | "lsquo" | "rsquo" => '\'',
-        "ldquo" | "rdquo" => '"',
-        "nbsp" => ' ',
-        "ndash" => '–',
-        "mdash" => '—',
-        "hellip" => '…',
-        "copy" => '©',
-        "deg" => '°',
-        "eacute" => 'é',
-        "auml" => 'ä',
-        "ouml" => 'ö',
-        "uuml" => 'ü',
-        "szlig" => 'ß',
-        "times" => '×',
-        "euro" => '€',
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

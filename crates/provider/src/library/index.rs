@@ -70,6 +70,8 @@ impl Index {
         let connection = connect(place)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(32);
+        // Room for the first reading of a large library; given back when the question is answered.
+        connection.execute_batch("PRAGMA cache_size = -65536;")?;
         if let Place::File(_) = place {
             // A lost commit costs a second reading, never a wrong answer.
             connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")?;

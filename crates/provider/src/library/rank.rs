@@ -127,7 +127,9 @@ pub(super) fn rank(index: &Index, query: &Query, reporter: &Reporter) -> Result<
             None => Vec::new(),
         };
         for found in &kin {
-            let sum = add(&mut sums, found, term.weight * KIN);
+            // Several kin in one passage are still one word of the question.
+            let capped = Match { score: found.score.min(rarity), ..*found };
+            let sum = add(&mut sums, &capped, term.weight * KIN);
             sum.kin |= bit;
         }
         if matches.is_empty() && kin.is_empty() && term.weight >= 1.0 {
@@ -212,7 +214,7 @@ fn closely(
         .map(|(id, sum)| {
             let (own, kin) = sections.get(&(sum.file, sum.section)).copied().unwrap_or_default();
             let alone = covered(sum.own, sum.kin, worth);
-            let coverage = 0.7 * alone + 0.3 * covered(own, kin, worth);
+            let coverage = 0.5 * alone + 0.5 * covered(own, kin, worth);
             let together = (sum.together / total).min(1.0);
             (id, sum.score * (0.25 + 0.75 * coverage) * (1.0 + 0.5 * together), coverage)
         })

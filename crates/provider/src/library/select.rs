@@ -14,8 +14,6 @@ const WHOLE: usize = 1_100;
 const PARTS: usize = 6;
 /// A section up to this many characters is shown whole when it has one of the best passages.
 const SECTION: usize = 1_800;
-/// However weak they are, this many may be shown.
-const FEW: usize = 3;
 
 /// What is shown under one citation.
 #[derive(Debug)]
@@ -34,6 +32,8 @@ pub(super) struct Wanted {
     pub(super) blocks: usize,
     /// Of the best score, what the last may have.
     pub(super) least: f64,
+    /// So many are shown even if they are much weaker.
+    pub(super) few: usize,
     /// Of the best coverage, what each must have.
     pub(super) covers: f64,
     /// Of how many of the best the whole section is shown, if it is short.
@@ -47,7 +47,7 @@ impl Wanted {
         covers >= self.covers
             && (share >= self.least
                 || (covers >= 0.6 && share >= self.least * 0.5)
-                || (taken < FEW && share >= self.least * 0.3))
+                || (taken < self.few && share >= self.least * 0.3))
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) fn select(
     let mut shown = Vec::new();
     for (rank, (hit, score)) in chosen.into_iter().enumerate() {
         shown.push(block(index, ranked, hit, score)?);
-        let is_about_it = hit.score >= best.score * 0.35 && hit.coverage >= best.coverage * 0.5;
+        let is_about_it = hit.score >= best.score * 0.2 && hit.coverage >= best.coverage * 0.5;
         if rank < wanted.sections && is_about_it {
             around(index, hit, score, &mut blocks, &mut shown)?;
         }

@@ -96,6 +96,7 @@ const KIN: &[&[&str]] = &[
     &["prune", "pruning", "trim", "cut"],
     &["password", "credential", "passphrase"],
     &["laptop", "computer", "machine"],
+    &["survive", "outlive", "recover", "resume", "durable", "persist"],
     &["visitor", "guest"],
     &["left", "leave", "remain"],
 ];
