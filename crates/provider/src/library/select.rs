@@ -47,7 +47,7 @@ impl Wanted {
         covers >= self.covers
             && (share >= self.least
                 || (covers >= 0.6 && share >= self.least * 0.5)
-                || (taken < self.few && share >= self.least * 0.3))
+                || (taken < self.few && covers >= 0.45 && share >= self.least * 0.5))
     }
 }
 
