@@ -28,12 +28,19 @@ pub(super) struct Term {
     pub(super) word: String,
     /// 1 for a word of the question, less for one of an earlier message.
     pub(super) weight: f64,
+    /// The word and the next one as one: "back up" also finds "backup".
+    joined: Option<String>,
 }
 
 impl Term {
-    /// The word itself, for the index.
+    /// The word, and what it makes with the next one.
+    pub(super) fn forms(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.word.as_str()).chain(self.joined.as_deref())
+    }
+
+    /// The same for the index.
     pub(super) fn expression(&self) -> String {
-        quoted(&self.word)
+        self.forms().map(quoted).collect::<Vec<_>>().join(" OR ")
     }
 
     /// Words that may stand for it, for the index.
@@ -62,10 +69,12 @@ impl Query {
     }
 
     fn add(&mut self, text: &str, weight: f64) {
-        for word in words::of(text) {
+        let mut all = words::of(text).peekable();
+        while let Some(word) = all.next() {
             let is_new = self.terms.iter().all(|term| term.word != word);
             if is_new && self.terms.len() < MOST_TERMS && !words::is_stop(&word) {
-                self.terms.push(Term { word, weight });
+                let joined = all.peek().map(|next| format!("{word}{next}"));
+                self.terms.push(Term { word, weight, joined });
             }
         }
     }

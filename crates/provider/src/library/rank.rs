@@ -45,7 +45,7 @@ pub(super) struct Weights {
 
 #[derive(Debug)]
 struct Weight {
-    stem: String,
+    stems: Vec<String>,
     kin: Vec<String>,
     worth: f64,
 }
@@ -59,7 +59,7 @@ impl Weights {
         let all: Vec<_> = words::of(text).collect();
         let stems: Vec<_> = all.iter().map(|word| words::stem(word)).collect();
         let found = self.terms.iter().map(|term| {
-            if stems.contains(&term.stem) {
+            if term.stems.iter().any(|form| stems.contains(form)) {
                 term.worth
             } else if term.kin.iter().any(|kin| stems.contains(kin)) {
                 term.worth * 0.5
@@ -137,7 +137,7 @@ pub(super) fn rank(index: &Index, query: &Query, reporter: &Reporter) -> Result<
         }
         worth.push(term.weight * rarity);
         ranked.weights.terms.push(Weight {
-            stem: words::stem(&term.word),
+            stems: term.forms().map(words::stem).collect(),
             kin: words::kin(&term.word).into_iter().map(words::stem).collect(),
             worth: term.weight * rarity,
         });

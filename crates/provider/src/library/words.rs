@@ -97,6 +97,7 @@ const KIN: &[&[&str]] = &[
     &["password", "credential", "passphrase"],
     &["laptop", "computer", "machine"],
     &["survive", "outlive", "recover", "resume", "durable", "persist"],
+    &["licence", "license", "licensed"],
     &["visitor", "guest"],
     &["left", "leave", "remain"],
 ];

@@ -157,6 +157,16 @@ async fn a_word_that_stands_nowhere_is_named() {
     assert!(report.text.contains("Not found anywhere: \"vermiculite\""), "{}", report.text);
 }
 
+#[tokio::test]
+async fn words_written_apart_find_the_word_written_together() {
+    let bench = Bench::with(&[
+        ("a.md", "Making a backup takes a minute."),
+        ("b.md", "Come back when the minute is up."),
+        ("c.md", "Something else."),
+    ]);
+    assert!(bench.ask("How do I back up?").await.files().contains(&"a.md"));
+}
+
 /// A follow-up leans on what was asked before.
 #[tokio::test]
 async fn earlier_questions_decide_between_equals() {
