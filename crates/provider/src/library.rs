@@ -11,6 +11,7 @@ mod document;
 mod markdown;
 mod plain;
 mod html;
+mod entities;
 mod words;
 mod query;
 mod index;
@@ -19,6 +20,8 @@ mod rank;
 mod sentences;
 mod select;
 mod cite;
+mod summary;
+mod note;
 mod report;
 
 use std::fs;

@@ -3,6 +3,11 @@
 
 use super::html;
 
+/// How far the other end of a pair is looked for, so that a file full of openings costs no more than its length.
+const NEAR: usize = 1_000;
+/// Pairs within pairs that anybody means.
+const DEEP: u32 = 8;
+
 /// Takes out escape sequences, control characters and invisible direction marks; keeps line ends and tabs.
 pub(super) fn text(dirty: &str) -> String {
     let mut clean = String::with_capacity(dirty.len());
@@ -116,7 +121,9 @@ pub(super) fn inline(markdown: &str) -> String {
 fn code_span(rest: &str, clean: &mut String) -> Option<usize> {
     let ticks = rest.len() - rest.trim_start_matches('`').len();
     let fence = &rest[..ticks];
-    let length = ticks + rest[ticks..].find(fence)? + ticks;
+    // Ticks that nothing closes nearby are just ticks, all of them at once.
+    let near = rest.floor_char_boundary(ticks + NEAR);
+    let length = rest[ticks..near].find(fence).map_or(ticks, |at| ticks + at + ticks);
     clean.push_str(&rest[..length]);
     Some(length)
 }
@@ -125,9 +132,8 @@ fn code_span(rest: &str, clean: &mut String) -> Option<usize> {
 fn emphasis(rest: &str, clean: &mut String) -> usize {
     let opens = rest[1..].chars().next().is_some_and(|c| !c.is_whitespace());
     let closes = clean.chars().next_back().is_some_and(|c| !c.is_whitespace());
-    if opens == closes && !opens {
-        clean.push('*');
-    } else if opens && closes && rest[1..].starts_with(char::is_alphanumeric) {
+    let is_inside = opens && closes && rest[1..].starts_with(char::is_alphanumeric);
+    if is_inside || !(opens || closes) {
         clean.push('*');
     }
     1
@@ -171,10 +177,12 @@ fn link(rest: &str) -> Option<(&str, usize)> {
 /// What stands between a pair that `rest` opens; pairs inside count.
 fn enclosed(rest: &str, open: char, close: char) -> Option<&str> {
     let mut depth = 0_u32;
-    // Bounded, so that a file full of brackets costs no more than its length.
-    for (at, c) in rest.char_indices().take(1_000) {
+    for (at, c) in rest.char_indices().take(NEAR) {
         if c == open {
             depth += 1;
+            if depth > DEEP {
+                return None;
+            }
         } else if c == close {
             depth = depth.checked_sub(1)?;
             if depth == 0 {

@@ -1,6 +1,7 @@
 //! The text of an HTML page: a tolerant reader of tags that never fails, whatever it is given.
 
 use super::document::{Builder, Document, Kind};
+use super::entities;
 
 /// Takes a page apart.
 pub(super) fn parse(page: &str) -> Document {
@@ -31,13 +32,16 @@ pub(super) struct Tag {
 /// A tag of HTML that stands in running text; anything else in angle brackets is the writer's own.
 pub(super) fn tag(text: &str) -> Option<Tag> {
     if text.starts_with("<!--") {
-        let length = text.find("-->")? + 3;
+        let length = text[..text.floor_char_boundary(NEAR)].find("-->")? + 3;
         return Some(Tag { length, breaks: true });
     }
     let (name, _, length) = name_of(text)?;
     let breaks = BLOCKS.contains(&name.as_str());
     (breaks || INLINE.contains(&name.as_str())).then_some(Tag { length, breaks })
 }
+
+/// How far the end of a tag is looked for.
+const NEAR: usize = 2_048;
 
 const BLOCKS: &[&str] = &[
     "br",
@@ -110,7 +114,7 @@ impl Reader {
             let blank = raw.len() - raw.trim_start().len();
             self.start = self.lines + ends(&raw[..blank]) + 1;
         }
-        let text = entities(raw);
+        let text = entities::decoded(raw);
         // What looks like our own markup is the page's text.
         self.text.push_str(&if self.open == Open::Pre {
             text
@@ -235,7 +239,7 @@ fn name_of(text: &str) -> Option<(String, bool, usize)> {
         return None;
     }
     let mut quote = None;
-    for (at, byte) in text.bytes().enumerate().take(8_192) {
+    for (at, byte) in text.bytes().enumerate().take(NEAR) {
         match (quote, byte) {
             (None, b'>') => return Some((name, closing, at + 1)),
             (None, b'"' | b'\'') => quote = Some(byte),
@@ -244,7 +248,7 @@ fn name_of(text: &str) -> Option<(String, bool, usize)> {
         }
     }
     // A quote nobody closed: the tag ends at the first bracket.
-    let length = text.bytes().take(8_192).position(|byte| byte == b'>')? + 1;
+    let length = text.bytes().take(NEAR).position(|byte| byte == b'>')? + 1;
     Some((name, closing, length))
 }
 
@@ -255,58 +259,6 @@ fn ends(text: &str) -> u32 {
 fn find_ignoring_case(text: &str, what: &str) -> Option<usize> {
     let what = what.as_bytes();
     text.as_bytes().windows(what.len()).position(|window| window.eq_ignore_ascii_case(what))
-}
-
-fn entities(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        plain.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let end = rest.bytes().take(12).position(|byte| byte == b';');
-        match end.and_then(|end| Some((entity(&rest[1..end])?, end + 1))) {
-            Some((sign, length)) => {
-                plain.push_str(&super::clean::text(sign.encode_utf8(&mut [0; 4])));
-                rest = &rest[length..];
-            }
-            None => {
-                plain.push('&');
-                rest = &rest[1..];
-            }
-        }
-    }
-    plain.push_str(rest);
-    plain
-}
-
-fn entity(name: &str) -> Option<char> {
-    if let Some(number) = name.strip_prefix('#') {
-        let hex = number.strip_prefix(['x', 'X']);
-        let code = hex.map_or_else(|| number.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok());
-        return code.and_then(char::from_u32);
-    }
-    Some(match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" | "lsquo" | "rsquo" => '\'',
-        "ldquo" | "rdquo" => '"',
-        "nbsp" => ' ',
-        "ndash" => '–',
-        "mdash" => '—',
-        "hellip" => '…',
-        "copy" => '©',
-        "deg" => '°',
-        "eacute" => 'é',
-        "auml" => 'ä',
-        "ouml" => 'ö',
-        "uuml" => 'ü',
-        "szlig" => 'ß',
-        "times" => '×',
-        "euro" => '€',
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

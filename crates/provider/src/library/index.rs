@@ -70,6 +70,8 @@ impl Index {
         let connection = connect(place)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(32);
+        // Room for the first reading of a large library; given back when the question is answered.
+        connection.execute_batch("PRAGMA cache_size = -65536;")?;
         if let Place::File(_) = place {
             // A lost commit costs a second reading, never a wrong answer.
             connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")?;
@@ -105,6 +107,11 @@ impl Index {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
+    /// How many passages can be found by their words.
+    pub(super) fn findable(&self) -> rusqlite::Result<f64> {
+        self.connection.query_row("SELECT count(*) FROM words_docsize", [], |row| row.get(0))
+    }
+
     /// Every passage that fits an expression; names and headings count for more than the text.
     pub(super) fn matches(&self, expression: &str) -> rusqlite::Result<Vec<Match>> {
         let mut statement = self.connection.prepare_cached(
@@ -126,6 +133,12 @@ impl Index {
     pub(super) fn passage(&self, id: i64) -> rusqlite::Result<Stored> {
         let sql = format!("{STORED} WHERE p.id = ?1");
         self.connection.prepare_cached(&sql)?.query_row(params![id], stored)
+    }
+
+    /// What stands under one heading, in the order of the file.
+    pub(super) fn section(&self, file: i64, section: u32) -> rusqlite::Result<Vec<Stored>> {
+        let sql = format!("{STORED} WHERE p.file = ?1 AND p.section = ?2 ORDER BY p.id");
+        self.connection.prepare_cached(&sql)?.query_map(params![file, section], stored)?.collect()
     }
 
     /// What is shown together, in the order of the file.

@@ -7,7 +7,15 @@ use super::markdown;
 
 /// Takes plain text apart; underlined lines are headings.
 pub(super) fn parse_text(text: &str) -> Document {
-    let lines: Vec<String> = text.lines().map(plain_line).collect();
+    let mut lines: Vec<String> = text.lines().map(plain_line).collect();
+    // A short first line that stands alone is what the writer called it.
+    if let Some(first) = lines.iter().position(|line| !line.is_empty())
+        && lines.get(first + 1).is_some_and(String::is_empty)
+        && lines[first].chars().count() <= 80
+        && !lines[first].ends_with(['.', ':', ','])
+    {
+        lines[first].insert_str(0, "# ");
+    }
     markdown::parse(&lines.join("\n"))
 }
 
@@ -198,5 +206,6 @@ mod tests {
         let document = parse_text("Notes\n=====\n\n# not a heading\n   indented prose\n");
         assert_eq!(document.title.as_deref(), Some("Notes"));
         assert_eq!(document.passages[0].text, "# not a heading indented prose");
+        assert_eq!(parse_text("\nPUMP NOTES\n\nText.\n").title.as_deref(), Some("PUMP NOTES"));
     }
 }

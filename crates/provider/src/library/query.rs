@@ -18,6 +18,8 @@ pub(super) struct Query {
     pub(super) terms: Vec<Term>,
     /// Expressions that earn a bonus: words that stand together in the question.
     pub(super) together: Vec<String>,
+    /// Names of several parts, their words with one blank between them.
+    pub(super) names: Vec<String>,
 }
 
 /// One word to look for.
@@ -26,12 +28,19 @@ pub(super) struct Term {
     pub(super) word: String,
     /// 1 for a word of the question, less for one of an earlier message.
     pub(super) weight: f64,
+    /// The word and the next one as one: "back up" also finds "backup".
+    joined: Option<String>,
 }
 
 impl Term {
-    /// The word itself, for the index.
+    /// The word, and what it makes with the next one.
+    pub(super) fn forms(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.word.as_str()).chain(self.joined.as_deref())
+    }
+
+    /// The same for the index.
     pub(super) fn expression(&self) -> String {
-        quoted(&self.word)
+        self.forms().map(quoted).collect::<Vec<_>>().join(" OR ")
     }
 
     /// Words that may stand for it, for the index.
@@ -44,7 +53,11 @@ impl Term {
 impl Query {
     pub(super) fn new(ask: &ResearchAsk) -> Self {
         let question = clean::line(ask.question());
-        let mut query = Self { together: together(cut(&question)), ..Self::default() };
+        let mut query = Self {
+            together: together(cut(&question)),
+            names: names(cut(&question)),
+            ..Self::default()
+        };
         query.add(cut(&question), 1.0);
         let mut earlier = ask.messages.iter().rev().filter(|message| message.role == Role::User);
         earlier.next();
@@ -56,10 +69,12 @@ impl Query {
     }
 
     fn add(&mut self, text: &str, weight: f64) {
-        for word in words::of(text) {
+        let mut all = words::of(text).peekable();
+        while let Some(word) = all.next() {
             let is_new = self.terms.iter().all(|term| term.word != word);
             if is_new && self.terms.len() < MOST_TERMS && !words::is_stop(&word) {
-                self.terms.push(Term { word, weight });
+                let joined = all.peek().map(|next| format!("{word}{next}"));
+                self.terms.push(Term { word, weight, joined });
             }
         }
     }
@@ -74,17 +89,26 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", words::of(text).collect::<Vec<_>>().join(" "))
 }
 
-/// Names of several parts (`A_B`, `x.toml`), quoted words, and neighbours.
+/// Names of several parts (`A_B`, `x.toml`) and what stands in quotes.
+fn names(question: &str) -> Vec<String> {
+    let quoted = ['`', '"'].into_iter().flat_map(|sign| question.split(sign).skip(1).step_by(2));
+    let parts = question.split_whitespace().chain(quoted);
+    let mut names: Vec<_> = parts.map(|part| words::of(part).collect::<Vec<_>>()).collect();
+    // "don't" and "doctor's" have two parts and are no names.
+    names.retain(|name| {
+        name.iter().filter(|word| word.chars().count() > 1 || word.parse::<u8>().is_ok()).count()
+            > 1
+    });
+    let mut names: Vec<_> = names.into_iter().map(|name| name.join(" ")).collect();
+    names.sort();
+    names.dedup();
+    names.truncate(MOST_TERMS);
+    names
+}
+
+/// Names, and words that are neighbours.
 fn together(question: &str) -> Vec<String> {
-    let mut all = Vec::new();
-    let several = |text: &str| words::of(text).nth(1).is_some();
-    for chunk in question.split_whitespace().filter(|chunk| several(chunk)) {
-        all.push(quoted(chunk));
-    }
-    for sign in ['`', '"'] {
-        let inner = question.split(sign).skip(1).step_by(2).filter(|text| several(text));
-        all.extend(inner.map(quoted));
-    }
+    let mut all: Vec<_> = names(question).iter().map(|name| quoted(name)).collect();
     let all_words: Vec<_> = words::of(question).collect();
     for pair in all_words.windows(2) {
         if let [a, b] = pair
@@ -133,7 +157,8 @@ mod tests {
         )]));
         let words: Vec<_> = words_of(&query).into_iter().map(|(word, _)| word).collect();
         assert_eq!(words, ["perplexity", "timeout", "ms", "limit", "kill", "9"]);
-        assert_eq!(query.together[..2], ["\"perplexity timeout ms\"", "\"kill 9\""]);
+        assert_eq!(query.names, ["kill 9", "perplexity timeout ms"]);
+        assert_eq!(query.together[..2], ["\"kill 9\"", "\"perplexity timeout ms\""]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::document::{Kind, UNDER};
 use super::index::{Index, Match, Stored};
 use super::query::Query;
 use super::run::{Reporter, Stopped};
-use super::{refresh::Trouble, words};
+use super::{refresh::Trouble, sentences, words};
 
 /// Passages that are looked at closely.
 const CLOSE: usize = 160;
@@ -36,19 +36,61 @@ pub(super) struct Hit {
 /// What each word of the question is worth in a text: rare ones more.
 #[derive(Debug, Default)]
 pub(super) struct Weights {
-    stems: Vec<(String, f64)>,
+    terms: Vec<Weight>,
+    names: Vec<String>,
+    /// Neighbours in the question, words that say nothing included.
+    pairs: Vec<(String, String)>,
     total: f64,
 }
 
+#[derive(Debug)]
+struct Weight {
+    stems: Vec<String>,
+    kin: Vec<String>,
+    worth: f64,
+}
+
 impl Weights {
-    /// How much of the question a text has, 0 to 1.
+    /// How much of the question a text has, 0 to 1; names must be there as a whole to count fully.
     pub(super) fn share(&self, text: &str) -> f64 {
         if self.total <= 0.0 {
             return 0.0;
         }
-        let stems: Vec<_> = words::of(text).map(|word| words::stem(&word)).collect();
-        let found = self.stems.iter().filter(|(stem, _)| stems.contains(stem));
-        found.map(|(_, weight)| weight).sum::<f64>() / self.total
+        let all: Vec<_> = words::of(text).collect();
+        let stems: Vec<_> = all.iter().map(|word| words::stem(word)).collect();
+        let found = self.terms.iter().map(|term| {
+            if term.stems.iter().any(|form| stems.contains(form)) {
+                term.worth
+            } else if term.kin.iter().any(|kin| stems.contains(kin)) {
+                term.worth * 0.5
+            } else {
+                0.0
+            }
+        });
+        let share = (found.sum::<f64>() / self.total).min(1.0);
+        if self.names.is_empty() {
+            return share;
+        }
+        let line = format!(" {} ", all.join(" "));
+        let named = self.names.iter().filter(|name| line.contains(&format!(" {name} "))).count();
+        share * (0.5 + 0.5 * named as f64 / self.names.len() as f64)
+    }
+
+    /// How well one sentence answers: what it has of the question, more if it says it in the question's own order, less
+    /// if it takes many words to do so.
+    pub(super) fn fit(&self, sentence: &str) -> f64 {
+        let all: Vec<_> = words::of(sentence).collect();
+        let said = all.windows(2).filter(
+            |pair| matches!(pair, [a, b] if self.pairs.iter().any(|(c, d)| (a, b) == (c, d))),
+        );
+        let order = said.count() as f64 / self.pairs.len().max(1) as f64;
+        let length = 1.0 + (all.len() as f64 - 15.0).max(0.0) / 60.0;
+        self.share(sentence) * (1.0 + 0.6 * order.min(1.0)) / length
+    }
+
+    /// The same for the best sentence of a text.
+    fn best_sentence(&self, text: &str) -> f64 {
+        sentences::split(text).into_iter().map(|sentence| self.fit(sentence)).fold(0.0, f64::max)
     }
 }
 
@@ -65,7 +107,7 @@ struct Sum {
 
 /// Ranks the passages of the index.
 pub(super) fn rank(index: &Index, query: &Query, reporter: &Reporter) -> Result<Ranked, Trouble> {
-    let passages = index.passages()? as f64;
+    let passages = index.findable()?;
     let mut sums: HashMap<i64, Sum> = HashMap::new();
     let mut worth = Vec::new();
     let mut ranked = Ranked::default();
@@ -74,8 +116,10 @@ pub(super) fn rank(index: &Index, query: &Query, reporter: &Reporter) -> Result<
         let bit = 1_u64 << number;
         let matches = index.matches(&term.expression())?;
         let rarity = rarity(passages, matches.len());
+        // SQLite gives next to nothing for a word that most passages have; in a small library that is every word.
+        let evened = rarity / sqlite_rarity(passages, matches.len());
         for found in &matches {
-            let sum = add(&mut sums, found, term.weight);
+            let sum = add(&mut sums, found, term.weight * evened);
             sum.own |= bit;
         }
         let kin = match term.kin_expression() {
@@ -83,16 +127,25 @@ pub(super) fn rank(index: &Index, query: &Query, reporter: &Reporter) -> Result<
             None => Vec::new(),
         };
         for found in &kin {
-            let sum = add(&mut sums, found, term.weight * KIN);
+            // Several kin in one passage are still one word of the question.
+            let capped = Match { score: found.score.min(rarity), ..*found };
+            let sum = add(&mut sums, &capped, term.weight * KIN);
             sum.kin |= bit;
         }
         if matches.is_empty() && kin.is_empty() && term.weight >= 1.0 {
             ranked.missing.push(term.word.clone());
         }
         worth.push(term.weight * rarity);
-        ranked.weights.stems.push((words::stem(&term.word), term.weight * rarity));
+        ranked.weights.terms.push(Weight {
+            stems: term.forms().map(words::stem).collect(),
+            kin: words::kin(&term.word).into_iter().map(words::stem).collect(),
+            worth: term.weight * rarity,
+        });
         ranked.weights.total += if term.weight >= 1.0 { rarity } else { 0.0 };
     }
+    ranked.weights.names.clone_from(&query.names);
+    let asked: Vec<_> = words::of(&query.question).take(64).collect();
+    ranked.weights.pairs = asked.iter().cloned().zip(asked.iter().skip(1).cloned()).collect();
     for expression in &query.together {
         reporter.go_on()?;
         let matches = index.matches(expression)?;
@@ -118,6 +171,12 @@ fn add<'a>(sums: &'a mut HashMap<i64, Sum>, found: &Match, weight: f64) -> &'a m
 fn rarity(all: f64, having: usize) -> f64 {
     let having = having as f64;
     (1.0 + (all - having + 0.5).max(0.0) / (having + 0.5)).ln()
+}
+
+/// What FTS5's BM25 multiplies by.
+fn sqlite_rarity(all: f64, having: usize) -> f64 {
+    let having = having as f64;
+    ((all - having + 0.5) / (having + 0.5)).ln().max(1e-6)
 }
 
 /// How much of the question's worth these terms have.
@@ -155,7 +214,7 @@ fn closely(
         .map(|(id, sum)| {
             let (own, kin) = sections.get(&(sum.file, sum.section)).copied().unwrap_or_default();
             let alone = covered(sum.own, sum.kin, worth);
-            let coverage = 0.7 * alone + 0.3 * covered(own, kin, worth);
+            let coverage = 0.5 * alone + 0.5 * covered(own, kin, worth);
             let together = (sum.together / total).min(1.0);
             (id, sum.score * (0.25 + 0.75 * coverage) * (1.0 + 0.5 * together), coverage)
         })
@@ -169,8 +228,9 @@ fn closely(
         let stored = index.passage(id)?;
         let score = score
             * (1.0 + 0.5 * heading_fits(&stored, &asked))
-            * readable(&stored)
-            * (1.0 + 0.3 * weights.share(&stored.text));
+            * if is_looked_up(&stored, &asked) { 1.3 } else { readable(&stored) }
+            * (0.4
+                + weights.best_sentence(&stored.text).max(0.7 * weights.share(nearest(&stored))));
         hits.push(Hit { stored, score, coverage });
     }
     hits.sort_by(order);
@@ -183,10 +243,15 @@ fn order(a: &Hit, b: &Hit) -> Ordering {
     b.score.total_cmp(&a.score).then_with(|| place(a).cmp(&place(b)))
 }
 
+/// The heading a passage stands under, or its file's title.
+fn nearest(stored: &Stored) -> &str {
+    let nearest = stored.headings.rsplit(UNDER).next().filter(|heading| !heading.is_empty());
+    nearest.or(stored.title.as_deref()).unwrap_or("")
+}
+
 /// How much of the nearest heading the question says.
 fn heading_fits(stored: &Stored, asked: &[String]) -> f64 {
-    let nearest = stored.headings.rsplit(UNDER).next().filter(|heading| !heading.is_empty());
-    let Some(nearest) = nearest.or(stored.title.as_deref()) else { return 0.0 };
+    let nearest = nearest(stored);
     let heading: Vec<_> = words::of(nearest)
         .filter(|word| !words::is_stop(word))
         .map(|word| words::stem(&word))
@@ -210,5 +275,15 @@ fn readable(stored: &Stored) -> f64 {
     };
     let scrap = if all < 5.0 { 0.6 } else { 1.0 };
     let share = if stored.kind == Kind::Code { 1.0 } else { prose / all };
-    kind * scrap * (0.4 + 0.6 * share)
+    kind * scrap * (0.25 + 0.75 * share)
+}
+
+/// A row whose first cell is what the question names.
+fn is_looked_up(stored: &Stored, asked: &[String]) -> bool {
+    if stored.kind != Kind::Row {
+        return false;
+    }
+    let first = stored.text.trim_start_matches('|').split(" | ").next().unwrap_or("");
+    let mut names = words::of(first).map(|word| words::stem(&word)).peekable();
+    names.peek().is_some() && names.all(|name| asked.contains(&name))
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use outlast_core::{Output, ProviderError, ResearchAsk, Trouble as Kind};
 
 use super::index::{self, Index, Place};
+use super::note::Searched;
 use super::query::Query;
 use super::refresh::{Trouble, grouped, refresh};
-use super::report::{self, Searched};
 use super::run::{Reporter, Stopped};
 use super::walk::{Folder, Walked, walk};
-use super::{clean, rank, select};
+use super::{clean, rank, report, select};
 
 /// One question to the library.
 pub(super) struct Research {

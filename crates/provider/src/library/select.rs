@@ -12,6 +12,8 @@ use super::words;
 const WHOLE: usize = 1_100;
 /// Of a longer one, this many of its parts.
 const PARTS: usize = 6;
+/// A section up to this many characters is shown whole when it has one of the best passages.
+const SECTION: usize = 1_800;
 
 /// What is shown under one citation.
 #[derive(Debug)]
@@ -30,6 +32,23 @@ pub(super) struct Wanted {
     pub(super) blocks: usize,
     /// Of the best score, what the last may have.
     pub(super) least: f64,
+    /// So many are shown even if they are much weaker.
+    pub(super) few: usize,
+    /// Of the best coverage, what each must have.
+    pub(super) covers: f64,
+    /// Of how many of the best the whole section is shown, if it is short.
+    pub(super) sections: usize,
+}
+
+impl Wanted {
+    fn takes(self, hit: &Hit, best: &Hit, taken: usize) -> bool {
+        let share = hit.score / best.score.max(f64::MIN_POSITIVE);
+        let covers = hit.coverage / best.coverage.max(f64::MIN_POSITIVE);
+        covers >= self.covers
+            && (share >= self.least
+                || (covers >= 0.6 && share >= self.least * 0.5)
+                || (taken < self.few && covers >= 0.45 && share >= self.least * 0.5))
+    }
 }
 
 /// Chooses what is shown, best first.
@@ -42,7 +61,7 @@ pub(super) fn select(
     let mut seen: Vec<HashSet<String>> = Vec::new();
     let mut per_file: HashMap<i64, i32> = HashMap::new();
     let mut blocks: HashSet<(i64, u32)> = HashSet::new();
-    let best = ranked.hits.first().map_or(0.0, |hit| hit.score);
+    let Some(best) = ranked.hits.first() else { return Ok(Vec::new()) };
     while chosen.len() < wanted.blocks {
         let worth = |hit: &Hit| {
             hit.score * 0.9_f64.powi(per_file.get(&hit.stored.file).copied().unwrap_or(0))
@@ -53,7 +72,8 @@ pub(super) fn select(
             Some((_, most)) if most >= worth(hit) => next,
             Some(_) | None => Some((hit, worth(hit))),
         });
-        let Some((hit, worth)) = next.filter(|(hit, _)| hit.score >= best * wanted.least) else {
+        let Some((hit, worth)) = next.filter(|(hit, _)| wanted.takes(hit, best, chosen.len()))
+        else {
             break;
         };
         blocks.insert(key(hit));
@@ -65,7 +85,37 @@ pub(super) fn select(
         *per_file.entry(hit.stored.file).or_default() += 1;
         chosen.push((hit, worth));
     }
-    chosen.into_iter().map(|(hit, score)| block(index, ranked, hit, score)).collect()
+    let mut shown = Vec::new();
+    for (rank, (hit, score)) in chosen.into_iter().enumerate() {
+        shown.push(block(index, ranked, hit, score)?);
+        let is_about_it = hit.score >= best.score * 0.2 && hit.coverage >= best.coverage * 0.5;
+        if rank < wanted.sections && is_about_it {
+            around(index, hit, score, &mut blocks, &mut shown)?;
+        }
+    }
+    Ok(shown)
+}
+
+/// The rest of a short section: a table often needs the sentence before it, and the sentence the table.
+fn around(
+    index: &Index,
+    hit: &Hit,
+    score: f64,
+    blocks: &mut HashSet<(i64, u32)>,
+    shown: &mut Vec<Block>,
+) -> rusqlite::Result<()> {
+    let section = index.section(hit.stored.file, hit.stored.section)?;
+    if section.iter().map(|part| part.text.len()).sum::<usize>() > SECTION {
+        return Ok(());
+    }
+    for part in &section {
+        if blocks.insert((part.file, part.block)) {
+            let parts: Vec<_> =
+                section.iter().filter(|other| other.block == part.block).cloned().collect();
+            shown.push(Block { score: score * 0.4, parts, best: part.clone(), left_out: 0 });
+        }
+    }
+    Ok(())
 }
 
 fn key(hit: &Hit) -> (i64, u32) {

@@ -35,23 +35,27 @@ fn ends(before: &str, sign: char, after: &str) -> bool {
     if after.len() == rest.len() && !rest.is_empty() {
         return false;
     }
+    let word = before.rsplit([' ', '(']).next().unwrap_or("");
     let opens = |c: char| {
         c.is_uppercase() || c.is_numeric() || matches!(c, '`' | '"' | '“' | '(' | '*' | '[')
     };
     if !rest.is_empty() && !rest.starts_with(opens) {
-        return false;
+        // Some names begin small; after a short word it is more likely an abbreviation.
+        let is_word = word.len() > 4 && word.chars().all(char::is_lowercase);
+        if !(is_word && rest.starts_with(char::is_lowercase)) {
+            return false;
+        }
     }
     if sign != '.' {
         return true;
     }
-    let word = before.rsplit([' ', '(']).next().unwrap_or("");
     let is_initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
     !is_initial && !ABBREVIATIONS.contains(&word.to_lowercase().as_str())
 }
 
 const ABBREVIATIONS: &[&str] = &[
     "e.g", "i.e", "etc", "cf", "vs", "approx", "dr", "mr", "mrs", "ms", "prof", "no", "nr", "fig",
-    "sec", "st", "inc", "ltd",
+    "sec", "st", "inc", "ltd", "resp", "incl", "excl", "max", "min", "dept",
 ];
 
 /// How well a sentence can stand without those around it: 1 at best.
@@ -121,6 +125,7 @@ mod tests {
                 "Written by J. Smith in main.rs and so on.",
                 &["Written by J. Smith in main.rs and so on."],
             ),
+            ("Wait 60 seconds. outlast goes on.", &["Wait 60 seconds.", "outlast goes on."]),
             ("no end", &["no end"]),
             ("", &[]),
         ];

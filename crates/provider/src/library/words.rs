@@ -72,7 +72,7 @@ const KIN: &[&[&str]] = &[
     &["error", "failure", "fail", "fault", "broken"],
     &["start", "begin", "launch"],
     &["stop", "cancel", "end", "abort", "quit"],
-    &["limit", "maximum", "cap", "at most"],
+    &["limit", "maximum", "cap", "most"],
     &["folder", "directory"],
     &["install", "setup", "installation"],
     &["retry", "again", "repeat"],
@@ -93,11 +93,13 @@ const KIN: &[&[&str]] = &[
     &["pest", "insect", "slug", "aphid"],
     &["water", "watering", "irrigate", "irrigation"],
     &["fertilise", "fertilizer", "fertiliser", "feed", "manure"],
-    &["prune", "pruning", "trim", "cut back"],
+    &["prune", "pruning", "trim", "cut"],
     &["password", "credential", "passphrase"],
     &["laptop", "computer", "machine"],
+    &["survive", "outlive", "recover", "resume", "durable", "persist"],
+    &["licence", "license", "licensed"],
     &["visitor", "guest"],
-    &["meaning", "definition", "mean"],
+    &["left", "leave", "remain"],
 ];
 
 /// In alphabetical order.
@@ -108,14 +110,15 @@ const STOP: &[&str] = &[
     "else", "etc", "every", "explain", "few", "find", "for", "from", "get", "give", "go", "got",
     "had", "happen", "happens", "has", "have", "having", "he", "help", "her", "here", "him", "his",
     "how", "i", "if", "in", "into", "is", "isn", "it", "its", "just", "know", "let", "like",
-    "list", "ll", "look", "m", "made", "make", "makes", "many", "may", "me", "might", "more",
-    "most", "much", "must", "my", "need", "needs", "no", "nor", "not", "now", "of", "off", "on",
-    "once", "one", "only", "or", "other", "our", "out", "over", "own", "please", "re", "s", "same",
-    "say", "says", "shall", "she", "should", "show", "so", "some", "such", "t", "take", "tell",
-    "than", "that", "the", "their", "them", "then", "there", "these", "they", "thing", "things",
-    "this", "those", "through", "to", "too", "under", "until", "up", "us", "use", "used", "using",
-    "ve", "very", "want", "was", "way", "we", "well", "were", "what", "when", "where", "which",
-    "while", "who", "whom", "why", "will", "with", "without", "won", "would", "you", "your",
+    "list", "ll", "look", "m", "made", "make", "makes", "many", "may", "me", "mean", "means",
+    "might", "more", "most", "much", "must", "my", "need", "needs", "no", "nor", "not", "now",
+    "of", "off", "on", "once", "one", "only", "or", "other", "our", "out", "over", "own", "please",
+    "re", "s", "same", "say", "says", "shall", "she", "should", "show", "so", "some", "such", "t",
+    "take", "tell", "than", "that", "the", "their", "them", "then", "there", "these", "they",
+    "thing", "things", "this", "those", "through", "to", "too", "under", "until", "up", "us",
+    "use", "used", "using", "ve", "very", "want", "was", "way", "we", "well", "were", "what",
+    "when", "where", "which", "while", "who", "whom", "why", "will", "with", "without", "won",
+    "would", "you", "your",
 ];
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::bench::{Bench, ask, library, research};
+use outlast_core::AskKind;
+
+use super::bench::{Bench, ask, library, of_kind, research};
 
 /// Over this project's own documents.
 const OURS: &[(&str, &str)] = &[
@@ -82,16 +84,20 @@ async fn the_right_file_is_among_the_first_three_sources() {
     }
 }
 
-/// Not a check: prints whole reports, to be read as a newcomer would. `LIBRARY_QUESTIONS` is not needed: edit the list.
+/// Not a check: whole reports, to be read as a newcomer would. `... --ignored --nocapture print_reports`
 #[tokio::test]
 #[ignore = "prints reports for people to read"]
 async fn print_reports() {
-    let ours = our_documents();
-    for (question, _) in OURS.iter().take(4) {
+    let (ours, theirs) = (our_documents(), Bench::new());
+    let theirs = library(&[corpus()], &theirs.cache());
+    for (question, _) in OURS {
         println!("{}\n\n==========\n", ours.ask(question).await.text);
     }
-    let library = library(&[corpus()], &ours.cache());
-    for (question, _) in THEIRS.iter().take(3) {
-        println!("{}\n\n==========\n", ask(&library, &research(question)).await.text);
+    for (question, _) in THEIRS {
+        println!("{}\n\n==========\n", ask(&theirs, &research(question)).await.text);
     }
+    for kind in [AskKind::Ask, AskKind::Results] {
+        println!("{}\n\n==========\n", ask(&ours.library(), &of_kind(kind, OURS[0].0)).await.text);
+    }
+    println!("{}", ours.ask("How do penguins breed in zero gravity?").await.text);
 }

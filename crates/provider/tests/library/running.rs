@@ -1,1 +1,125 @@
-//! To come.
+//! A run under way: progress, cancel, and what the engine is told.
+
+use std::sync::Arc;
+
+use outlast_core::{Again, BeginError, Nature, Provider, RemoteStop, Step, Trouble};
+use outlast_provider::library::Library;
+use serde_json::json;
+
+use super::bench::{Bench, LIMIT, begin, research};
+
+fn many_files(count: usize) -> Bench {
+    let bench = Bench::new();
+    for number in 0..count {
+        bench.write(&format!("{number}.md"), format!("# Tree {number}\n\nIt wants soil.\n"));
+    }
+    bench
+}
+
+#[tokio::test]
+async fn progress_has_real_counts_and_never_goes_down() {
+    let report = many_files(40).ask("What soil?").await;
+    let percents: Vec<_> = report.progress.iter().map(|seen| seen.percent.unwrap()).collect();
+    assert!(percents.is_sorted() && percents[0] == 25, "{percents:?}");
+    let said: Vec<_> = report.progress.iter().map(|seen| seen.message.as_str()).collect();
+    assert_eq!(said[0], "Searching the library...");
+    assert!(
+        said.contains(&"Reading 1 of 40 files") && said.contains(&"Reading 40 of 40 files"),
+        "{said:?}"
+    );
+    assert!(said.contains(&"Searching 40 passages"), "{said:?}");
+    assert_eq!(said.last(), Some(&"Writing the report"));
+}
+
+#[tokio::test]
+async fn a_crash_means_that_it_is_simply_run_again() {
+    let library = Bench::new().library();
+    let nature = Nature { again: Again::Safe, resumes: false, stops: false };
+    assert_eq!((library.name(), library.nature(&json!({}))), (Library::NAME, nature));
+    let bench = many_files(1);
+    let library = bench.library();
+    let first = begin(&library, &research("soil")).await.remote();
+    let second = begin(&library, &research("soil")).await.remote();
+    assert!(first.id != second.id && first.provider == "library", "{first:?} {second:?}");
+    let error = library.resume(&first).await.err().unwrap();
+    assert_eq!(error.trouble, Trouble::RunGone);
+    assert_eq!(library.stop(&first).await.unwrap(), RemoteStop::Done);
+}
+
+#[tokio::test]
+async fn an_ask_of_another_shape_is_refused() {
+    let error = Bench::new().library().begin(&json!({ "messages": 5 }), "key").await.err().unwrap();
+    assert!(
+        matches!(&error, BeginError::NotSent(error) if error.trouble == Trouble::Rejected),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn folders_that_went_away_are_an_error_that_passes() {
+    let bench = many_files(1);
+    let library = bench.library();
+    std::fs::remove_dir_all(bench.books()).unwrap();
+    let mut run = begin(&library, &research("soil")).await;
+    let error = loop {
+        match tokio::time::timeout(LIMIT, run.next()).await.unwrap() {
+            Ok(Step::Progress(_)) => {}
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        !error.trouble.is_permanent() && error.sentence.contains("not there any more"),
+        "{error:?}"
+    );
+}
+
+/// The runtime waits for its blocking tasks, so its end is the signal that the worker has ended.
+#[test]
+fn a_dropped_run_ends_its_worker_before_it_has_read_everything() {
+    let bench = Arc::new(many_files(1_500));
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let library = bench.library();
+    runtime.block_on(async {
+        let mut run = begin(&library, &research("soil")).await;
+        // Until it reads: then it is in the middle of its work.
+        loop {
+            let Step::Progress(seen) =
+                tokio::time::timeout(LIMIT, run.next()).await.unwrap().unwrap()
+            else {
+                panic!("done too soon")
+            };
+            if seen.message.starts_with("Reading") {
+                break;
+            }
+        }
+    });
+    drop(runtime);
+    // What was not finished was not kept: one transaction. A whole index would have been read from, not made.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let report = runtime.block_on(bench.ask("soil"));
+    let first = report.progress.iter().find(|seen| seen.message.starts_with("Reading"));
+    assert_eq!(first.map(|seen| seen.message.as_str()), Some("Reading 1 of 1,500 files"));
+}
+
+/// A dropped `next` loses nothing.
+#[tokio::test]
+async fn waiting_can_be_given_up_and_taken_up_again() {
+    let bench = many_files(30);
+    let mut run = begin(&bench.library(), &research("What soil does tree 7 want?")).await;
+    let mut dropped = 0;
+    let output = loop {
+        let step = tokio::select! {
+            biased;
+            () = std::future::ready(()), if dropped % 2 == 0 => None,
+            step = run.next() => Some(step.unwrap()),
+        };
+        dropped += 1;
+        if let Some(Step::Done { output, .. }) = step {
+            break output;
+        }
+    };
+    assert!(dropped > 5);
+    assert!(format!("{:?}", output.body).contains("7.md"));
+}

@@ -1,0 +1,75 @@
+//! Plain words about where a report comes from, what was searched and what was left out.
+
+use std::collections::BTreeMap;
+
+use super::rank::Ranked;
+use super::refresh::grouped;
+use super::report::Page;
+use super::walk::Skip;
+use super::words;
+
+/// What was searched, for the note that says so.
+#[derive(Debug, Default)]
+pub(super) struct Searched {
+    pub(super) folders: usize,
+    pub(super) files: usize,
+    pub(super) passages: usize,
+    pub(super) skipped: BTreeMap<Skip, usize>,
+    pub(super) gone: Vec<String>,
+}
+
+/// The page for a question that nothing answers.
+pub(super) fn nothing(page: &mut Page, question: &str, searched: &Searched) {
+    let asked = words::of(question).any(|word| !words::is_stop(&word));
+    page.add(if asked {
+        "Nothing in the library answers this question."
+    } else {
+        "The question has no words to search for."
+    });
+    page.add(scope(searched));
+    page.add(if asked {
+        "Try other words for the same thing, fewer of them, or a name as the documents spell it; or add the folder \
+         that has the answer to the library."
+    } else {
+        "Ask for a subject by name, for example \"How are backups made?\"."
+    });
+}
+
+/// What was searched and what was left out.
+fn scope(searched: &Searched) -> String {
+    let plural = |count: usize, one: &str, many: &str| {
+        format!("{} {}", grouped(count), if count == 1 { one } else { many })
+    };
+    let mut scope = format!(
+        "Searched: {} in {} of {}.",
+        plural(searched.passages, "passage", "passages"),
+        plural(searched.files, "file", "files"),
+        plural(searched.folders, "folder", "folders"),
+    );
+    let left_out: usize = searched.skipped.values().sum();
+    if left_out > 0 {
+        let reasons: Vec<_> =
+            searched.skipped.iter().map(|(skip, count)| skip.counted(*count)).collect();
+        let files = plural(left_out, "file was", "files were");
+        scope.push_str(&format!(" {files} left out: {}.", reasons.join(", ")));
+    }
+    for folder in &searched.gone {
+        scope.push_str(&format!(" The folder {folder} was not there."));
+    }
+    scope
+}
+
+/// Where it all comes from, at the end of a report.
+pub(super) fn note(ranked: &Ranked, searched: &Searched) -> String {
+    let mut note = format!(
+        "*The text above is extracted word for word from the library's own files; no model wrote it. {}",
+        scope(searched)
+    );
+    if !ranked.missing.is_empty() {
+        let missing: Vec<_> =
+            ranked.missing.iter().take(8).map(|word| format!("\"{word}\"")).collect();
+        note.push_str(&format!(" Not found anywhere: {}.", missing.join(", ")));
+    }
+    note.push('*');
+    note
+}
