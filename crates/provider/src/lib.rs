@@ -4,4 +4,5 @@
 
 pub mod http;
 pub mod perplexity;
+pub mod prices;
 mod sse;

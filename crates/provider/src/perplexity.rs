@@ -15,3 +15,4 @@ mod wire;
 pub use agent::Agent;
 pub use api::AgentOptions;
 pub use waits::Waits;
+pub(crate) use wire::effort as agent_effort;
