@@ -70,8 +70,9 @@ impl AgentRun {
 
     /// What an event means: a step, or nothing to speak of.
     fn heard(&mut self, event: Event) -> Result<Option<Step>, ProviderError> {
+        let known = event.sequence_number.is_some_and(|number| number <= self.cursor);
         if let Some(number) = event.sequence_number
-            && number > self.cursor
+            && !known
         {
             self.cursor = number;
             self.waited = 0;
@@ -86,6 +87,8 @@ impl AgentRun {
             return Ok(None);
         }
         match event.status() {
+            // Told again: it must not count twice.
+            Some(Status::Running) | None if known => Ok(None),
             Some(Status::Running) | None => Ok(self.meter.event(&event).map(Step::Progress)),
             Some(status @ (Status::Completed | Status::Incomplete)) => {
                 let response = event.response.unwrap_or_default();
@@ -293,5 +296,38 @@ mod tests {
         let event = Event::parse(r#"{"type":"error","error":{"message":"overloaded"}}"#.to_owned());
         assert!(run.heard(event.unwrap()).unwrap().is_none());
         assert_eq!(wait(&run), 1);
+    }
+
+    /// B6: events may come twice, and numbers may be left out.
+    #[tokio::test(start_paused = true)]
+    async fn an_event_told_again_counts_once_and_a_gap_is_no_trouble() {
+        let mut run = run();
+        let mut tell = |number: u64| {
+            let event = format!(
+                r#"{{"type":"response.reasoning.search_queries","sequence_number":{number},"queries":["q"]}}"#
+            );
+            match run.heard(Event::parse(event).unwrap()).unwrap() {
+                Some(Step::Progress(progress)) => Some(progress.message),
+                other => {
+                    assert!(other.is_none());
+                    None
+                }
+            }
+        };
+        assert_eq!(tell(3).unwrap(), "Researching: 1 query asked, 0 sources read");
+        assert_eq!(tell(3), None);
+        assert_eq!(tell(2), None);
+        assert_eq!(tell(9).unwrap(), "Researching: 2 queries asked, 0 sources read");
+    }
+
+    /// Numbers that begin anew must not hide the end.
+    #[tokio::test(start_paused = true)]
+    async fn an_end_counts_whatever_its_number() {
+        let mut run = run();
+        let event = |json: &str| Event::parse(json.to_owned()).unwrap();
+        run.heard(event(r#"{"type":"response.in_progress","sequence_number":50}"#)).unwrap();
+        let end = r#"{"type":"response.completed","sequence_number":2,"response":{"status":"completed",
+            "output":[{"type":"message","content":[{"type":"output_text","text":"t"}]}]}}"#;
+        assert!(matches!(run.heard(event(end)).unwrap(), Some(Step::Done { .. })));
     }
 }
