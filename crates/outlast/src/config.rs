@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use outlast_core::OwnerId;
 use outlast_engine::PollLimits;
+use outlast_provider::http::ProxyOptions;
 use outlast_server::ToolSet;
 
 use layers::Layers;
@@ -33,7 +34,7 @@ pub(crate) struct Config {
 pub(crate) struct Perplexity {
     pub(crate) api_key: Option<Secret>,
     pub(crate) base_url: String,
-    pub(crate) proxy: Option<String>,
+    pub(crate) proxy: Option<ProxyOptions>,
     pub(crate) max_job_retries: u32,
     pub(crate) polling_timeout: Duration,
     pub(crate) timeout: Duration,
@@ -74,7 +75,7 @@ impl Config {
         let perplexity = Perplexity {
             api_key: layers.text("perplexity.api_key").map(Secret),
             base_url: layers.url("perplexity.base_url")?,
-            proxy: layers.text("perplexity.proxy"),
+            proxy: layers.proxy(),
             max_job_retries: layers.number("perplexity.max_job_retries", 0..=100)?,
             polling_timeout: layers.millis("perplexity.polling_timeout_ms"),
             timeout: layers.millis("perplexity.timeout_ms"),
