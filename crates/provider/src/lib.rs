@@ -6,3 +6,6 @@ pub mod http;
 pub mod perplexity;
 pub mod prices;
 mod sse;
+
+#[doc(hidden)]
+pub mod fuzzing;

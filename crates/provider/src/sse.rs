@@ -2,7 +2,7 @@
 //! bounded event.
 
 /// An event larger than this is an error, not memory.
-const MAX_EVENT: usize = 8 * 1024 * 1024;
+pub(crate) const MAX_EVENT: usize = 8 * 1024 * 1024;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -113,6 +113,7 @@ pub(super) fn silent(limit: Duration) -> ProviderError {
 /// An answer that broke off.
 pub(super) fn broken_answer(error: &BodyError) -> ProviderError {
     let trouble = match error {
+        BodyError::Broken(error) if error.is_timeout() => Trouble::TimedOut,
         BodyError::Broken(_) => Trouble::Unreachable,
         BodyError::TooLarge => Trouble::Malformed,
     };

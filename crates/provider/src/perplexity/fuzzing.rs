@@ -1,0 +1,57 @@
+//! The vendor's JSON, from bytes nobody meant to what we would make of it.
+
+use std::collections::HashSet;
+
+use outlast_core::{Body, Step};
+use reqwest::StatusCode;
+
+use super::errors::{self, Answer};
+use super::meter::Meter;
+use super::report;
+use super::wire::{Event, Response};
+
+/// Takes the bytes for an event; says what is wrong with what we make of it.
+pub fn event(bytes: &[u8]) -> Result<(), String> {
+    let Some(event) = Event::parse(String::from_utf8_lossy(bytes).into_owned()) else {
+        return Ok(());
+    };
+    let mut meter = Meter::default();
+    let percent = meter.event(&event).and_then(|progress| progress.percent);
+    if percent.is_some_and(|percent| percent > 95) {
+        return Err(format!("{percent:?} percent before the end"));
+    }
+    let status = event.status();
+    match (status, event.response) {
+        (Some(status), Some(response)) => finished(&report::finished(status, &response, event.raw)),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the bytes for the body of an answer; says what is wrong with what we make of it.
+pub fn response(bytes: &[u8]) -> Result<(), String> {
+    for status in [StatusCode::BAD_REQUEST, StatusCode::BAD_GATEWAY] {
+        let answer = Answer { status, retry_after: None, body: bytes.to_vec() };
+        let error = errors::trouble(&answer, "key");
+        if error.detail.is_some_and(|detail| detail.chars().count() > 5_000) {
+            return Err("more than a detail".to_owned());
+        }
+    }
+    let Some(response) = Response::parse(bytes) else { return Ok(()) };
+    let mut meter = Meter::default();
+    drop(meter.snapshot(&response));
+    finished(&report::finished(response.status(), &response, bytes.to_vec()))?;
+    drop(errors::run_ended(response.status(), response.error, "key"));
+    Ok(())
+}
+
+/// Every source has a number of its own, and an address.
+fn finished(step: &Option<Step>) -> Result<(), String> {
+    let Some(Step::Done { output, .. }) = step else { return Ok(()) };
+    let Body::Report { sources, .. } = &output.body else { return Ok(()) };
+    let numbers: HashSet<u32> = sources.iter().map(|source| source.number).collect();
+    let urls: HashSet<&str> = sources.iter().map(|source| source.url.as_str()).collect();
+    match numbers.len() == sources.len() && urls.len() == sources.len() {
+        true => Ok(()),
+        false => Err(format!("two sources are one: {sources:?}")),
+    }
+}
