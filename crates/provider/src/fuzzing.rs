@@ -1,8 +1,8 @@
-//! Doors for the fuzz targets and for the test that runs their corpus. Not part of the library.
+//! Doors for the fuzz targets, for the test that runs their corpus, and for benchmarks. Not part of the library.
 
 use crate::sse::{Decoder, MAX_EVENT};
 
-pub use crate::perplexity::fuzzing::{event, response};
+pub use crate::perplexity::fuzzing::{event, followed, response};
 
 /// Decodes the bytes whole, in pieces and one by one; says what differs, or is held beyond the limit.
 pub fn sse(bytes: &[u8]) -> Result<(), String> {

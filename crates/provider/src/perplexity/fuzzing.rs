@@ -9,6 +9,7 @@ use super::errors::{self, Answer};
 use super::meter::Meter;
 use super::report;
 use super::wire::{Event, Response};
+use crate::sse::Decoder;
 
 /// Takes the bytes for an event; says what is wrong with what we make of it.
 pub fn event(bytes: &[u8]) -> Result<(), String> {
@@ -42,6 +43,26 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     finished(&report::finished(response.status(), &response, bytes.to_vec()))?;
     drop(errors::run_ended(response.status(), response.error, "key"));
     Ok(())
+}
+
+/// Follows a stream that arrives in pieces of this size: the text at its end, if it has one.
+pub fn followed(stream: &[u8], size: usize) -> Option<String> {
+    let (mut decoder, mut meter) = (Decoder::default(), Meter::default());
+    for piece in stream.chunks(size.max(1)) {
+        decoder.push(piece).ok()?;
+        while let Some(frame) = decoder.next() {
+            let Some(event) = Event::parse(frame.data) else { continue };
+            drop(meter.event(&event));
+            let (Some(status), Some(response)) = (event.status(), &event.response) else {
+                continue;
+            };
+            let step = report::finished(status, response, event.raw);
+            let Some(Step::Done { output, .. }) = step else { continue };
+            let Body::Report { text, .. } = output.body else { return None };
+            return Some(text);
+        }
+    }
+    None
 }
 
 /// Every source has a number of its own, and an address.

@@ -16,7 +16,7 @@ pub(crate) struct Reply {
     pub(crate) bytes: Vec<u8>,
     /// Where the bytes are cut into two packets.
     cut: Option<usize>,
-    then: Then,
+    pub(crate) then: Then,
 }
 
 #[derive(Clone, Copy, PartialEq)]

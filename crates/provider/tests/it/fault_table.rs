@@ -1,13 +1,13 @@
 //! Faults by call: what each must lead to, for any dialect. A dialect says what its healthy answers look like and
 //! what it expects; the table is printed when something differs.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use outlast_core::{BeginError, Provider, ProviderError, RemoteRun};
 use serde_json::Value;
 
-use crate::bench::{follow, patiently};
+use crate::bench::{PATIENCE, follow, patiently};
 use crate::canned::{Canned, Reply, Then, nothing, raw, reply};
 
 /// The calls of a provider.
@@ -21,7 +21,8 @@ pub(crate) enum Call {
 
 /// A provider's way of speaking.
 pub(crate) struct Dialect {
-    pub(crate) make: fn(&Canned) -> Box<dyn Provider>,
+    /// The adapter for a server, with this limit for a call.
+    pub(crate) make: fn(&Canned, Duration) -> Box<dyn Provider>,
     pub(crate) ask: Value,
     /// Which call a request line is.
     pub(crate) call: fn(&str) -> Call,
@@ -35,55 +36,63 @@ pub(crate) struct Dialect {
 /// A fault's name, its answer, and what it must lead to for a submit, a stream, a poll and a cancel.
 pub(crate) type Row = (&'static str, fn() -> Reply, [&'static str; 4]);
 
+/// Long enough for anything that answers on this machine, short enough to wait for what never does.
+const SHORT: Duration = Duration::from_millis(400);
+
+/// The fault to serve, and the calls seen since it was chosen.
+struct Cell {
+    at: Call,
+    fault: fn() -> Reply,
+    calls: [usize; 4],
+}
+
 /// Serves every fault once at every call, and compares what came of it.
 pub(crate) async fn check(dialect: Dialect, rows: &[Row]) {
-    let dialect = Arc::new(dialect);
-    let mut table = String::new();
-    let mut wrong = 0;
+    let cell = Arc::new(Mutex::new(Cell { at: Call::Submit, fault: hang_up, calls: [0; 4] }));
+    let (shared, call, healthy) = (cell.clone(), dialect.call, dialect.healthy);
+    let server = Canned::serve(move |line, _| {
+        let call = call(line);
+        let mut cell = shared.lock().unwrap();
+        let before = cell.calls[call as usize];
+        cell.calls[call as usize] += 1;
+        if call == cell.at && before == 0 { (cell.fault)() } else { healthy(call, before) }
+    })
+    .await;
+    let patient = (dialect.make)(&server, PATIENCE);
+    let impatient = (dialect.make)(&server, SHORT);
+    let (mut table, mut wrong) = (String::new(), 0);
     for (name, fault, expected) in rows {
-        table.push_str(&format!("{name:<24}"));
-        for call in [Call::Submit, Call::Stream, Call::Poll, Call::Cancel] {
-            if !dialect.calls.contains(&call) {
-                continue;
+        table.push_str(&format!("{name:<20}"));
+        let provider = if fault().then == Then::Hold { &impatient } else { &patient };
+        for &at in dialect.calls {
+            *cell.lock().unwrap() = Cell { at, fault: *fault, calls: [0; 4] };
+            let outcome = outcome(&**provider, &dialect.ask, at).await;
+            let submits = cell.lock().unwrap().calls[Call::Submit as usize];
+            table.push_str(&format!("| {at:?}: {outcome}"));
+            if outcome != expected[at as usize] || submits != 1 {
+                wrong += 1;
+                let expected = expected[at as usize];
+                table.push_str(&format!(" <- expected {expected}; {submits} submits"));
             }
-            let expected = expected[call as usize];
-            let (outcome, submits) = outcome(&dialect, call, *fault).await;
-            let differs = outcome != expected || submits > 1;
-            wrong += usize::from(differs);
-            let mark = if differs {
-                format!("  <- not {expected}, {submits} submits")
-            } else {
-                String::new()
-            };
-            table.push_str(&format!("| {call:?}: {outcome}{mark:<4} "));
+            table.push(' ');
         }
         table.push('\n');
     }
     assert_eq!(wrong, 0, "{wrong} cells differ\n{table}");
 }
 
-/// What comes of one fault at one call, and how often the run was bought.
-async fn outcome(dialect: &Arc<Dialect>, at: Call, fault: fn() -> Reply) -> (String, usize) {
-    let (calls, speaks) = ([const { AtomicUsize::new(0) }; 4], dialect.clone());
-    let server = Canned::serve(move |line, _| {
-        let call = (speaks.call)(line);
-        let before = calls[call as usize].fetch_add(1, Ordering::Relaxed);
-        if call == at && before == 0 { fault() } else { (speaks.healthy)(call, before) }
-    })
-    .await;
-    let provider = (dialect.make)(&server);
-    let outcome = match patiently(provider.begin(&dialect.ask, "key")).await {
+/// What comes of the fault at this call.
+async fn outcome(provider: &dyn Provider, ask: &Value, at: Call) -> String {
+    match patiently(provider.begin(ask, "key")).await {
         Err(BeginError::NotSent(error)) => format!("NotSent {}", word(&error)),
         Err(BeginError::Refused(error)) => format!("Refused {}", word(&error)),
         Err(BeginError::Unknown(error)) => format!("Unknown {}", word(&error)),
-        Ok(run) if at == Call::Cancel => stopped(&*provider, &run.remote()).await,
+        Ok(run) if at == Call::Cancel => stopped(provider, &run.remote()).await,
         Ok(mut run) => match follow(&mut *run).await.end {
             Ok(_) => "report".to_owned(),
             Err(error) => word(&error),
         },
-    };
-    let submits = server.lines().iter().filter(|line| (dialect.call)(line) == Call::Submit).count();
-    (outcome, submits)
+    }
 }
 
 /// A stop that failed must be worth another try.

@@ -1,9 +1,5 @@
 //! Every fault at every call of the Agent dialect: what B9a and A5 demand, and never a second submit.
 
-use std::time::Duration;
-
-use outlast_core::Provider;
-
 use crate::bench::ask;
 use crate::canned::{Reply, Then, nothing, raw, reply, stream};
 use crate::fault_table::{
@@ -105,7 +101,7 @@ fn moved() -> Reply {
 #[tokio::test]
 async fn b9a_every_fault_at_every_call_leads_where_it_must_and_buys_nothing_twice() {
     let dialect = Dialect {
-        make: |server| -> Box<dyn Provider> { Box::new(server.agent(Duration::from_millis(250))) },
+        make: |server, limit| Box::new(server.agent(limit)),
         ask: ask("q"),
         call,
         healthy,
