@@ -72,24 +72,29 @@ impl Decoder {
             self.end_event();
             return;
         }
-        let (field, value) = match line.iter().position(|&byte| byte == b':') {
-            Some(colon) => (&line[..colon], &line[colon + 1..]),
-            None => (&line[..], &b""[..]),
-        };
+        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
         // Event names are repeated inside the JSON; ids and retry hints are not used here.
-        if field == b"data" {
-            if self.has_data {
-                self.data.push(b'\n');
-            }
-            self.data.extend_from_slice(value.strip_prefix(b" ").unwrap_or(value));
-            self.has_data = true;
+        if &line[..colon] != b"data" {
+            return;
         }
+        let space = line.get(colon + 1) == Some(&b' ');
+        line.drain(..(colon + 1 + usize::from(space)).min(line.len()));
+        // The usual event has one line of data, which may be megabytes: it is moved, not copied.
+        if self.has_data {
+            self.data.push(b'\n');
+            self.data.append(&mut line);
+        } else {
+            self.data = line;
+        }
+        self.has_data = true;
     }
 
     fn end_event(&mut self) {
         let data = std::mem::take(&mut self.data);
         if std::mem::take(&mut self.has_data) {
-            self.frames.push_back(Frame { data: String::from_utf8_lossy(&data).into_owned() });
+            let data = String::from_utf8(data)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+            self.frames.push_back(Frame { data });
         }
     }
 }

@@ -3,13 +3,16 @@
 //! one odd field must not hide the id, or the report, beside it.
 
 mod submit;
+mod event;
+mod lenient;
 
 use std::collections::HashMap;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 
+pub(super) use event::Event;
+use lenient::{known, known_items};
 pub(super) use submit::Submit;
 pub(crate) use submit::effort;
 
@@ -153,6 +156,12 @@ pub(super) struct Page {
     pub(super) date: Option<String>,
 }
 
+impl Page {
+    pub(super) fn has_address(&self) -> bool {
+        self.url.as_deref().is_some_and(|url| !url.is_empty())
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Usage {
@@ -246,91 +255,6 @@ impl Status {
     pub(super) fn is_terminal(self) -> bool {
         self != Self::Running
     }
-}
-
-/// One event of a stream.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Event {
-    #[serde(rename = "type", deserialize_with = "word")]
-    pub(super) kind: String,
-    #[serde(deserialize_with = "known")]
-    pub(super) sequence_number: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(super) response: Option<Response>,
-    #[serde(deserialize_with = "known")]
-    pub(super) error: Option<RunError>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) queries: Option<Vec<String>>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) results: Option<Vec<Page>>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) contents: Option<Vec<Page>>,
-    #[serde(deserialize_with = "known")]
-    pub(super) delta: Option<String>,
-    /// The event as it came, for events that end a run.
-    #[serde(skip)]
-    pub(super) raw: Vec<u8>,
-}
-
-impl Event {
-    /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event.
-    pub(super) fn parse(data: String) -> Option<Self> {
-        let mut event: Self = serde_json::from_str(&data).ok()?;
-        if event.status().is_some_and(Status::is_terminal) {
-            event.raw = data.into_bytes();
-        }
-        Some(event)
-    }
-
-    /// Where the run stands after this event, when the event says so.
-    pub(super) fn status(&self) -> Option<Status> {
-        match self.kind.as_str() {
-            "response.created" | "response.in_progress" | "response.queued" => {
-                Some(Status::Running)
-            }
-            "response.completed" => Some(Status::Completed),
-            "response.incomplete" => Some(Status::Incomplete),
-            "response.failed" => Some(Status::Failed),
-            "response.cancelled" | "response.canceled" => Some(Status::Cancelled),
-            "response.requires_action" => Some(Status::RequiresAction),
-            _ => None,
-        }
-    }
-
-    /// Whether it says that the stream has trouble, not what became of the run.
-    pub(super) fn is_stream_error(&self) -> bool {
-        self.kind == "error"
-    }
-
-    /// Whether nothing of use follows it.
-    pub(super) fn ends_the_stream(&self) -> bool {
-        self.is_stream_error() || self.status().is_some_and(Status::is_terminal)
-    }
-}
-
-/// A field, if it has the type we know.
-fn known<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    Ok(T::deserialize(Value::deserialize(deserializer)?).ok())
-}
-
-/// A word; empty when it is null or no word.
-fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(known(deserializer)?.unwrap_or_default())
-}
-
-/// A list, without the items whose type we do not know.
-fn known_items<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    let Value::Array(items) = Value::deserialize(deserializer)? else { return Ok(None) };
-    Ok(Some(items.into_iter().filter_map(|item| T::deserialize(item).ok()).collect()))
 }
 
 #[cfg(test)]

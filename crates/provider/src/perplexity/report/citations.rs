@@ -14,7 +14,7 @@ pub(super) fn cited<'a>(
     found: impl Iterator<Item = &'a Page>,
     read: impl Iterator<Item = &'a Page>,
 ) -> (String, Vec<Source>) {
-    let mut numbers = Numbers::of(found.filter(|page| page.url.is_some()).collect());
+    let mut numbers = Numbers::of(found.filter(|page| page.has_address()).collect());
     let text = rewritten(text, |marker| numbers.resolve(marker));
     numbers.add_cited(&text, read);
     numbers.sources.sort_by_key(|source| source.number);
@@ -87,7 +87,7 @@ impl Numbers {
     /// Pages the text names though no search found them: by their number, or by a link.
     fn add_cited<'a>(&mut self, text: &str, read: impl Iterator<Item = &'a Page>) {
         for page in read {
-            let Some(url) = page.url.as_deref().filter(|url| !url.is_empty()) else { continue };
+            let Some(url) = page.url.as_deref().filter(|_| page.has_address()) else { continue };
             if self.by_url.contains_key(url) {
                 continue;
             }

@@ -1,5 +1,7 @@
 //! Finds citation markers in Markdown. Links, definitions, escapes and code are not markers and are left alone.
 
+use std::ops::Range;
+
 /// A marker as the provider writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marker {
@@ -12,61 +14,73 @@ pub(super) enum Marker {
 /// Longer brackets hold no marker.
 const LONGEST: usize = 120;
 
-/// The text with each marker as `[n]`, where `number` says which `n`.
+/// The text with each marker as `[n]`, where `number` says which `n`. A text that needs no change is not copied.
 pub(super) fn rewritten(text: String, mut number: impl FnMut(Marker) -> u32) -> String {
-    if !text.contains('[') {
-        return text;
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut fence = None;
+    let mut edits = Vec::new();
+    let (mut at, mut fence) = (0, None);
     for line in text.split_inclusive('\n') {
         let mark = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark));
         match (fence, mark) {
+            (None, None) => find_edits(line, at, &mut edits, &mut number),
             (None, Some(mark)) => fence = Some(mark),
             (Some(open), Some(mark)) if open == mark => fence = None,
-            (None, None) => {
-                rewrite_line(line, &mut out, &mut number);
-                continue;
-            }
             (Some(_), _) => {}
         }
-        out.push_str(line);
+        at += line.len();
     }
+    applied(text, &edits)
+}
+
+/// What stands here, and what should.
+type Edit = (Range<usize>, String);
+
+fn applied(text: String, edits: &[Edit]) -> String {
+    if edits.is_empty() {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for (range, replacement) in edits {
+        out.push_str(&text[done..range.start]);
+        out.push_str(replacement);
+        done = range.end;
+    }
+    out.push_str(&text[done..]);
     out
 }
 
-fn rewrite_line(line: &str, out: &mut String, number: &mut impl FnMut(Marker) -> u32) {
-    let mut rest = line;
-    let mut at_start = true;
-    while let Some(at) = rest.find(['[', '`', '\\', '!']) {
-        let (before, special) = rest.split_at(at);
-        out.push_str(before);
-        at_start &= before.trim().is_empty();
+/// The changes that a line needs, which begins at this byte of the text.
+fn find_edits(
+    line: &str,
+    start: usize,
+    edits: &mut Vec<Edit>,
+    number: &mut impl FnMut(Marker) -> u32,
+) {
+    let mut at = 0;
+    let mut is_first = true;
+    while let Some(next) = line[at..].find(['[', '`', '\\', '!']) {
+        is_first &= line[at..at + next].trim().is_empty();
+        at += next;
+        let special = &line[at..];
         let taken = match special.as_bytes()[0] {
             b'`' => code_span(special),
             b'\\' => 1 + special[1..].chars().next().map_or(0, char::len_utf8),
             b'!' => 1 + usize::from(special[1..].starts_with('[')),
-            _ => match bracket(special, at_start) {
+            _ => match bracket(special, is_first) {
                 Some((markers, length)) => {
-                    markers.iter().for_each(|marker| push(out, number(*marker)));
-                    rest = &special[length..];
-                    at_start = false;
-                    continue;
+                    let ours = markers.iter().map(|marker| format!("[{}]", number(*marker)));
+                    let ours: String = ours.collect();
+                    if ours != special[..length] {
+                        edits.push((start + at..start + at + length, ours));
+                    }
+                    length
                 }
                 None => 1,
             },
         };
-        out.push_str(&special[..taken]);
-        rest = &special[taken..];
-        at_start = false;
+        at += taken;
+        is_first = false;
     }
-    out.push_str(rest);
-}
-
-fn push(out: &mut String, number: u32) {
-    out.push('[');
-    out.push_str(&number.to_string());
-    out.push(']');
 }
 
 /// How long the code that begins here is; without an end it is only its first marks.
@@ -85,11 +99,11 @@ fn code_span(text: &str) -> usize {
 }
 
 /// The markers of the bracket that begins here, and its length.
-fn bracket(text: &str, at_start: bool) -> Option<(Vec<Marker>, usize)> {
+fn bracket(text: &str, is_first: bool) -> Option<(Vec<Marker>, usize)> {
     let end = text.bytes().take(LONGEST).position(|byte| byte == b']')?;
     let after = &text[end + 1..];
     let is_link = after.starts_with('(') || after.starts_with("](");
-    if is_link || (at_start && after.starts_with(':')) {
+    if is_link || (is_first && after.starts_with(':')) {
         return None;
     }
     let inner = text.get(1..end)?;
