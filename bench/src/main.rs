@@ -7,7 +7,9 @@
 )]
 
 mod figures;
+mod long_report;
 mod parked;
+mod parsing;
 mod server;
 mod waiting;
 
@@ -25,8 +27,8 @@ use tokio::time::Instant;
 #[derive(Parser)]
 struct Cli {
     /// The program to measure
-    #[arg(long)]
-    binary: PathBuf,
+    #[arg(long, required_unless_present = "parse")]
+    binary: Option<PathBuf>,
     /// How often each thing is done; calls ten times as often
     #[arg(long, default_value_t = 50)]
     rounds: usize,
@@ -36,13 +38,25 @@ struct Cli {
     /// Only wait with so many jobs under way at the provider, and measure what that costs
     #[arg(long, value_name = "JOBS")]
     waiting: Option<usize>,
+    /// Only take event streams apart, in this process, and measure how fast that goes
+    #[arg(long)]
+    parse: bool,
+    /// Only carry one report of so many words from the provider to a poll, and measure what that takes
+    #[arg(long, value_name = "WORDS")]
+    long_report: Option<usize>,
 }
 
 #[tokio::main]
 async fn main() {
     let cli = Cli::parse();
+    let Some(binary) = cli.binary.filter(|_| !cli.parse) else {
+        return parsing::measure(cli.rounds);
+    };
     let simulator = Simulator::start(Options::default()).await.unwrap();
-    let world = World::new(cli.binary, simulator);
+    let world = World::new(binary, simulator);
+    if let Some(words) = cli.long_report {
+        return long_report::measure(&world, words).await;
+    }
 
     println!("{:<44} {:>9} {:>9} {:>9}", "", "p50", "p99", "max");
     if let Some(polls) = cli.parked {

@@ -52,6 +52,10 @@ impl World {
         while self.show(id).await["checkpoint"]["at"] != "running" {}
     }
 
+    pub(crate) async fn until_ended(&self, id: &str) {
+        while self.show(id).await["ended_at"].is_null() {}
+    }
+
     /// When the store says that the job ended, in milliseconds.
     pub(crate) async fn ended_at(&self, id: &str) -> i64 {
         let shown = self.show(id).await;
@@ -82,8 +86,17 @@ impl World {
 
 /// What a process holds of the machine's memory.
 pub(crate) fn resident_megabytes(pid: u32) -> f64 {
+    memory(pid, "VmRSS:")
+}
+
+/// The most it ever held.
+pub(crate) fn peak_megabytes(pid: u32) -> f64 {
+    memory(pid, "VmHWM:")
+}
+
+fn memory(pid: u32, name: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let line = status.lines().find(|line| line.starts_with(name));
     let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
     kilobytes.unwrap_or(f64::NAN) / 1e3
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use outlast_core::OwnerId;
 use outlast_engine::PollLimits;
+use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 
 use layers::Layers;
@@ -40,9 +41,9 @@ pub(crate) struct Config {
 pub(crate) struct Perplexity {
     pub(crate) api_key: Option<Secret>,
     pub(crate) base_url: String,
-    pub(crate) proxy: Option<String>,
     pub(crate) mode: ResearchMode,
     pub(crate) disclaimer: Disclaimer,
+    pub(crate) proxy: Option<ProxyOptions>,
     pub(crate) max_job_retries: u32,
     pub(crate) polling_timeout: Duration,
     pub(crate) timeout: Duration,
@@ -83,12 +84,12 @@ impl Config {
         let perplexity = Perplexity {
             api_key: layers.text("perplexity.api_key").map(Secret),
             base_url: layers.url("perplexity.base_url")?,
-            proxy: layers.text("perplexity.proxy"),
             mode: layers.research_mode(),
             disclaimer: match layers.flag("perplexity.enable_security_disclaimer")? {
                 true => Disclaimer::Shown,
                 false => Disclaimer::Off,
             },
+            proxy: layers.proxy(),
             max_job_retries: layers.number("perplexity.max_job_retries", 0..=100)?,
             polling_timeout: layers.millis("perplexity.polling_timeout_ms"),
             timeout: layers.millis("perplexity.timeout_ms"),

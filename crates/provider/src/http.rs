@@ -1,6 +1,7 @@
 //! The one place that makes HTTP clients: limits on everything, nothing taken from the environment, and no
 //! error text that could carry a key.
 
+mod proxy;
 mod redact;
 mod retry_after;
 
@@ -10,10 +11,12 @@ use std::time::Duration;
 use outlast_core::BoxError;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, redirect};
 
+pub use proxy::{ProxyOptions, ProxyScope};
 pub(crate) use redact::redacted;
 pub(crate) use retry_after::retry_after;
 
-/// How long a connection may take to open.
+/// How long a connection may take to open; at most half the limit of a call, so that a call that ran out of time was
+/// certainly sent.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// An answer larger than this is refused, not read.
@@ -24,8 +27,8 @@ pub(crate) const MAX_BODY: usize = 32 * 1024 * 1024;
 pub struct HttpOptions {
     /// The limit of a whole call; on streams, of the silence between bytes.
     pub timeout: Duration,
-    /// A proxy for every call, if configured.
-    pub proxy: Option<String>,
+    /// The proxy, if configured.
+    pub proxy: Option<ProxyOptions>,
 }
 
 /// HTTP clients, made at first use: a server that only answers polls never pays for TLS.
@@ -36,10 +39,10 @@ pub struct Http {
 }
 
 impl Http {
-    /// Keeps the options for later; fails at once on a proxy that is no URL.
+    /// Keeps the options for later; fails at once on a proxy that cannot be used.
     pub fn new(options: HttpOptions) -> Result<Self, BoxError> {
         if let Some(proxy) = &options.proxy {
-            reqwest::Proxy::all(proxy)?;
+            proxy.made()?;
         }
         Ok(Self { options, calls: OnceLock::new(), submits: OnceLock::new() })
     }
@@ -79,13 +82,14 @@ impl Http {
         drop(rustls::crypto::ring::default_provider().install_default());
         let builder = Client::builder()
             .user_agent(concat!("outlast/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT.min(self.options.timeout / 2))
             .read_timeout(self.options.timeout)
             .redirect(redirect::Policy::none())
             .retry(reqwest::retry::never())
             .no_proxy();
-        Ok(match &self.options.proxy {
-            Some(proxy) => builder.proxy(reqwest::Proxy::all(proxy)?),
+        let proxy = self.options.proxy.as_ref().map(ProxyOptions::made).transpose()?.flatten();
+        Ok(match proxy {
+            Some(proxy) => builder.proxy(proxy),
             None => builder,
         })
     }
@@ -136,6 +140,9 @@ impl SendError {
 
 /// Reads a whole body, or as much of it as may be read.
 pub(crate) async fn read_body(mut response: Response) -> Result<Vec<u8>, BodyError> {
+    if response.content_length().is_some_and(|length| length > MAX_BODY as u64) {
+        return Err(BodyError::TooLarge);
+    }
     let mut body = Vec::new();
     while let Some(chunk) =
         response.chunk().await.map_err(|error| BodyError::Broken(error.without_url()))?

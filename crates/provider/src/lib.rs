@@ -5,4 +5,8 @@
 pub mod http;
 pub mod library;
 pub mod perplexity;
+pub mod prices;
 mod sse;
+
+#[doc(hidden)]
+pub mod fuzzing;

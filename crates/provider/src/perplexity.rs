@@ -12,6 +12,9 @@ mod meter;
 mod errors;
 mod wire;
 
+pub(crate) mod fuzzing;
+
 pub use agent::Agent;
 pub use api::AgentOptions;
 pub use waits::Waits;
+pub(crate) use wire::effort as agent_effort;

@@ -2,7 +2,7 @@
 //! bounded event.
 
 /// An event larger than this is an error, not memory.
-const MAX_EVENT: usize = 8 * 1024 * 1024;
+pub(crate) const MAX_EVENT: usize = 8 * 1024 * 1024;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,26 +23,39 @@ pub(crate) struct Decoder {
     data: Vec<u8>,
     has_data: bool,
     last_was_cr: bool,
+    /// Whether a first line was seen: a mark of the byte order may stand before it.
+    begun: bool,
     frames: std::collections::VecDeque<Frame>,
 }
 
 impl Decoder {
     /// Takes in bytes as they came off the wire.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
-        for &byte in bytes {
-            let after_cr = std::mem::replace(&mut self.last_was_cr, byte == b'\r');
-            match byte {
-                b'\n' if after_cr => {} // the second half of a CRLF
-                b'\n' | b'\r' => self.end_line(),
-                _ => {
-                    if self.line.len() + self.data.len() >= MAX_EVENT {
-                        return Err(TooLarge);
-                    }
-                    self.line.push(byte);
-                }
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<(), TooLarge> {
+        while let Some(&first) = bytes.first() {
+            let after_cr = std::mem::take(&mut self.last_was_cr);
+            if after_cr && first == b'\n' {
+                bytes = &bytes[1..]; // the second half of a CRLF
+                continue;
+            }
+            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let (part, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+            if self.line.len() + self.data.len() + part.len() > MAX_EVENT {
+                return Err(TooLarge);
+            }
+            self.line.extend_from_slice(part);
+            bytes = rest;
+            if let Some((end, rest)) = rest.split_first() {
+                self.last_was_cr = *end == b'\r';
+                self.end_line();
+                bytes = rest;
             }
         }
         Ok(())
+    }
+
+    /// How much it holds of an event that is not whole yet.
+    pub(crate) fn held(&self) -> usize {
+        self.line.capacity() + self.data.capacity()
     }
 
     /// The next whole event, if there is one.
@@ -51,29 +64,37 @@ impl Decoder {
     }
 
     fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
+        let mut line = std::mem::take(&mut self.line);
+        if !std::mem::replace(&mut self.begun, true) && line.starts_with(b"\xEF\xBB\xBF") {
+            line.drain(..3);
+        }
         if line.is_empty() {
             self.end_event();
             return;
         }
-        let (field, value) = match line.iter().position(|&byte| byte == b':') {
-            Some(colon) => (&line[..colon], &line[colon + 1..]),
-            None => (&line[..], &b""[..]),
-        };
+        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
         // Event names are repeated inside the JSON; ids and retry hints are not used here.
-        if field == b"data" {
-            if self.has_data {
-                self.data.push(b'\n');
-            }
-            self.data.extend_from_slice(value.strip_prefix(b" ").unwrap_or(value));
-            self.has_data = true;
+        if &line[..colon] != b"data" {
+            return;
         }
+        let space = line.get(colon + 1) == Some(&b' ');
+        line.drain(..(colon + 1 + usize::from(space)).min(line.len()));
+        // The usual event has one line of data, which may be megabytes: it is moved, not copied.
+        if self.has_data {
+            self.data.push(b'\n');
+            self.data.append(&mut line);
+        } else {
+            self.data = line;
+        }
+        self.has_data = true;
     }
 
     fn end_event(&mut self) {
         let data = std::mem::take(&mut self.data);
         if std::mem::take(&mut self.has_data) {
-            self.frames.push_back(Frame { data: String::from_utf8_lossy(&data).into_owned() });
+            let data = String::from_utf8(data)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+            self.frames.push_back(Frame { data });
         }
     }
 }
@@ -105,6 +126,12 @@ mod tests {
         assert_eq!(decode(&drip), whole);
     }
 
+    /// The first event names the run: it must not be lost to a mark before it.
+    #[test]
+    fn a_byte_order_mark_hides_no_event() {
+        assert_eq!(decode(&[b"\xEF\xBB", b"\xBFdata: a\n\n\xEF\xBB\xBFdata: b\n\n"]), ["a"]);
+    }
+
     #[test]
     fn an_unfinished_event_is_no_event() {
         assert_eq!(decode(&[b"data: half"]), Vec::<String>::new());
@@ -116,6 +143,6 @@ mod tests {
         let megabyte = vec![b'x'; 1024 * 1024];
         let refused = (0..100).find_map(|_| decoder.push(&megabyte).err());
         assert_eq!(refused, Some(TooLarge));
-        assert!(decoder.line.capacity() <= 2 * MAX_EVENT);
+        assert!(decoder.held() <= 2 * MAX_EVENT);
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
+use outlast_provider::http::{ProxyOptions, ProxyScope};
 use outlast_server::{ResearchMode, ToolSet};
 
 use super::StoreUrl;
@@ -249,6 +250,14 @@ impl Layers {
             return Ok(found.text);
         }
         Err(self.bad(setting, found, "an address that starts with https:// or http://"))
+    }
+
+    /// The proxy: the one named for this program, else the one for all programs.
+    pub(super) fn proxy(&self) -> Option<ProxyOptions> {
+        let own = self.text("perplexity.proxy").map(|url| (url, ProxyScope::Everything));
+        let common = || self.text("network.proxy").map(|url| (url, ProxyScope::OtherMachines));
+        let (url, scope) = own.or_else(common)?;
+        Some(ProxyOptions { url, scope, except: self.text("network.no_proxy").unwrap_or_default() })
     }
 
     /// Whose jobs; a name that is safe in every store and log.

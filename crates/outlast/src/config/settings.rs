@@ -35,7 +35,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "where the provider's API is",
     ),
     setting("perplexity.api", &["PERPLEXITY_API"], "agent", "the dialect spoken there: `agent`"),
-    setting("perplexity.proxy", &["PERPLEXITY_PROXY"], "", "a proxy for calls to the provider"),
+    setting(
+        "perplexity.proxy",
+        &["PERPLEXITY_PROXY"],
+        "",
+        "a proxy for every call to the provider, also to one on this machine: `http://user:password@host:port`",
+    ),
     setting(
         "perplexity.enable_async_deep_research",
         &["PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"],
@@ -135,6 +140,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         "folders of documents that answer research when no key is set; in a variable separated like PATH",
     ),
     setting("server.log", &["OUTLAST_LOG"], "", "a log level, or a tracing filter"),
+    setting(
+        "network.proxy",
+        &["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"],
+        "",
+        "the proxy when `perplexity.proxy` is not set, for `http` and `https` alike; never used for this machine (localhost, 127.0.0.0/8, ::1)",
+    ),
+    setting(
+        "network.no_proxy",
+        &["NO_PROXY", "no_proxy"],
+        "",
+        "what goes through no proxy, separated by commas: hosts, domains with what is below them, addresses, networks such as `10.0.0.0/8`, or `*` for everything",
+    ),
     setting(
         "store.url",
         &["OUTLAST_STORE"],

@@ -111,6 +111,27 @@ fn an_unknown_key_in_the_file_is_refused_by_name() {
 }
 
 #[test]
+fn the_first_proxy_that_is_set_is_used_and_its_credentials_are_never_shown() {
+    use outlast_provider::http::ProxyScope::{Everything, OtherMachines};
+    let all = [
+        ("PERPLEXITY_PROXY", "http://u:hunter2@own"),
+        ("HTTPS_PROXY", "http://u:hunter2@https"),
+        ("HTTP_PROXY", "http://u:hunter2@http"),
+    ];
+    let expected = [("own", Everything), ("https", OtherMachines), ("http", OtherMachines)];
+    for (skipped, (host, scope)) in expected.into_iter().enumerate() {
+        let config = load(&all[skipped..], None).unwrap();
+        assert!(!format!("{config:?}").contains("hunter2"));
+        let proxy = config.perplexity.proxy.unwrap();
+        assert_eq!((proxy.url, proxy.scope), (format!("http://u:hunter2@{host}"), scope));
+    }
+    assert!(load(&[("NO_PROXY", "*")], None).unwrap().perplexity.proxy.is_none());
+    let file = "[network]\nproxy = \"p:1\"\nno_proxy = [\"a\", \"10.0.0.0/8\"]\n";
+    let proxy = load(&[("HTTP_PROXY", " ")], Some(file)).unwrap().perplexity.proxy.unwrap();
+    assert_eq!((proxy.url.as_str(), proxy.except.as_str()), ("p:1", "a,10.0.0.0/8"));
+}
+
+#[test]
 fn a_key_is_never_shown() {
     let config = load(&[("PERPLEXITY_API_KEY", "pplx-hunter2")], None).unwrap();
     assert!(!format!("{config:?}").contains("hunter2"));

@@ -6,9 +6,16 @@ use chrono::DateTime;
 use outlast_core::Timestamp;
 use reqwest::header::HeaderMap;
 
+/// No provider means a longer wait than this; a number gone wrong may.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The wait asked for: `retry-after-ms`, `retry-after` in seconds or as a date, else `x-ratelimit-reset` when
 /// nothing is left.
 pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    asked_for(headers, now).map(|wait| wait.min(LONGEST))
+}
+
+fn asked_for(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |name: &str| text(name).and_then(|text| text.parse::<u64>().ok());
     if let Some(millis) = number("retry-after-ms") {
@@ -16,6 +23,10 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
     }
     if let Some(seconds) = number("retry-after") {
         return Some(Duration::from_secs(seconds));
+    }
+    let fraction = text("retry-after").and_then(|text| text.parse::<f64>().ok());
+    if let Some(seconds) = fraction.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+        return Some(seconds);
     }
     if let Some(date) = text("retry-after").and_then(|text| DateTime::parse_from_rfc2822(text).ok())
     {
@@ -42,7 +53,7 @@ mod tests {
     fn every_way_of_asking_for_a_wait_is_understood() {
         let now = Timestamp::from_millis(784_111_777_000); // Sun, 06 Nov 1994 08:49:37 GMT
         let seconds = Duration::from_secs;
-        let cases: [(Headers, Option<Duration>); 10] = [
+        let cases: [(Headers, Option<Duration>); 13] = [
             (&[], None),
             (&[("retry-after", "7")], Some(seconds(7))),
             (
@@ -57,6 +68,9 @@ mod tests {
                 Some(seconds(10)),
             ),
             (&[("x-ratelimit-reset", "784111787"), ("x-ratelimit-remaining", "9")], None),
+            (&[("retry-after", "1.5")], Some(Duration::from_millis(1500))),
+            (&[("retry-after", "99999999999999999")], Some(LONGEST)),
+            (&[("retry-after-ms", "99999999999999999")], Some(LONGEST)),
             (&[("retry-after", "soon")], None),
             (&[("retry-after", "-3")], None),
         ];

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, BoxError, Nature, Profile, Provider, ProviderError, RemoteRun, RemoteStop,
-    ResearchAsk, Run, Trouble,
+    Again, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError, RemoteRun,
+    RemoteStop, ResearchAsk, Run, Trouble,
 };
 use reqwest::{RequestBuilder, Response, StatusCode};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -19,6 +20,7 @@ use super::run::AgentRun;
 use super::waits::Waits;
 use super::wire;
 use crate::http::{read_body, retry_after, send};
+use crate::prices::{Dialect, Prices};
 
 /// How long the body of a refused submit may take; its status counts without it.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
@@ -59,6 +61,11 @@ impl Provider for Agent {
     fn nature(&self, _ask: &Value) -> Nature {
         // The API has neither idempotency keys nor a list of runs: a lost submit cannot be found again.
         Nature { again: Again::Never, resumes: true, stops: true }
+    }
+
+    fn typical_cost(&self, ask: &Value) -> Cost {
+        let Ok(ask) = ResearchAsk::deserialize(ask) else { return Cost::Unknown };
+        Prices::current().typical(Dialect::Agent, ask.kind, ask.effort)
     }
 
     async fn begin(&self, ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {

@@ -21,6 +21,8 @@ pub(super) struct Answer {
 pub(super) fn refusal(answer: &Answer, key: &str) -> BeginError {
     let error = trouble(answer, key);
     match answer.status.as_u16() {
+        // A proxy on the way, which passes nothing on before it knows who asks.
+        407 => BeginError::Refused(error),
         400 | 401 | 402 | 403 | 404 | 405 | 410 | 413 | 422 | 429 => BeginError::Refused(error),
         // The provider's own envelope says that it dealt with the request and did not take it; anything else
         // may be a proxy speaking while the provider works.
@@ -42,6 +44,7 @@ pub(super) fn trouble(answer: &Answer, key: &str) -> ProviderError {
         403 if retired => (Trouble::Retired, RETIRED.to_owned()),
         410 => (Trouble::Retired, RETIRED.to_owned()),
         401 | 403 => (Trouble::Unauthorized, BAD_KEY.to_owned()),
+        407 => (Trouble::Rejected, BAD_PROXY.to_owned()),
         429 => (
             Trouble::RateLimited { retry_after },
             "the provider asks for fewer requests".to_owned(),
@@ -63,7 +66,9 @@ pub(super) fn trouble(answer: &Answer, key: &str) -> ProviderError {
     ProviderError { trouble, sentence, detail: Some(detail) }
 }
 
-const BAD_KEY: &str = "the provider refused the API key; check PERPLEXITY_API_KEY";
+const BAD_KEY: &str =
+    "the provider refused the API key; check PERPLEXITY_API_KEY, and that its account has credit";
+const BAD_PROXY: &str = "the proxy wants other credentials; check PERPLEXITY_PROXY";
 const NO_CREDIT: &str =
     "the provider account has no credit left; add credit, or use another PERPLEXITY_API_KEY";
 const RETIRED: &str = "the provider no longer serves this endpoint; set PERPLEXITY_API=agent";
@@ -87,7 +92,7 @@ pub(super) fn no_answer(error: &SendError) -> ProviderError {
     let (trouble, sentence) = match error {
         SendError::NotSent(_) => (
             Trouble::Unreachable,
-            "the provider cannot be reached; check the network and PERPLEXITY_BASE_URL",
+            "the provider cannot be reached; check the network, PERPLEXITY_BASE_URL and the proxy settings",
         ),
         SendError::Lost(_) if error.timed_out() => {
             (Trouble::TimedOut, "the provider did not answer in time")
@@ -108,6 +113,7 @@ pub(super) fn silent(limit: Duration) -> ProviderError {
 /// An answer that broke off.
 pub(super) fn broken_answer(error: &BodyError) -> ProviderError {
     let trouble = match error {
+        BodyError::Broken(error) if error.is_timeout() => Trouble::TimedOut,
         BodyError::Broken(_) => Trouble::Unreachable,
         BodyError::TooLarge => Trouble::Malformed,
     };
@@ -151,7 +157,7 @@ pub(super) fn run_ended(status: Status, error: Option<RunError>, key: &str) -> P
         Status::Cancelled => (Trouble::RunStopped, "the run was stopped at the provider"),
         Status::RequiresAction => (
             Trouble::Rejected,
-            "the provider asks for an action in the middle of the run, which is not supported",
+            "the provider asks for an action in the middle of the run, which is not supported; ask in another way",
         ),
         Status::Completed => {
             (Trouble::Malformed, "the provider calls the run completed, but shows no report")
@@ -160,13 +166,35 @@ pub(super) fn run_ended(status: Status, error: Option<RunError>, key: &str) -> P
             Trouble::Rejected,
             "the provider's run reached a limit before it wrote anything; ask for less at a time",
         ),
-        Status::Failed | Status::Running => (Trouble::RunFailed, "the provider's run failed"),
+        Status::Failed | Status::Running => error.as_ref().map_or(FAILED, why_failed),
     };
     let detail = error.map(|error| {
         let code = error.code.map(|code| code.to_string()).unwrap_or_default();
         redacted(&format!("{code} {}", error.message.unwrap_or_default()), key)
     });
     ProviderError { trouble, sentence: sentence.to_owned(), detail }
+}
+
+const FAILED: (Trouble, &str) = (Trouble::RunFailed, "the provider's run failed");
+
+/// Failures that a new run would only repeat, by the provider's word or number for them.
+fn why_failed(error: &RunError) -> (Trouble, &'static str) {
+    let code = error.code.as_ref();
+    let words = [code.and_then(Value::as_str), error.kind.as_deref()];
+    let number = code.and_then(Value::as_u64);
+    let says = |known: &[&str]| {
+        words.iter().flatten().any(|word| known.iter().any(|known| word.starts_with(known)))
+    };
+    if says(&["insufficient_", "quota_"]) || number == Some(402) {
+        return (Trouble::QuotaExhausted, NO_CREDIT);
+    }
+    let refused = ["invalid_", "too_many_prompt_tokens", "content_policy", "content_filter"];
+    if says(&refused) || matches!(number, Some(400 | 413 | 422)) {
+        let sentence =
+            "the provider's run rejected the request; change the question or its options";
+        return (Trouble::Rejected, sentence);
+    }
+    FAILED
 }
 
 /// The HTTP client could not be made.
@@ -192,7 +220,7 @@ mod tests {
     /// B9a: status first, then the envelope.
     #[test]
     fn only_what_was_certainly_not_accepted_is_a_refusal() {
-        let refused = [400, 401, 402, 403, 404, 405, 410, 413, 422, 429];
+        let refused = [400, 401, 402, 403, 404, 405, 407, 410, 413, 422, 429];
         for status in refused {
             for body in [ENVELOPE, "", "<html>"] {
                 let error = refusal(&answer(status, body), "");
@@ -232,6 +260,35 @@ mod tests {
                     && !detail.contains("hunter2")
                     && !detail.contains("pplx-abc")
             );
+        }
+    }
+
+    /// B9a: a failed run may be begun anew, unless its failure would only be repeated.
+    #[test]
+    fn a_run_that_failed_says_whether_another_could_do_better() {
+        let cases = [
+            (r#"{"code":"server_error"}"#, Trouble::RunFailed),
+            (r#"{"code":null,"message":null,"type":null}"#, Trouble::RunFailed),
+            (r#"{"code":500}"#, Trouble::RunFailed),
+            (r#"{"code":429,"type":"rate_limit"}"#, Trouble::RunFailed),
+            (r#"{"code":"insufficient_quota"}"#, Trouble::QuotaExhausted),
+            (r#"{"code":402}"#, Trouble::QuotaExhausted),
+            (r#"{"type":"invalid_request","code":400}"#, Trouble::Rejected),
+            (r#"{"code":"content_policy_violation"}"#, Trouble::Rejected),
+            (r#"{"type":"too_many_prompt_tokens"}"#, Trouble::Rejected),
+        ];
+        for (error, expected) in cases {
+            let parsed = serde_json::from_str(error).unwrap();
+            assert_eq!(run_ended(Status::Failed, parsed, "").trouble, expected, "{error}");
+        }
+        let ends = [
+            (Status::Cancelled, Trouble::RunStopped),
+            (Status::RequiresAction, Trouble::Rejected),
+            (Status::Incomplete, Trouble::Rejected),
+            (Status::Completed, Trouble::Malformed),
+        ];
+        for (status, expected) in ends {
+            assert_eq!(run_ended(status, None, "").trouble, expected, "{status:?}");
         }
     }
 }

@@ -14,22 +14,26 @@ const HIGHEST: u8 = 95;
 pub(super) struct Meter {
     percent: u8,
     /// By events, which come once each.
-    heard: Searches,
+    heard: Work,
     /// By checks, which show all that was finished so far; never added to `heard`, for events may tell it again.
-    looked: Searches,
-    written: usize,
+    looked: Work,
 }
 
-/// Searching so far.
+/// What was done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Searches {
+struct Work {
     queries: usize,
     sources: usize,
+    words: usize,
 }
 
-impl Searches {
+impl Work {
     fn at_least(self, other: Self) -> Self {
-        Self { queries: self.queries.max(other.queries), sources: self.sources.max(other.sources) }
+        Self {
+            queries: self.queries.max(other.queries),
+            sources: self.sources.max(other.sources),
+            words: self.words.max(other.words),
+        }
     }
 }
 
@@ -53,11 +57,10 @@ impl Meter {
         match event.kind.as_str() {
             "response.output_item.added" => (self.percent < PROCESSING.0).then(|| self.writing()),
             "response.output_text.delta" => {
-                let before = self.written / WORDS_A_STEP;
-                self.written +=
+                let before = self.known();
+                self.heard.words +=
                     event.delta.as_deref().unwrap_or_default().split_whitespace().count();
-                let first = self.percent < PROCESSING.0;
-                (first || self.written / WORDS_A_STEP > before).then(|| self.writing())
+                self.written(before)
             }
             "response.output_text.done" => {
                 Some(self.at_least(FINALIZING.0, FINALIZING.1.to_owned()))
@@ -69,22 +72,26 @@ impl Meter {
         }
     }
 
-    /// What a check shows: the searches finished so far.
+    /// What a check shows: the searches finished so far, and the text.
     pub(super) fn snapshot(&mut self, response: &Response) -> Option<Progress> {
         let before = self.known();
-        let queries = response.queries().count();
-        let sources = response.results().count() + response.pages();
-        self.looked = self.looked.at_least(Searches { queries, sources });
-        self.searched(before)
+        self.looked = self.looked.at_least(Work {
+            queries: response.queries().count(),
+            sources: response.found().count() + response.read().count(),
+            words: response.words(),
+        });
+        let searched = self.searched(before);
+        let written = if self.known().words > 0 { self.written(before) } else { None };
+        written.or(searched)
     }
 
-    fn known(&self) -> Searches {
+    fn known(&self) -> Work {
         self.heard.at_least(self.looked)
     }
 
-    fn searched(&mut self, before: Searches) -> Option<Progress> {
-        let Searches { queries, sources } = self.known();
-        if self.known() == before {
+    fn searched(&mut self, before: Work) -> Option<Progress> {
+        let Work { queries, sources, .. } = self.known();
+        if (queries, sources) == (before.queries, before.sources) {
             return None;
         }
         let steps = u8::try_from(queries + sources).unwrap_or(u8::MAX);
@@ -97,12 +104,19 @@ impl Meter {
         Some(self.at_least(percent, message))
     }
 
+    fn written(&mut self, before: Work) -> Option<Progress> {
+        let first = self.percent < PROCESSING.0;
+        let further = self.known().words / WORDS_A_STEP > before.words / WORDS_A_STEP;
+        (first || further).then(|| self.writing())
+    }
+
     fn writing(&mut self) -> Progress {
-        let steps = u8::try_from(self.written / WORDS_A_STEP).unwrap_or(u8::MAX);
+        let words = self.known().words;
+        let steps = u8::try_from(words / WORDS_A_STEP).unwrap_or(u8::MAX);
         let percent = PROCESSING.0 + steps.min(FINALIZING.0 - PROCESSING.0 - 1);
-        let message = match self.written {
+        let message = match words {
             0..WORDS_A_STEP => PROCESSING.1.to_owned(),
-            written => format!("{} {written} words so far", PROCESSING.1),
+            words => format!("{} {words} words so far", PROCESSING.1),
         };
         self.at_least(percent, message)
     }
@@ -172,5 +186,27 @@ mod tests {
         assert_eq!(message(meter.event(&event(pages))), None);
         let said = Some("Researching: 4 queries asked, 1 source read".to_owned());
         assert_eq!(message(meter.event(&event(queries))), said);
+    }
+
+    /// B6: a check of a run that writes shows how much there is.
+    #[test]
+    fn partial_output_is_progress() {
+        let mut meter = Meter::default();
+        let shown = |words: usize| {
+            let text = "w ".repeat(words);
+            let body = format!(
+                r#"{{"status":"in_progress","output":[{{"type":"message","content":[{{"text":"{text}"}}]}}]}}"#
+            );
+            Response::parse(body.as_bytes()).unwrap()
+        };
+        let mut said = |words| {
+            let progress = meter.snapshot(&shown(words))?;
+            Some((progress.percent?, progress.message))
+        };
+        assert_eq!(said(0), None);
+        assert_eq!(said(10), Some((50, "Processing response...".to_owned())));
+        assert_eq!(said(20), None);
+        assert_eq!(said(120), Some((52, "Processing response... 120 words so far".to_owned())));
+        assert_eq!(said(40), None, "a check may lag behind; nothing goes down");
     }
 }

@@ -1,17 +1,33 @@
 //! From the provider's terminal object to our output.
 
-use std::collections::BTreeMap;
+mod citations;
+mod markers;
 
-use outlast_core::{Body, Cost, NanoUsd, Output, Source, Step, Usage};
+use outlast_core::{Body, Cost, NanoUsd, Output, Step, Usage};
 
 use super::wire::{Response, Status};
+use crate::prices::{Extras, Prices};
+
+/// What the provider calls its presets; the model a run resolved to has another name.
+const PRESETS: [&str; 9] = [
+    "fast",
+    "low",
+    "medium",
+    "high",
+    "xhigh",
+    "wide-research",
+    "pro-search",
+    "deep-research",
+    "advanced-deep-research",
+];
 
 /// The step that ends a run which came to an end of its own; `None` when there is no report.
 pub(super) fn finished(status: Status, response: &Response, raw: Vec<u8>) -> Option<Step> {
-    let mut text = response.text();
+    let text = response.text();
     if text.trim().is_empty() {
         return None;
     }
+    let (mut text, sources) = citations::cited(text, response.found(), response.read());
     if status == Status::Incomplete {
         let reason =
             response.incomplete_details.as_ref().and_then(|details| details.reason.as_deref());
@@ -22,56 +38,59 @@ pub(super) fn finished(status: Status, response: &Response, raw: Vec<u8>) -> Opt
             reason.unwrap_or("no reason given")
         ));
     }
+    let usage = usage(response);
     let output = Output {
-        body: Body::report(text, sources(response)),
-        model: response.model.clone(),
-        usage: usage(response),
-        cost: cost(response),
+        body: Body::report(text, sources),
+        model: resolved_model(response),
+        cost: cost(response, &usage),
+        usage,
     };
     Some(Step::Done { output: Box::new(output), raw: Some(raw) })
 }
 
-/// What was found, by citation number; a page found twice keeps its first number.
-fn sources(response: &Response) -> Vec<Source> {
-    let mut sources = BTreeMap::new();
-    for result in response.results() {
-        let (Some(number), Some(url)) = (result.id, result.url.as_ref()) else { continue };
-        sources.entry(number).or_insert_with(|| Source {
-            number,
-            url: url.clone(),
-            title: result.title.clone(),
-            date: result.date.clone(),
-            snippet: None,
-        });
-    }
-    sources.into_values().collect()
+fn resolved_model(response: &Response) -> Option<String> {
+    response.model.clone().filter(|model| !model.is_empty() && !PRESETS.contains(&model.as_str()))
 }
 
 fn usage(response: &Response) -> Usage {
     let Some(usage) = &response.usage else { return Usage::default() };
     let input_tokens = usage.input_tokens.unwrap_or(0);
     let output_tokens = usage.output_tokens.unwrap_or(0);
+    let reasoning = usage.output_tokens_details.as_ref();
     Usage {
         input_tokens,
         output_tokens,
-        total_tokens: usage.total_tokens.unwrap_or(input_tokens + output_tokens),
-        reasoning_tokens: usage
-            .output_tokens_details
-            .as_ref()
-            .and_then(|details| details.reasoning_tokens)
-            .unwrap_or(0),
+        total_tokens: usage.total_tokens.unwrap_or(input_tokens.saturating_add(output_tokens)),
+        reasoning_tokens: reasoning.and_then(|details| details.reasoning_tokens).unwrap_or(0),
         citation_tokens: 0,
         searches: usage
-            .tool_calls_details
-            .as_ref()
-            .and_then(|details| details.search_web.as_ref()?.invocation)
-            .unwrap_or(0),
+            .calls()
+            .filter(|(tool, _)| is_web_search(tool))
+            .map(|(_, calls)| calls)
+            .sum(),
     }
 }
 
-fn cost(response: &Response) -> Cost {
-    let reported = response.usage.as_ref().and_then(|usage| usage.cost.as_ref()?.total_cost);
-    reported.and_then(NanoUsd::from_usd).map_or(Cost::Unknown, Cost::Reported)
+/// The bill calls the tool by another name than the request does.
+fn is_web_search(tool: &str) -> bool {
+    matches!(tool, "search_web" | "web_search")
+}
+
+/// The provider's own word first (C9).
+fn cost(response: &Response, consumed: &Usage) -> Cost {
+    let Some(usage) = &response.usage else { return Cost::Unknown };
+    let reported = usage.cost.as_ref().and_then(|cost| cost.total_cost);
+    if let Some(reported) = reported.and_then(NanoUsd::from_usd) {
+        return Cost::Reported(reported);
+    }
+    let cached = usage.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+    let extras = Extras {
+        cached_tokens: cached.unwrap_or(0),
+        calls: usage.calls().filter(|(tool, _)| !is_web_search(tool)).collect(),
+        context: None,
+    };
+    let model = resolved_model(response).unwrap_or_default();
+    Prices::current().bill(&model, consumed, &extras)
 }
 
 #[cfg(test)]
@@ -125,5 +144,55 @@ mod tests {
         let empty = r#"{"id":"r","status":"incomplete","output":[]}"#;
         let empty = Response::parse(empty.as_bytes()).unwrap();
         assert!(finished(Status::Incomplete, &empty, Vec::new()).is_none());
+    }
+
+    fn output(body: &str) -> Output {
+        let response = Response::parse(body.as_bytes()).unwrap();
+        match finished(Status::Completed, &response, Vec::new()) {
+            Some(Step::Done { output, .. }) => *output,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The preset is what was asked for, not what did the work.
+    #[test]
+    fn a_preset_is_not_the_name_of_a_model() {
+        let text = r#""output":[{"type":"message","content":[{"text":"t"}]}]"#;
+        for preset in PRESETS.iter().chain(&[""]) {
+            assert_eq!(output(&format!(r#"{{"model":"{preset}",{text}}}"#)).model, None);
+        }
+        let body = format!(r#"{{"model":"openai/gpt-6-luna",{text}}}"#);
+        assert_eq!(output(&body).model.as_deref(), Some("openai/gpt-6-luna"));
+    }
+
+    /// C9: reported first, else computed, else an estimate, else nothing.
+    #[test]
+    fn the_cost_is_as_sure_as_what_the_provider_tells() {
+        let cost = |model: &str, usage: &str| {
+            let text = r#""output":[{"type":"message","content":[{"text":"t"}]}]"#;
+            output(&format!(r#"{{"model":"{model}","usage":{usage},{text}}}"#)).cost
+        };
+        let tokens = r#""input_tokens":1000000,"output_tokens":1000000"#;
+        let calls = r#""input_tokens_details":{"cached_tokens":500000},
+            "tool_calls_details":{"search_web":{"invocation":4},"fetch_url":{"invocation":2},
+            "odd":{"invocation":9},"null":null}"#;
+        let luna = "openai/gpt-6-luna";
+        let cases = [
+            (
+                cost(luna, &format!(r#"{{{tokens},"cost":{{"total_cost":0.5}}}}"#)),
+                Cost::Reported(NanoUsd(500_000_000)),
+            ),
+            (
+                cost(luna, &format!(r#"{{{tokens},"cost":{{"total_cost":null}}}}"#)),
+                Cost::Computed(NanoUsd(600_000_000)),
+            ),
+            (cost(luna, &format!("{{{tokens},{calls}}}")), Cost::Computed(NanoUsd(566_000_000))),
+            (cost("new/model", &format!("{{{tokens}}}")), Cost::Estimate(NanoUsd(10_000_000_000))),
+            (cost(luna, "{}"), Cost::Unknown),
+            (cost(luna, "null"), Cost::Unknown),
+        ];
+        for (cost, expected) in cases {
+            assert_eq!(cost, expected);
+        }
     }
 }

@@ -70,8 +70,9 @@ impl AgentRun {
 
     /// What an event means: a step, or nothing to speak of.
     fn heard(&mut self, event: Event) -> Result<Option<Step>, ProviderError> {
+        let known = event.sequence_number.is_some_and(|number| number <= self.cursor);
         if let Some(number) = event.sequence_number
-            && number > self.cursor
+            && !known
         {
             self.cursor = number;
             self.waited = 0;
@@ -86,6 +87,8 @@ impl AgentRun {
             return Ok(None);
         }
         match event.status() {
+            // Told again: it must not count twice.
+            Some(Status::Running) | None if known => Ok(None),
             Some(Status::Running) | None => Ok(self.meter.event(&event).map(Step::Progress)),
             Some(status @ (Status::Completed | Status::Incomplete)) => {
                 let response = event.response.unwrap_or_default();
@@ -223,75 +226,4 @@ impl Run for AgentRun {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use outlast_core::{Clock, Timestamp};
-
-    use super::*;
-    use crate::http::HttpOptions;
-    use crate::perplexity::AgentOptions;
-
-    struct Epoch;
-
-    impl Clock for Epoch {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_millis(0)
-        }
-    }
-
-    fn run() -> AgentRun {
-        let options = AgentOptions {
-            base_url: "http://127.0.0.1:1".to_owned(),
-            api_key: "k".to_owned(),
-            http: HttpOptions { timeout: Duration::from_secs(1), proxy: None },
-            clock: Arc::new(Epoch),
-        };
-        let remote = RemoteRun {
-            provider: "perplexity/agent".to_owned(),
-            id: "resp_1".to_owned(),
-            cursor: None,
-            begun_at: Timestamp::from_millis(0),
-        };
-        AgentRun::resumed(Api::new(options).unwrap(), remote)
-    }
-
-    fn wait(run: &AgentRun) -> u64 {
-        let Line::Check { at } = run.line else { panic!("it follows a stream") };
-        (at - Instant::now()).as_secs()
-    }
-
-    /// A5: the series of waits, kept through every kind of passing trouble; an event begins it anew.
-    #[tokio::test(start_paused = true)]
-    async fn waits_grow_until_the_run_is_heard_from_again() {
-        let mut run = run();
-        assert_eq!(wait(&run), 0);
-        let mut waits = Vec::new();
-        for round in 0..4 {
-            assert!(run.in_passing(errors::malformed("nonsense")).unwrap().is_none());
-            waits.push(wait(&run));
-            if round % 2 == 0 {
-                assert!(run.missing().unwrap().is_none());
-            } else {
-                run.stream_ended(None);
-            }
-            waits.push(wait(&run));
-        }
-        assert_eq!(waits, [1, 2, 3, 5, 8, 10, 10, 10]);
-        let event =
-            Event::parse(r#"{"type":"response.in_progress","sequence_number":1}"#.to_owned());
-        assert!(run.heard(event.unwrap()).unwrap().is_none());
-        run.wait_for_next_check();
-        assert_eq!(wait(&run), 1);
-    }
-
-    /// B9a: a stream's own error is not the end of the run.
-    #[tokio::test(start_paused = true)]
-    async fn an_error_of_the_stream_leads_to_a_check_not_to_a_failed_run() {
-        let mut run = run();
-        let event = Event::parse(r#"{"type":"error","error":{"message":"overloaded"}}"#.to_owned());
-        assert!(run.heard(event.unwrap()).unwrap().is_none());
-        assert_eq!(wait(&run), 1);
-    }
-}
+mod tests;

@@ -2,75 +2,19 @@
 //! items, statuses and null fields are facts of this API. What has another type than we know is taken to be absent:
 //! one odd field must not hide the id, or the report, beside it.
 
-use outlast_core::{Effort, Message, ResearchAsk, Role};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize};
+mod submit;
+mod event;
+mod lenient;
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
 use serde_json::Value;
 
-/// The body of a submit.
-#[derive(Debug, Serialize)]
-pub(super) struct Submit<'a> {
-    input: Input<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effort: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    preset: Option<&'static str>,
-    background: bool,
-    stream: bool,
-    store: bool,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Input<'a> {
-    Text(&'a str),
-    Items(Vec<Item<'a>>),
-}
-
-#[derive(Debug, Serialize)]
-struct Item<'a> {
-    r#type: &'static str,
-    role: Role,
-    content: &'a str,
-}
-
-impl<'a> From<&'a ResearchAsk> for Submit<'a> {
-    fn from(ask: &'a ResearchAsk) -> Self {
-        let (system, said): (Vec<&Message>, Vec<&Message>) =
-            ask.messages.iter().partition(|message| message.role == Role::System);
-        let input = match said.as_slice() {
-            [Message { role: Role::User, content }] => Input::Text(content),
-            messages => Input::Items(
-                messages
-                    .iter()
-                    .map(|message| Item {
-                        r#type: "message",
-                        role: message.role,
-                        content: &message.content,
-                    })
-                    .collect(),
-            ),
-        };
-        let system: Vec<&str> = system.iter().map(|message| message.content.as_str()).collect();
-        let effort = ask.effort.map(|effort| match effort {
-            Effort::Minimal | Effort::Low => "low",
-            Effort::Medium => "medium",
-            Effort::High => "high",
-        });
-        Self {
-            input,
-            instructions: (!system.is_empty()).then(|| system.join("\n\n")),
-            effort,
-            // The API wants one of effort and preset; this preset is what it calls deep research.
-            preset: effort.is_none().then_some("high"),
-            background: true,
-            stream: true,
-            store: true,
-        }
-    }
-}
+pub(super) use event::Event;
+use lenient::{known, known_items};
+pub(super) use submit::Submit;
+pub(crate) use submit::effort;
 
 /// A run's state as a body or inside an event.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -107,22 +51,50 @@ impl Response {
         Status::named(self.status.as_deref().unwrap_or_default())
     }
 
-    /// The report: all text of all messages.
+    /// The report: all that the assistant wrote, a blank line between its messages.
     pub(super) fn text(&self) -> String {
-        let items =
-            self.output.iter().flatten().filter(|item| item.r#type.as_deref() == Some("message"));
-        let parts = items.flat_map(|item| item.content.iter().flatten());
-        parts.filter_map(|part| part.text.as_deref()).collect()
+        let mut text = String::new();
+        for message in self.messages() {
+            let mut parts = message.content.iter().flatten().filter_map(ContentPart::written);
+            let Some(first) = parts.next() else { continue };
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.push_str(first);
+            parts.for_each(|part| text.push_str(part));
+        }
+        text
     }
 
-    /// Search results in the order they were found.
-    pub(super) fn results(&self) -> impl Iterator<Item = &SearchResult> {
-        self.output.iter().flatten().flat_map(|item| item.results.iter().flatten())
+    /// How many words of it there are so far.
+    pub(super) fn words(&self) -> usize {
+        let parts = self.messages().flat_map(|message| message.content.iter().flatten());
+        parts.filter_map(ContentPart::written).map(|text| text.split_whitespace().count()).sum()
     }
 
-    /// How many pages were read.
-    pub(super) fn pages(&self) -> usize {
-        self.output.iter().flatten().map(|item| item.contents.as_ref().map_or(0, Vec::len)).sum()
+    fn messages(&self) -> impl Iterator<Item = &OutputItem> {
+        self.items().filter(|item| {
+            item.r#type.as_deref() == Some("message")
+                && item.role.as_deref().is_none_or(|role| role == "assistant")
+        })
+    }
+
+    /// What the web searches found, in their order. Their numbers are what citations name.
+    pub(super) fn found(&self) -> impl Iterator<Item = &Page> {
+        let searches = self.items().filter(|item| item.is_web_search());
+        searches.flat_map(|item| item.results.iter().flatten())
+    }
+
+    /// Pages that were fetched, and what other tools found.
+    pub(super) fn read(&self) -> impl Iterator<Item = &Page> {
+        self.items().flat_map(|item| {
+            let others = item.results.iter().flatten().filter(|_| !item.is_web_search());
+            item.contents.iter().flatten().chain(others)
+        })
+    }
+
+    fn items(&self) -> impl Iterator<Item = &OutputItem> {
+        self.output.iter().flatten()
     }
 
     /// Queries in the order they were asked.
@@ -136,26 +108,44 @@ impl Response {
 struct OutputItem {
     #[serde(deserialize_with = "known")]
     r#type: Option<String>,
+    #[serde(deserialize_with = "known")]
+    role: Option<String>,
     #[serde(deserialize_with = "known_items")]
     content: Option<Vec<ContentPart>>,
     #[serde(deserialize_with = "known_items")]
-    results: Option<Vec<SearchResult>>,
+    results: Option<Vec<Page>>,
     #[serde(deserialize_with = "known_items")]
-    contents: Option<Vec<Value>>,
+    contents: Option<Vec<Page>>,
     #[serde(deserialize_with = "known_items")]
     queries: Option<Vec<String>>,
+}
+
+impl OutputItem {
+    fn is_web_search(&self) -> bool {
+        self.r#type.as_deref().is_none_or(|kind| kind == "search_results")
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct ContentPart {
     #[serde(deserialize_with = "known")]
+    r#type: Option<String>,
+    #[serde(deserialize_with = "known")]
     text: Option<String>,
+}
+
+impl ContentPart {
+    /// What is part of the report; thoughts and refusals are not.
+    fn written(&self) -> Option<&str> {
+        let kind = self.r#type.as_deref().unwrap_or("output_text");
+        self.text.as_deref().filter(|_| matches!(kind, "output_text" | "text"))
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct SearchResult {
+pub(super) struct Page {
     #[serde(deserialize_with = "known")]
     pub(super) id: Option<u32>,
     #[serde(deserialize_with = "known")]
@@ -164,6 +154,12 @@ pub(super) struct SearchResult {
     pub(super) title: Option<String>,
     #[serde(deserialize_with = "known")]
     pub(super) date: Option<String>,
+}
+
+impl Page {
+    pub(super) fn has_address(&self) -> bool {
+        self.url.as_deref().is_some_and(|url| !url.is_empty())
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -178,9 +174,27 @@ pub(super) struct Usage {
     #[serde(deserialize_with = "known")]
     pub(super) output_tokens_details: Option<OutputTokens>,
     #[serde(deserialize_with = "known")]
-    pub(super) tool_calls_details: Option<ToolCalls>,
+    pub(super) input_tokens_details: Option<InputTokens>,
+    /// By tool; the set of tools is open.
+    #[serde(deserialize_with = "known")]
+    pub(super) tool_calls_details: Option<HashMap<String, Value>>,
     #[serde(deserialize_with = "known")]
     pub(super) cost: Option<UsageCost>,
+}
+
+impl Usage {
+    /// Each tool that was called, and how often.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&str, u64)> {
+        let tools = self.tool_calls_details.iter().flatten();
+        tools.filter_map(|(name, call)| Some((name.as_str(), call.get("invocation")?.as_u64()?)))
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct InputTokens {
+    #[serde(deserialize_with = "known")]
+    pub(super) cached_tokens: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -188,20 +202,6 @@ pub(super) struct Usage {
 pub(super) struct OutputTokens {
     #[serde(deserialize_with = "known")]
     pub(super) reasoning_tokens: Option<u64>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ToolCalls {
-    #[serde(deserialize_with = "known")]
-    pub(super) search_web: Option<ToolCall>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ToolCall {
-    #[serde(deserialize_with = "known")]
-    pub(super) invocation: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -218,6 +218,8 @@ pub(super) struct RunError {
     pub(super) message: Option<String>,
     #[serde(deserialize_with = "known")]
     pub(super) code: Option<Value>,
+    #[serde(rename = "type", deserialize_with = "known")]
+    pub(super) kind: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -244,7 +246,7 @@ impl Status {
             "completed" => Self::Completed,
             "incomplete" => Self::Incomplete,
             "failed" => Self::Failed,
-            "cancelled" => Self::Cancelled,
+            "cancelled" | "canceled" => Self::Cancelled,
             "requires_action" => Self::RequiresAction,
             _ => Self::Running,
         }
@@ -255,141 +257,9 @@ impl Status {
     }
 }
 
-/// One event of a stream.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Event {
-    #[serde(rename = "type")]
-    pub(super) kind: String,
-    #[serde(deserialize_with = "known")]
-    pub(super) sequence_number: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(super) response: Option<Response>,
-    #[serde(deserialize_with = "known")]
-    pub(super) error: Option<RunError>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) queries: Option<Vec<String>>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) results: Option<Vec<SearchResult>>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) contents: Option<Vec<Value>>,
-    #[serde(deserialize_with = "known")]
-    pub(super) delta: Option<String>,
-    /// The event as it came, for events that end a run.
-    #[serde(skip)]
-    pub(super) raw: Vec<u8>,
-}
-
-impl Event {
-    /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event.
-    pub(super) fn parse(data: String) -> Option<Self> {
-        let mut event: Self = serde_json::from_str(&data).ok()?;
-        if event.status().is_some_and(Status::is_terminal) {
-            event.raw = data.into_bytes();
-        }
-        Some(event)
-    }
-
-    /// Where the run stands after this event, when the event says so.
-    pub(super) fn status(&self) -> Option<Status> {
-        match self.kind.as_str() {
-            "response.created" | "response.in_progress" | "response.queued" => {
-                Some(Status::Running)
-            }
-            "response.completed" => Some(Status::Completed),
-            "response.incomplete" => Some(Status::Incomplete),
-            "response.failed" => Some(Status::Failed),
-            "response.cancelled" => Some(Status::Cancelled),
-            "response.requires_action" => Some(Status::RequiresAction),
-            _ => None,
-        }
-    }
-
-    /// Whether it says that the stream has trouble, not what became of the run.
-    pub(super) fn is_stream_error(&self) -> bool {
-        self.kind == "error"
-    }
-
-    /// Whether nothing of use follows it.
-    pub(super) fn ends_the_stream(&self) -> bool {
-        self.is_stream_error() || self.status().is_some_and(Status::is_terminal)
-    }
-}
-
-/// A field, if it has the type we know.
-fn known<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    Ok(T::deserialize(Value::deserialize(deserializer)?).ok())
-}
-
-/// A list, without the items whose type we do not know.
-fn known_items<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    let Value::Array(items) = Value::deserialize(deserializer)? else { return Ok(None) };
-    Ok(Some(items.into_iter().filter_map(|item| T::deserialize(item).ok()).collect()))
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    fn ask(messages: &[(Role, &str)], effort: Option<Effort>) -> ResearchAsk {
-        let messages = messages
-            .iter()
-            .map(|(role, content)| Message { role: *role, content: (*content).to_owned() });
-        ResearchAsk { messages: messages.collect(), effort, ..ResearchAsk::default() }
-    }
-
-    fn sent(ask: &ResearchAsk) -> Value {
-        serde_json::to_value(Submit::from(ask)).unwrap()
-    }
-
-    /// A1: effort unset is not sent, minimal means low here.
-    #[test]
-    fn effort_is_sent_only_when_asked_for() {
-        let cases = [
-            (None, json!(null), json!("high")),
-            (Some(Effort::Minimal), json!("low"), json!(null)),
-            (Some(Effort::Low), json!("low"), json!(null)),
-            (Some(Effort::Medium), json!("medium"), json!(null)),
-            (Some(Effort::High), json!("high"), json!(null)),
-        ];
-        for (effort, expected, preset) in cases {
-            let body = sent(&ask(&[(Role::User, "q")], effort));
-            assert_eq!(body["effort"], expected, "{effort:?}");
-            assert_eq!(body["preset"], preset, "{effort:?}");
-        }
-    }
-
-    #[test]
-    fn messages_are_passed_on_verbatim() {
-        let body = sent(&ask(&[(Role::User, " why? \n")], None));
-        assert_eq!(body["input"], " why? \n");
-        let talk = [
-            (Role::System, "be brief"),
-            (Role::User, "a"),
-            (Role::Assistant, "b"),
-            (Role::User, "c"),
-        ];
-        let body = sent(&ask(&talk, None));
-        assert_eq!(body["instructions"], "be brief");
-        assert_eq!(
-            body["input"],
-            json!([
-                {"type": "message", "role": "user", "content": "a"},
-                {"type": "message", "role": "assistant", "content": "b"},
-                {"type": "message", "role": "user", "content": "c"},
-            ])
-        );
-    }
 
     #[test]
     fn unknown_things_and_nulls_are_tolerated() {
@@ -418,11 +288,38 @@ mod tests {
         assert_eq!(response.status(), Status::Completed);
         assert_eq!(response.text(), "hi");
         assert_eq!(response.usage.as_ref().unwrap().output_tokens, Some(4));
-        assert_eq!(response.results().filter_map(|result| result.id).collect::<Vec<_>>(), [2]);
+        assert_eq!(response.found().filter_map(|page| page.id).collect::<Vec<_>>(), [2]);
         assert_eq!(response.into_id().as_deref(), Some("resp_1"));
         let event =
             Event::parse(r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
         assert_eq!(event.unwrap().status(), Some(Status::Failed));
         assert_eq!(Response::parse(br#"{"id":""}"#).unwrap().into_id(), None);
+    }
+
+    #[test]
+    fn the_text_is_what_the_assistant_wrote_and_nothing_else() {
+        let body = br#"{"output":[
+            {"type":"message","role":"user","content":[{"type":"output_text","text":"the question"}]},
+            {"type":"message","role":"assistant","content":[{"type":"reasoning_text","text":"hm"},
+                {"type":"output_text","text":"one"},{"type":"output_text","text":" two"}]},
+            {"type":"message","content":[{"type":"refusal","refusal":"no"}]},
+            {"type":"message","role":null,"content":[{"text":"three"}]}]}"#;
+        let response = Response::parse(body).unwrap();
+        assert_eq!(response.text(), "one two\n\nthree");
+        assert_eq!(response.words(), 3);
+    }
+
+    /// Numbers of images and people are not the numbers of citations.
+    #[test]
+    fn only_web_searches_number_their_finds() {
+        let body = br#"{"output":[{"type":"search_results","results":[{"id":1,"url":"a"}]},
+            {"type":"image_search_results","results":[{"id":1,"url":"i"}]},
+            {"type":"fetch_url_results","contents":[{"url":"b"},null,"c"]}]}"#;
+        let response = Response::parse(body).unwrap();
+        let urls = |pages: Vec<&Page>| -> Vec<_> {
+            pages.iter().filter_map(|page| page.url.clone()).collect()
+        };
+        assert_eq!(urls(response.found().collect()), ["a"]);
+        assert_eq!(urls(response.read().collect()), ["i", "b"]);
     }
 }

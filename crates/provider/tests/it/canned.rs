@@ -1,5 +1,6 @@
 //! A server that says what it was told to say: for answers no honest server gives.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,14 +13,20 @@ use crate::bench::{self, KEY};
 
 /// Bytes, and what becomes of the connection after them.
 pub(crate) struct Reply {
-    bytes: Vec<u8>,
-    then: Then,
+    pub(crate) bytes: Vec<u8>,
+    /// Where the bytes are cut into two packets.
+    cut: Option<usize>,
+    pub(crate) then: Then,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Then {
     Close,
     Hold,
+    /// The connection waits for another request.
+    Next,
+    /// So many bytes more of the last one, or as many as the client takes.
+    Repeat(usize),
 }
 
 /// A whole answer.
@@ -35,15 +42,36 @@ pub(crate) fn stream(events: &[&str], then: Then) -> Reply {
 }
 
 pub(crate) fn raw(status: u16, head: &str, body: &[u8], then: Then) -> Reply {
-    let head = format!("HTTP/1.1 {status} Scripted\r\nconnection: close\r\n{head}\r\n\r\n");
+    let connection = if then == Then::Next { "keep-alive" } else { "close" };
+    let head = format!("HTTP/1.1 {status} Scripted\r\nconnection: {connection}\r\n{head}\r\n\r\n");
     let bytes = [head.as_bytes(), body].concat();
-    Reply { bytes, then }
+    Reply { bytes, cut: None, then }
+}
+
+/// Nothing that is an answer.
+pub(crate) fn nothing(then: Then) -> Reply {
+    Reply { bytes: Vec::new(), cut: None, then }
+}
+
+/// The same answer in two packets, the first of them this much of the body.
+pub(crate) fn cut(mut reply: Reply, at: usize) -> Reply {
+    let head = reply.bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
+    reply.cut = Some(head + at);
+    reply
 }
 
 pub(crate) struct Canned {
     pub(crate) url: String,
-    seen: Arc<Mutex<Vec<String>>>,
+    journal: Arc<Journal>,
     pub(crate) clock: Arc<ManualClock>,
+}
+
+/// What happened so far.
+#[derive(Default)]
+struct Journal {
+    heads: Mutex<Vec<String>>,
+    connections: AtomicUsize,
+    sent: AtomicUsize,
 }
 
 impl Canned {
@@ -53,16 +81,18 @@ impl Canned {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let (answer, heads) = (Arc::new(answer), seen.clone());
+        let journal = Arc::new(Journal::default());
+        let (answer, kept) = (Arc::new(answer), journal.clone());
         // Ends with the test's runtime.
         tokio::spawn(async move {
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
-                tokio::spawn(converse(socket, answer.clone(), heads.clone()));
+                socket.set_nodelay(true).unwrap();
+                journal.connections.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(converse(socket, answer.clone(), journal.clone()));
             }
         });
-        Self { url, seen, clock: Arc::default() }
+        Self { url, journal: kept, clock: Arc::default() }
     }
 
     pub(crate) fn agent(&self, timeout: Duration) -> Agent {
@@ -72,7 +102,7 @@ impl Canned {
 
     /// The heads of the requests so far.
     pub(crate) fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
+        self.journal.heads.lock().unwrap().clone()
     }
 
     /// The first lines of the requests so far, without the protocol.
@@ -80,24 +110,57 @@ impl Canned {
         let line = |head: &String| head.split(" HTTP/").next().unwrap_or_default().to_owned();
         self.seen().iter().map(line).collect()
     }
+
+    /// How many connections were opened.
+    pub(crate) fn connections(&self) -> usize {
+        self.journal.connections.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes were taken off our hands.
+    pub(crate) fn sent(&self) -> usize {
+        self.journal.sent.load(Ordering::Relaxed)
+    }
 }
 
 async fn converse(
     mut socket: TcpStream,
     answer: Arc<impl Fn(&str, usize) -> Reply>,
-    seen: Arc<Mutex<Vec<String>>>,
+    journal: Arc<Journal>,
 ) {
-    let Some(head) = read_request(&mut socket).await else { return };
-    let nth = {
-        let mut seen = seen.lock().unwrap();
-        seen.push(head.clone());
-        seen.len() - 1
-    };
-    let reply = answer(head.lines().next().unwrap_or_default(), nth);
-    // The client may have hung up on a body that is too large for it.
-    drop(socket.write_all(&reply.bytes).await);
-    if reply.then == Then::Hold {
-        std::future::pending::<()>().await;
+    while let Some(head) = read_request(&mut socket).await {
+        let nth = {
+            let mut heads = journal.heads.lock().unwrap();
+            heads.push(head.clone());
+            heads.len() - 1
+        };
+        let reply = answer(head.lines().next().unwrap_or_default(), nth);
+        let (first, second) = reply.bytes.split_at(reply.cut.unwrap_or(reply.bytes.len()));
+        // The client may have hung up on a body that is too large for it.
+        drop(socket.write_all(first).await);
+        if !second.is_empty() {
+            // Gives the client a turn, so that it sees the first packet alone.
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+            drop(socket.write_all(second).await);
+        }
+        match reply.then {
+            Then::Next => {}
+            Then::Close => return,
+            Then::Hold => std::future::pending::<()>().await,
+            Then::Repeat(bytes) => {
+                return repeat(socket, reply.bytes.last(), bytes, &journal).await;
+            }
+        }
+    }
+}
+
+/// Writes the same byte again and again until nobody takes it.
+async fn repeat(mut socket: TcpStream, byte: Option<&u8>, bytes: usize, journal: &Journal) {
+    let chunk = vec![*byte.unwrap(); 64 * 1024];
+    while journal.sent.load(Ordering::Relaxed) < bytes {
+        let Ok(written) = socket.write(&chunk).await else { return };
+        journal.sent.fetch_add(written, Ordering::Relaxed);
     }
 }
 

@@ -6,11 +6,26 @@ mod bench;
 mod canned;
 
 #[cfg(test)]
+mod fault_table;
+
+#[cfg(test)]
 mod begin;
 #[cfg(test)]
 mod checks;
 #[cfg(test)]
+mod cuts;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod follow;
+#[cfg(test)]
+mod fuzzed;
+#[cfg(test)]
+mod kinds;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod proxies;
 #[cfg(test)]
 mod requests;
 #[cfg(test)]

@@ -1,8 +1,13 @@
 //! The key stays out of everything a person, a log or a store may see.
 
-use outlast_core::{Provider, ProviderError};
+use std::sync::{Arc, Mutex};
 
-use crate::bench::{Bench, KEY, follow};
+use outlast_core::{Provider, ProviderError};
+use outlast_provider::http::{HttpOptions, ProxyOptions, ProxyScope};
+use outlast_provider::perplexity::{Agent, AgentOptions};
+
+use crate::bench::{self, Bench, KEY, PATIENCE, ask, follow, patiently};
+use crate::canned::{Canned, Then, raw, reply, stream};
 
 #[track_caller]
 fn keeps_the_key(case: &str, error: &ProviderError) {
@@ -36,4 +41,103 @@ async fn no_error_carries_the_key_even_when_the_provider_repeats_it() {
     }
     let run = bench.begin(&format!("q [[sim:http;on=cancel;status=500;secret={KEY}|stuck]]")).await;
     keeps_the_key("stop", &bench.agent.stop(&run.remote()).await.unwrap_err());
+}
+
+/// What must never be seen where it does not belong.
+const CANARIES: [&str; 5] =
+    [KEY, "canary-question", "canary-report", "canary-proxy-password", "canary-title"];
+
+/// Everything any part of the program logs while the future runs, at the finest level.
+async fn log_of(future: impl Future<Output = ()>) -> String {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(log.clone())
+        .finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    future.await;
+    drop(guard);
+    let bytes = log.0.lock().unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+/// A server that repeats the key wherever it can, behind a proxy that wants a password.
+async fn hostile() -> Canned {
+    Canned::serve(|line, nth| {
+        let created = r#"{"type":"response.created","response":{"id":"r"}}"#;
+        let echo = format!(
+            r#"{{"error":{{"message":"{KEY} pplx-canary","type":"{KEY}","code":500}},"status":"failed"}}"#
+        );
+        let report = r#"{"id":"r","status":"completed","output":[
+            {"type":"search_results","results":[{"id":1,"url":"u","title":"canary-title"}]},
+            {"type":"message","content":[{"text":"canary-report"}]}]}"#;
+        match (line.contains("/cancel"), nth) {
+            (true, _) => reply(503, &echo),
+            (_, 0) => stream(&[created, &format!(r#"{{"type":"error","error":"{KEY}"}}"#)], Then::Close),
+            (_, 1) => reply(503, &echo),
+            (_, 2) => reply(429, &echo),
+            (_, 3) => raw(200, "content-length: 999", echo.as_bytes(), Then::Close),
+            (_, 4) => reply(200, &format!("no json {KEY}")),
+            (_, 5) => reply(200, r#"{"id":"r","status":"in_progress"}"#),
+            (_, 6) => reply(503, &echo),
+            (_, 7) => reply(200, report),
+            _ => reply(500, &echo),
+        }
+    })
+    .await
+}
+
+/// Seeded secrets, every log level, every kind of fault: nothing shows what it should not.
+#[tokio::test]
+async fn no_log_at_any_level_and_no_error_shows_a_seeded_secret() {
+    let server = hostile().await;
+    let url = server.url.replace("http://", "http://ann:canary-proxy-password@");
+    let proxy = ProxyOptions { url, scope: ProxyScope::Everything, except: String::new() };
+    let options = bench::options("http://api.invalid", KEY, PATIENCE, &server.clock);
+    let http = HttpOptions { timeout: PATIENCE, proxy: Some(proxy) };
+    let mut errors = Vec::new();
+    let log = log_of(async {
+        let agent =
+            Agent::new(AgentOptions { http, ..options }).unwrap().with_waits(bench::quick());
+        let mut run = patiently(agent.begin(&ask("canary-question"), "key")).await.unwrap();
+        assert_eq!(follow(&mut *run).await.text(), "canary-report");
+        errors.push(format!("{:?}", agent.stop(&run.remote()).await));
+        let Err(error) = agent.begin(&ask("canary-question"), "key").await else { panic!("begun") };
+        errors.push(format!("{error} {error:?}"));
+        errors.push(format!("{:?}", agent.typical_cost(&ask("canary-question"))));
+        tracing::trace!("the log works");
+    })
+    .await;
+    assert!(log.contains("the log works") && log.contains("a check failed"), "{log}");
+    assert!(server.seen()[0].contains("proxy-authorization") && server.seen()[0].contains(KEY));
+    errors.push(log);
+    for text in &errors {
+        for canary in CANARIES.iter().chain(&["pplx-canary", "YW5uOmNhbmFyeS"]) {
+            let shown = text.lines().find(|line| line.contains(canary));
+            assert!(shown.is_none(), "{canary}: {}", shown.unwrap());
+        }
+    }
 }

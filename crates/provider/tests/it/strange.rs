@@ -211,7 +211,7 @@ async fn a_completed_run_without_a_report_is_not_begun_again() {
 async fn an_id_cannot_lead_to_another_path() {
     let server = Canned::serve(|_, _| reply(401, "{}")).await;
     let agent = server.agent(PATIENCE);
-    for id in ["resp_1/cancel", "../../admin?x=1#y", "a b", "%2e%2e"] {
+    for id in ["resp_1/cancel", "../../admin?x=1#y", "a b", "%2e%2e", ".", ".."] {
         let begun_at = server.clock.now();
         let provider = agent.name().to_owned();
         let remote = RemoteRun { provider, id: id.to_owned(), cursor: None, begun_at };
@@ -219,7 +219,14 @@ async fn an_id_cannot_lead_to_another_path() {
         follow(&mut *run).await.error();
         agent.stop(&remote).await.unwrap_err();
     }
-    let encoded = ["resp_1%2Fcancel", "..%2F..%2Fadmin%3Fx=1%23y", "a%20b", "%252e%252e"];
+    let encoded = [
+        "resp_1%2Fcancel",
+        "..%2F..%2Fadmin%3Fx=1%23y",
+        "a%20b",
+        "%252e%252e",
+        "%252E",
+        "%252E%252E",
+    ];
     let expected: Vec<String> = encoded
         .iter()
         .flat_map(|id| [format!("GET /v1/agent/{id}"), format!("GET /v1/agent/{id}")])

@@ -1,0 +1,93 @@
+//! Which calls go through a proxy. The configuration decides; the environment is not read here.
+
+use std::fmt;
+
+use outlast_core::BoxError;
+use reqwest::{NoProxy, Proxy, Url};
+
+/// Addresses that are this machine.
+const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
+
+/// A proxy, and what does not go through it.
+#[derive(Clone)]
+pub struct ProxyOptions {
+    /// Its address, with credentials if it wants them; without a scheme, `http://` is meant.
+    pub url: String,
+    /// What it is for.
+    pub scope: ProxyScope,
+    /// What never goes through it, separated by commas: hosts, domains with what is below them, addresses, networks
+    /// such as `10.0.0.0/8`, or `*` for everything.
+    pub except: String,
+}
+
+/// What a proxy is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyScope {
+    /// Every call: it was named for this program.
+    Everything,
+    /// Calls that leave this machine: it was named for all programs, and cannot reach what listens here.
+    OtherMachines,
+}
+
+/// Says nothing of the address, which may hold credentials.
+impl fmt::Debug for ProxyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyOptions").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
+
+impl ProxyOptions {
+    /// The proxy for a client; `None` when nothing goes through it. Errors never repeat the address.
+    pub(super) fn made(&self) -> Result<Option<Proxy>, BoxError> {
+        let mut except: Vec<&str> = self.except.split(',').map(str::trim).collect();
+        // The library takes this for all names, but not for addresses.
+        if except.contains(&"*") {
+            return Ok(None);
+        }
+        if self.scope == ProxyScope::OtherMachines {
+            except.push(LOOPBACK);
+        }
+        let proxy = Proxy::all(self.address()?).map_err(|_| NOT_A_PROXY)?;
+        Ok(Some(proxy.no_proxy(NoProxy::from_string(&except.join(",")))))
+    }
+
+    fn address(&self) -> Result<Url, BoxError> {
+        let text = match self.url.contains("://") {
+            true => self.url.clone(),
+            false => format!("http://{}", self.url),
+        };
+        let url = Url::parse(&text).map_err(|_| NOT_A_PROXY)?;
+        // One the library cannot use would be passed by in silence.
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err(NOT_A_PROXY.into());
+        }
+        Ok(url)
+    }
+}
+
+const NOT_A_PROXY: &str = "the proxy must be an address that begins with http:// or https://";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy(url: &str) -> ProxyOptions {
+        ProxyOptions { url: url.to_owned(), scope: ProxyScope::Everything, except: String::new() }
+    }
+
+    #[test]
+    fn an_address_no_call_could_go_through_is_refused_without_repeating_it() {
+        for url in ["proxy.example:3128", "http://u:hunter2@proxy.example", "https://[::1]:8"] {
+            assert!(proxy(url).made().unwrap().is_some(), "{url}");
+        }
+        for url in ["socks5://u:hunter2@proxy.example", "http://", "ftp://hunter2", "http://a b"] {
+            let error = proxy(url).made().unwrap_err().to_string();
+            assert!(error.contains("http://") && !error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_never_shown() {
+        assert!(!format!("{:?}", proxy("http://u:hunter2@proxy.example")).contains("hunter2"));
+    }
+}

@@ -1,0 +1,78 @@
+//! The vendor's JSON, from bytes nobody meant to what we would make of it.
+
+use std::collections::HashSet;
+
+use outlast_core::{Body, Step};
+use reqwest::StatusCode;
+
+use super::errors::{self, Answer};
+use super::meter::Meter;
+use super::report;
+use super::wire::{Event, Response};
+use crate::sse::Decoder;
+
+/// Takes the bytes for an event; says what is wrong with what we make of it.
+pub fn event(bytes: &[u8]) -> Result<(), String> {
+    let Some(event) = Event::parse(String::from_utf8_lossy(bytes).into_owned()) else {
+        return Ok(());
+    };
+    let mut meter = Meter::default();
+    let percent = meter.event(&event).and_then(|progress| progress.percent);
+    if percent.is_some_and(|percent| percent > 95) {
+        return Err(format!("{percent:?} percent before the end"));
+    }
+    let status = event.status();
+    match (status, event.response) {
+        (Some(status), Some(response)) => finished(&report::finished(status, &response, event.raw)),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the bytes for the body of an answer; says what is wrong with what we make of it.
+pub fn response(bytes: &[u8]) -> Result<(), String> {
+    for status in [StatusCode::BAD_REQUEST, StatusCode::BAD_GATEWAY] {
+        let answer = Answer { status, retry_after: None, body: bytes.to_vec() };
+        let error = errors::trouble(&answer, "key");
+        if error.detail.is_some_and(|detail| detail.chars().count() > 5_000) {
+            return Err("more than a detail".to_owned());
+        }
+    }
+    let Some(response) = Response::parse(bytes) else { return Ok(()) };
+    let mut meter = Meter::default();
+    drop(meter.snapshot(&response));
+    finished(&report::finished(response.status(), &response, bytes.to_vec()))?;
+    drop(errors::run_ended(response.status(), response.error, "key"));
+    Ok(())
+}
+
+/// Follows a stream that arrives in pieces of this size: the text at its end, if it has one.
+pub fn followed(stream: &[u8], size: usize) -> Option<String> {
+    let (mut decoder, mut meter) = (Decoder::default(), Meter::default());
+    for piece in stream.chunks(size.max(1)) {
+        decoder.push(piece).ok()?;
+        while let Some(frame) = decoder.next() {
+            let Some(event) = Event::parse(frame.data) else { continue };
+            drop(meter.event(&event));
+            let (Some(status), Some(response)) = (event.status(), &event.response) else {
+                continue;
+            };
+            let step = report::finished(status, response, event.raw);
+            let Some(Step::Done { output, .. }) = step else { continue };
+            let Body::Report { text, .. } = output.body else { return None };
+            return Some(text);
+        }
+    }
+    None
+}
+
+/// Every source has a number of its own, and an address.
+fn finished(step: &Option<Step>) -> Result<(), String> {
+    let Some(Step::Done { output, .. }) = step else { return Ok(()) };
+    let Body::Report { sources, .. } = &output.body else { return Ok(()) };
+    let numbers: HashSet<u32> = sources.iter().map(|source| source.number).collect();
+    let urls: HashSet<&str> = sources.iter().map(|source| source.url.as_str()).collect();
+    match numbers.len() == sources.len() && urls.len() == sources.len() {
+        true => Ok(()),
+        false => Err(format!("two sources are one: {sources:?}")),
+    }
+}

@@ -1,0 +1,67 @@
+//! One event of a stream.
+
+use serde::Deserialize;
+
+use super::lenient::{known, known_items, word};
+use super::{Page, Response, RunError, Status};
+
+/// One event of a stream.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::perplexity) struct Event {
+    #[serde(rename = "type", deserialize_with = "word")]
+    pub(in crate::perplexity) kind: String,
+    #[serde(deserialize_with = "known")]
+    pub(in crate::perplexity) sequence_number: Option<u64>,
+    #[serde(deserialize_with = "known")]
+    pub(in crate::perplexity) response: Option<Response>,
+    #[serde(deserialize_with = "known")]
+    pub(in crate::perplexity) error: Option<RunError>,
+    #[serde(deserialize_with = "known_items")]
+    pub(in crate::perplexity) queries: Option<Vec<String>>,
+    #[serde(deserialize_with = "known_items")]
+    pub(in crate::perplexity) results: Option<Vec<Page>>,
+    #[serde(deserialize_with = "known_items")]
+    pub(in crate::perplexity) contents: Option<Vec<Page>>,
+    #[serde(deserialize_with = "known")]
+    pub(in crate::perplexity) delta: Option<String>,
+    /// The event as it came, for events that end a run.
+    #[serde(skip)]
+    pub(in crate::perplexity) raw: Vec<u8>,
+}
+
+impl Event {
+    /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event.
+    pub(in crate::perplexity) fn parse(data: String) -> Option<Self> {
+        let mut event: Self = serde_json::from_str(&data).ok()?;
+        if event.status().is_some_and(Status::is_terminal) {
+            event.raw = data.into_bytes();
+        }
+        Some(event)
+    }
+
+    /// Where the run stands after this event, when the event says so.
+    pub(in crate::perplexity) fn status(&self) -> Option<Status> {
+        match self.kind.as_str() {
+            "response.created" | "response.in_progress" | "response.queued" => {
+                Some(Status::Running)
+            }
+            "response.completed" => Some(Status::Completed),
+            "response.incomplete" => Some(Status::Incomplete),
+            "response.failed" => Some(Status::Failed),
+            "response.cancelled" | "response.canceled" => Some(Status::Cancelled),
+            "response.requires_action" => Some(Status::RequiresAction),
+            _ => None,
+        }
+    }
+
+    /// Whether it says that the stream has trouble, not what became of the run.
+    pub(in crate::perplexity) fn is_stream_error(&self) -> bool {
+        self.kind == "error"
+    }
+
+    /// Whether nothing of use follows it.
+    pub(in crate::perplexity) fn ends_the_stream(&self) -> bool {
+        self.is_stream_error() || self.status().is_some_and(Status::is_terminal)
+    }
+}

@@ -1,0 +1,279 @@
+//! The body of a submit: what an ask means in the vendor's words. Only fields it knows are sent, for it refuses
+//! others.
+
+use outlast_core::{
+    AskKind, ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters,
+};
+use serde::Serialize;
+
+/// What the API has no field for, said in words.
+const SCHOLARLY: &str =
+    "Use scholarly sources only: peer-reviewed papers, preprints, academic books.";
+
+/// The body of a submit.
+#[derive(Debug, Serialize)]
+pub(in crate::perplexity) struct Submit<'a> {
+    input: Input<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preset: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    background: bool,
+    stream: bool,
+    store: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Input<'a> {
+    Text(&'a str),
+    Items(Vec<Item<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+struct Item<'a> {
+    r#type: &'static str,
+    role: Role,
+    content: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Tool<'a> {
+    WebSearch {
+        #[serde(skip_serializing_if = "Filters::is_empty")]
+        filters: Filters<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        search_context_size: Option<ContextSize>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        max_tokens_per_page: Option<u32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        user_location: Option<Location<'a>>,
+    },
+    FetchUrl,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Filters<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search_recency_filter: Option<Recency>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    search_domain_filter: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search_after_date_filter: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search_before_date_filter: Option<&'a str>,
+}
+
+impl Filters<'_> {
+    fn is_empty(&self) -> bool {
+        self.search_recency_filter.is_none()
+            && self.search_domain_filter.is_empty()
+            && self.search_after_date_filter.is_none()
+            && self.search_before_date_filter.is_none()
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Location<'a> {
+    country: &'a str,
+}
+
+impl<'a> From<&'a ResearchAsk> for Submit<'a> {
+    fn from(ask: &'a ResearchAsk) -> Self {
+        let (system, said): (Vec<&Message>, Vec<&Message>) =
+            ask.messages.iter().partition(|message| message.role == Role::System);
+        let input = match said.as_slice() {
+            [Message { role: Role::User, content }] => Input::Text(content),
+            messages => Input::Items(messages.iter().map(|message| item(message)).collect()),
+        };
+        let mut instructions: Vec<&str> =
+            system.iter().map(|message| message.content.as_str()).collect();
+        if ask.filters.academic {
+            instructions.push(SCHOLARLY);
+        }
+        let effort = effort(ask.kind, ask.effort);
+        Self {
+            input,
+            instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+            effort,
+            // The API wants one of effort and preset; this preset is what it calls deep research.
+            preset: effort.is_none().then_some("high"),
+            tools: tools(&ask.filters, effort),
+            background: true,
+            stream: true,
+            store: true,
+        }
+    }
+}
+
+/// The word for how hard to work; `None` where that is left to the provider. An effort that was asked for counts.
+pub(crate) fn effort(kind: AskKind, asked: Option<Effort>) -> Option<&'static str> {
+    match (asked, kind) {
+        (Some(Effort::Minimal | Effort::Low), _) => Some("low"),
+        (Some(Effort::Medium), _) => Some("medium"),
+        (Some(Effort::High), _) => Some("high"),
+        (None, AskKind::Research) => None,
+        (None, AskKind::Ask) => Some("fast"),
+        (None, AskKind::Search | AskKind::Results) => Some("low"),
+        (None, AskKind::Reason) => Some("medium"),
+    }
+}
+
+fn item(message: &Message) -> Item<'_> {
+    Item { r#type: "message", role: message.role, content: &message.content }
+}
+
+/// The tools to use, when a search is to be narrowed. A list sent replaces the preset's, so it must be complete: all
+/// presets used here but the fast one also read pages.
+fn tools<'a>(filters: &'a SearchFilters, effort: Option<&str>) -> Vec<Tool<'a>> {
+    let narrowed = Filters {
+        search_recency_filter: filters.recency,
+        search_domain_filter: &filters.domains,
+        search_after_date_filter: filters.after.as_deref(),
+        search_before_date_filter: filters.before.as_deref(),
+    };
+    let user_location = filters.country.as_deref().map(|country| Location { country });
+    let asked_for = !narrowed.is_empty()
+        || filters.context_size.is_some()
+        || filters.max_tokens_per_page.is_some()
+        || user_location.is_some();
+    if !asked_for {
+        return Vec::new();
+    }
+    let mut tools = vec![Tool::WebSearch {
+        filters: narrowed,
+        search_context_size: filters.context_size,
+        max_tokens_per_page: filters.max_tokens_per_page,
+        user_location,
+    }];
+    if effort != Some("fast") {
+        tools.push(Tool::FetchUrl);
+    }
+    tools
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn ask(messages: &[(Role, &str)], effort: Option<Effort>) -> ResearchAsk {
+        let messages = messages
+            .iter()
+            .map(|(role, content)| Message { role: *role, content: (*content).to_owned() });
+        ResearchAsk { messages: messages.collect(), effort, ..ResearchAsk::default() }
+    }
+
+    fn of_kind(kind: AskKind, filters: SearchFilters) -> ResearchAsk {
+        ResearchAsk { kind, filters, ..ask(&[(Role::User, "q")], None) }
+    }
+
+    fn sent(ask: &ResearchAsk) -> Value {
+        serde_json::to_value(Submit::from(ask)).unwrap()
+    }
+
+    /// A1: effort unset is not sent, minimal means low here.
+    #[test]
+    fn effort_is_sent_only_when_asked_for() {
+        let cases = [
+            (None, json!(null), json!("high")),
+            (Some(Effort::Minimal), json!("low"), json!(null)),
+            (Some(Effort::Low), json!("low"), json!(null)),
+            (Some(Effort::Medium), json!("medium"), json!(null)),
+            (Some(Effort::High), json!("high"), json!(null)),
+        ];
+        for (effort, expected, preset) in cases {
+            let body = sent(&ask(&[(Role::User, "q")], effort));
+            assert_eq!(body["effort"], expected, "{effort:?}");
+            assert_eq!(body["preset"], preset, "{effort:?}");
+        }
+    }
+
+    #[test]
+    fn each_kind_of_ask_has_its_own_effort() {
+        let cases = [
+            (AskKind::Search, None, "low"),
+            (AskKind::Ask, None, "fast"),
+            (AskKind::Reason, None, "medium"),
+            (AskKind::Reason, Some(Effort::High), "high"),
+        ];
+        for (kind, effort, expected) in cases {
+            let body = sent(&ResearchAsk { kind, effort, ..ask(&[(Role::User, "q")], None) });
+            assert_eq!((&body["effort"], &body["preset"]), (&json!(expected), &json!(null)));
+            assert_eq!(body["tools"], json!(null), "the preset's own tools are left to it");
+        }
+    }
+
+    #[test]
+    fn a_narrowed_search_names_all_the_tools_of_its_preset() {
+        let filters = SearchFilters {
+            recency: Some(Recency::Week),
+            domains: vec!["example.org".to_owned(), "-example.com".to_owned()],
+            after: Some("01/31/2026".to_owned()),
+            before: Some("10/01/2026".to_owned()),
+            context_size: Some(ContextSize::High),
+            country: Some("DE".to_owned()),
+            ..SearchFilters::default()
+        };
+        let search = json!({
+            "type": "web_search",
+            "search_context_size": "high",
+            "user_location": {"country": "DE"},
+            "filters": {
+                "search_recency_filter": "week",
+                "search_domain_filter": ["example.org", "-example.com"],
+                "search_after_date_filter": "01/31/2026",
+                "search_before_date_filter": "10/01/2026",
+            },
+        });
+        let fetch = json!({"type": "fetch_url"});
+        for kind in [AskKind::Research, AskKind::Search, AskKind::Reason] {
+            assert_eq!(sent(&of_kind(kind, filters.clone()))["tools"], json!([search, fetch]));
+        }
+        assert_eq!(sent(&of_kind(AskKind::Ask, filters))["tools"], json!([search]));
+        let small = SearchFilters { context_size: Some(ContextSize::Low), ..Default::default() };
+        let expected = json!([{"type": "web_search", "search_context_size": "low"}, fetch]);
+        assert_eq!(sent(&of_kind(AskKind::Search, small))["tools"], expected);
+    }
+
+    #[test]
+    fn what_the_api_has_no_field_for_is_said_in_words_or_left_out() {
+        let filters =
+            SearchFilters { academic: true, related_questions: true, ..Default::default() };
+        let body = sent(&of_kind(AskKind::Search, filters.clone()));
+        assert_eq!(body["instructions"], SCHOLARLY);
+        let fields: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(fields, ["background", "effort", "input", "instructions", "store", "stream"]);
+        let told = ask(&[(Role::System, "be brief"), (Role::User, "q")], None);
+        let body = sent(&ResearchAsk { filters, ..told });
+        assert_eq!(body["instructions"], format!("be brief\n\n{SCHOLARLY}"));
+    }
+
+    #[test]
+    fn messages_are_passed_on_verbatim() {
+        let body = sent(&ask(&[(Role::User, " why? \n")], None));
+        assert_eq!(body["input"], " why? \n");
+        let talk = [
+            (Role::System, "be brief"),
+            (Role::User, "a"),
+            (Role::Assistant, "b"),
+            (Role::User, "c"),
+        ];
+        let body = sent(&ask(&talk, None));
+        assert_eq!(body["instructions"], "be brief");
+        assert_eq!(
+            body["input"],
+            json!([
+                {"type": "message", "role": "user", "content": "a"},
+                {"type": "message", "role": "assistant", "content": "b"},
+                {"type": "message", "role": "user", "content": "c"},
+            ])
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! What work costs when the provider does not say: a dated table, and exact sums over it (C9, C10).
+//!
+//! Money is whole billionths of a dollar from the table to the total; nothing here is a floating-point number.
+
+mod money;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use outlast_core::{AskKind, BoxError, ContextSize, Cost, Effort, NanoUsd, Usage};
+use serde::Deserialize;
+
+use money::Usd;
+
+static CURRENT: LazyLock<Prices> = LazyLock::new(|| {
+    // A table that cannot be read is caught by a test; without one every model is unknown.
+    Prices::parse(include_str!("prices.toml")).unwrap_or_default()
+});
+
+/// A table of prices.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    as_of: String,
+    unknown_model: Usd,
+    agent: Agent,
+    sonar: Sonar,
+    search: Search,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Agent {
+    tools: HashMap<String, Usd>,
+    models: HashMap<String, Model>,
+    typical: HashMap<String, Usd>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sonar {
+    models: HashMap<String, Model>,
+    typical: HashMap<String, Usd>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    request: Usd,
+    #[expect(dead_code, reason = "part of the table; no request of ours asks for it yet")]
+    fast: Usd,
+}
+
+/// Tokens by the million, the rest by the piece.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Model {
+    input: Usd,
+    output: Usd,
+    cache_read: Option<Usd>,
+    citation: Option<Usd>,
+    reasoning: Option<Usd>,
+    search: Option<Usd>,
+    request: Option<Requests>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Requests {
+    low: Usd,
+    medium: Usd,
+    high: Usd,
+}
+
+/// What a bill may name beside [`Usage`].
+#[derive(Debug, Default)]
+pub struct Extras<'a> {
+    /// Those of the input tokens that were read from a cache.
+    pub cached_tokens: u64,
+    /// Tools other than the web search, and how often each was called.
+    pub calls: Vec<(&'a str, u64)>,
+    /// How much of what was found the model read; unset is the provider's default.
+    pub context: Option<ContextSize>,
+}
+
+/// Whose typical costs are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// The Agent API.
+    Agent,
+    /// The Sonar endpoints.
+    Sonar,
+}
+
+impl Prices {
+    /// The table this program was built with, read once.
+    pub fn current() -> &'static Self {
+        &CURRENT
+    }
+
+    /// Reads a table.
+    pub fn parse(text: &str) -> Result<Self, BoxError> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// The day its prices were taken, as `YYYY-MM-DD`.
+    pub fn as_of(&self) -> &str {
+        &self.as_of
+    }
+
+    /// What a model charges for this: computed when it is in the table, else an estimate; unknown without any usage.
+    pub fn cost(&self, model: &str, usage: &Usage) -> Cost {
+        self.bill(model, usage, &Extras::default())
+    }
+
+    /// The same, with what else a bill may name.
+    ///
+    /// A model with a price of its own for reasoning counts its reasoning apart from its output, as Sonar does.
+    pub fn bill(&self, model: &str, usage: &Usage, extras: &Extras<'_>) -> Cost {
+        if *usage == Usage::default() && extras.calls.is_empty() {
+            return Cost::Unknown;
+        }
+        let agent = self.agent.models.get(model);
+        let Some(prices) = agent.or_else(|| self.sonar.models.get(model)) else {
+            let counted = usage.input_tokens.saturating_add(usage.output_tokens);
+            let tokens = usage.total_tokens.max(counted);
+            return Cost::Estimate(money::sum(&[(tokens, self.unknown_model)], &[]));
+        };
+        let cached = extras.cached_tokens.min(usage.input_tokens);
+        let reasoning = prices.reasoning.map(|price| (usage.reasoning_tokens, price));
+        let tokens = [
+            (usage.input_tokens - cached, prices.input),
+            (cached, prices.cache_read.unwrap_or(prices.input)),
+            (usage.output_tokens, prices.output),
+            (usage.citation_tokens, prices.citation.unwrap_or_default()),
+            reasoning.unwrap_or_default(),
+        ];
+        let tool = |name: &str| self.agent.tools.get(name).copied().unwrap_or_default();
+        let search = prices.search.unwrap_or(match agent {
+            Some(_) => tool("web_search"),
+            None => Usd::default(),
+        });
+        let request = prices.request.as_ref().map(|request| request.at(extras.context));
+        let mut pieces = vec![(usage.searches, search), (1, request.unwrap_or_default())];
+        pieces.extend(extras.calls.iter().map(|(name, calls)| (*calls, tool(name))));
+        Cost::Computed(money::sum(&tokens, &pieces))
+    }
+
+    /// What an ask of this kind and effort usually costs.
+    pub fn typical(&self, dialect: Dialect, kind: AskKind, effort: Option<Effort>) -> Cost {
+        if kind == AskKind::Results {
+            return Cost::Estimate(NanoUsd(self.search.request.nanos()));
+        }
+        let typical = match dialect {
+            Dialect::Agent => {
+                let word = crate::perplexity::agent_effort(kind, effort).unwrap_or("high");
+                self.agent.typical.get(word)
+            }
+            Dialect::Sonar => self.sonar.typical.get(match (kind, effort) {
+                (AskKind::Ask, _) => "ask",
+                (AskKind::Search, _) => "search",
+                (AskKind::Reason, _) => "reason",
+                (AskKind::Research | AskKind::Results, effort) => match effort {
+                    Some(Effort::Minimal) => "minimal",
+                    Some(Effort::Low) => "low",
+                    Some(Effort::Medium) | None => "medium",
+                    Some(Effort::High) => "high",
+                },
+            }),
+        };
+        typical.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
+    }
+}
+
+impl Requests {
+    fn at(&self, context: Option<ContextSize>) -> Usd {
+        match context {
+            None | Some(ContextSize::Low) => self.low,
+            Some(ContextSize::Medium) => self.medium,
+            Some(ContextSize::High) => self.high,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Every fault at every call of the Agent dialect: what B9a and A5 demand, and never a second submit.
+
+use crate::bench::ask;
+use crate::canned::{Reply, Then, nothing, raw, reply, stream};
+use crate::fault_table::{
+    Call, Dialect, Row, check, envelope, half_a_body, hang_up, html, silence,
+};
+
+const CREATED: &str = r#"{"type":"response.created","sequence_number":0,"response":{"id":"r"}}"#;
+const DONE: &str =
+    r#"{"id":"r","status":"completed","output":[{"type":"message","content":[{"text":"t"}]}]}"#;
+
+fn call(line: &str) -> Call {
+    match line {
+        line if line.contains("/cancel") => Call::Cancel,
+        line if line.starts_with("POST") => Call::Submit,
+        line if line.contains("stream=true") => Call::Stream,
+        _ => Call::Poll,
+    }
+}
+
+fn healthy(call: Call, before: usize) -> Reply {
+    match call {
+        Call::Submit => stream(&[CREATED], Then::Close),
+        Call::Stream => {
+            let completed = format!(r#"{{"type":"response.completed","response":{DONE}}}"#);
+            stream(&[&completed], Then::Close)
+        }
+        Call::Poll if before < 2 => reply(200, r#"{"id":"r","status":"in_progress"}"#),
+        Call::Poll => reply(200, DONE),
+        Call::Cancel => reply(200, r#"{"response_id":"r","status":"cancelling"}"#),
+    }
+}
+
+/// Deeper than any parser should follow.
+fn abyss() -> Reply {
+    reply(200, &format!("{{\"id\":{}", "[".repeat(100_000)))
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    //                     the answer                            submit                  stream    poll              cancel
+    ("hangs up",           hang_up,                             ["Unknown Unreachable", "report", "report",         "Unreachable, then Done"]),
+    ("half a head",        || raw_bytes(b"HTTP/1.1 20"),        ["Unknown Unreachable", "report", "report",         "Unreachable, then Done"]),
+    ("no HTTP",            || raw_bytes(b"SSH-2.0-x\r\n\r\n"),  ["Unknown Unreachable", "report", "report",         "Unreachable, then Done"]),
+    ("half a body",        half_a_body,                         ["Unknown Unreachable", "report", "report",         "Unreachable, then Done"]),
+    ("silence",            silence,                             ["Unknown TimedOut",    "report", "report",         "TimedOut, then Done"]),
+    ("302",                || moved(),                          ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("400",                || envelope(400, "invalid_request"), ["Refused Rejected",    "report", "Rejected",       "Done"]),
+    ("401",                || envelope(401, "invalid_api_key"), ["Refused Unauthorized", "report", "Unauthorized",  "Unauthorized, then Done"]),
+    ("401 HTML",           || html(401),                        ["Refused Unauthorized", "report", "Unauthorized",  "Unauthorized, then Done"]),
+    ("401 no credit",      || envelope(401, "insufficient_quota"), ["Refused QuotaExhausted", "report", "QuotaExhausted", "QuotaExhausted, then Done"]),
+    ("402",                || html(402),                        ["Refused QuotaExhausted", "report", "QuotaExhausted", "QuotaExhausted, then Done"]),
+    ("403",                || html(403),                        ["Refused Unauthorized", "report", "Unauthorized",  "Unauthorized, then Done"]),
+    ("403 retired",        || envelope(403, "chat_completions_not_available"), ["Refused Retired", "report", "Retired", "Retired, then Done"]),
+    ("404",                || envelope(404, "not_found"),       ["Refused Rejected",    "report", "report",         "Rejected, then Done"]),
+    ("405",                || html(405),                        ["Refused Rejected",    "report", "Rejected",       "Rejected, then Done"]),
+    ("407",                || html(407),                        ["Refused Rejected",    "report", "Rejected",       "Rejected, then Done"]),
+    ("408",                || html(408),                        ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("409",                || envelope(409, "conflict"),        ["Refused Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("410",                || html(410),                        ["Refused Retired",     "report", "Retired",        "Retired, then Done"]),
+    ("413",                || html(413),                        ["Refused Rejected",    "report", "Rejected",       "Rejected, then Done"]),
+    ("422 detail",         || reply(422, r#"{"detail":[{"loc":["body"],"msg":"m","type":"t"}]}"#), ["Refused Rejected", "report", "Rejected", "Rejected, then Done"]),
+    ("425",                || html(425),                        ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("429",                || envelope(429, "rate_limit"),      ["Refused RateLimited", "report", "report",         "RateLimited, then Done"]),
+    ("429 HTML",           || html(429),                        ["Refused RateLimited", "report", "report",         "RateLimited, then Done"]),
+    ("500",                || envelope(500, "server_error"),    ["Refused Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("500 HTML",           || html(500),                        ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("502 HTML",           || html(502),                        ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("503",                || envelope(503, "overloaded"),      ["Refused Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("503 empty",          || reply(503, ""),                   ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("524 HTML",           || html(524),                        ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("200 HTML",           || html(200),                        ["Unknown Malformed",   "report", "report",         "Done"]),
+    ("200 empty",          || reply(200, ""),                   ["Unknown Malformed",   "report", "report",         "Done"]),
+    ("204",                || reply(204, ""),                   ["Unknown Malformed",   "report", "report",         "Done"]),
+    ("200 an array",       || reply(200, "[]"),                 ["Unknown Malformed",   "report", "report",         "Done"]),
+    ("200 null",           || reply(200, "null"),               ["Unknown Malformed",   "report", "report",         "Done"]),
+    ("200 other types",    || reply(200, r#"{"id":{},"status":[],"output":1}"#), ["Unknown Malformed", "report", "report", "Done"]),
+    ("200 bad UTF-8",      || raw(200, "content-type: application/json", b"{\"id\":\"\xff\xfe\"}", Then::Close), ["Unknown Malformed", "report", "report", "Done"]),
+    ("200 the abyss",      abyss,                               ["Unknown Malformed",   "report", "report",         "Done"]),
+    ("200 unknown status", || reply(200, r#"{"id":"r","status":"meditating"}"#), ["report", "report", "report", "Done"]),
+    ("200 cancelled",      || reply(200, r#"{"id":"r","status":"cancelled"}"#), ["report", "report", "RunStopped", "Done"]),
+    ("200 requires action", || reply(200, r#"{"id":"r","status":"requires_action"}"#), ["report", "report", "Rejected", "Done"]),
+    ("200 failed",         || reply(200, r#"{"id":"r","status":"failed","error":null}"#), ["report", "report", "RunFailed", "Done"]),
+    ("an empty stream",    || stream(&[], Then::Close),         ["Unknown Unreachable", "report", "report",         "Done"]),
+    ("only [DONE]",        || stream(&["[DONE]"], Then::Hold),  ["Unknown Unreachable", "report", "report",         "TimedOut, then Done"]),
+    ("an error event",     || stream(&[r#"{"type":"error","error":{"message":"m"}}"#], Then::Hold), ["Unknown Malformed", "report", "report", "TimedOut, then Done"]),
+];
+
+fn raw_bytes(bytes: &'static [u8]) -> Reply {
+    let mut reply = nothing(Then::Close);
+    reply.bytes = bytes.to_vec();
+    reply
+}
+
+fn moved() -> Reply {
+    raw(302, "location: http://127.0.0.1:9/stolen\r\ncontent-length: 0", b"", Then::Close)
+}
+
+/// B9a, A5: the whole table.
+#[tokio::test]
+async fn b9a_every_fault_at_every_call_leads_where_it_must_and_buys_nothing_twice() {
+    let dialect = Dialect {
+        make: |server, limit| Box::new(server.agent(limit)),
+        ask: ask("q"),
+        call,
+        healthy,
+        calls: &[Call::Submit, Call::Stream, Call::Poll, Call::Cancel],
+    };
+    check(dialect, ROWS).await;
+}

@@ -1,0 +1,93 @@
+//! Bytes nobody meant: the committed corpus of the fuzz targets and mutations of it, by fixed seeds.
+
+use std::path::PathBuf;
+
+use outlast_provider::fuzzing;
+
+/// Mutations of each corpus.
+const ROUNDS: usize = 4_000;
+
+/// What turns one valid text into another that is not.
+const TOKENS: [&str; 12] = [
+    "null",
+    "{}",
+    "[]",
+    "\"",
+    "\\u",
+    "\u{1f600}",
+    "-1",
+    "1e999",
+    "18446744073709551616",
+    "\r",
+    "\n\n",
+    "data: ",
+];
+
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let path =
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus")).join(target);
+    let mut files: Vec<_> =
+        std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 3, "{} has too little to begin with", path.display());
+    files.iter().map(|file| std::fs::read(file).unwrap()).collect()
+}
+
+fn mutated(random: &mut fastrand::Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = random.choice(corpus).unwrap().clone();
+    for _ in 0..random.usize(1..6) {
+        let at = random.usize(0..=bytes.len());
+        let end = (at + random.usize(0..40)).min(bytes.len());
+        match random.u8(0..6) {
+            0 => drop(bytes.drain(at..end)),
+            1 => bytes.extend_from_within(at..end),
+            2 => bytes.truncate(at),
+            3 => drop(bytes.splice(at..end, random.choice(TOKENS).unwrap().bytes())),
+            4 => {
+                let other = random.choice(corpus).unwrap();
+                let part = &other[random.usize(0..=other.len())..];
+                drop(bytes.splice(at..end, part.iter().copied()));
+            }
+            _ => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = random.u8(..);
+                }
+            }
+        }
+    }
+    bytes
+}
+
+fn each(target: &str, check: impl Fn(&[u8])) {
+    let corpus = corpus(target);
+    corpus.iter().for_each(|bytes| check(bytes));
+    let mut random = fastrand::Rng::with_seed(2026);
+    for _ in 0..ROUNDS {
+        check(&mutated(&mut random, &corpus));
+    }
+}
+
+#[test]
+fn events_are_the_same_however_odd_bytes_are_cut_and_little_is_held() {
+    each("sse", |bytes| assert_eq!(fuzzing::sse(bytes), Ok(())));
+}
+
+#[test]
+fn no_event_is_too_odd() {
+    each("event", |bytes| assert_eq!(fuzzing::event(bytes), Ok(())));
+}
+
+#[test]
+fn no_body_is_too_odd_and_every_source_has_a_number_of_its_own() {
+    each("response", |bytes| assert_eq!(fuzzing::response(bytes), Ok(())));
+}
+
+/// Depth is refused, not followed until the stack ends.
+#[test]
+fn nesting_without_end_is_refused() {
+    for open in ["[", "{\"output\":", "{\"output\":[{\"content\":["] {
+        let bytes = open.repeat(50_000);
+        assert_eq!(fuzzing::response(bytes.as_bytes()), Ok(()));
+        assert_eq!(fuzzing::event(bytes.as_bytes()), Ok(()));
+    }
+}

@@ -1,0 +1,46 @@
+//! Each kind of ask, as the provider takes it and answers it.
+
+use outlast_core::{Cost, NanoUsd, Provider};
+use serde_json::json;
+
+use crate::bench::{Bench, follow};
+
+/// The simulator refuses fields it does not know, as the provider does.
+#[tokio::test]
+async fn every_kind_of_ask_is_taken_and_answered() {
+    let bench = Bench::new().await;
+    let filters = json!({"recency": "week", "domains": ["-example.com"], "after": "01/31/2026",
+        "academic": true, "context_size": "high", "related_questions": true, "country": "DE",
+        "max_results": 5, "max_tokens_per_page": 100});
+    for (kind, effort, tools) in
+        [("research", "high", 2), ("search", "low", 2), ("ask", "fast", 1), ("reason", "medium", 2)]
+    {
+        for filters in [json!({}), filters.clone()] {
+            let narrowed = filters != json!({});
+            let ask = json!({"kind": kind, "filters": filters,
+                "messages": [{"role": "user", "content": "q [[sim:ok;words=50;delay_ms=0]]"}]});
+            let mut run = bench.agent.begin(&ask, "key").await.unwrap();
+            assert!(!follow(&mut *run).await.text().is_empty(), "{kind}");
+            let body = bench.sim.requests().pop().unwrap().body;
+            let sent = body.get("effort").or(body.get("preset")).unwrap();
+            assert_eq!(sent, effort, "{kind}");
+            let listed = body.get("tools").map_or(0, |tools| tools.as_array().unwrap().len());
+            assert_eq!(listed, if narrowed { tools } else { 0 }, "{kind}: {body}");
+            assert_eq!(body.get("instructions").is_some(), narrowed, "{kind}: {body}");
+        }
+    }
+}
+
+/// C10: known before anything is sent.
+#[tokio::test]
+async fn c10_an_ask_has_a_typical_cost_before_it_is_made() {
+    let bench = Bench::new().await;
+    let cost = |ask| bench.agent.typical_cost(&ask);
+    let messages = json!([{"role": "user", "content": "q"}]);
+    let deep = json!({"messages": messages});
+    assert_eq!(cost(deep), Cost::Estimate(NanoUsd(600_000_000)));
+    let reason = json!({"messages": messages, "kind": "reason"});
+    assert_eq!(cost(reason), Cost::Estimate(NanoUsd(50_000_000)));
+    assert_eq!(cost(json!({"prompt": "q"})), Cost::Unknown);
+    assert!(bench.sim.requests().is_empty());
+}
