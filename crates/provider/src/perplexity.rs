@@ -1,12 +1,16 @@
 //! Perplexity. The Agent API is the dialect that works today; the Sonar endpoints were retired in September
-//! 2026.
+//! 2026. The Search API is the same in both.
 
 mod agent;
 mod run;
+mod search;
 mod api;
+mod submit;
+mod delivered;
 mod events;
 mod waits;
 
+mod narrowing;
 mod report;
 mod meter;
 mod errors;

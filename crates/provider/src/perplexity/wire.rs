@@ -317,7 +317,7 @@ impl Event {
 }
 
 /// A field, if it has the type we know.
-fn known<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(super) fn known<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
@@ -326,7 +326,7 @@ where
 }
 
 /// A list, without the items whose type we do not know.
-fn known_items<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+pub(super) fn known_items<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
