@@ -1,8 +1,9 @@
 //! Perplexity. The Agent API is the dialect that works today; the Sonar endpoints were retired in September
-//! 2026. The Search API is the same in both.
+//! 2026, and are spoken for gateways that still have them. The Search API is the same in both.
 
 mod agent;
 mod run;
+mod sonar;
 mod search;
 mod api;
 mod submit;
@@ -12,10 +13,12 @@ mod waits;
 
 mod narrowing;
 mod report;
+mod thinking;
 mod meter;
 mod errors;
 mod wire;
 
 pub use agent::Agent;
 pub use api::AgentOptions;
+pub use sonar::Sonar;
 pub use waits::Waits;
