@@ -1,12 +1,15 @@
 //! The control plane under `/__sim`: what tests in another process ask. No key needed, nothing counted or recorded.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use serde::Deserialize;
 
+use crate::errors::Refusal;
 use crate::http::App;
 use crate::journal::SeenRequest;
 use crate::stats::Stats;
@@ -17,6 +20,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/__sim/requests", get(requests))
         .route("/__sim/release", post(release))
         .route("/__sim/reset", post(reset))
+        .route("/__sim/advance", post(advance))
 }
 
 async fn stats(State(app): State<Arc<App>>) -> Json<Stats> {
@@ -36,4 +40,19 @@ async fn reset(State(app): State<Arc<App>>) -> StatusCode {
     app.runs.reset();
     app.journal.clear();
     StatusCode::NO_CONTENT
+}
+
+#[derive(Deserialize)]
+struct Advance {
+    ms: u64,
+}
+
+async fn advance(
+    State(app): State<Arc<App>>,
+    Json(Advance { ms }): Json<Advance>,
+) -> Result<StatusCode, Refusal> {
+    if !app.runs.clock.advance(Duration::from_millis(ms)) {
+        return Err(Refusal::invalid("simulator: its clock is real, start it with a virtual one"));
+    }
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -44,6 +44,24 @@ impl Refusal {
         Self::usual(StatusCode::NOT_FOUND)
     }
 
+    /// 422 as FastAPI words it, with all that is wrong.
+    pub(crate) fn unprocessable(faults: Vec<Value>) -> Self {
+        let body = Body::Json(json!({"detail": faults}));
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, body, retry_after: None }
+    }
+
+    /// 409: the idempotency key stands for another request.
+    pub(crate) fn key_conflict() -> Self {
+        let message = "the idempotency key was used with another request".to_owned();
+        Self::envelope(StatusCode::CONFLICT, "idempotency_conflict", message)
+    }
+
+    /// 500: what a failed run answers to someone who waits for it.
+    pub(crate) fn run_failed(code: &str) -> Self {
+        let message = format!("the run failed: {code}");
+        Self::envelope(StatusCode::INTERNAL_SERVER_ERROR, code, message)
+    }
+
     /// Unknown and finished runs alike, as recorded from the vendor.
     pub(crate) fn not_cancellable() -> Self {
         Self::invalid("the run is already terminal and cannot be cancelled")

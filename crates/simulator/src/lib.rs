@@ -37,6 +37,7 @@
 //! `searches` (4), `delay_ms` (live-like phases; else the length of the whole run, 0 = at once), `hold` (in progress after
 //! the first search until released). A bare key means `true`.
 
+mod ask;
 mod scenario;
 mod script;
 mod timeline;
@@ -48,23 +49,30 @@ mod report;
 mod sources;
 mod topic;
 
-mod request;
+mod run;
 mod runs;
 mod stats;
-mod stream;
 
+mod agent;
+mod search;
+mod sonar;
+
+mod clock;
 mod errors;
+mod fastapi;
+mod frame;
+mod ids;
 mod wall;
-mod wire;
 
 mod control;
 mod http;
 mod journal;
 mod limits;
 mod socket;
+mod stream;
 
 mod simulator;
 
 pub use journal::SeenRequest;
-pub use simulator::{Options, Simulator};
+pub use simulator::{ClockMode, Options, Pages, Simulator, SonarMode};
 pub use stats::{RunStats, Stats};

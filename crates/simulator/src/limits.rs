@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use crate::runs::uuid;
+use crate::ids::uuid;
 use crate::wall;
 
 const PER_MINUTE: u64 = 50;

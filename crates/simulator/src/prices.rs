@@ -135,15 +135,15 @@ struct Bill {
 }
 
 /// 1.33 tokens per word, rounded up.
-fn tokens(words: usize) -> u64 {
+pub(crate) fn tokens(words: usize) -> u64 {
     (words as u64 * 133).div_ceil(100)
 }
 
-fn nanos(tokens: u64, picos: u64) -> u64 {
+pub(crate) fn nanos(tokens: u64, picos: u64) -> u64 {
     (tokens * picos).div_ceil(1_000)
 }
 
-fn dollars(nanos: u64) -> f64 {
+pub(crate) fn dollars(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 

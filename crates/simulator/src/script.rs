@@ -4,9 +4,9 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::request::Effort;
+use crate::ask::Effort;
 use crate::scenario::{Ending, Kept, Phase, Shape};
-use crate::sources::{self, Search, Source};
+use crate::sources::{self, Numbering, Search, Site, Source};
 use crate::topic::Topic;
 use crate::{prices::Used, report};
 
@@ -17,6 +17,7 @@ const FETCH_MS: f64 = 600.0;
 const FETCHES: usize = 2;
 const WORDS_PER_SECOND: f64 = 60.0;
 const WORDS_PER_DELTA: usize = 5;
+const MOST_CHUNKS: usize = 100;
 
 /// What the script is written for.
 pub(crate) struct Brief<'a> {
@@ -25,8 +26,21 @@ pub(crate) struct Brief<'a> {
     pub(crate) model: &'static str,
     pub(crate) shape: &'a Shape,
     pub(crate) ending: &'a Ending,
+    pub(crate) style: Style,
+    pub(crate) site: &'a Site,
     pub(crate) seed: u64,
     pub(crate) speed: f64,
+}
+
+/// What the APIs differ in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Style {
+    Agent,
+    /// Sources are numbered without gaps; some models put their thoughts before the report.
+    Sonar {
+        thinks: bool,
+        searches: bool,
+    },
 }
 
 /// Everything a run will say, and when.
@@ -81,15 +95,22 @@ impl Script {
     pub(crate) fn write(brief: &Brief<'_>) -> Self {
         let mut rng = fastrand::Rng::with_seed(brief.seed);
         let topic = Topic::of(brief.question);
-        let count = brief.shape.searches.unwrap_or(SEARCHES);
-        let sources = brief.shape.sources.unwrap_or(brief.effort.sources());
+        let mut count = brief.shape.searches.unwrap_or(SEARCHES);
+        let mut sources = brief.shape.sources.unwrap_or(brief.effort.sources());
+        if let Style::Sonar { searches: false, .. } = brief.style {
+            (count, sources) = (0, 0);
+        }
         let words = brief.shape.words.unwrap_or(brief.effort.words());
-        let searches = sources::search(&topic, count, sources, &mut rng);
+        let numbering = brief.style.numbering();
+        let searches = sources::search(&topic, count, sources, numbering, brief.site, &mut rng);
         let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
         let cited: Vec<u32> = found.iter().map(|source| source.id).collect();
         let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();
         let mut text = report::write(&topic, words, &cited, &mut rng);
-        let mut deltas = deltas(&text);
+        if let Style::Sonar { thinks: true, .. } = brief.style {
+            text.insert_str(0, &thoughts(&topic, &searches));
+        }
+        let mut deltas = deltas(&text, brief.style.words_per_delta(words));
         let mut kept = Kept::Partial;
         if let Ending::Incomplete(how) = brief.ending {
             kept = *how;
@@ -112,6 +133,11 @@ impl Script {
         script.beats = pace.beats(brief.shape.delay_ms, brief.speed);
         script.end_early(brief);
         script
+    }
+
+    /// All sources in the order they were found.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.searches.iter().flat_map(|search| &search.results)
     }
 
     /// Number of output items that come before the message.
@@ -203,15 +229,42 @@ impl Pace {
     }
 }
 
+impl Style {
+    fn numbering(self) -> Numbering {
+        match self {
+            Self::Agent => Numbering::Gaps,
+            Self::Sonar { .. } => Numbering::NoGaps,
+        }
+    }
+
+    /// Sonar repeats the text so far in every chunk, so a long text must come in few.
+    fn words_per_delta(self, words: usize) -> usize {
+        match self {
+            Self::Agent => WORDS_PER_DELTA,
+            Self::Sonar { .. } => WORDS_PER_DELTA.max(words / MOST_CHUNKS),
+        }
+    }
+}
+
+/// What a reasoning model says before its report.
+fn thoughts(topic: &Topic, searches: &[Search]) -> String {
+    let mut thoughts = format!("<think>\nThe question is about {}.", topic.terms[0]);
+    for search in searches {
+        thoughts.push_str(&format!("\nI search for \"{}\" and read what comes up.", search.query));
+    }
+    thoughts.push_str("\nNow I can write the report.\n</think>\n\n");
+    thoughts
+}
+
 /// Cuts the text into pieces of a few words; joined they are the text again.
-fn deltas(text: &str) -> Vec<Range<usize>> {
+fn deltas(text: &str, words_per_delta: usize) -> Vec<Range<usize>> {
     let mut deltas = Vec::new();
     let mut start = 0;
     let mut words = 0;
     let mut in_word = false;
     for (index, char) in text.char_indices() {
         if !char.is_whitespace() && !in_word {
-            if words == WORDS_PER_DELTA {
+            if words == words_per_delta {
                 deltas.push(start..index);
                 start = index;
                 words = 0;
@@ -237,6 +290,8 @@ mod tests {
             model: "openai/gpt-6-luna",
             shape,
             ending,
+            style: Style::Agent,
+            site: &Site::Elsewhere,
             seed: 3,
             speed,
         })

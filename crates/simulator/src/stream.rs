@@ -7,10 +7,11 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::runs::{Opening, Runs, Step};
-use crate::wire;
+use crate::clock::Clock;
+use crate::frame::Frame;
+use crate::run::Opening;
+use crate::runs::{Runs, Step};
 
 /// Whether the events name the run.
 #[derive(Clone, Copy, PartialEq)]
@@ -37,15 +38,8 @@ pub(crate) fn events(runs: Arc<Runs>, opening: Opening, naming: Naming) -> Body 
 
 /// Waits for the end of a run; a stuck one has none.
 pub(crate) async fn finished(runs: &Runs, id: &str) {
-    let mut next = 0;
-    loop {
-        match runs.step(id, next) {
-            Step::Event(_) => next += 1,
-            Step::Wait { until, mut changed, .. } => {
-                wait(until, None, &mut changed).await;
-            }
-            Step::Over => return,
-        }
+    while let Step::Wait { until, mut changed, .. } = runs.end(id) {
+        wait(&runs.clock, until, None, &mut changed).await;
     }
 }
 
@@ -73,24 +67,37 @@ impl Follower {
         }
         loop {
             match self.runs.step(&self.id, self.next) {
-                Step::Event(mut event) => {
-                    if self.naming == Naming::Nameless
-                        && let Some(response) = event["response"].as_object_mut()
-                    {
-                        response.remove("id");
-                    }
+                Step::Frames(frames) => {
                     self.next += 1;
+                    if frames.is_empty() {
+                        continue;
+                    }
                     self.allowance = self.allowance.map(|left| left - 1);
-                    return Some(Ok(wire::frame(&event).into()));
+                    return Some(Ok(self.bytes(frames)));
                 }
                 Step::Wait { until, ping, mut changed } => {
-                    if wait(until, ping, &mut changed).await == Woken::ToPing {
+                    let woken = wait(&self.runs.clock, until, ping, &mut changed).await;
+                    if woken == Woken::ToPing {
                         return Some(Ok(Bytes::from_static(b": ping\n\n")));
                     }
                 }
                 Step::Over => return None,
             }
         }
+    }
+
+    fn bytes(&self, frames: Vec<Frame>) -> Bytes {
+        let mut text = String::new();
+        for mut frame in frames {
+            if self.naming == Naming::Nameless {
+                frame.hide_id();
+            }
+            text.push_str(&frame.text());
+            if frame.closes() {
+                text.push_str("data: [DONE]\n\n");
+            }
+        }
+        text.into()
     }
 }
 
@@ -101,28 +108,23 @@ enum Woken {
 }
 
 async fn wait(
-    until: Option<Instant>,
+    clock: &Clock,
+    until: Option<Duration>,
     ping: Option<Duration>,
     changed: &mut watch::Receiver<()>,
 ) -> Woken {
+    let ping = ping.map(|ping| clock.now() + ping);
     tokio::select! {
-        () = due(until) => Woken::ToLook,
+        () = due(clock, until) => Woken::ToLook,
         // An error means the run is gone, which the next look finds out.
         _ = changed.changed() => Woken::ToLook,
-        () = pause(ping) => Woken::ToPing,
+        () = due(clock, ping) => Woken::ToPing,
     }
 }
 
-async fn due(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn pause(ping: Option<Duration>) {
-    match ping {
-        Some(ping) => sleep(ping).await,
+async fn due(clock: &Clock, at: Option<Duration>) {
+    match at {
+        Some(at) => clock.sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

@@ -11,3 +11,7 @@ mod dialect;
 mod faults;
 #[cfg(test)]
 mod streams;
+#[cfg(test)]
+mod search;
+#[cfg(test)]
+mod sonar;

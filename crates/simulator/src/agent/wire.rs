@@ -1,8 +1,8 @@
-//! The vendor's JSON: the response object, its output items, the stream events.
+//! The JSON of the Agent API: the response object, its output items, the stream events.
 
 use serde_json::{Value, json};
 
-use crate::runs::Run;
+use crate::run::Run;
 use crate::scenario::Kept;
 use crate::script::Event;
 use crate::sources::Source;
@@ -10,7 +10,7 @@ use crate::wall;
 
 /// The response object after `seen` events.
 pub(crate) fn object(run: &Run, seen: usize) -> Value {
-    let last = seen.checked_sub(1).map_or(&Event::Created, |last| run.timeline.event(last));
+    let last = run.last(seen);
     let (error, incomplete) = match last {
         Event::Failed { code } => (failure(code), Value::Null),
         Event::Cancelled => (cancelled(), json!({"reason": "cancelled"})),
@@ -135,11 +135,6 @@ pub(crate) fn event(run: &Run, index: usize) -> Value {
     fields
 }
 
-/// An event as it travels: a named frame of server-sent events.
-pub(crate) fn frame(event: &Value) -> String {
-    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or("error"))
-}
-
 fn begun(run: &Run) -> Value {
     let mut object = object(run, 1);
     object["status"] = "in_progress".into();
@@ -149,7 +144,7 @@ fn begun(run: &Run) -> Value {
 /// The items finished so far.
 fn output(run: &Run, seen: usize) -> Vec<Value> {
     let script = &run.timeline.script;
-    let last = seen.checked_sub(1).map_or(&Event::Created, |last| run.timeline.event(last));
+    let last = run.last(seen);
     let cut_short = *last == Event::Incomplete;
     if cut_short && script.kept == Kept::Nothing {
         return Vec::new();
@@ -191,11 +186,9 @@ fn text_part(run: &Run, name: &str, text: &str) -> Value {
 fn result(source: &Source) -> Value {
     let mut result = json!({
         "id": source.id, "url": source.url, "title": source.title, "snippet": source.snippet,
-        "date": source.date, "source": "web",
+        "source": "web",
     });
-    if let Some(date) = &source.last_updated {
-        result["last_updated"] = date.as_str().into();
-    }
+    source.add_dates(&mut result);
     result
 }
 
