@@ -15,3 +15,5 @@ mod research;
 mod results;
 #[cfg(test)]
 mod secrets;
+#[cfg(test)]
+mod simulated;
