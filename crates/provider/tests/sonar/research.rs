@@ -1,10 +1,11 @@
 //! Deep research: submitted under a key, looked at until it is done (A1, A5, A10).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Again, BeginError, Clock, Cost, NanoUsd, Nature, Provider, RemoteRun, RemoteStop, Trouble,
+    Again, BeginError, Clock, Cost, NanoUsd, Nature, Provider, RemoteRun, RemoteStop, Step, Trouble,
 };
 use outlast_provider::perplexity::Sonar;
 use outlast_testkit::clock::ManualClock;
@@ -219,7 +220,15 @@ async fn a5_a_missing_run_is_gone_at_its_second_404_once_it_is_30_s_old() {
 /// A dropped wait loses neither time nor what was heard.
 #[tokio::test]
 async fn a_dropped_next_loses_nothing() {
-    let server = showing(&[RUNNING, RUNNING, DONE]).await;
+    // Done only once it was told to be in progress: a check that was dropped may have been answered.
+    let heard = Arc::new(AtomicBool::new(false));
+    let is_heard = heard.clone();
+    let server = Server::serve(move |line, _| match line.starts_with("POST") {
+        true => reply(200, CREATED),
+        false if is_heard.load(Ordering::SeqCst) => reply(200, DONE),
+        false => reply(200, RUNNING),
+    })
+    .await;
     let mut run = begin(&sonar(&server.url, PATIENCE), &ask("research")).await;
     let mut told = Vec::new();
     let mut drops = 0;
@@ -228,12 +237,15 @@ async fn a_dropped_next_loses_nothing() {
         let limit = Duration::from_micros(drops * 100);
         match tokio::time::timeout(limit, run.next()).await {
             Err(_) => drops += 1,
-            Ok(Ok(outlast_core::Step::Progress(step))) => told.push(step.percent),
+            Ok(Ok(Step::Progress(step))) => {
+                heard.store(step.percent == Some(50), Ordering::SeqCst);
+                told.push(step.percent);
+            }
             Ok(other) => break other,
         }
         assert!(drops < 1_000, "it never comes to an end");
     };
-    assert!(matches!(done, Ok(outlast_core::Step::Done { .. })), "{done:?}");
+    assert!(matches!(done, Ok(Step::Done { .. })), "{done:?}");
     assert_eq!(told, [Some(25), Some(50)]);
 }
 
