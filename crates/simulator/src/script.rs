@@ -8,7 +8,7 @@ use crate::ask::Effort;
 use crate::scenario::{Ending, Kept, Phase, Shape};
 use crate::sources::{self, Numbering, Search, Site, Source};
 use crate::topic::Topic;
-use crate::{prices::Used, report};
+use crate::{hostile, prices::Used, report};
 
 const QUEUED_MS: f64 = 300.0;
 const SEARCH_MS: f64 = 1_200.0;
@@ -81,6 +81,7 @@ pub(crate) enum Event {
     MessageDone,
     Completed,
     Failed { code: String },
+    RequiresAction,
     Incomplete,
     Cancelled,
 }
@@ -102,11 +103,19 @@ impl Script {
         }
         let words = brief.shape.words.unwrap_or(brief.effort.words());
         let numbering = brief.style.numbering();
-        let searches = sources::search(&topic, count, sources, numbering, brief.site, &mut rng);
+        let mut searches = sources::search(&topic, count, sources, numbering, brief.site, &mut rng);
+        for source in searches.iter_mut().flat_map(|search| &mut search.results) {
+            source.dress(brief.shape);
+        }
         let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
-        let cited: Vec<u32> = found.iter().map(|source| source.id).collect();
+        let cited: Vec<String> =
+            found.iter().map(|source| source.marker(brief.shape.markers)).collect();
         let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();
         let mut text = report::write(&topic, words, &cited, &mut rng);
+        if let Some(line) = brief.shape.hostile {
+            text.push_str("\n\n");
+            text.push_str(&hostile::text(line));
+        }
         if let Style::Sonar { thinks: true, .. } = brief.style {
             text.insert_str(0, &thoughts(&topic, &searches));
         }
@@ -156,6 +165,11 @@ impl Script {
         match brief.ending {
             Ending::Completed | Ending::Incomplete(_) => {}
             Ending::Stuck { .. } => self.beats.truncate(working),
+            Ending::RequiresAction => {
+                let due = self.beats.get(working).map_or(Duration::ZERO, |beat| beat.due);
+                self.beats.truncate(working);
+                self.beats.push(Beat { due, event: Event::RequiresAction });
+            }
             Ending::Failed { at, code, .. } => {
                 let cut = match at {
                     Phase::Search => working,
@@ -334,13 +348,14 @@ mod tests {
     #[test]
     fn a_run_has_one_terminal_event_at_its_end_unless_it_is_stuck() {
         let fail =
-            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::scenario::Times::Always };
+            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::faults::Times::Always };
         for (ending, terminals) in [
             (Ending::Completed, 1),
             (fail(Phase::Search), 1),
             (fail(Phase::Write), 1),
             (Ending::Incomplete(Kept::Partial), 1),
             (Ending::Stuck { pings: false }, 0),
+            (Ending::RequiresAction, 0),
         ] {
             for (words, searches) in [(0, 0), (1, 1), (50, 3)] {
                 let shape = Shape {
