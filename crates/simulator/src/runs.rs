@@ -1,10 +1,13 @@
 //! All runs and the counts. A run goes on whatever becomes of the connections that watch it.
 
+mod follow;
+mod search;
+
+pub(crate) use follow::Step;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::agent;
 use crate::ask::{Api, Ask, Sonar, Via};
@@ -13,20 +16,16 @@ use crate::clock::Clock;
 use crate::create::{self, Surroundings};
 use crate::errors::Refusal;
 use crate::faults::{Call, CancelMode, Channel};
-use crate::frame::Frame;
-use crate::ids::{fnv1a64, is_agent_id};
-use crate::run::{Door, Opening, Run};
-use crate::scenario::{Answer, Ending, Scenario};
+use crate::ids::is_agent_id;
+use crate::run::{Door, Opening};
+use crate::scenario::{Answer, Scenario};
 use crate::script::Event;
 use crate::sonar;
-use crate::sources::{Site, Source};
 use crate::state::State;
 use crate::stats::{RunStats, Stats};
-use crate::timeline::Due;
 
 /// A cancelled run needs a moment to stop, as in live runs.
 const CANCEL_MS: f64 = 100.0;
-const PING_MS: f64 = 1_000.0;
 const SHOWN_CHARS: usize = 80;
 
 /// The shared state; every method is one step under one lock.
@@ -57,13 +56,6 @@ pub(crate) enum Delivery {
     Queued(Value),
     /// The answer is the finished run.
     Wait,
-}
-
-/// What a stream does next.
-pub(crate) enum Step {
-    Frames(Vec<Frame>),
-    Wait { until: Option<Duration>, ping: Option<Duration>, changed: watch::Receiver<()> },
-    Over,
 }
 
 impl Runs {
@@ -134,33 +126,6 @@ impl Runs {
         Ok(receipt)
     }
 
-    /// Counts and bills a search, unless the scenario answers with an error first.
-    pub(crate) fn searched(
-        &self,
-        input: &str,
-        scenario: &Scenario,
-        nanos: u64,
-    ) -> Result<Carriage, Refusal> {
-        let mut state = self.lock();
-        let allowance = state.knock(input, scenario, &self.clock)?;
-        let answered = state.inputs.entry(input.to_owned()).or_default();
-        let nth = answered.runs;
-        answered.runs += 1;
-        if let Ending::Failed { code, times, .. } = &scenario.ending
-            && times.covers(nth)
-        {
-            return Err(Refusal::run_failed(code));
-        }
-        state.stats.searches += 1;
-        state.stats.spent_nanos += nanos;
-        Ok(Carriage {
-            malformed: scenario.malformation(Channel::Whole, nth),
-            slow: scenario.slow,
-            cut: scenario.cut.filter(|cut| nth < cut.times),
-            allowance,
-        })
-    }
-
     /// Queues scenarios for the submits that bring none.
     pub(crate) fn queue(&self, scenarios: Vec<Scenario>) {
         self.lock().queue.extend(scenarios);
@@ -169,22 +134,6 @@ impl Runs {
     /// The next queued scenario.
     pub(crate) fn queued(&self) -> Option<Scenario> {
         self.lock().queue.pop_front()
-    }
-
-    /// What a search for this text draws from, and where its results are.
-    pub(crate) fn site(&self, text: &str) -> (fastrand::Rng, Site) {
-        let seed = fnv1a64(&[&self.seed.to_le_bytes(), b"search", text.as_bytes()]);
-        (fastrand::Rng::with_seed(seed), Site::of(self.pages.as_deref(), seed))
-    }
-
-    /// Remembers what the local pages of these sources say.
-    pub(crate) fn keep_pages<'a>(&self, sources: impl Iterator<Item = &'a Source>) {
-        self.lock().keep_pages(self.pages.as_deref(), sources);
-    }
-
-    /// The page that a local source points at.
-    pub(crate) fn page(&self, name: &str) -> Option<String> {
-        self.lock().pages.get(name).cloned()
     }
 
     /// Counts a submit that was answered with an error.
@@ -284,43 +233,6 @@ impl Runs {
             rest.by_ref().take(most).map(|run| sonar::wire::listed(run, run.seen(now))).collect();
         let next = rest.next().map(|_| (skip + most).to_string());
         json!({"requests": requests, "next_token": next})
-    }
-
-    /// What a stream at event number `next` does now.
-    pub(crate) fn step(&self, id: &str, next: usize) -> Step {
-        let state = self.lock();
-        let Some(run) = state.run(id) else { return Step::Over };
-        let due = run.timeline.due(next);
-        if let Due::At(at) = due
-            && at <= run.age(self.clock.now())
-        {
-            let hidden = run.scenario.hides_terminal && run.timeline.event(next).is_terminal();
-            return if hidden { Step::Over } else { Step::Frames(run.frames(next)) };
-        }
-        self.wait(run, due)
-    }
-
-    /// Whether the run has ended, as `Step::Over`, or what to wait for.
-    pub(crate) fn end(&self, id: &str) -> Step {
-        let state = self.lock();
-        let Some(run) = state.run(id) else { return Step::Over };
-        let seen = run.seen(self.clock.now());
-        if run.last(seen).is_terminal() {
-            Step::Over
-        } else {
-            self.wait(run, run.timeline.due(seen))
-        }
-    }
-
-    fn wait(&self, run: &Run, due: Due) -> Step {
-        let until = match due {
-            Due::At(at) => Some(run.born + at),
-            Due::Open => None,
-            Due::Never => return Step::Over,
-        };
-        let pings = run.scenario.ending == Ending::Stuck { pings: true };
-        let ping = pings.then(|| self.clock.scaled(PING_MS).max(Duration::from_millis(1)));
-        Step::Wait { until, ping, changed: run.changed.subscribe() }
     }
 
     /// Lets the runs that are held now go on.

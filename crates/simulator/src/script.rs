@@ -1,8 +1,12 @@
 //! A run before it runs: all its events with the time each is due. Pure, so what a poll shows is a function of the time
 //! passed.
 
+mod pace;
+
 use std::ops::Range;
 use std::time::Duration;
+
+use pace::{Pace, deltas};
 
 use crate::ask::Effort;
 use crate::scenario::{Ending, Kept, Phase, Shape};
@@ -10,12 +14,8 @@ use crate::sources::{self, Numbering, Search, Site, Source};
 use crate::topic::Topic;
 use crate::{hostile, prices::Used, report};
 
-const QUEUED_MS: f64 = 300.0;
-const SEARCH_MS: f64 = 1_200.0;
 const SEARCHES: usize = 4;
-const FETCH_MS: f64 = 600.0;
 const FETCHES: usize = 2;
-const WORDS_PER_SECOND: f64 = 60.0;
 const WORDS_PER_DELTA: usize = 5;
 const MOST_CHUNKS: usize = 100;
 
@@ -192,57 +192,6 @@ impl Script {
     }
 }
 
-/// Events with their times in live-like milliseconds, before they are scaled.
-#[derive(Default)]
-struct Pace {
-    now: f64,
-    events: Vec<(f64, Event)>,
-}
-
-impl Pace {
-    fn say(&mut self, event: Event) {
-        self.events.push((self.now, event));
-    }
-
-    fn research(&mut self, searches: usize, fetches: usize) {
-        self.say(Event::Created);
-        self.now += QUEUED_MS;
-        self.say(Event::InProgress);
-        self.say(Event::ReasoningStarted);
-        for search in 0..searches {
-            self.say(Event::SearchQueries(search));
-            self.now += SEARCH_MS;
-            self.say(Event::SearchResults(search));
-        }
-        for fetch in 0..fetches {
-            self.say(Event::FetchQueries(fetch));
-            self.now += FETCH_MS;
-            self.say(Event::FetchResults(fetch));
-        }
-        self.say(Event::ReasoningStopped);
-    }
-
-    fn writing(&mut self, deltas: Vec<Range<usize>>, text: &str, ending: &Ending) {
-        self.say(Event::MessageAdded);
-        for range in deltas {
-            let words = text[range.clone()].split_whitespace().count();
-            self.now += words as f64 * 1_000.0 / WORDS_PER_SECOND;
-            self.say(Event::TextDelta(range));
-        }
-        self.say(Event::TextDone);
-        self.say(Event::MessageDone);
-        let incomplete = matches!(ending, Ending::Incomplete(_));
-        self.say(if incomplete { Event::Incomplete } else { Event::Completed });
-    }
-
-    fn beats(self, delay_ms: Option<u64>, speed: f64) -> Vec<Beat> {
-        let stretch = delay_ms.map_or(1.0, |total| total as f64 / self.now) / speed;
-        // A huge delay divided by a tiny speed is no Duration; a century is long enough.
-        let due = |ms: f64| Duration::from_secs_f64((ms * stretch / 1_000.0).min(3e9));
-        self.events.into_iter().map(|(ms, event)| Beat { due: due(ms), event }).collect()
-    }
-}
-
 impl Style {
     fn numbering(self) -> Numbering {
         match self {
@@ -268,29 +217,6 @@ fn thoughts(topic: &Topic, searches: &[Search]) -> String {
     }
     thoughts.push_str("\nNow I can write the report.\n</think>\n\n");
     thoughts
-}
-
-/// Cuts the text into pieces of a few words; joined they are the text again.
-fn deltas(text: &str, words_per_delta: usize) -> Vec<Range<usize>> {
-    let mut deltas = Vec::new();
-    let mut start = 0;
-    let mut words = 0;
-    let mut in_word = false;
-    for (index, char) in text.char_indices() {
-        if !char.is_whitespace() && !in_word {
-            if words == words_per_delta {
-                deltas.push(start..index);
-                start = index;
-                words = 0;
-            }
-            words += 1;
-        }
-        in_word = !char.is_whitespace();
-    }
-    if start < text.len() {
-        deltas.push(start..text.len());
-    }
-    deltas
 }
 
 #[cfg(test)]
