@@ -75,6 +75,7 @@ pub(crate) enum Command {
     /// Watch a research job survive kill -9; no key and no network needed
     Demo,
     /// Run a local server that speaks the provider's API, for tests and experiments
+    #[command(after_long_help = SCENARIOS)]
     Simulate(SimulateArgs),
 }
 
@@ -177,6 +178,9 @@ pub(crate) struct PruneArgs {
     #[arg(long)]
     pub(crate) all: bool,
 }
+
+/// What `outlast simulate --help` ends with.
+const SCENARIOS: &str = outlast_simulator::GUIDE;
 
 /// `outlast simulate`
 #[derive(Debug, Args)]

@@ -12,12 +12,15 @@ use serde::Deserialize;
 use crate::errors::Refusal;
 use crate::http::App;
 use crate::journal::SeenRequest;
-use crate::stats::Stats;
+use crate::scenario::Scenario;
+use crate::stats::{RunStats, Stats};
 
 pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/__sim/stats", get(stats))
+        .route("/__sim/jobs", get(jobs))
         .route("/__sim/requests", get(requests))
+        .route("/__sim/script", post(script))
         .route("/__sim/release", post(release))
         .route("/__sim/reset", post(reset))
         .route("/__sim/advance", post(advance))
@@ -25,6 +28,10 @@ pub(crate) fn router() -> Router<Arc<App>> {
 
 async fn stats(State(app): State<Arc<App>>) -> Json<Stats> {
     Json(app.runs.stats())
+}
+
+async fn jobs(State(app): State<Arc<App>>) -> Json<Vec<RunStats>> {
+    Json(app.runs.stats().runs)
 }
 
 async fn requests(State(app): State<Arc<App>>) -> Json<Vec<SeenRequest>> {
@@ -40,6 +47,20 @@ async fn reset(State(app): State<Arc<App>>) -> StatusCode {
     app.runs.reset();
     app.journal.clear();
     StatusCode::NO_CONTENT
+}
+
+#[derive(Deserialize)]
+struct Queue {
+    scenarios: Vec<String>,
+}
+
+async fn script(
+    State(app): State<Arc<App>>,
+    Json(Queue { scenarios }): Json<Queue>,
+) -> Result<StatusCode, Refusal> {
+    let scenarios: Result<_, _> = scenarios.iter().map(|text| Scenario::parse(text)).collect();
+    app.runs.queue(scenarios.map_err(Refusal::invalid)?);
+    Ok(StatusCode::NO_CONTENT)
 }
 
 #[derive(Deserialize)]

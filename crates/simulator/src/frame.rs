@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+use crate::faults::{Malformation, Malformed};
+use crate::malformed;
+
 /// A JSON object and the event it is sent as.
 #[derive(Debug)]
 pub(crate) struct Frame {
@@ -39,11 +42,29 @@ impl Frame {
     }
 
     /// The frame as it travels.
-    pub(crate) fn text(&self) -> String {
-        let data = &self.data;
-        match data["type"].as_str().filter(|_| self.named) {
-            Some(name) => format!("event: {name}\ndata: {data}\n\n"),
-            None => format!("data: {data}\n\n"),
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        let data = self.data.to_string();
+        self.around(data.as_bytes())
+    }
+
+    /// The frame with spoilt data in it; a truncated one never ends.
+    pub(crate) fn spoilt(self, malformed: &Malformed) -> Vec<u8> {
+        let data = malformed::spoil(self.data.clone(), malformed);
+        let mut bytes = self.around(&data);
+        if malformed.kind == Malformation::Truncated {
+            bytes.truncate(bytes.len() - 2);
         }
+        bytes
+    }
+
+    fn around(&self, data: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(data.len() + 64);
+        if let Some(name) = self.data["type"].as_str().filter(|_| self.named) {
+            bytes.extend_from_slice(format!("event: {name}\n").as_bytes());
+        }
+        bytes.extend_from_slice(b"data: ");
+        bytes.extend_from_slice(data);
+        bytes.extend_from_slice(b"\n\n");
+        bytes
     }
 }

@@ -84,7 +84,7 @@ impl App {
         prompt: &str,
     ) -> Result<Scenario, Refusal> {
         let header = headers.get("x-sim-scenario").and_then(|value| value.to_str().ok());
-        Scenario::select(header, key, prompt).map_err(Refusal::invalid)
+        Scenario::select(header, key, prompt, || self.runs.queued()).map_err(Refusal::invalid)
     }
 }
 
@@ -102,16 +102,18 @@ pub(crate) async fn answer(
             return Ok(StatusCode::OK.into_response());
         }
     };
-    let mut response = match receipt.delivery {
+    let carriage = receipt.carriage;
+    let response = match receipt.delivery {
         Delivery::Stream(opening) => {
-            event_stream(stream::events(app.runs.clone(), opening, naming))
+            event_stream(stream::events(app.runs.clone(), opening, naming, hangup.clone()))
         }
-        Delivery::Queued(object) => Json(named(object, naming)).into_response(),
+        Delivery::Queued(object) => carriage.json(named(object, naming)),
         Delivery::Wait => {
             stream::finished(&app.runs, &receipt.id).await;
-            Json(named(app.runs.outcome(&receipt.id)?, naming)).into_response()
+            carriage.json(named(app.runs.outcome(&receipt.id)?, naming))
         }
     };
+    let mut response = carriage.carry(response, &app.runs.clock, hangup);
     // The header holds the id too, so a nameless answer must not carry it.
     if naming == Naming::Named {
         mark(&mut response, &receipt.id);
@@ -127,23 +129,30 @@ struct Look {
 
 async fn look(
     State(app): State<Arc<App>>,
+    ConnectInfo(hangup): ConnectInfo<Hangup>,
     Path(id): Path<String>,
     query: Result<Query<Look>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     authorize(&headers)?;
     let Ok(Query(look)) = query else { return Err(Refusal::invalid("invalid request")) };
-    let mut response = match look.stream.as_deref() {
-        None | Some("false") => Json(app.runs.poll(Door::Agent, &id)?).into_response(),
+    let (response, carriage) = match look.stream.as_deref() {
+        None | Some("false") => {
+            let looked = app.runs.poll(Door::Agent, &id)?;
+            (looked.carriage.json(looked.object), looked.carriage)
+        }
         Some("true") => {
             let Some(after) = look.starting_after else {
                 return Err(Refusal::invalid("validation failed: stream requires starting_after"));
             };
             let opening = app.runs.attach(&id, after)?;
-            event_stream(stream::events(app.runs.clone(), opening, Naming::Named))
+            let carriage = opening.carriage;
+            let body = stream::events(app.runs.clone(), opening, Naming::Named, hangup.clone());
+            (event_stream(body), carriage)
         }
         Some(_) => return Err(Refusal::invalid("invalid request")),
     };
+    let mut response = carriage.carry(response, &app.runs.clock, &hangup);
     mark(&mut response, &id);
     Ok(response)
 }

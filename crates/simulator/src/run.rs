@@ -7,9 +7,13 @@ use tokio::sync::watch;
 
 use crate::agent;
 use crate::ask::{Api, Ask, Sonar, Via};
+use crate::carriage::Carriage;
+use crate::clock::Clock;
 use crate::errors::Refusal;
+use crate::faults::{Call, Channel, Cost, CutAfter, Sse};
 use crate::frame::Frame;
-use crate::scenario::{Call, Scenario};
+use crate::prices::dollars;
+use crate::scenario::Scenario;
 use crate::script::Event;
 use crate::sonar;
 use crate::timeline::Timeline;
@@ -46,6 +50,19 @@ pub(crate) struct Counts {
     pub(crate) attaches: u64,
     pub(crate) streams: u64,
     pub(crate) cancels: u64,
+    /// Polls that found the run at its end.
+    pub(crate) last_polls: u64,
+    /// Answers that could have been malformed.
+    carried: u64,
+    /// Answers that could have been cut after some bytes.
+    cuttable: u64,
+}
+
+/// Where a stream breaks off.
+#[derive(Clone, Copy)]
+pub(crate) struct Break {
+    pub(crate) events: usize,
+    pub(crate) rst: bool,
 }
 
 /// A stream that is about to start.
@@ -54,7 +71,9 @@ pub(crate) struct Opening {
     /// The number of its first event.
     pub(crate) next: usize,
     /// After so many events the connection breaks.
-    pub(crate) cut_after: Option<usize>,
+    pub(crate) cut_after: Option<Break>,
+    pub(crate) sse: Sse,
+    pub(crate) carriage: Carriage,
 }
 
 impl Run {
@@ -63,6 +82,15 @@ impl Run {
             Api::Agent => Door::Agent,
             Api::Sonar(Sonar { via: Via::Async(_), .. }) => Door::SonarJobs,
             Api::Sonar(Sonar { via: Via::Chat, .. }) => Door::Nowhere,
+        }
+    }
+
+    /// The name of where it was submitted.
+    pub(crate) fn api(&self) -> &'static str {
+        match self.door() {
+            Door::Agent => "agent",
+            Door::SonarJobs => "sonar-async",
+            Door::Nowhere => "sonar-chat",
         }
     }
 
@@ -110,17 +138,32 @@ impl Run {
         }
     }
 
-    /// The `usage` of a finished Sonar answer.
-    pub(crate) fn usage(&self, sonar: &Sonar) -> Value {
-        sonar::prices::usage(sonar.model, sonar.context, &self.timeline.script.used)
+    /// The `usage` of a finished answer.
+    pub(crate) fn usage(&self) -> Value {
+        let used = &self.timeline.script.used;
+        let mut usage = match &self.ask.api {
+            Api::Agent => used.json(),
+            Api::Sonar(sonar) => sonar::prices::usage(sonar.model, sonar.context, used),
+        };
+        match self.scenario.cost {
+            None => {}
+            Some(Cost::Total { nanos }) => usage["cost"]["total_cost"] = dollars(nanos).into(),
+            Some(Cost::Unsaid) => {
+                if let Some(fields) = usage.as_object_mut() {
+                    fields.remove("cost");
+                }
+            }
+        }
+        usage
     }
 
     /// What it costs once it has ended well.
     pub(crate) fn nanos(&self) -> u64 {
         let used = &self.timeline.script.used;
-        match &self.ask.api {
-            Api::Agent => used.nanos(),
-            Api::Sonar(sonar) => sonar::prices::total(sonar.model, sonar.context, used),
+        match (&self.ask.api, self.scenario.cost) {
+            (_, Some(Cost::Total { nanos })) => nanos,
+            (Api::Agent, _) => used.nanos(),
+            (Api::Sonar(sonar), _) => sonar::prices::total(sonar.model, sonar.context, used),
         }
     }
 
@@ -135,15 +178,50 @@ impl Run {
         fault.map_or(Ok(()), |fault| Err(Refusal::scripted(fault)))
     }
 
-    pub(crate) fn readable(&self) -> Result<(), Refusal> {
-        let hidden = self.scenario.lost || !self.ask.store;
-        if hidden { Err(Refusal::not_found()) } else { Ok(()) }
+    /// Whether a GET finds it, the requests before this one counted already.
+    pub(crate) fn readable(&self, clock: &Clock) -> Result<(), Refusal> {
+        let looks = self.counts.polls + self.counts.attaches;
+        let lost = self.scenario.lost_after.is_some_and(|after| looks > after || after == 0);
+        let flaps = (1..=self.scenario.flaps).contains(&looks);
+        if lost || flaps || !self.ask.store || self.is_forgotten(clock) {
+            return Err(Refusal::not_found());
+        }
+        Ok(())
+    }
+
+    /// Whether it ended longer ago than finished runs are kept.
+    fn is_forgotten(&self, clock: &Clock) -> bool {
+        let Some(ms) = self.scenario.retention_ms else { return false };
+        let now = clock.now();
+        let seen = self.seen(now);
+        let ended = self.timeline.happened(seen - 1).filter(|_| self.last(seen).is_terminal());
+        ended.is_some_and(|ended| self.age(now) >= ended + clock.scaled(ms as f64))
+    }
+
+    /// What befalls an answer that travels so.
+    pub(crate) fn carriage(&mut self, channel: Channel) -> Carriage {
+        let struck = self.scenario.malformed.is_some_and(|fault| fault.strikes(channel));
+        let malformed = self.scenario.malformation(channel, self.counts.carried);
+        self.counts.carried += u64::from(struck);
+        // The receipt of a job is spared: losing it is what `drop_submit` is for.
+        let by_bytes = self.scenario.cut.filter(|cut| matches!(cut.after, CutAfter::Bytes(_)));
+        let cuttable = by_bytes.filter(|_| channel != Channel::Submit);
+        let cut = cuttable.filter(|cut| self.counts.cuttable < cut.times);
+        self.counts.cuttable += u64::from(cuttable.is_some());
+        Carriage { malformed, slow: self.scenario.slow, cut, allowance: None }
     }
 
     pub(crate) fn open(&mut self, next: usize) -> Opening {
         let nth = self.counts.streams;
         self.counts.streams += 1;
-        let cut = self.scenario.cut.filter(|cut| nth < cut.times);
-        Opening { id: self.id.clone(), next, cut_after: cut.map(|cut| cut.after_events) }
+        let carriage = self.carriage(Channel::Stream);
+        let cut_after = match self.scenario.cut {
+            Some(cut) if nth < cut.times => match cut.after {
+                CutAfter::Events(events) => Some(Break { events, rst: cut.rst }),
+                CutAfter::Bytes(_) => None,
+            },
+            _ => None,
+        };
+        Opening { id: self.id.clone(), next, cut_after, sse: self.scenario.sse, carriage }
     }
 }

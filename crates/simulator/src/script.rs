@@ -1,21 +1,21 @@
 //! A run before it runs: all its events with the time each is due. Pure, so what a poll shows is a function of the time
 //! passed.
 
+mod pace;
+
 use std::ops::Range;
 use std::time::Duration;
+
+use pace::{Pace, deltas};
 
 use crate::ask::Effort;
 use crate::scenario::{Ending, Kept, Phase, Shape};
 use crate::sources::{self, Numbering, Search, Site, Source};
 use crate::topic::Topic;
-use crate::{prices::Used, report};
+use crate::{hostile, prices::Used, report};
 
-const QUEUED_MS: f64 = 300.0;
-const SEARCH_MS: f64 = 1_200.0;
 const SEARCHES: usize = 4;
-const FETCH_MS: f64 = 600.0;
 const FETCHES: usize = 2;
-const WORDS_PER_SECOND: f64 = 60.0;
 const WORDS_PER_DELTA: usize = 5;
 const MOST_CHUNKS: usize = 100;
 
@@ -81,6 +81,7 @@ pub(crate) enum Event {
     MessageDone,
     Completed,
     Failed { code: String },
+    RequiresAction,
     Incomplete,
     Cancelled,
 }
@@ -102,11 +103,19 @@ impl Script {
         }
         let words = brief.shape.words.unwrap_or(brief.effort.words());
         let numbering = brief.style.numbering();
-        let searches = sources::search(&topic, count, sources, numbering, brief.site, &mut rng);
+        let mut searches = sources::search(&topic, count, sources, numbering, brief.site, &mut rng);
+        for source in searches.iter_mut().flat_map(|search| &mut search.results) {
+            source.dress(brief.shape);
+        }
         let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
-        let cited: Vec<u32> = found.iter().map(|source| source.id).collect();
+        let cited: Vec<String> =
+            found.iter().map(|source| source.marker(brief.shape.markers)).collect();
         let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();
         let mut text = report::write(&topic, words, &cited, &mut rng);
+        if let Some(line) = brief.shape.hostile {
+            text.push_str("\n\n");
+            text.push_str(&hostile::text(line));
+        }
         if let Style::Sonar { thinks: true, .. } = brief.style {
             text.insert_str(0, &thoughts(&topic, &searches));
         }
@@ -156,6 +165,11 @@ impl Script {
         match brief.ending {
             Ending::Completed | Ending::Incomplete(_) => {}
             Ending::Stuck { .. } => self.beats.truncate(working),
+            Ending::RequiresAction => {
+                let due = self.beats.get(working).map_or(Duration::ZERO, |beat| beat.due);
+                self.beats.truncate(working);
+                self.beats.push(Beat { due, event: Event::RequiresAction });
+            }
             Ending::Failed { at, code, .. } => {
                 let cut = match at {
                     Phase::Search => working,
@@ -175,57 +189,6 @@ impl Script {
             (Some(added), Some(done)) => usize::midpoint(added + 1, done),
             _ => self.beats.len(),
         }
-    }
-}
-
-/// Events with their times in live-like milliseconds, before they are scaled.
-#[derive(Default)]
-struct Pace {
-    now: f64,
-    events: Vec<(f64, Event)>,
-}
-
-impl Pace {
-    fn say(&mut self, event: Event) {
-        self.events.push((self.now, event));
-    }
-
-    fn research(&mut self, searches: usize, fetches: usize) {
-        self.say(Event::Created);
-        self.now += QUEUED_MS;
-        self.say(Event::InProgress);
-        self.say(Event::ReasoningStarted);
-        for search in 0..searches {
-            self.say(Event::SearchQueries(search));
-            self.now += SEARCH_MS;
-            self.say(Event::SearchResults(search));
-        }
-        for fetch in 0..fetches {
-            self.say(Event::FetchQueries(fetch));
-            self.now += FETCH_MS;
-            self.say(Event::FetchResults(fetch));
-        }
-        self.say(Event::ReasoningStopped);
-    }
-
-    fn writing(&mut self, deltas: Vec<Range<usize>>, text: &str, ending: &Ending) {
-        self.say(Event::MessageAdded);
-        for range in deltas {
-            let words = text[range.clone()].split_whitespace().count();
-            self.now += words as f64 * 1_000.0 / WORDS_PER_SECOND;
-            self.say(Event::TextDelta(range));
-        }
-        self.say(Event::TextDone);
-        self.say(Event::MessageDone);
-        let incomplete = matches!(ending, Ending::Incomplete(_));
-        self.say(if incomplete { Event::Incomplete } else { Event::Completed });
-    }
-
-    fn beats(self, delay_ms: Option<u64>, speed: f64) -> Vec<Beat> {
-        let stretch = delay_ms.map_or(1.0, |total| total as f64 / self.now) / speed;
-        // A huge delay divided by a tiny speed is no Duration; a century is long enough.
-        let due = |ms: f64| Duration::from_secs_f64((ms * stretch / 1_000.0).min(3e9));
-        self.events.into_iter().map(|(ms, event)| Beat { due: due(ms), event }).collect()
     }
 }
 
@@ -254,29 +217,6 @@ fn thoughts(topic: &Topic, searches: &[Search]) -> String {
     }
     thoughts.push_str("\nNow I can write the report.\n</think>\n\n");
     thoughts
-}
-
-/// Cuts the text into pieces of a few words; joined they are the text again.
-fn deltas(text: &str, words_per_delta: usize) -> Vec<Range<usize>> {
-    let mut deltas = Vec::new();
-    let mut start = 0;
-    let mut words = 0;
-    let mut in_word = false;
-    for (index, char) in text.char_indices() {
-        if !char.is_whitespace() && !in_word {
-            if words == words_per_delta {
-                deltas.push(start..index);
-                start = index;
-                words = 0;
-            }
-            words += 1;
-        }
-        in_word = !char.is_whitespace();
-    }
-    if start < text.len() {
-        deltas.push(start..text.len());
-    }
-    deltas
 }
 
 #[cfg(test)]
@@ -334,13 +274,14 @@ mod tests {
     #[test]
     fn a_run_has_one_terminal_event_at_its_end_unless_it_is_stuck() {
         let fail =
-            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::scenario::Times::Always };
+            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::faults::Times::Always };
         for (ending, terminals) in [
             (Ending::Completed, 1),
             (fail(Phase::Search), 1),
             (fail(Phase::Write), 1),
             (Ending::Incomplete(Kept::Partial), 1),
             (Ending::Stuck { pings: false }, 0),
+            (Ending::RequiresAction, 0),
         ] {
             for (words, searches) in [(0, 0), (1, 1), (50, 3)] {
                 let shape = Shape {

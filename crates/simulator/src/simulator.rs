@@ -15,6 +15,7 @@ use crate::http::{self, App};
 use crate::journal::{Journal, SeenRequest};
 use crate::limits::Limits;
 use crate::runs::Runs;
+use crate::scenario::Scenario;
 use crate::socket::{Doors, Hangup};
 use crate::stats::Stats;
 
@@ -146,6 +147,17 @@ impl Simulator {
     /// Lets every run that was made with `hold` and exists now go on; the same as `POST /__sim/release`.
     pub fn release(&self) {
         self.app.runs.release();
+    }
+
+    /// Queues a scenario for each of the next submits and searches that bring none; the same as `POST /__sim/script`.
+    ///
+    /// # Errors
+    ///
+    /// When one of them is not understood; none is queued then.
+    pub fn script(&self, scenarios: &[&str]) -> Result<(), String> {
+        let scenarios: Result<_, _> = scenarios.iter().map(|text| Scenario::parse(text)).collect();
+        self.app.runs.queue(scenarios?);
+        Ok(())
     }
 
     /// Moves the virtual clock on; the same as `POST /__sim/advance`. A real clock is not moved, and the answer is false.

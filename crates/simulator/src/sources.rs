@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
+use crate::hostile;
 use crate::phrases::{QUERIES, SENTENCES, TITLES, fill};
+use crate::scenario::{Dates, Markers, Shape};
 use crate::topic::Topic;
 
 const DAYS_IN_MONTH: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
@@ -24,6 +26,8 @@ pub(crate) struct Source {
     pub(crate) date: String,
     /// Absent in about every fourth result, as in live runs.
     pub(crate) last_updated: Option<String>,
+    /// Which of the dates are shown.
+    dates: Dates,
 }
 
 /// Where the sources of a run are.
@@ -59,11 +63,45 @@ impl Site {
 }
 
 impl Source {
+    /// Gives it the dates and the hostility that the scenario asks for.
+    pub(crate) fn dress(&mut self, shape: &Shape) {
+        self.dates = match (shape.dates, self.id % 3) {
+            (Dates::Mixed, 1) => Dates::Null,
+            (Dates::Mixed, 2) => Dates::Absent,
+            (Dates::Mixed, _) => Dates::Given,
+            (dates, _) => dates,
+        };
+        if let Some(line) = shape.hostile
+            && self.id == 1
+        {
+            self.title = hostile::TITLE.to_owned();
+            self.snippet = hostile::text(line);
+        }
+    }
+
+    /// What stands for it in the text.
+    pub(crate) fn marker(&self, markers: Markers) -> String {
+        match markers {
+            Markers::Number => format!("[{}]", self.id),
+            Markers::Web => format!("[web:{}]", self.id - 1),
+            Markers::Link => format!("[{}]({})", self.id, self.url),
+        }
+    }
+
     /// Adds `date` and `last_updated` as far as they are known.
     pub(crate) fn add_dates(&self, result: &mut Value) {
-        result["date"] = self.date.as_str().into();
-        if let Some(date) = &self.last_updated {
-            result["last_updated"] = date.as_str().into();
+        match self.dates {
+            Dates::Absent => {}
+            Dates::Null => {
+                result["date"] = Value::Null;
+                result["last_updated"] = Value::Null;
+            }
+            Dates::Given | Dates::Mixed => {
+                result["date"] = self.date.as_str().into();
+                if let Some(date) = &self.last_updated {
+                    result["last_updated"] = date.as_str().into();
+                }
+            }
         }
     }
 
@@ -118,6 +156,7 @@ fn source(topic: &Topic, id: u32, site: &Site, rng: &mut fastrand::Rng) -> Sourc
         snippet,
         date: day_of_2026(published),
         last_updated: (rng.u32(..4) > 0).then(|| day_of_2026(updated)),
+        dates: Dates::Given,
     }
 }
 

@@ -9,9 +9,16 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
+use crate::faults::{Malformation, Malformed, Sse};
 use crate::frame::Frame;
-use crate::run::Opening;
+use crate::run::{Break, Opening};
 use crate::runs::{Runs, Step};
+use crate::socket::Hangup;
+
+/// Events that are due at once travel together, up to about so many bytes.
+const BATCH: usize = 32 * 1024;
+/// Every so many events, `gap` leaves one out.
+const GAP_EVERY: usize = 4;
 
 /// Whether the events name the run.
 #[derive(Clone, Copy, PartialEq)]
@@ -21,14 +28,17 @@ pub(crate) enum Naming {
 }
 
 /// The body of a stream of server-sent events.
-pub(crate) fn events(runs: Arc<Runs>, opening: Opening, naming: Naming) -> Body {
+pub(crate) fn events(runs: Arc<Runs>, opening: Opening, naming: Naming, hangup: Hangup) -> Body {
     let follower = Follower {
         runs,
         id: opening.id,
         next: opening.next,
         naming,
-        allowance: opening.cut_after,
-        broken: false,
+        sse: opening.sse,
+        malformed: opening.carriage.malformed,
+        cut: opening.cut_after,
+        hangup,
+        over: false,
     };
     Body::from_stream(stream::unfold(follower, async |mut follower| {
         let chunk = follower.chunk().await?;
@@ -48,56 +58,118 @@ struct Follower {
     id: String,
     next: usize,
     naming: Naming,
+    sse: Sse,
+    malformed: Option<Malformed>,
     /// Events until the connection breaks.
-    allowance: Option<usize>,
-    broken: bool,
+    cut: Option<Break>,
+    hangup: Hangup,
+    over: bool,
 }
 
 impl Follower {
-    /// The next piece of the body: a frame, a ping, the break of the connection, or `None` at its end.
+    /// The next piece of the body: some frames, a ping, the break of the connection, or `None` at its end.
     async fn chunk(&mut self) -> Option<io::Result<Bytes>> {
-        if self.broken {
-            return None;
-        }
-        if self.allowance == Some(0) {
-            self.broken = true;
-            // Lets hyper flush what it has: an error in the same breath would swallow the events before it.
-            tokio::task::yield_now().await;
-            return Some(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
+        let mut batch = Vec::new();
         loop {
+            if self.over {
+                return (!batch.is_empty()).then(|| Ok(batch.into()));
+            }
+            if let Some(cut) = self.cut
+                && cut.events == 0
+            {
+                if !batch.is_empty() {
+                    return Some(Ok(batch.into()));
+                }
+                return Some(Err(self.broken(cut).await));
+            }
             match self.runs.step(&self.id, self.next) {
                 Step::Frames(frames) => {
+                    self.write(frames, &mut batch);
                     self.next += 1;
-                    if frames.is_empty() {
-                        continue;
+                    if batch.len() >= BATCH {
+                        return Some(Ok(batch.into()));
                     }
-                    self.allowance = self.allowance.map(|left| left - 1);
-                    return Some(Ok(self.bytes(frames)));
                 }
+                Step::Wait { .. } if !batch.is_empty() => return Some(Ok(batch.into())),
                 Step::Wait { until, ping, mut changed } => {
                     let woken = wait(&self.runs.clock, until, ping, &mut changed).await;
                     if woken == Woken::ToPing {
                         return Some(Ok(Bytes::from_static(b": ping\n\n")));
                     }
                 }
-                Step::Over => return None,
+                Step::Over => self.over = true,
             }
         }
     }
 
-    fn bytes(&self, frames: Vec<Frame>) -> Bytes {
-        let mut text = String::new();
+    async fn broken(&mut self, cut: Break) -> io::Error {
+        self.over = true;
+        // Lets hyper flush what it has: an error in the same breath would swallow the events before it.
+        tokio::task::yield_now().await;
+        if cut.rst {
+            self.hangup.reset();
+        }
+        io::ErrorKind::ConnectionAborted.into()
+    }
+
+    fn write(&mut self, frames: Vec<Frame>, batch: &mut Vec<u8>) {
         for mut frame in frames {
+            let left_out =
+                self.sse.gap && self.next % GAP_EVERY == GAP_EVERY - 1 && !frame.terminal;
+            if left_out {
+                continue;
+            }
             if self.naming == Naming::Nameless {
                 frame.hide_id();
             }
-            text.push_str(&frame.text());
-            if frame.closes() {
-                text.push_str("data: [DONE]\n\n");
+            let at = batch.len();
+            self.write_oddities(batch);
+            let done = frame.terminal && self.sse.done.unwrap_or(frame.closes());
+            match self.malformed.filter(|_| frame.terminal) {
+                Some(malformed) => {
+                    batch.extend(frame.spoilt(&malformed));
+                    self.over |= malformed.kind == Malformation::Truncated;
+                }
+                None => {
+                    let bytes = frame.bytes();
+                    batch.extend_from_slice(&bytes);
+                    if self.sse.dup {
+                        batch.extend_from_slice(&bytes);
+                    }
+                }
+            }
+            if done {
+                batch.extend_from_slice(b"data: [DONE]\n\n");
+            }
+            if self.sse.crlf {
+                let lines = batch.split_off(at);
+                for byte in lines {
+                    if byte == b'\n' {
+                        batch.push(b'\r');
+                    }
+                    batch.push(byte);
+                }
+            }
+            if let Some(cut) = &mut self.cut {
+                cut.events = cut.events.saturating_sub(1);
+                if cut.events == 0 {
+                    return;
+                }
             }
         }
-        text.into()
+    }
+
+    /// Frames that carry nothing a client needs.
+    fn write_oddities(&self, batch: &mut Vec<u8>) {
+        if self.sse.pings {
+            batch.extend_from_slice(b": ping\n\nevent: ping\ndata: still here\n\n");
+        }
+        if self.sse.unknown || self.malformed.is_some_and(|m| m.kind == Malformation::UnknownItem) {
+            let unknown = br#"{"type":"response.mystery","payload":{"answer":42}}"#;
+            batch.extend_from_slice(b"event: response.mystery\ndata: ");
+            batch.extend_from_slice(unknown);
+            batch.extend_from_slice(b"\n\n");
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
         "completed_at": ended.then_some(now),
         "model": if billed { run.ask.model } else { run.ask.label.as_str() },
         "output": output(run, seen),
-        "usage": billed.then(|| run.timeline.script.used.json()),
+        "usage": billed.then(|| run.usage()),
         "error": error,
         "incomplete_details": incomplete,
         "instructions": null,
@@ -75,6 +75,7 @@ pub(crate) fn status(last: &Event) -> &'static str {
         Event::Completed => "completed",
         Event::Failed { .. } => "failed",
         Event::Incomplete => "incomplete",
+        Event::RequiresAction => "requires_action",
         Event::Cancelled => "cancelled",
     }
 }
@@ -128,6 +129,9 @@ pub(crate) fn event(run: &Run, index: usize) -> Value {
         Event::Completed => ("response.completed", json!({"response": object(run, index + 1)})),
         Event::Failed { code } => ("response.failed", json!({"error": failure(code)})),
         Event::Incomplete => ("response.incomplete", json!({"response": object(run, index + 1)})),
+        Event::RequiresAction => {
+            ("response.requires_action", json!({"response": object(run, index + 1)}))
+        }
         Event::Cancelled => ("response.cancelled", json!({"response": object(run, index + 1)})),
     };
     fields["type"] = kind.into();
@@ -161,6 +165,10 @@ fn output(run: &Run, seen: usize) -> Vec<Value> {
             }
             Event::FetchResults(fetch) => items.push(json!({
                 "type": "fetch_url_results", "contents": [content(&script.fetched[*fetch])],
+            })),
+            Event::RequiresAction => items.push(json!({
+                "type": "function_call", "id": run.message_id, "call_id": "call_1",
+                "name": "look_up", "arguments": "{}", "status": "in_progress",
             })),
             Event::MessageDone => {
                 items.push(message(run, if cut_short { "incomplete" } else { "completed" }));

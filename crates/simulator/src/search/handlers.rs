@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::HeaderMap;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::request::{self, Query};
 use crate::errors::Refusal;
 use crate::http::{App, authorize};
 use crate::ids::uuid;
-use crate::scenario::{Scenario, without_markers};
+use crate::scenario::{Ending, Scenario, without_markers};
 use crate::socket::Hangup;
 use crate::sources::{self, Numbering, Source};
 use crate::topic::Topic;
@@ -30,7 +30,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
 
 async fn search(
     State(app): State<Arc<App>>,
-    ConnectInfo(_hangup): ConnectInfo<Hangup>,
+    ConnectInfo(hangup): ConnectInfo<Hangup>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
@@ -39,8 +39,16 @@ async fn search(
     let prompt = query.texts.join("\n");
     let scenario = app.scenario(&headers, key, &prompt)?;
     let cost = if query.fast { FAST_NANOS } else { NANOS };
-    app.runs.searched(&prompt, &scenario, cost)?;
-    Ok(Json(answer(&app, &query, &scenario)).into_response())
+    let clock = &app.runs.clock;
+    let carriage = app.runs.searched(&prompt, &scenario, cost)?;
+    if let Some(ms) = scenario.shape.delay_ms {
+        clock.sleep_until(clock.now() + clock.scaled(ms as f64)).await;
+    }
+    if let Ending::Stuck { .. } = scenario.ending {
+        std::future::pending::<()>().await;
+    }
+    let response = carriage.json(answer(&app, &query, &scenario));
+    Ok(carriage.carry(response, clock, &hangup))
 }
 
 fn answer(app: &App, query: &Query, scenario: &Scenario) -> Value {
@@ -51,7 +59,8 @@ fn answer(app: &App, query: &Query, scenario: &Scenario) -> Value {
         let (mut rng, site) = app.runs.site(&question);
         let topic = Topic::of(&question);
         let found = sources::search(&topic, 1, wanted, Numbering::NoGaps, &site, &mut rng);
-        let found: Vec<Source> = found.into_iter().flat_map(|search| search.results).collect();
+        let mut found: Vec<Source> = found.into_iter().flat_map(|search| search.results).collect();
+        found.iter_mut().for_each(|source| source.dress(&scenario.shape));
         app.runs.keep_pages(found.iter());
         results.extend(found.iter().map(|source| result(source, query.page_tokens)));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
@@ -15,6 +15,7 @@ use super::request;
 use crate::errors::Refusal;
 use crate::http::{App, answer, authorize};
 use crate::run::Door;
+use crate::runs::Looked;
 use crate::simulator::SonarMode;
 use crate::socket::Hangup;
 
@@ -65,11 +66,13 @@ async fn submit(
 
 async fn look(
     State(app): State<Arc<App>>,
+    ConnectInfo(hangup): ConnectInfo<Hangup>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     authorize(&headers)?;
-    Ok(Json(app.runs.poll(Door::SonarJobs, &id)?).into_response())
+    let Looked { object, carriage } = app.runs.poll(Door::SonarJobs, &id)?;
+    Ok(carriage.carry(carriage.json(object), &app.runs.clock, &hangup))
 }
 
 #[derive(Deserialize)]

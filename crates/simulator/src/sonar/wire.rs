@@ -53,7 +53,7 @@ pub(crate) fn status(last: &Event) -> &'static str {
 pub(crate) fn completion(run: &Run, sonar: &Sonar, seen: usize) -> Value {
     let script = &run.timeline.script;
     let mut completion = envelope(run, "chat.completion");
-    completion["usage"] = run.usage(sonar);
+    completion["usage"] = run.usage();
     completion["choices"] = choices(&script.text, "", Some(finish_reason(run.last(seen))));
     add_findings(&mut completion, script);
     if sonar.related_questions {
@@ -91,7 +91,7 @@ fn full(run: &Run, sonar: &Sonar, index: usize) -> Vec<Frame> {
         }
         last @ (Event::Completed | Event::Incomplete) => {
             chunk["choices"] = choices(&script.text, "", Some(finish_reason(last)));
-            chunk["usage"] = run.usage(sonar);
+            chunk["usage"] = run.usage();
             vec![Frame::terminal(chunk)]
         }
         _ => Vec::new(),
@@ -141,7 +141,7 @@ fn concise(run: &Run, sonar: &Sonar, index: usize) -> Vec<Frame> {
             let mut chunk = of("chat.completion.done", json!({"content": ""}), message);
             chunk["choices"][0]["finish_reason"] = finish_reason(last).into();
             chunk["search_results"] = results(script);
-            chunk["usage"] = run.usage(sonar);
+            chunk["usage"] = run.usage();
             Frame::terminal(chunk)
         }
         _ => return Vec::new(),
