@@ -110,7 +110,12 @@ impl Api {
         let mut url = self.shared.base_url.clone();
         // Fails only for URLs without a host, which `new` does not take.
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(names);
+            // The library drops names that are only dots; escaped, they stay names.
+            path.pop_if_empty().extend(names.into_iter().map(|name| match name {
+                "." => "%2E",
+                ".." => "%2E%2E",
+                name => name,
+            }));
         }
         url
     }

@@ -117,15 +117,15 @@ async fn a_resumed_run_is_checked_at_once() {
     let server = Server::always(reply(200, DONE)).await;
     let clock: Arc<ManualClock> = Arc::default();
     let sonar = Sonar::new(options(&server.url, PATIENCE, &clock)).unwrap();
-    let remote = RemoteRun {
-        provider: Sonar::NAME.to_owned(),
-        id: "job/1?x".to_owned(),
-        cursor: None,
-        begun_at: clock.now(),
-    };
-    let followed = follow(&mut *sonar.resume(&remote).await.unwrap()).await;
-    assert_eq!(followed.text(), "# Report [1]");
-    assert_eq!(server.lines(), ["GET /v1/async/sonar/job%2F1%3Fx"], "an id stays one segment");
+    for id in ["job-1", "job/1?x", "../cancel", "..", "."] {
+        let provider = Sonar::NAME.to_owned();
+        let remote = RemoteRun { provider, id: id.to_owned(), cursor: None, begun_at: clock.now() };
+        let followed = follow(&mut *sonar.resume(&remote).await.unwrap()).await;
+        assert_eq!(followed.text(), "# Report [1]");
+    }
+    let ids = ["job-1", "job%2F1%3Fx", "..%2Fcancel", "%252E%252E", "%252E"];
+    let expected = ids.map(|id| format!("GET /v1/async/sonar/{id}"));
+    assert_eq!(server.lines(), expected, "an id stays one segment");
 }
 
 /// A5: a check 1 s after the submit, by the waits people have.
