@@ -7,6 +7,7 @@ mod joined;
 mod milestones;
 mod report;
 mod errors;
+mod request;
 mod wire;
 
 use async_trait::async_trait;

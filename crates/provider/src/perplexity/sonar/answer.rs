@@ -14,7 +14,8 @@ use super::super::events::EventStream;
 use super::super::submit::{Sent, Submit};
 use super::joined::Joined;
 use super::milestones::Milestones;
-use super::wire::{Completion, Request};
+use super::request::Request;
+use super::wire::Completion;
 use super::{errors, remote, report};
 
 /// How long a stream may stay open after the answer has ended, to bring its usage or close.

@@ -9,7 +9,8 @@ use super::super::api::Api;
 use super::super::errors::{gone, malformed, no_id};
 use super::super::submit::{Sent, Submit};
 use super::milestones::Milestones;
-use super::wire::{Job, Research, Status};
+use super::request::Research;
+use super::wire::{Job, Status};
 use super::{errors, remote, report};
 
 const PATH: [&str; 3] = ["v1", "async", "sonar"];
