@@ -81,6 +81,7 @@ pub(crate) enum Command {
     /// Watch a research job survive kill -9; no key and no network needed
     Demo,
     /// Run a local server that speaks the provider's API, for tests and experiments
+    #[command(after_long_help = SCENARIOS)]
     Simulate(SimulateArgs),
 }
 
@@ -218,6 +219,9 @@ pub(crate) struct PruneArgs {
     pub(crate) all: bool,
 }
 
+/// What `outlast simulate --help` ends with.
+const SCENARIOS: &str = outlast_simulator::GUIDE;
+
 /// `outlast simulate`
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
@@ -230,4 +234,30 @@ pub(crate) struct SimulateArgs {
     /// Other reports for the same questions
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
+    /// Whether the Sonar endpoints still work; the vendor retired them
+    #[arg(long, value_name = "STATE", value_enum, default_value_t)]
+    pub(crate) sonar: SonarState,
+    /// What delays are measured by; a virtual clock moves only by POST /__sim/advance
+    #[arg(long, value_name = "CLOCK", value_enum, default_value_t)]
+    pub(crate) clock: SimulatedClock,
+}
+
+/// `--sonar`
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum SonarState {
+    /// Answer 403, as the vendor does
+    #[default]
+    Retired,
+    /// Answer as before
+    Live,
+}
+
+/// `--clock`
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum SimulatedClock {
+    /// The time that passes
+    #[default]
+    Real,
+    /// Standing still until moved
+    Virtual,
 }

@@ -39,6 +39,7 @@ pub(crate) struct Config {
 /// How to reach Perplexity, and for how long.
 #[derive(Debug)]
 pub(crate) struct Perplexity {
+    pub(crate) api: Dialect,
     pub(crate) api_key: Option<Secret>,
     pub(crate) base_url: String,
     pub(crate) mode: ResearchMode,
@@ -52,6 +53,15 @@ pub(crate) struct Perplexity {
     pub(crate) research_poll_budget: Duration,
     pub(crate) research_sweep_interval: Duration,
     pub(crate) retry_base: Duration,
+}
+
+/// What is spoken there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// The Agent API.
+    Agent,
+    /// The Sonar API, retired at the vendor.
+    Sonar,
 }
 
 /// A value that must not be printed.
@@ -80,8 +90,8 @@ impl Config {
     }
 
     fn from_layers(layers: &mut Layers) -> Result<Self, ConfigError> {
-        layers.one_of("perplexity.api", &["agent"])?;
         let perplexity = Perplexity {
+            api: layers.dialect()?,
             api_key: layers.text("perplexity.api_key").map(Secret),
             base_url: layers.url("perplexity.base_url")?,
             mode: layers.research_mode(),

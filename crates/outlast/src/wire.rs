@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outlast_core::{Clock, Profile, Provider, Store, StoreError};
+use outlast_core::{BoxError, Clock, Profile, Provider, Store, StoreError};
 use outlast_engine::{Engine, Options, Providers, Stop};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::library::{Library, LibraryOptions};
-use outlast_provider::perplexity::{Agent, AgentOptions};
+use outlast_provider::perplexity::{Agent, AgentOptions, Sonar};
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
 use crate::armed::{ArmedProvider, ArmedStore, KillPoint};
-use crate::config::{Config, StoreUrl};
+use crate::config::{Config, Dialect, StoreUrl};
 use crate::failed::Failed;
 
 /// An open store, to be closed by whoever opened it.
@@ -130,14 +130,19 @@ pub(crate) fn research_provider(
         },
         clock: Arc::new(SystemClock),
     };
-    let agent = Agent::new(options).map_err(|error| {
-        let error = anyhow::anyhow!(error).context("set up the provider");
-        Failed::usage(error, "check PERPLEXITY_BASE_URL and PERPLEXITY_PROXY")
-    })?;
-    let profile = agent.profile();
-    let provider: Arc<dyn Provider> = match point {
-        Some(point) => Arc::new(ArmedProvider { provider: Arc::new(agent), point }),
-        None => Arc::new(agent),
+    let (profile, provider) = match config.perplexity.api {
+        Dialect::Agent => {
+            let agent = Agent::new(options).map_err(cannot_set_up)?;
+            (agent.profile(), Arc::new(agent) as Arc<dyn Provider>)
+        }
+        Dialect::Sonar => {
+            let sonar = Sonar::new(options).map_err(cannot_set_up)?;
+            (sonar.profile(), Arc::new(sonar) as Arc<dyn Provider>)
+        }
+    };
+    let provider = match point {
+        Some(point) => Arc::new(ArmedProvider { provider, point }),
+        None => provider,
     };
     Ok((profile, provider))
 }
@@ -154,6 +159,11 @@ pub(crate) fn library_provider(
         Failed::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
     })?;
     Ok((library.profile(), Arc::new(library)))
+}
+
+fn cannot_set_up(error: BoxError) -> Failed {
+    let error = anyhow::anyhow!(error).context("set up the provider");
+    Failed::usage(error, "check PERPLEXITY_BASE_URL and PERPLEXITY_PROXY")
 }
 
 fn no_provider() -> Failed {

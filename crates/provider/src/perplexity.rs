@@ -1,13 +1,19 @@
 //! Perplexity. The Agent API is the dialect that works today; the Sonar endpoints were retired in September
-//! 2026.
+//! 2026, and are spoken for gateways that still have them. The Search API is the same in both.
 
 mod agent;
 mod run;
+mod sonar;
+mod search;
 mod api;
+mod submit;
+mod delivered;
 mod events;
 mod waits;
 
+mod narrowing;
 mod report;
+mod thinking;
 mod meter;
 mod errors;
 mod wire;
@@ -16,5 +22,6 @@ pub(crate) mod fuzzing;
 
 pub use agent::Agent;
 pub use api::AgentOptions;
+pub use sonar::Sonar;
 pub use waits::Waits;
 pub(crate) use wire::effort as agent_effort;

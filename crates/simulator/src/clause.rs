@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use crate::scenario::Times;
+use crate::faults::Times;
 
 /// One clause, its keys taken out as they are understood.
 pub(crate) struct Keys<'a> {

@@ -5,7 +5,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::scenario::{FaultBody, HttpFault};
+use crate::bucket::Allowance;
+use crate::faults::{FaultBody, HttpFault};
+use crate::limits;
 
 const RETIRED: &str = "Sonar is now the Agent API. Use /v1/responses instead of /v1/sonar. Migrate here: https://docs.perplexity.ai/docs/agent-api/migrate-from-sonar/overview";
 const BAD_KEY: &str = "Invalid API key provided. Ensure your API key is correct and active.";
@@ -16,6 +18,7 @@ pub(crate) struct Refusal {
     status: StatusCode,
     body: Body,
     retry_after: Option<u64>,
+    allowance: Option<Allowance>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +47,24 @@ impl Refusal {
         Self::usual(StatusCode::NOT_FOUND)
     }
 
+    /// 422 as FastAPI words it, with all that is wrong.
+    pub(crate) fn unprocessable(faults: Vec<Value>) -> Self {
+        let body = Body::Json(json!({"detail": faults}));
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, body, retry_after: None, allowance: None }
+    }
+
+    /// 409: the idempotency key stands for another request.
+    pub(crate) fn key_conflict() -> Self {
+        let message = "the idempotency key was used with another request".to_owned();
+        Self::envelope(StatusCode::CONFLICT, "idempotency_conflict", message)
+    }
+
+    /// 500: what a failed run answers to someone who waits for it.
+    pub(crate) fn run_failed(code: &str) -> Self {
+        let message = format!("the run failed: {code}");
+        Self::envelope(StatusCode::INTERNAL_SERVER_ERROR, code, message)
+    }
+
     /// Unknown and finished runs alike, as recorded from the vendor.
     pub(crate) fn not_cancellable() -> Self {
         Self::invalid("the run is already terminal and cannot be cancelled")
@@ -63,10 +84,9 @@ impl Refusal {
     pub(crate) fn scripted(fault: &HttpFault) -> Self {
         let status =
             StatusCode::from_u16(fault.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let (kind, mut message) = {
-            let (kind, message) = usual(status);
-            (kind, message.to_owned())
-        };
+        let known_as = if fault.out_of_credits { StatusCode::PAYMENT_REQUIRED } else { status };
+        let (kind, message) = usual(known_as);
+        let mut message = message.to_owned();
         if let Some(secret) = &fault.secret {
             message = format!("{message} ({secret})");
         }
@@ -84,9 +104,21 @@ impl Refusal {
         refusal
     }
 
+    /// 429: the bucket is empty.
+    pub(crate) fn limited(allowance: Allowance) -> Self {
+        let seconds = allowance.says_when.then(|| limits::seconds(allowance.wait));
+        let refusal = Self::usual(StatusCode::TOO_MANY_REQUESTS);
+        Self { retry_after: seconds, allowance: Some(allowance), ..refusal }
+    }
+
     fn envelope(status: StatusCode, kind: &str, message: String) -> Self {
         let error = json!({"message": message, "type": kind, "code": status.as_u16()});
-        Self { status, body: Body::Json(json!({"error": error})), retry_after: None }
+        Self {
+            status,
+            body: Body::Json(json!({"error": error})),
+            retry_after: None,
+            allowance: None,
+        }
     }
 }
 
@@ -99,6 +131,9 @@ impl IntoResponse for Refusal {
         };
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(allowance) = &self.allowance {
+            limits::show(allowance, response.headers_mut());
         }
         response
     }

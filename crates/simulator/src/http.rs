@@ -7,20 +7,22 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::ask::Ask;
 use crate::errors::Refusal;
 use crate::journal::Journal;
 use crate::limits::{Limits, REQUEST_ID};
-use crate::request::Ask;
+use crate::run::Door;
 use crate::runs::{Delivery, Receipt, Runs};
 use crate::scenario::{Answer, Scenario};
+use crate::simulator::SonarMode;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
-use crate::{control, prices};
+use crate::{agent, control, prices, search, sonar};
 
 const MOST_BODY_BYTES: usize = 16 * 1024 * 1024;
 
@@ -31,7 +33,7 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
 }
 
-pub(crate) fn router(app: Arc<App>) -> Router {
+pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
     let mut router = Router::new().route("/v1/models", get(models));
     for base in ["/v1/agent", "/v1/responses"] {
         router = router
@@ -39,10 +41,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
             .route(&format!("{base}/{{id}}"), get(look))
             .route(&format!("{base}/{{id}}/cancel"), post(cancel));
     }
-    for path in ["/chat/completions", "/v1/sonar", "/async/chat/completions", "/v1/async/sonar"] {
-        router = router.route(path, any(async || Refusal::retired()));
-    }
     router
+        .merge(sonar::handlers::router(sonar))
+        .merge(search::handlers::router())
         .fallback(async || Refusal::not_found())
         .method_not_allowed_fallback(async || Refusal::usual(StatusCode::METHOD_NOT_ALLOWED))
         .layer(DefaultBodyLimit::disable())
@@ -57,7 +58,42 @@ async fn submit(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    let receipt = accept(&app, &headers, &body).inspect_err(|_| app.runs.refused())?;
+    let receipt = app.accept(&headers, || agent::request::parse(&body))?;
+    answer(&app, receipt, &hangup).await
+}
+
+impl App {
+    /// Turns a submit into a run, or counts why it was refused.
+    pub(crate) fn accept(
+        &self,
+        headers: &HeaderMap,
+        parse: impl FnOnce() -> Result<Ask, Refusal>,
+    ) -> Result<Receipt, Refusal> {
+        let accepted = authorize(headers).and_then(|key| {
+            let ask = parse()?;
+            let scenario = self.scenario(headers, key, &ask.prompt)?;
+            self.runs.submit(ask, scenario)
+        });
+        accepted.inspect_err(|_| self.runs.refused())
+    }
+
+    pub(crate) fn scenario(
+        &self,
+        headers: &HeaderMap,
+        key: &str,
+        prompt: &str,
+    ) -> Result<Scenario, Refusal> {
+        let header = headers.get("x-sim-scenario").and_then(|value| value.to_str().ok());
+        Scenario::select(header, key, prompt, || self.runs.queued()).map_err(Refusal::invalid)
+    }
+}
+
+/// Answers a submit as its scenario says.
+pub(crate) async fn answer(
+    app: &App,
+    receipt: Receipt,
+    hangup: &Hangup,
+) -> Result<Response, Refusal> {
     let naming = match receipt.answer {
         Answer::Full => Naming::Named,
         Answer::WithoutId => Naming::Nameless,
@@ -66,29 +102,23 @@ async fn submit(
             return Ok(StatusCode::OK.into_response());
         }
     };
-    let mut response = match receipt.delivery {
+    let carriage = receipt.carriage;
+    let response = match receipt.delivery {
         Delivery::Stream(opening) => {
-            event_stream(stream::events(app.runs.clone(), opening, naming))
+            event_stream(stream::events(app.runs.clone(), opening, naming, hangup.clone()))
         }
-        Delivery::Queued(object) => Json(named(object, naming)).into_response(),
+        Delivery::Queued(object) => carriage.json(named(object, naming)),
         Delivery::Wait => {
             stream::finished(&app.runs, &receipt.id).await;
-            Json(named(app.runs.object(&receipt.id)?, naming)).into_response()
+            carriage.json(named(app.runs.outcome(&receipt.id)?, naming))
         }
     };
+    let mut response = carriage.carry(response, &app.runs.clock, hangup);
     // The header holds the id too, so a nameless answer must not carry it.
     if naming == Naming::Named {
         mark(&mut response, &receipt.id);
     }
     Ok(response)
-}
-
-fn accept(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Receipt, Refusal> {
-    let key = authorize(headers)?;
-    let ask = Ask::parse(body)?;
-    let header = headers.get("x-sim-scenario").and_then(|value| value.to_str().ok());
-    let scenario = Scenario::select(header, key, &ask.prompt).map_err(Refusal::invalid)?;
-    app.runs.submit(ask, scenario)
 }
 
 #[derive(Deserialize)]
@@ -99,23 +129,30 @@ struct Look {
 
 async fn look(
     State(app): State<Arc<App>>,
+    ConnectInfo(hangup): ConnectInfo<Hangup>,
     Path(id): Path<String>,
     query: Result<Query<Look>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     authorize(&headers)?;
     let Ok(Query(look)) = query else { return Err(Refusal::invalid("invalid request")) };
-    let mut response = match look.stream.as_deref() {
-        None | Some("false") => Json(app.runs.poll(&id)?).into_response(),
+    let (response, carriage) = match look.stream.as_deref() {
+        None | Some("false") => {
+            let looked = app.runs.poll(Door::Agent, &id)?;
+            (looked.carriage.json(looked.object), looked.carriage)
+        }
         Some("true") => {
             let Some(after) = look.starting_after else {
                 return Err(Refusal::invalid("validation failed: stream requires starting_after"));
             };
             let opening = app.runs.attach(&id, after)?;
-            event_stream(stream::events(app.runs.clone(), opening, Naming::Named))
+            let carriage = opening.carriage;
+            let body = stream::events(app.runs.clone(), opening, Naming::Named, hangup.clone());
+            (event_stream(body), carriage)
         }
         Some(_) => return Err(Refusal::invalid("invalid request")),
     };
+    let mut response = carriage.carry(response, &app.runs.clock, &hangup);
     mark(&mut response, &id);
     Ok(response)
 }
@@ -138,7 +175,7 @@ async fn models(headers: HeaderMap) -> Result<Json<Value>, Refusal> {
 }
 
 /// The bearer key, unless it is missing or calls itself wrong.
-fn authorize(headers: &HeaderMap) -> Result<&str, Refusal> {
+pub(crate) fn authorize(headers: &HeaderMap) -> Result<&str, Refusal> {
     let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let (scheme, key) = value.and_then(|value| value.split_once(' ')).unwrap_or_default();
     let key = key.trim();

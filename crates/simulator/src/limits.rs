@@ -1,16 +1,42 @@
-//! The headers every answer of the vendor carries. The rate limit is shown, never enforced.
+//! The headers every answer of the vendor carries. This rate limit is shown, never enforced; `bucket` enforces one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use crate::runs::uuid;
+use crate::bucket::Allowance;
+use crate::ids::uuid;
 use crate::wall;
 
 const PER_MINUTE: u64 = 50;
 const WINDOW_SECONDS: u64 = 60;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+const LIMIT: &str = "x-ratelimit-limit";
+
+/// Tells what is left of an enforced limit.
+pub(crate) fn show(allowance: &Allowance, headers: &mut HeaderMap) {
+    let reset = wall::unix_seconds() + seconds(allowance.wait);
+    write(headers, allowance.limit, allowance.remaining, reset);
+}
+
+/// Whole seconds, so that nobody comes back too early.
+pub(crate) fn seconds(wait: Duration) -> u64 {
+    wait.as_millis().div_ceil(1_000) as u64
+}
+
+fn write(headers: &mut HeaderMap, limit: u64, remaining: u64, reset: u64) {
+    for (name, value) in [
+        (LIMIT, limit),
+        ("x-ratelimit-remaining", remaining),
+        ("x-ratelimit-used", limit.saturating_sub(remaining)),
+        ("x-ratelimit-reset", reset),
+    ] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
+    }
+}
 
 /// Requests in the current minute.
 #[derive(Default)]
@@ -30,13 +56,9 @@ impl Limits {
         if status == StatusCode::TOO_MANY_REQUESTS {
             used = PER_MINUTE;
         }
-        for (name, value) in [
-            ("x-ratelimit-limit", PER_MINUTE),
-            ("x-ratelimit-remaining", PER_MINUTE - used),
-            ("x-ratelimit-used", used),
-            ("x-ratelimit-reset", (window + 1) * WINDOW_SECONDS),
-        ] {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
+        // An enforced limit has said so already.
+        if !headers.contains_key(LIMIT) {
+            write(headers, PER_MINUTE, PER_MINUTE - used, (window + 1) * WINDOW_SECONDS);
         }
         headers.insert(header::SERVER, HeaderValue::from_static("drsim"));
         if !headers.contains_key(REQUEST_ID)

@@ -14,9 +14,28 @@ pub(crate) struct Model {
 }
 
 /// Pico-dollars per token; a dollar per million tokens is 1,000,000 of them.
-pub(crate) const MODELS: [Model; 5] = [
+pub(crate) const MODELS: [Model; 9] = [
     Model { id: "perplexity/sonar", input: 250_000, output: 2_500_000, cache_read: 62_500 },
     Model { id: "openai/gpt-6-luna", input: 100_000, output: 500_000, cache_read: 10_000 },
+    Model {
+        id: "openai/gpt-6-astra",
+        input: 10_000_000,
+        output: 50_000_000,
+        cache_read: 1_000_000,
+    },
+    Model {
+        id: "google/gemini-3.1-pro-preview",
+        input: 2_000_000,
+        output: 12_000_000,
+        cache_read: 200_000,
+    },
+    Model { id: "xai/grok-4.7", input: 2_000_000, output: 6_000_000, cache_read: 500_000 },
+    Model {
+        id: "xai/grok-4.20-multi-agent",
+        input: 1_250_000,
+        output: 2_500_000,
+        cache_read: 200_000,
+    },
     Model { id: "openai/gpt-6-sol", input: 2_000_000, output: 10_000_000, cache_read: 200_000 },
     Model {
         id: "anthropic/claude-opus-5-5",
@@ -135,15 +154,15 @@ struct Bill {
 }
 
 /// 1.33 tokens per word, rounded up.
-fn tokens(words: usize) -> u64 {
+pub(crate) fn tokens(words: usize) -> u64 {
     (words as u64 * 133).div_ceil(100)
 }
 
-fn nanos(tokens: u64, picos: u64) -> u64 {
+pub(crate) fn nanos(tokens: u64, picos: u64) -> u64 {
     (tokens * picos).div_ceil(1_000)
 }
 
-fn dollars(nanos: u64) -> f64 {
+pub(crate) fn dollars(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 

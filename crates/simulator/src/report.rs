@@ -16,8 +16,13 @@ const SECTIONED: usize = 130;
 const WORDS_PER_SECTION: usize = 150;
 const SENTENCES_PER_PARAGRAPH: usize = 4;
 
-/// Writes `words` words about `topic` and cites each of `cited` at least once.
-pub(crate) fn write(topic: &Topic, words: usize, cited: &[u32], rng: &mut fastrand::Rng) -> String {
+/// Writes `words` words about `topic` and puts each of the markers `cited` at least once.
+pub(crate) fn write(
+    topic: &Topic,
+    words: usize,
+    cited: &[String],
+    rng: &mut fastrand::Rng,
+) -> String {
     let mut draft = Draft { topic, deck: Vec::new(), blocks: Vec::new(), left: words, rng };
     draft.compose();
     draft.cite(cited);
@@ -122,7 +127,7 @@ impl Draft<'_> {
     }
 
     /// Spreads the sources evenly, then marks some of the sentences left without one.
-    fn cite(&mut self, cited: &[u32]) {
+    fn cite(&mut self, cited: &[String]) {
         let mut sentences: Vec<&mut String> = Vec::new();
         for block in &mut self.blocks {
             if let Block::Paragraph(paragraph) = block {
@@ -134,14 +139,14 @@ impl Draft<'_> {
         }
         let total = sentences.len();
         let mut marked = vec![false; total];
-        for (nth, id) in cited.iter().enumerate() {
+        for (nth, marker) in cited.iter().enumerate() {
             let place = nth * total / cited.len();
-            sentences[place].push_str(&format!("[{id}]"));
+            sentences[place].push_str(marker);
             marked[place] = true;
         }
         for (place, sentence) in sentences.into_iter().enumerate() {
             if !marked[place] && self.rng.u32(..2) == 0 {
-                sentence.push_str(&format!("[{}]", cited[self.rng.usize(..cited.len())]));
+                sentence.push_str(&cited[self.rng.usize(..cited.len())]);
             }
         }
     }
@@ -167,8 +172,12 @@ fn count(text: &str) -> usize {
 mod tests {
     use super::*;
 
+    fn markers(ids: &[u32]) -> Vec<String> {
+        ids.iter().map(|id| format!("[{id}]")).collect()
+    }
+
     fn report(question: &str, words: usize, cited: &[u32]) -> String {
-        write(&Topic::of(question), words, cited, &mut fastrand::Rng::with_seed(42))
+        write(&Topic::of(question), words, &markers(cited), &mut fastrand::Rng::with_seed(42))
     }
 
     #[test]
@@ -213,8 +222,9 @@ mod tests {
 
     #[test]
     fn the_text_depends_on_the_seed_alone() {
-        let with =
-            |seed| write(&Topic::of("wind"), 300, &[1, 2], &mut fastrand::Rng::with_seed(seed));
+        let with = |seed| {
+            write(&Topic::of("wind"), 300, &markers(&[1, 2]), &mut fastrand::Rng::with_seed(seed))
+        };
         assert_eq!(with(1), with(1));
         assert_ne!(with(1), with(2));
     }

@@ -1,65 +1,40 @@
-//! All runs and the counts. A run needs no task of its own: what it shows follows from the time passed, so it goes on
-//! whatever becomes of the connections that watch it.
+//! All runs and the counts. A run goes on whatever becomes of the connections that watch it.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+mod follow;
+mod search;
 
-use serde_json::Value;
-use tokio::sync::watch;
-use tokio::time::Instant;
+pub(crate) use follow::Step;
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::agent;
+use crate::ask::{Api, Ask, Sonar, Via};
+use crate::carriage::Carriage;
+use crate::clock::Clock;
+use crate::create::{self, Surroundings};
 use crate::errors::Refusal;
-use crate::request::Ask;
-use crate::scenario::{Answer, Call, Ending, Scenario};
-use crate::script::{Brief, Script};
+use crate::faults::{Call, CancelMode, Channel};
+use crate::ids::is_agent_id;
+use crate::run::{Door, Opening};
+use crate::scenario::{Answer, Scenario};
+use crate::script::Event;
+use crate::sonar;
+use crate::state::State;
 use crate::stats::{RunStats, Stats};
-use crate::timeline::{Due, Timeline};
-use crate::wire;
 
 /// A cancelled run needs a moment to stop, as in live runs.
 const CANCEL_MS: f64 = 100.0;
-const PING_MS: f64 = 1_000.0;
 const SHOWN_CHARS: usize = 80;
-
-/// One research run.
-pub(crate) struct Run {
-    pub(crate) id: String,
-    pub(crate) message_id: String,
-    pub(crate) ask: Ask,
-    pub(crate) timeline: Timeline,
-    scenario: Scenario,
-    born: Instant,
-    polls: u64,
-    attaches: u64,
-    streams: u64,
-    cancels: u64,
-    /// Wakes the streams when a release or a cancel changed what is due.
-    changed: watch::Sender<()>,
-}
 
 /// The shared state; every method is one step under one lock.
 pub(crate) struct Runs {
     seed: u64,
-    speed: f64,
+    pub(crate) clock: Arc<Clock>,
+    /// The base URL of pages served here; `None` invents addresses elsewhere.
+    pages: Option<String>,
     state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    runs: Vec<Run>,
-    places: HashMap<String, usize>,
-    inputs: HashMap<String, Input>,
-    stats: Stats,
-    /// Never reset: an id must not come back for another run.
-    created: u64,
-}
-
-/// What happened with one input before.
-#[derive(Default)]
-struct Input {
-    tries: u64,
-    runs: u64,
 }
 
 /// How the submit is to be answered.
@@ -67,6 +42,13 @@ pub(crate) struct Receipt {
     pub(crate) id: String,
     pub(crate) answer: Answer,
     pub(crate) delivery: Delivery,
+    pub(crate) carriage: Carriage,
+}
+
+/// What a GET shows, and how it travels.
+pub(crate) struct Looked {
+    pub(crate) object: Value,
+    pub(crate) carriage: Carriage,
 }
 
 pub(crate) enum Delivery {
@@ -76,28 +58,12 @@ pub(crate) enum Delivery {
     Wait,
 }
 
-/// A stream that is about to start.
-pub(crate) struct Opening {
-    pub(crate) id: String,
-    /// The number of its first event.
-    pub(crate) next: usize,
-    /// After so many events the connection breaks.
-    pub(crate) cut_after: Option<usize>,
-}
-
-/// What a stream does next.
-pub(crate) enum Step {
-    Event(Value),
-    Wait { until: Option<Instant>, ping: Option<Duration>, changed: watch::Receiver<()> },
-    Over,
-}
-
 impl Runs {
-    pub(crate) fn new(seed: u64, speed: f64) -> Self {
-        Self { seed, speed, state: Mutex::default() }
+    pub(crate) fn new(seed: u64, clock: Arc<Clock>, pages: Option<String>) -> Self {
+        Self { seed, clock, pages, state: Mutex::default() }
     }
 
-    /// Creates a run, unless the scenario answers with an error first.
+    /// Creates a run, unless the scenario answers with an error first or its key has one already.
     pub(crate) fn submit(&self, ask: Ask, scenario: Scenario) -> Result<Receipt, Refusal> {
         let mut state = self.lock();
         if let Some(previous) = &ask.previous
@@ -105,31 +71,69 @@ impl Runs {
         {
             return Err(Refusal::invalid("invalid request"));
         }
-        let input = state.inputs.entry(ask.input.clone()).or_default();
-        let tries = input.tries;
-        input.tries += 1;
-        if let Some(fault) = scenario.fault(Call::Submit, tries) {
-            return Err(Refusal::scripted(fault));
+        let allowance = state.knock(&ask.input, &scenario, &self.clock)?;
+        let key = match &ask.api {
+            Api::Sonar(Sonar { via: Via::Async(Some(key)), .. }) => Some(key.clone()),
+            _ => None,
+        };
+        if let Some(key) = &key
+            && let Some((place, request)) = state.keys.get(&key.key).cloned()
+        {
+            if request != key.request {
+                return Err(Refusal::key_conflict());
+            }
+            state.stats.replayed_submits += 1;
+            let run = &state.runs[place];
+            let object = run.object(run.seen(self.clock.now()));
+            return Ok(Receipt {
+                id: run.id.clone(),
+                answer: Answer::Full,
+                delivery: Delivery::Queued(object),
+                carriage: Carriage { allowance, ..Carriage::default() },
+            });
         }
-        let earlier = input.runs;
-        input.runs += 1;
-        state.created += 1;
-        state.stats.submits += 1;
-        state.stats.duplicate_submits += u64::from(earlier > 0);
-        let mut run = self.write(ask, scenario, earlier, state.created);
+        let earlier = state.count_run(&ask.input);
+        let around = Surroundings {
+            seed: self.seed,
+            clock: &self.clock,
+            pages: self.pages.as_deref(),
+            earlier,
+            ordinal: state.created,
+        };
+        let mut run = create::run(ask, scenario, &around);
+        let (delivery, carriage) = match (run.ask.stream, run.ask.background) {
+            (true, _) => {
+                let opening = run.open(0);
+                let carriage = opening.carriage;
+                (Delivery::Stream(opening), carriage)
+            }
+            (false, true) => (Delivery::Queued(run.object(1)), run.carriage(Channel::Submit)),
+            (false, false) => (Delivery::Wait, run.carriage(Channel::Whole)),
+        };
         let receipt = Receipt {
             id: run.id.clone(),
             answer: run.scenario.answer,
-            delivery: match (run.ask.stream, run.ask.background) {
-                (true, _) => Delivery::Stream(run.open(0)),
-                (false, true) => Delivery::Queued(wire::object(&run, 1)),
-                (false, false) => Delivery::Wait,
-            },
+            delivery,
+            carriage: Carriage { allowance, ..carriage },
         };
         let place = state.runs.len();
         state.places.insert(run.id.clone(), place);
+        if let Some(key) = key {
+            state.keys.insert(key.key, (place, key.request));
+        }
+        state.keep_pages(self.pages.as_deref(), run.timeline.script.sources());
         state.runs.push(run);
         Ok(receipt)
+    }
+
+    /// Queues scenarios for the submits that bring none.
+    pub(crate) fn queue(&self, scenarios: Vec<Scenario>) {
+        self.lock().queue.extend(scenarios);
+    }
+
+    /// The next queued scenario.
+    pub(crate) fn queued(&self) -> Option<Scenario> {
+        self.lock().queue.pop_front()
     }
 
     /// Counts a submit that was answered with an error.
@@ -137,87 +141,105 @@ impl Runs {
         self.lock().stats.refused += 1;
     }
 
-    /// The response object as of now.
-    pub(crate) fn poll(&self, id: &str) -> Result<Value, Refusal> {
+    /// What a GET of the run shows now.
+    pub(crate) fn poll(&self, door: Door, id: &str) -> Result<Looked, Refusal> {
         let mut state = self.lock();
         state.stats.polls += 1;
-        let run = state.find(id)?;
-        run.polls += 1;
-        run.meet(Call::Poll, run.polls)?;
-        run.readable()?;
-        Ok(wire::object(run, run.seen()))
+        let allowance = state.take_for(id, &self.clock)?;
+        let run = state.find(door, id)?;
+        run.counts.polls += 1;
+        run.meet(Call::Poll, run.counts.polls)?;
+        run.readable(&self.clock)?;
+        let mut seen = run.seen(self.clock.now());
+        if run.last(seen).is_terminal() {
+            run.counts.last_polls += 1;
+            let nth = run.counts.last_polls;
+            if run.scenario.stale.is_some_and(|stale| stale.hides(nth)) {
+                seen -= 1;
+            }
+        }
+        let carriage = Carriage { allowance, ..run.carriage(Channel::Poll) };
+        Ok(Looked { object: run.object(seen), carriage })
     }
 
-    /// The response object for whoever submitted, which no scenario hides.
-    pub(crate) fn object(&self, id: &str) -> Result<Value, Refusal> {
-        let mut state = self.lock();
-        let run = state.find(id)?;
-        Ok(wire::object(run, run.seen()))
+    /// What the run came to, for whoever waited for it; no scenario hides it.
+    pub(crate) fn outcome(&self, id: &str) -> Result<Value, Refusal> {
+        let state = self.lock();
+        let run = state.run(id).ok_or_else(Refusal::not_found)?;
+        let seen = run.seen(self.clock.now());
+        match (run.door(), run.last(seen)) {
+            (Door::Nowhere, Event::Failed { code }) => Err(Refusal::run_failed(code)),
+            _ => Ok(run.object(seen)),
+        }
     }
 
     /// Opens a stream with the event after number `after`.
     pub(crate) fn attach(&self, id: &str, after: i64) -> Result<Opening, Refusal> {
         let mut state = self.lock();
         state.stats.attaches += 1;
-        let run = state.find(id)?;
-        run.attaches += 1;
-        run.meet(Call::Attach, run.attaches)?;
-        run.readable()?;
+        let allowance = state.take_for(id, &self.clock)?;
+        let run = state.find(Door::Agent, id)?;
+        run.counts.attaches += 1;
+        run.meet(Call::Attach, run.counts.attaches)?;
+        run.readable(&self.clock)?;
         if run.scenario.refuses_attach || !run.ask.stream || !run.ask.background {
             return Err(Refusal::invalid("stream is not available for this response"));
         }
         let Ok(next) = usize::try_from(after.saturating_add(1)) else {
             return Err(Refusal::invalid("invalid request"));
         };
-        Ok(run.open(next))
+        let mut opening = run.open(next);
+        opening.carriage.allowance = allowance;
+        Ok(opening)
     }
 
     /// Stops a run a moment from now.
     pub(crate) fn cancel(&self, id: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
         let mut state = self.lock();
         state.stats.cancels += 1;
-        let run = match state.find(id) {
-            Err(_) if is_run_id(id) => return Err(Refusal::not_cancellable()),
+        state.take_for(id, &self.clock)?;
+        let run = match state.find(Door::Agent, id) {
+            Err(_) if is_agent_id(id) => return Err(Refusal::not_cancellable()),
             found => found?,
         };
-        run.cancels += 1;
-        run.meet(Call::Cancel, run.cancels)?;
-        if run.readable().is_err() || run.timeline.event(run.seen() - 1).is_terminal() {
+        run.counts.cancels += 1;
+        run.meet(Call::Cancel, run.counts.cancels)?;
+        if run.readable(&self.clock).is_err() || run.last(run.seen(now)).is_terminal() {
             return Err(Refusal::not_cancellable());
         }
-        if !run.scenario.ignores_cancel {
-            let moment = run.born.elapsed() + self.scaled(CANCEL_MS);
-            run.timeline.cancel(moment);
-            run.changed.send_replace(());
-        }
+        let ms = match run.scenario.cancel {
+            CancelMode::Works => CANCEL_MS,
+            CancelMode::Slow { ms } => ms as f64,
+            CancelMode::Terminal400 => return Err(Refusal::not_cancellable()),
+            CancelMode::Unknown400 => {
+                run.scenario.lost_after = Some(0);
+                return Err(Refusal::not_cancellable());
+            }
+            CancelMode::Ignored => return Ok(()),
+        };
+        run.timeline.cancel(run.age(now) + self.clock.scaled(ms));
+        run.changed.send_replace(());
         Ok(())
     }
 
-    /// What a stream at event number `next` does now.
-    pub(crate) fn step(&self, id: &str, next: usize) -> Step {
-        let mut state = self.lock();
-        let Ok(run) = state.find(id) else { return Step::Over };
-        let due = run.timeline.due(next);
-        if let Due::At(at) = due
-            && at <= run.born.elapsed()
-        {
-            let hidden = run.scenario.hides_terminal && run.timeline.event(next).is_terminal();
-            return if hidden { Step::Over } else { Step::Event(wire::event(run, next)) };
-        }
-        let until = match due {
-            Due::At(at) => Some(run.born + at),
-            Due::Open => None,
-            Due::Never => return Step::Over,
-        };
-        let pings = run.scenario.ending == Ending::Stuck { pings: true };
-        let ping = pings.then(|| self.scaled(PING_MS).max(Duration::from_millis(1)));
-        Step::Wait { until, ping, changed: run.changed.subscribe() }
+    /// The Sonar jobs, newest first.
+    pub(crate) fn list(&self, skip: usize, most: usize) -> Value {
+        let now = self.clock.now();
+        let state = self.lock();
+        let jobs = state.runs.iter().rev().filter(|run| run.door() == Door::SonarJobs);
+        let mut rest = jobs.skip(skip);
+        let requests: Vec<Value> =
+            rest.by_ref().take(most).map(|run| sonar::wire::listed(run, run.seen(now))).collect();
+        let next = rest.next().map(|_| (skip + most).to_string());
+        json!({"requests": requests, "next_token": next})
     }
 
     /// Lets the runs that are held now go on.
     pub(crate) fn release(&self) {
+        let now = self.clock.now();
         for run in &mut self.lock().runs {
-            run.timeline.release(run.born.elapsed());
+            run.timeline.release(run.age(now));
             run.changed.send_replace(());
         }
     }
@@ -230,115 +252,28 @@ impl Runs {
     }
 
     pub(crate) fn stats(&self) -> Stats {
+        let now = self.clock.now();
         let state = self.lock();
         let mut stats = state.stats.clone();
         for run in &state.runs {
-            let last = run.timeline.event(run.seen() - 1);
-            if wire::is_billed(last) {
-                stats.spent_nanos += run.timeline.script.used.nanos();
+            let seen = run.seen(now);
+            if agent::wire::is_billed(run.last(seen)) {
+                stats.spent_nanos += run.nanos();
             }
             stats.runs.push(RunStats {
                 id: run.id.clone(),
-                status: wire::status(last).to_owned(),
+                api: run.api().to_owned(),
+                status: run.status(seen).to_owned(),
                 submitted_input: run.ask.question.chars().take(SHOWN_CHARS).collect(),
-                polls: run.polls,
-                streams: run.streams,
-                cancels: run.cancels,
+                polls: run.counts.polls,
+                streams: run.counts.streams,
+                cancels: run.counts.cancels,
             });
         }
         stats
     }
 
-    /// Writes the run's script; its text depends on seed, effort and input, its id also on how many runs came before.
-    fn write(&self, ask: Ask, scenario: Scenario, earlier: u64, ordinal: u64) -> Run {
-        let seed = fnv1a64(&[&self.seed.to_le_bytes(), ask.label.as_bytes(), ask.input.as_bytes()]);
-        let mut ids =
-            fastrand::Rng::with_seed(fnv1a64(&[&seed.to_le_bytes(), &ordinal.to_le_bytes()]));
-        let ending = match &scenario.ending {
-            Ending::Failed { times, .. } if !times.covers(earlier) => &Ending::Completed,
-            ending => ending,
-        };
-        let script = Script::write(&Brief {
-            question: &ask.question,
-            effort: ask.effort,
-            model: ask.model,
-            shape: &scenario.shape,
-            ending,
-            seed,
-            speed: self.speed,
-        });
-        Run {
-            id: format!("resp_{}", uuid(&mut ids)),
-            message_id: format!("msg_{}", uuid(&mut ids)),
-            ask,
-            timeline: Timeline::new(script),
-            scenario,
-            born: Instant::now(),
-            polls: 0,
-            attaches: 0,
-            streams: 0,
-            cancels: 0,
-            changed: watch::Sender::default(),
-        }
-    }
-
-    fn scaled(&self, ms: f64) -> Duration {
-        Duration::from_secs_f64((ms / 1_000.0 / self.speed).min(3e9))
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl State {
-    fn find(&mut self, id: &str) -> Result<&mut Run, Refusal> {
-        if !is_run_id(id) {
-            return Err(Refusal::invalid("invalid response id"));
-        }
-        let place = self.places.get(id).copied();
-        place.and_then(|place| self.runs.get_mut(place)).ok_or_else(Refusal::not_found)
-    }
-}
-
-impl Run {
-    /// Number of events that have happened; at least one, for a run starts by being created.
-    fn seen(&self) -> usize {
-        self.timeline.seen(self.born.elapsed()).max(1)
-    }
-
-    /// The scripted error for the `nth` request of this kind, counted from 1.
-    fn meet(&self, call: Call, nth: u64) -> Result<(), Refusal> {
-        let fault = self.scenario.fault(call, nth - 1);
-        fault.map_or(Ok(()), |fault| Err(Refusal::scripted(fault)))
-    }
-
-    fn readable(&self) -> Result<(), Refusal> {
-        let hidden = self.scenario.lost || !self.ask.store;
-        if hidden { Err(Refusal::not_found()) } else { Ok(()) }
-    }
-
-    fn open(&mut self, next: usize) -> Opening {
-        let nth = self.streams;
-        self.streams += 1;
-        let cut = self.scenario.cut.filter(|cut| nth < cut.times);
-        Opening { id: self.id.clone(), next, cut_after: cut.map(|cut| cut.after_events) }
-    }
-}
-
-fn is_run_id(id: &str) -> bool {
-    id.strip_prefix("resp_").is_some_and(|uuid| uuid::Uuid::try_parse(uuid).is_ok())
-}
-
-/// A random-looking UUID from the given source.
-pub(crate) fn uuid(rng: &mut fastrand::Rng) -> uuid::Uuid {
-    uuid::Builder::from_random_bytes(rng.u128(..).to_le_bytes()).into_uuid()
-}
-
-fn fnv1a64(parts: &[&[u8]]) -> u64 {
-    // A byte that UTF-8 never contains keeps the parts apart.
-    let bytes = parts.iter().flat_map(|part| part.iter().chain(&[0xff]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

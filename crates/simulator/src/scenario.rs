@@ -1,9 +1,19 @@
 //! What a test asks of a run: parsed from text, decided before the run exists. The syntax is in the crate's docs.
 
+mod choose;
+
+pub(crate) use choose::without_markers;
+
 use crate::clause::Keys;
+use crate::faults::{
+    Call, CancelMode, Channel, Cost, Cut, HttpFault, Malformed, Rate, Slow, Sse, Stale, Times,
+};
+
+/// The scenarios and their keys, as a table in Markdown.
+pub const GUIDE: &str = include_str!("scenarios.md");
 
 /// Every clause name, for telling a scenario from an ordinary API key.
-const NAMES: [&str; 12] = [
+pub(crate) const NAMES: [&str; 23] = [
     "ok",
     "fail",
     "incomplete",
@@ -16,11 +26,25 @@ const NAMES: [&str; 12] = [
     "no_terminal",
     "lost",
     "cancel",
+    "requires_action",
+    "quota",
+    "flap404",
+    "malformed",
+    "slow",
+    "sse",
+    "stale",
+    "ratelimit",
+    "retention",
+    "cost",
+    "inject",
 ];
 
 /// A slip like `words=60000000` must not eat the machine the tests run on.
 const MOST_WORDS: usize = 1_000_000;
 const MOST_SOURCES: usize = 10_000;
+const MOST_LINE: usize = 64_000_000;
+/// Longer than what terminals, logs and many parsers take in one line.
+const LONG_LINE: usize = 1_000_000;
 
 /// How one run behaves, from its submit to its last poll.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,8 +56,19 @@ pub(crate) struct Scenario {
     pub(crate) cut: Option<Cut>,
     pub(crate) refuses_attach: bool,
     pub(crate) hides_terminal: bool,
-    pub(crate) lost: bool,
-    pub(crate) ignores_cancel: bool,
+    /// From which GET on, counted from 0, the run cannot be found.
+    pub(crate) lost_after: Option<u64>,
+    /// How many GETs do not find the run before it is found.
+    pub(crate) flaps: u64,
+    pub(crate) cancel: CancelMode,
+    pub(crate) malformed: Option<Malformed>,
+    pub(crate) slow: Option<Slow>,
+    pub(crate) sse: Sse,
+    pub(crate) stale: Option<Stale>,
+    pub(crate) rate: Option<Rate>,
+    /// How long a finished run can be found.
+    pub(crate) retention_ms: Option<u64>,
+    pub(crate) cost: Option<Cost>,
 }
 
 /// The size and pace of a run; what is `None` follows from the effort.
@@ -44,6 +79,10 @@ pub(crate) struct Shape {
     pub(crate) searches: Option<usize>,
     pub(crate) delay_ms: Option<u64>,
     pub(crate) hold: bool,
+    pub(crate) markers: Markers,
+    pub(crate) dates: Dates,
+    /// The length of the longest line among hostile text, if there is any.
+    pub(crate) hostile: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +98,8 @@ pub(crate) enum Ending {
     Stuck {
         pings: bool,
     },
+    /// Waits for its client to run a tool.
+    RequiresAction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,47 +115,6 @@ pub(crate) enum Kept {
     Nothing,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Times {
-    Always,
-    First(u64),
-}
-
-impl Times {
-    /// Whether the `nth` occurrence, counted from 0, is among them.
-    pub(crate) fn covers(self, nth: u64) -> bool {
-        match self {
-            Times::Always => true,
-            Times::First(times) => nth < times,
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct HttpFault {
-    pub(crate) status: u16,
-    pub(crate) times: Times,
-    pub(crate) on: Call,
-    pub(crate) retry_after: Option<u64>,
-    pub(crate) body: FaultBody,
-    pub(crate) secret: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Call {
-    Submit,
-    Poll,
-    Attach,
-    Cancel,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum FaultBody {
-    Json,
-    Html,
-    Empty,
-}
-
 /// What the client hears of its submit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Answer {
@@ -124,25 +124,30 @@ pub(crate) enum Answer {
     Dropped,
 }
 
-/// Where the first streams of a run break off.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cut {
-    pub(crate) after_events: usize,
-    pub(crate) times: u64,
+/// What a citation looks like in the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Markers {
+    /// `[3]`, the number of the source.
+    #[default]
+    Number,
+    /// `[web:2]`, counted from 0.
+    Web,
+    /// `[3](https://...)`
+    Link,
+}
+
+/// Which sources have dates.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Dates {
+    #[default]
+    Given,
+    Null,
+    Absent,
+    /// Some given, some null, some absent.
+    Mixed,
 }
 
 impl Scenario {
-    /// Chooses by header, then API key, then the last marker in the prompt.
-    pub(crate) fn select(header: Option<&str>, key: &str, prompt: &str) -> Result<Self, String> {
-        if let Some(text) = header {
-            return Self::parse(text);
-        }
-        if let Some(text) = in_key(key) {
-            return Self::parse(text);
-        }
-        in_prompt(prompt).map_or_else(|| Ok(Self::default()), Self::parse)
-    }
-
     /// Reads `name;key=value;...|name;...`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut scenario = Self::default();
@@ -163,6 +168,11 @@ impl Scenario {
             }
         }
         None
+    }
+
+    /// How the `nth` answer that travels so, counted from 0, is malformed.
+    pub(crate) fn malformation(&self, channel: Channel, nth: u64) -> Option<Malformed> {
+        self.malformed.filter(|fault| fault.strikes(channel) && fault.times.covers(nth))
     }
 
     fn add(&mut self, clause: &str) -> Result<(), String> {
@@ -187,20 +197,32 @@ impl Scenario {
             "http" => self.http.push(HttpFault::read(&mut keys)?),
             "drop_submit" => self.answer = Answer::Dropped,
             "no_id" => self.answer = Answer::WithoutId,
-            "drop" => {
-                self.cut = Some(Cut {
-                    after_events: keys.value("after_events")?.unwrap_or(1),
-                    times: keys.value("times")?.unwrap_or(1),
-                })
-            }
+            "drop" => self.cut = Some(Cut::read(&mut keys)?),
             "no_stream" => self.refuses_attach = true,
             "no_terminal" => self.hides_terminal = true,
-            "lost" => self.lost = true,
-            "cancel" => {
-                let modes = [("ok", false), ("ignored", true)];
-                self.ignores_cancel = keys.choice("mode", modes)?.unwrap_or(false);
+            "lost" => self.lost_after = Some(keys.value("after")?.unwrap_or(0)),
+            "cancel" => self.cancel = CancelMode::read(&mut keys)?,
+            "requires_action" => self.ending = Ending::RequiresAction,
+            "quota" => self.http.push(HttpFault::quota(&mut keys)?),
+            "flap404" => self.flaps = keys.value("times")?.unwrap_or(1),
+            "malformed" => self.malformed = Some(Malformed::read(&mut keys)?),
+            "slow" => self.slow = Some(Slow::read(&mut keys)?),
+            "sse" => {
+                self.sse = Sse::read(&mut keys)?;
+                self.hides_terminal |= keys.value("no_terminal")?.unwrap_or(false);
             }
-            name => return Err(format!("simulator: unknown scenario `{name}`")),
+            "stale" => self.stale = Some(Stale::read(&mut keys)?),
+            "ratelimit" => self.rate = Some(Rate::read(&mut keys)?),
+            "retention" => self.retention_ms = Some(keys.value("ms")?.unwrap_or(0)),
+            "cost" => self.cost = Some(Cost::read(&mut keys)?),
+            "inject" => {
+                let line = keys.at_most("line", MOST_LINE)?.unwrap_or(LONG_LINE);
+                self.shape.hostile = Some(line);
+            }
+            name => match HttpFault::short(name) {
+                Some(fault) => self.http.push(fault),
+                None => return Err(format!("simulator: unknown scenario `{name}`")),
+            },
         }
         self.shape.read(&mut keys)?;
         keys.all_used()
@@ -214,74 +236,38 @@ impl Shape {
         self.searches = keys.at_most("searches", MOST_SOURCES)?.or(self.searches);
         self.delay_ms = keys.value("delay_ms")?.or(self.delay_ms);
         self.hold = keys.value("hold")?.unwrap_or(self.hold);
+        let markers = [("number", Markers::Number), ("web", Markers::Web), ("link", Markers::Link)];
+        self.markers = keys.choice("markers", markers)?.unwrap_or(self.markers);
+        let dates = [
+            ("given", Dates::Given),
+            ("null", Dates::Null),
+            ("absent", Dates::Absent),
+            ("mixed", Dates::Mixed),
+        ];
+        self.dates = keys.choice("dates", dates)?.unwrap_or(self.dates);
         Ok(())
     }
-}
-
-impl HttpFault {
-    fn read(keys: &mut Keys<'_>) -> Result<Self, String> {
-        let calls = [
-            ("submit", Call::Submit),
-            ("poll", Call::Poll),
-            ("attach", Call::Attach),
-            ("cancel", Call::Cancel),
-        ];
-        let bodies =
-            [("json", FaultBody::Json), ("html", FaultBody::Html), ("empty", FaultBody::Empty)];
-        let status = keys.value("status")?.unwrap_or(500);
-        if !(300..=599).contains(&status) {
-            return Err(format!("simulator: `status` must be 300 to 599, not {status}"));
-        }
-        Ok(Self {
-            status,
-            times: keys.times()?,
-            on: keys.choice("on", calls)?.unwrap_or(Call::Submit),
-            retry_after: keys.value("retry_after")?,
-            body: keys.choice("body", bodies)?.unwrap_or(FaultBody::Json),
-            secret: keys.value("secret")?,
-        })
-    }
-}
-
-/// A prompt without its markers: what the report is about.
-pub(crate) fn without_markers(prompt: &str) -> String {
-    let mut rest = prompt;
-    let mut plain = String::new();
-    while let Some((before, marker)) = rest.split_once("[[sim:") {
-        plain.push_str(before);
-        rest = marker.split_once("]]").map_or("", |(_, after)| after);
-    }
-    plain.push_str(rest);
-    plain.trim().to_owned()
-}
-
-/// The last marker wins: in a conversation the older turns still carry theirs.
-fn in_prompt(prompt: &str) -> Option<&str> {
-    let (_, marker) = prompt.rsplit_once("[[sim:")?;
-    Some(marker.split_once("]]").map_or(marker, |(text, _)| text))
-}
-
-fn in_key(key: &str) -> Option<&str> {
-    let (_, text) = key.split_once("sim-")?;
-    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
-    let (name, rest) = text.split_at(end);
-    if !NAMES.contains(&name) {
-        return None;
-    }
-    Some(if rest.starts_with([';', '|']) { text } else { name })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::faults::CutAfter;
 
     #[test]
-    fn every_name_is_understood_and_documented() {
-        let docs = include_str!("lib.rs");
-        for name in NAMES {
-            assert!(Scenario::parse(name).is_ok(), "{name}");
-            assert!(docs.contains(&format!("//! | `{name}` |")), "{name} is not in the table");
+    fn every_scenario_in_the_table_is_understood_and_every_name_is_in_it() {
+        let rows = GUIDE.lines().filter_map(|line| line.strip_prefix("| `"));
+        let clauses: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+        for clause in &clauses {
+            let plain = clause.replace("\\|", "|");
+            assert!(Scenario::parse(&plain).is_ok(), "{plain}");
         }
+        let names: Vec<&str> =
+            clauses.iter().filter_map(|clause| clause.split(';').next()).collect();
+        for name in NAMES {
+            assert!(names.contains(&name), "{name} is not in the table");
+        }
+        assert_eq!(names.len(), NAMES.len() + 1, "the short form of http is the only other");
     }
 
     #[test]
@@ -292,7 +278,8 @@ mod tests {
         assert_eq!(scenario.http.len(), 1);
         assert_eq!(scenario.shape.words, Some(50));
         assert!(scenario.shape.hold);
-        assert_eq!(scenario.cut, Some(Cut { after_events: 3, times: 1 }));
+        let cut = Cut { after: CutAfter::Events(3), times: 1, rst: false };
+        assert_eq!(scenario.cut, Some(cut));
         assert_eq!(scenario.ending, Ending::Completed);
     }
 
@@ -304,36 +291,17 @@ mod tests {
             "ok;words=many",
             "fail;at=lunch",
             "http;status=200",
+            "malformed;kind=odd",
+            "cost",
+            "cost;total=1;none",
+            "drop;after_events=1;after_bytes=1",
+            "200",
             "ok;words=2000000",
             "ok;words=1;words=2",
             "",
         ] {
             assert!(Scenario::parse(text).is_err(), "{text:?}");
         }
-    }
-
-    #[test]
-    fn the_header_goes_before_the_key_and_the_key_before_the_prompt() {
-        let pick = |header, key, prompt| Scenario::select(header, key, prompt).unwrap();
-        assert!(pick(Some("lost"), "pplx-sim-no_id", "q [[sim:stuck]]").lost);
-        assert_eq!(pick(None, "pplx-sim-no_id", "q [[sim:stuck]]").answer, Answer::WithoutId);
-        assert_eq!(
-            pick(None, "pplx-sim-key", "q [[sim:stuck]]").ending,
-            Ending::Stuck { pings: false }
-        );
-        assert_eq!(pick(None, "pplx-key", "q"), Scenario::default());
-    }
-
-    #[test]
-    fn a_key_may_carry_a_whole_scenario_or_only_its_name() {
-        let whole = Scenario::select(None, "pplx-sim-http;status=429;times=2", "q").unwrap();
-        assert_eq!(whole.fault(Call::Submit, 1).map(|fault| fault.status), Some(429));
-        assert!(Scenario::select(None, "pplx-sim-lost-0042", "q").unwrap().lost);
-    }
-
-    #[test]
-    fn the_last_marker_of_a_conversation_wins() {
-        assert!(Scenario::select(None, "k", "a [[sim:stuck]] b [[sim:lost]] c").unwrap().lost);
     }
 
     #[test]
@@ -346,11 +314,5 @@ mod tests {
         assert_eq!(statuses, [Some(503), Some(503), Some(429), None]);
         assert_eq!(scenario.fault(Call::Poll, 99).map(|f| f.status), Some(500));
         assert_eq!(scenario.fault(Call::Cancel, 0), None);
-    }
-
-    #[test]
-    fn markers_are_no_part_of_the_question() {
-        assert_eq!(without_markers("How [[sim:ok;words=3]] far? [[sim:lost]]"), "How  far?");
-        assert_eq!(without_markers("How far? [[sim:unclosed"), "How far?");
     }
 }

@@ -1,22 +1,23 @@
 //! A run before it runs: all its events with the time each is due. Pure, so what a poll shows is a function of the time
 //! passed.
 
+mod pace;
+
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::request::Effort;
-use crate::scenario::{Ending, Kept, Phase, Shape};
-use crate::sources::{self, Search, Source};
-use crate::topic::Topic;
-use crate::{prices::Used, report};
+use pace::{Pace, deltas};
 
-const QUEUED_MS: f64 = 300.0;
-const SEARCH_MS: f64 = 1_200.0;
+use crate::ask::Effort;
+use crate::scenario::{Ending, Kept, Phase, Shape};
+use crate::sources::{self, Numbering, Search, Site, Source};
+use crate::topic::Topic;
+use crate::{hostile, prices::Used, report};
+
 const SEARCHES: usize = 4;
-const FETCH_MS: f64 = 600.0;
 const FETCHES: usize = 2;
-const WORDS_PER_SECOND: f64 = 60.0;
 const WORDS_PER_DELTA: usize = 5;
+const MOST_CHUNKS: usize = 100;
 
 /// What the script is written for.
 pub(crate) struct Brief<'a> {
@@ -25,8 +26,21 @@ pub(crate) struct Brief<'a> {
     pub(crate) model: &'static str,
     pub(crate) shape: &'a Shape,
     pub(crate) ending: &'a Ending,
+    pub(crate) style: Style,
+    pub(crate) site: &'a Site,
     pub(crate) seed: u64,
     pub(crate) speed: f64,
+}
+
+/// What the APIs differ in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Style {
+    Agent,
+    /// Sources are numbered without gaps; some models put their thoughts before the report.
+    Sonar {
+        thinks: bool,
+        searches: bool,
+    },
 }
 
 /// Everything a run will say, and when.
@@ -67,6 +81,7 @@ pub(crate) enum Event {
     MessageDone,
     Completed,
     Failed { code: String },
+    RequiresAction,
     Incomplete,
     Cancelled,
 }
@@ -81,15 +96,30 @@ impl Script {
     pub(crate) fn write(brief: &Brief<'_>) -> Self {
         let mut rng = fastrand::Rng::with_seed(brief.seed);
         let topic = Topic::of(brief.question);
-        let count = brief.shape.searches.unwrap_or(SEARCHES);
-        let sources = brief.shape.sources.unwrap_or(brief.effort.sources());
+        let mut count = brief.shape.searches.unwrap_or(SEARCHES);
+        let mut sources = brief.shape.sources.unwrap_or(brief.effort.sources());
+        if let Style::Sonar { searches: false, .. } = brief.style {
+            (count, sources) = (0, 0);
+        }
         let words = brief.shape.words.unwrap_or(brief.effort.words());
-        let searches = sources::search(&topic, count, sources, &mut rng);
+        let numbering = brief.style.numbering();
+        let mut searches = sources::search(&topic, count, sources, numbering, brief.site, &mut rng);
+        for source in searches.iter_mut().flat_map(|search| &mut search.results) {
+            source.dress(brief.shape);
+        }
         let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
-        let cited: Vec<u32> = found.iter().map(|source| source.id).collect();
+        let cited: Vec<String> =
+            found.iter().map(|source| source.marker(brief.shape.markers)).collect();
         let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();
         let mut text = report::write(&topic, words, &cited, &mut rng);
-        let mut deltas = deltas(&text);
+        if let Some(line) = brief.shape.hostile {
+            text.push_str("\n\n");
+            text.push_str(&hostile::text(line));
+        }
+        if let Style::Sonar { thinks: true, .. } = brief.style {
+            text.insert_str(0, &thoughts(&topic, &searches));
+        }
+        let mut deltas = deltas(&text, brief.style.words_per_delta(words));
         let mut kept = Kept::Partial;
         if let Ending::Incomplete(how) = brief.ending {
             kept = *how;
@@ -114,6 +144,11 @@ impl Script {
         script
     }
 
+    /// All sources in the order they were found.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.searches.iter().flat_map(|search| &search.results)
+    }
+
     /// Number of output items that come before the message.
     pub(crate) fn message_index(&self) -> usize {
         self.searches.len() + self.fetched.len()
@@ -130,6 +165,11 @@ impl Script {
         match brief.ending {
             Ending::Completed | Ending::Incomplete(_) => {}
             Ending::Stuck { .. } => self.beats.truncate(working),
+            Ending::RequiresAction => {
+                let due = self.beats.get(working).map_or(Duration::ZERO, |beat| beat.due);
+                self.beats.truncate(working);
+                self.beats.push(Beat { due, event: Event::RequiresAction });
+            }
             Ending::Failed { at, code, .. } => {
                 let cut = match at {
                     Phase::Search => working,
@@ -152,78 +192,31 @@ impl Script {
     }
 }
 
-/// Events with their times in live-like milliseconds, before they are scaled.
-#[derive(Default)]
-struct Pace {
-    now: f64,
-    events: Vec<(f64, Event)>,
-}
-
-impl Pace {
-    fn say(&mut self, event: Event) {
-        self.events.push((self.now, event));
+impl Style {
+    fn numbering(self) -> Numbering {
+        match self {
+            Self::Agent => Numbering::Gaps,
+            Self::Sonar { .. } => Numbering::NoGaps,
+        }
     }
 
-    fn research(&mut self, searches: usize, fetches: usize) {
-        self.say(Event::Created);
-        self.now += QUEUED_MS;
-        self.say(Event::InProgress);
-        self.say(Event::ReasoningStarted);
-        for search in 0..searches {
-            self.say(Event::SearchQueries(search));
-            self.now += SEARCH_MS;
-            self.say(Event::SearchResults(search));
+    /// Sonar repeats the text so far in every chunk, so a long text must come in few.
+    fn words_per_delta(self, words: usize) -> usize {
+        match self {
+            Self::Agent => WORDS_PER_DELTA,
+            Self::Sonar { .. } => WORDS_PER_DELTA.max(words / MOST_CHUNKS),
         }
-        for fetch in 0..fetches {
-            self.say(Event::FetchQueries(fetch));
-            self.now += FETCH_MS;
-            self.say(Event::FetchResults(fetch));
-        }
-        self.say(Event::ReasoningStopped);
-    }
-
-    fn writing(&mut self, deltas: Vec<Range<usize>>, text: &str, ending: &Ending) {
-        self.say(Event::MessageAdded);
-        for range in deltas {
-            let words = text[range.clone()].split_whitespace().count();
-            self.now += words as f64 * 1_000.0 / WORDS_PER_SECOND;
-            self.say(Event::TextDelta(range));
-        }
-        self.say(Event::TextDone);
-        self.say(Event::MessageDone);
-        let incomplete = matches!(ending, Ending::Incomplete(_));
-        self.say(if incomplete { Event::Incomplete } else { Event::Completed });
-    }
-
-    fn beats(self, delay_ms: Option<u64>, speed: f64) -> Vec<Beat> {
-        let stretch = delay_ms.map_or(1.0, |total| total as f64 / self.now) / speed;
-        // A huge delay divided by a tiny speed is no Duration; a century is long enough.
-        let due = |ms: f64| Duration::from_secs_f64((ms * stretch / 1_000.0).min(3e9));
-        self.events.into_iter().map(|(ms, event)| Beat { due: due(ms), event }).collect()
     }
 }
 
-/// Cuts the text into pieces of a few words; joined they are the text again.
-fn deltas(text: &str) -> Vec<Range<usize>> {
-    let mut deltas = Vec::new();
-    let mut start = 0;
-    let mut words = 0;
-    let mut in_word = false;
-    for (index, char) in text.char_indices() {
-        if !char.is_whitespace() && !in_word {
-            if words == WORDS_PER_DELTA {
-                deltas.push(start..index);
-                start = index;
-                words = 0;
-            }
-            words += 1;
-        }
-        in_word = !char.is_whitespace();
+/// What a reasoning model says before its report.
+fn thoughts(topic: &Topic, searches: &[Search]) -> String {
+    let mut thoughts = format!("<think>\nThe question is about {}.", topic.terms[0]);
+    for search in searches {
+        thoughts.push_str(&format!("\nI search for \"{}\" and read what comes up.", search.query));
     }
-    if start < text.len() {
-        deltas.push(start..text.len());
-    }
-    deltas
+    thoughts.push_str("\nNow I can write the report.\n</think>\n\n");
+    thoughts
 }
 
 #[cfg(test)]
@@ -237,6 +230,8 @@ mod tests {
             model: "openai/gpt-6-luna",
             shape,
             ending,
+            style: Style::Agent,
+            site: &Site::Elsewhere,
             seed: 3,
             speed,
         })
@@ -279,13 +274,14 @@ mod tests {
     #[test]
     fn a_run_has_one_terminal_event_at_its_end_unless_it_is_stuck() {
         let fail =
-            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::scenario::Times::Always };
+            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::faults::Times::Always };
         for (ending, terminals) in [
             (Ending::Completed, 1),
             (fail(Phase::Search), 1),
             (fail(Phase::Write), 1),
             (Ending::Incomplete(Kept::Partial), 1),
             (Ending::Stuck { pings: false }, 0),
+            (Ending::RequiresAction, 0),
         ] {
             for (words, searches) in [(0, 0), (1, 1), (50, 3)] {
                 let shape = Shape {

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use axum::extract::connect_info::Connected;
@@ -31,8 +33,8 @@ impl Listener for Doors {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "could not switch off Nagle's algorithm");
         }
-        let hangup = Hangup(self.shutdown.child_token());
-        let hung_up = Box::pin(hangup.0.clone().cancelled_owned());
+        let hangup = Hangup { now: self.shutdown.child_token(), reset: Arc::default() };
+        let hung_up = Box::pin(hangup.now.clone().cancelled_owned());
         (Socket { stream, hangup, hung_up, _open: self.open.token() }, peer)
     }
 
@@ -43,11 +45,20 @@ impl Listener for Doors {
 
 /// Closes one connection at once; what was not yet written is never written.
 #[derive(Clone)]
-pub(crate) struct Hangup(CancellationToken);
+pub(crate) struct Hangup {
+    now: CancellationToken,
+    /// Whether the client is to see a reset in place of an end.
+    reset: Arc<AtomicBool>,
+}
 
 impl Hangup {
     pub(crate) fn now(&self) {
-        self.0.cancel();
+        self.now.cancel();
+    }
+
+    pub(crate) fn reset(&self) {
+        self.reset.store(true, Ordering::Relaxed);
+        self.now.cancel();
     }
 }
 
@@ -66,10 +77,21 @@ pub(crate) struct Socket {
 
 impl Socket {
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
-        if self.hangup.0.is_cancelled() {
+        if self.hangup.now.is_cancelled() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         Ok(Pin::new(&mut self.stream))
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Without lingering the kernel resets the connection when the socket goes.
+        if self.hangup.reset.load(Ordering::Relaxed)
+            && let Err(error) = self.stream.set_zero_linger()
+        {
+            tracing::debug!(%error, "could not prepare a reset");
+        }
     }
 }
 

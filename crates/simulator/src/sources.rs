@@ -1,6 +1,10 @@
 //! The invented searches of a run and what they found.
 
+use serde_json::Value;
+
+use crate::hostile;
 use crate::phrases::{QUERIES, SENTENCES, TITLES, fill};
+use crate::scenario::{Dates, Markers, Shape};
 use crate::topic::Topic;
 
 const DAYS_IN_MONTH: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
@@ -22,6 +26,92 @@ pub(crate) struct Source {
     pub(crate) date: String,
     /// Absent in about every fourth result, as in live runs.
     pub(crate) last_updated: Option<String>,
+    /// Which of the dates are shown.
+    dates: Dates,
+}
+
+/// Where the sources of a run are.
+#[derive(Clone, Debug)]
+pub(crate) enum Site {
+    /// Addresses that lead nowhere.
+    Elsewhere,
+    /// Pages served by the simulator, whose names begin with this.
+    Here { prefix: String },
+}
+
+/// How the sources of a run are numbered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Numbering {
+    Gaps,
+    NoGaps,
+}
+
+impl Site {
+    pub(crate) fn of(base: Option<&str>, seed: u64) -> Self {
+        match base {
+            None => Self::Elsewhere,
+            Some(base) => Self::Here { prefix: format!("{base}/page/{seed:016x}") },
+        }
+    }
+
+    fn url(&self, id: u32, title: &str) -> String {
+        match self {
+            Self::Elsewhere => format!("https://src{id}.example/{}", slug(title)),
+            Self::Here { prefix } => format!("{prefix}-{id}"),
+        }
+    }
+}
+
+impl Source {
+    /// Gives it the dates and the hostility that the scenario asks for.
+    pub(crate) fn dress(&mut self, shape: &Shape) {
+        self.dates = match (shape.dates, self.id % 3) {
+            (Dates::Mixed, 1) => Dates::Null,
+            (Dates::Mixed, 2) => Dates::Absent,
+            (Dates::Mixed, _) => Dates::Given,
+            (dates, _) => dates,
+        };
+        if let Some(line) = shape.hostile
+            && self.id == 1
+        {
+            self.title = hostile::TITLE.to_owned();
+            self.snippet = hostile::text(line);
+        }
+    }
+
+    /// What stands for it in the text.
+    pub(crate) fn marker(&self, markers: Markers) -> String {
+        match markers {
+            Markers::Number => format!("[{}]", self.id),
+            Markers::Web => format!("[web:{}]", self.id - 1),
+            Markers::Link => format!("[{}]({})", self.id, self.url),
+        }
+    }
+
+    /// Adds `date` and `last_updated` as far as they are known.
+    pub(crate) fn add_dates(&self, result: &mut Value) {
+        match self.dates {
+            Dates::Absent => {}
+            Dates::Null => {
+                result["date"] = Value::Null;
+                result["last_updated"] = Value::Null;
+            }
+            Dates::Given | Dates::Mixed => {
+                result["date"] = self.date.as_str().into();
+                if let Some(date) = &self.last_updated {
+                    result["last_updated"] = date.as_str().into();
+                }
+            }
+        }
+    }
+
+    /// The page at its address, when that is here.
+    pub(crate) fn page(&self) -> String {
+        let (title, snippet) = (escaped(&self.title), escaped(&self.snippet));
+        format!(
+            "<!doctype html>\n<title>{title}</title>\n<h1>{title}</h1>\n<p>{snippet}</p>\n<p>Invented by the simulator.</p>\n"
+        )
+    }
 }
 
 /// Spreads `sources` results over `searches` searches, the early ones taking what does not divide.
@@ -29,6 +119,8 @@ pub(crate) fn search(
     topic: &Topic,
     searches: usize,
     sources: usize,
+    numbering: Numbering,
+    site: &Site,
     rng: &mut fastrand::Rng,
 ) -> Vec<Search> {
     // Sources need a search that found them.
@@ -39,14 +131,15 @@ pub(crate) fn search(
             let count = sources / searches + usize::from(nth < sources % searches);
             let query = fill(QUERIES[nth % QUERIES.len()], topic, rng);
             let results =
-                (0..count).map(|place| source(topic, next_id + place as u32, rng)).collect();
-            next_id += count as u32 + rng.u32(1..=3);
+                (0..count).map(|place| source(topic, next_id + place as u32, site, rng)).collect();
+            let gap = rng.u32(1..=3);
+            next_id += count as u32 + if numbering == Numbering::Gaps { gap } else { 0 };
             Search { query, results }
         })
         .collect()
 }
 
-fn source(topic: &Topic, id: u32, rng: &mut fastrand::Rng) -> Source {
+fn source(topic: &Topic, id: u32, site: &Site, rng: &mut fastrand::Rng) -> Source {
     let title = fill(TITLES[rng.usize(..TITLES.len())], topic, rng);
     let mut snippet = String::new();
     while snippet.len() < 200 {
@@ -58,12 +151,17 @@ fn source(topic: &Topic, id: u32, rng: &mut fastrand::Rng) -> Source {
     let updated = published + rng.u32(..100);
     Source {
         id,
-        url: format!("https://src{id}.example/{}", slug(&title)),
+        url: site.url(id, &title),
         title,
         snippet,
         date: day_of_2026(published),
         last_updated: (rng.u32(..4) > 0).then(|| day_of_2026(updated)),
+        dates: Dates::Given,
     }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn slug(title: &str) -> String {
@@ -90,7 +188,8 @@ mod tests {
     #[test]
     fn ids_start_at_one_rise_and_leave_gaps_between_searches() {
         let mut rng = fastrand::Rng::with_seed(1);
-        let searches = search(&Topic::of("wind power"), 3, 8, &mut rng);
+        let topic = Topic::of("wind power");
+        let searches = search(&topic, 3, 8, Numbering::Gaps, &Site::Elsewhere, &mut rng);
         let ids: Vec<Vec<u32>> =
             searches.iter().map(|search| search.results.iter().map(|s| s.id).collect()).collect();
         assert_eq!(ids[0], [1, 2, 3]);

@@ -11,13 +11,17 @@ pub struct Stats {
     pub refused: u64,
     /// Runs created for an input that had a run before: paid twice.
     pub duplicate_submits: u64,
+    /// Submits answered with the run that their idempotency key had already; nothing was paid for them.
+    pub replayed_submits: u64,
+    /// Searches answered; each one is money spent.
+    pub searches: u64,
     /// GETs of a run without a stream.
     pub polls: u64,
     /// GETs of a run with a stream.
     pub attaches: u64,
     /// Requests to cancel a run.
     pub cancels: u64,
-    /// The simulated price of the finished runs, in nano-dollars.
+    /// The simulated price of the finished runs and of the searches, in nano-dollars.
     pub spent_nanos: u64,
     /// The runs, oldest first.
     pub runs: Vec<RunStats>,
@@ -28,6 +32,8 @@ pub struct Stats {
 pub struct RunStats {
     /// The run's id, also when the client was never told.
     pub id: String,
+    /// Where it was submitted: `agent`, `sonar-async` or `sonar-chat`.
+    pub api: String,
     /// What a poll would say now.
     pub status: String,
     /// The last message of the input without markers, its first 80 characters.

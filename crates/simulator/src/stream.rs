@@ -7,10 +7,18 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::runs::{Opening, Runs, Step};
-use crate::wire;
+use crate::clock::Clock;
+use crate::faults::{Malformation, Malformed, Sse};
+use crate::frame::Frame;
+use crate::run::{Break, Opening};
+use crate::runs::{Runs, Step};
+use crate::socket::Hangup;
+
+/// Events that are due at once travel together, up to about so many bytes.
+const BATCH: usize = 32 * 1024;
+/// Every so many events, `gap` leaves one out.
+const GAP_EVERY: usize = 4;
 
 /// Whether the events name the run.
 #[derive(Clone, Copy, PartialEq)]
@@ -20,14 +28,17 @@ pub(crate) enum Naming {
 }
 
 /// The body of a stream of server-sent events.
-pub(crate) fn events(runs: Arc<Runs>, opening: Opening, naming: Naming) -> Body {
+pub(crate) fn events(runs: Arc<Runs>, opening: Opening, naming: Naming, hangup: Hangup) -> Body {
     let follower = Follower {
         runs,
         id: opening.id,
         next: opening.next,
         naming,
-        allowance: opening.cut_after,
-        broken: false,
+        sse: opening.sse,
+        malformed: opening.carriage.malformed,
+        cut: opening.cut_after,
+        hangup,
+        over: false,
     };
     Body::from_stream(stream::unfold(follower, async |mut follower| {
         let chunk = follower.chunk().await?;
@@ -37,15 +48,8 @@ pub(crate) fn events(runs: Arc<Runs>, opening: Opening, naming: Naming) -> Body 
 
 /// Waits for the end of a run; a stuck one has none.
 pub(crate) async fn finished(runs: &Runs, id: &str) {
-    let mut next = 0;
-    loop {
-        match runs.step(id, next) {
-            Step::Event(_) => next += 1,
-            Step::Wait { until, mut changed, .. } => {
-                wait(until, None, &mut changed).await;
-            }
-            Step::Over => return,
-        }
+    while let Step::Wait { until, mut changed, .. } = runs.end(id) {
+        wait(&runs.clock, until, None, &mut changed).await;
     }
 }
 
@@ -54,42 +58,117 @@ struct Follower {
     id: String,
     next: usize,
     naming: Naming,
+    sse: Sse,
+    malformed: Option<Malformed>,
     /// Events until the connection breaks.
-    allowance: Option<usize>,
-    broken: bool,
+    cut: Option<Break>,
+    hangup: Hangup,
+    over: bool,
 }
 
 impl Follower {
-    /// The next piece of the body: a frame, a ping, the break of the connection, or `None` at its end.
+    /// The next piece of the body: some frames, a ping, the break of the connection, or `None` at its end.
     async fn chunk(&mut self) -> Option<io::Result<Bytes>> {
-        if self.broken {
-            return None;
-        }
-        if self.allowance == Some(0) {
-            self.broken = true;
-            // Lets hyper flush what it has: an error in the same breath would swallow the events before it.
-            tokio::task::yield_now().await;
-            return Some(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
+        let mut batch = Vec::new();
         loop {
-            match self.runs.step(&self.id, self.next) {
-                Step::Event(mut event) => {
-                    if self.naming == Naming::Nameless
-                        && let Some(response) = event["response"].as_object_mut()
-                    {
-                        response.remove("id");
-                    }
-                    self.next += 1;
-                    self.allowance = self.allowance.map(|left| left - 1);
-                    return Some(Ok(wire::frame(&event).into()));
+            if self.over {
+                return (!batch.is_empty()).then(|| Ok(batch.into()));
+            }
+            if let Some(cut) = self.cut
+                && cut.events == 0
+            {
+                if !batch.is_empty() {
+                    return Some(Ok(batch.into()));
                 }
+                return Some(Err(self.broken(cut).await));
+            }
+            match self.runs.step(&self.id, self.next) {
+                Step::Frames(frames) => {
+                    self.write(frames, &mut batch);
+                    self.next += 1;
+                    if batch.len() >= BATCH {
+                        return Some(Ok(batch.into()));
+                    }
+                }
+                Step::Wait { .. } if !batch.is_empty() => return Some(Ok(batch.into())),
                 Step::Wait { until, ping, mut changed } => {
-                    if wait(until, ping, &mut changed).await == Woken::ToPing {
+                    let woken = wait(&self.runs.clock, until, ping, &mut changed).await;
+                    if woken == Woken::ToPing {
                         return Some(Ok(Bytes::from_static(b": ping\n\n")));
                     }
                 }
-                Step::Over => return None,
+                Step::Over => self.over = true,
             }
+        }
+    }
+
+    async fn broken(&mut self, cut: Break) -> io::Error {
+        self.over = true;
+        // Lets hyper flush what it has: an error in the same breath would swallow the events before it.
+        tokio::task::yield_now().await;
+        if cut.rst {
+            self.hangup.reset();
+        }
+        io::ErrorKind::ConnectionAborted.into()
+    }
+
+    fn write(&mut self, frames: Vec<Frame>, batch: &mut Vec<u8>) {
+        for mut frame in frames {
+            let left_out =
+                self.sse.gap && self.next % GAP_EVERY == GAP_EVERY - 1 && !frame.terminal;
+            if left_out {
+                continue;
+            }
+            if self.naming == Naming::Nameless {
+                frame.hide_id();
+            }
+            let at = batch.len();
+            self.write_oddities(batch);
+            let done = frame.terminal && self.sse.done.unwrap_or(frame.closes());
+            match self.malformed.filter(|_| frame.terminal) {
+                Some(malformed) => {
+                    batch.extend(frame.spoilt(&malformed));
+                    self.over |= malformed.kind == Malformation::Truncated;
+                }
+                None => {
+                    let bytes = frame.bytes();
+                    batch.extend_from_slice(&bytes);
+                    if self.sse.dup {
+                        batch.extend_from_slice(&bytes);
+                    }
+                }
+            }
+            if done {
+                batch.extend_from_slice(b"data: [DONE]\n\n");
+            }
+            if self.sse.crlf {
+                let lines = batch.split_off(at);
+                for byte in lines {
+                    if byte == b'\n' {
+                        batch.push(b'\r');
+                    }
+                    batch.push(byte);
+                }
+            }
+            if let Some(cut) = &mut self.cut {
+                cut.events = cut.events.saturating_sub(1);
+                if cut.events == 0 {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Frames that carry nothing a client needs.
+    fn write_oddities(&self, batch: &mut Vec<u8>) {
+        if self.sse.pings {
+            batch.extend_from_slice(b": ping\n\nevent: ping\ndata: still here\n\n");
+        }
+        if self.sse.unknown || self.malformed.is_some_and(|m| m.kind == Malformation::UnknownItem) {
+            let unknown = br#"{"type":"response.mystery","payload":{"answer":42}}"#;
+            batch.extend_from_slice(b"event: response.mystery\ndata: ");
+            batch.extend_from_slice(unknown);
+            batch.extend_from_slice(b"\n\n");
         }
     }
 }
@@ -101,28 +180,23 @@ enum Woken {
 }
 
 async fn wait(
-    until: Option<Instant>,
+    clock: &Clock,
+    until: Option<Duration>,
     ping: Option<Duration>,
     changed: &mut watch::Receiver<()>,
 ) -> Woken {
+    let ping = ping.map(|ping| clock.now() + ping);
     tokio::select! {
-        () = due(until) => Woken::ToLook,
+        () = due(clock, until) => Woken::ToLook,
         // An error means the run is gone, which the next look finds out.
         _ = changed.changed() => Woken::ToLook,
-        () = pause(ping) => Woken::ToPing,
+        () = due(clock, ping) => Woken::ToPing,
     }
 }
 
-async fn due(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn pause(ping: Option<Duration>) {
-    match ping {
-        Some(ping) => sleep(ping).await,
+async fn due(clock: &Clock, at: Option<Duration>) {
+    match at {
+        Some(at) => clock.sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

@@ -54,6 +54,14 @@ impl Timeline {
         }
     }
 
+    /// When event number `index` happened or will, if that is settled.
+    pub(crate) fn happened(&self, index: usize) -> Option<Duration> {
+        match self.due(index) {
+            Due::At(at) => Some(at),
+            Due::Open | Due::Never => None,
+        }
+    }
+
     /// How many events have happened after `elapsed`.
     pub(crate) fn seen(&self, elapsed: Duration) -> usize {
         let scripted = self.scripted_until(elapsed);
@@ -111,9 +119,10 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Effort;
+    use crate::ask::Effort;
     use crate::scenario::Scenario;
-    use crate::script::Brief;
+    use crate::script::{Brief, Style};
+    use crate::sources::Site;
 
     fn timeline(scenario: &str) -> Timeline {
         let scenario = Scenario::parse(scenario).unwrap();
@@ -123,6 +132,8 @@ mod tests {
             model: "openai/gpt-6-luna",
             shape: &scenario.shape,
             ending: &scenario.ending,
+            style: Style::Agent,
+            site: &Site::Elsewhere,
             seed: 0,
             speed: 1.0,
         }))

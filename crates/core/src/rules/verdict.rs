@@ -70,7 +70,12 @@ pub fn verdict(
             if error.trouble.is_permanent() {
                 return Settlement::Fail { failure, raw: None };
             }
-            (failure, error.trouble.retry_after(), Checkpoint::NotBegun)
+            let checkpoint = match nature.again {
+                // An earlier send under this key may have been accepted: only the same key cannot buy it twice.
+                Again::WithKey => job.checkpoint.clone(),
+                Again::Safe | Again::Never => Checkpoint::NotBegun,
+            };
+            (failure, error.trouble.retry_after(), checkpoint)
         }
         End::NotBegun(BeginError::Unknown(error)) => match nature.again {
             Again::Never => {
@@ -85,6 +90,9 @@ pub fn verdict(
                     at: now,
                 };
                 return Settlement::Fail { failure, raw: None };
+            }
+            Again::Safe | Again::WithKey if error.trouble.is_permanent() => {
+                return Settlement::Fail { failure: failure(&error, now), raw: None };
             }
             Again::Safe | Again::WithKey => {
                 (failure(&error, now), error.trouble.retry_after(), job.checkpoint.clone())
@@ -237,6 +245,25 @@ mod tests {
                 KEYED,
                 End::NotBegun(Unknown(error(Trouble::TimedOut))),
                 RetryAt(beginning()),
+            ),
+            (
+                beginning(),
+                KEYED,
+                End::NotBegun(Unknown(error(Trouble::Rejected))),
+                Fail(Code::ExecutionError),
+            ),
+            (beginning(), KEYED, End::NotBegun(Refused(error(slow()))), RetryAt(beginning())),
+            (
+                beginning(),
+                KEYED,
+                End::NotBegun(NotSent(error(Trouble::Unreachable))),
+                RetryAt(beginning()),
+            ),
+            (
+                under_way(),
+                KEYED,
+                End::Broken(error(Trouble::RunFailed)),
+                RetryAt(Checkpoint::NotBegun),
             ),
             (
                 under_way(),

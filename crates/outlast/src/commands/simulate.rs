@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use outlast_simulator::{Options, Simulator};
+use outlast_simulator::{ClockMode, Options, Simulator, SonarMode};
 
-use crate::cli::SimulateArgs;
+use crate::cli::{SimulateArgs, SimulatedClock, SonarState};
 use crate::failed::Failed;
 use crate::ui;
 
@@ -16,8 +16,8 @@ pub(super) async fn run(args: SimulateArgs) -> Result<ExitCode, Failed> {
             "for example --speed 10",
         ));
     }
-    let SimulateArgs { port, speed, seed } = args;
-    let simulator = Simulator::start(Options { port, speed, seed }).await;
+    let port = args.port;
+    let simulator = Simulator::start(options(&args)).await;
     let simulator = simulator.with_context(|| format!("listen on 127.0.0.1:{port}"))?;
     ui::line(&serde_json::json!({ "url": simulator.url() }).to_string());
     ui::remark("The simulated provider is up. In another terminal:");
@@ -31,4 +31,21 @@ pub(super) async fn run(args: SimulateArgs) -> Result<ExitCode, Failed> {
     }
     simulator.stop().await;
     Ok(ExitCode::SUCCESS)
+}
+
+fn options(args: &SimulateArgs) -> Options {
+    Options {
+        port: args.port,
+        speed: args.speed,
+        seed: args.seed,
+        sonar: match args.sonar {
+            SonarState::Retired => SonarMode::Retired,
+            SonarState::Live => SonarMode::Live,
+        },
+        clock: match args.clock {
+            SimulatedClock::Real => ClockMode::Real,
+            SimulatedClock::Virtual => ClockMode::Virtual,
+        },
+        ..Options::default()
+    }
 }

@@ -10,8 +10,8 @@ use etcetera::BaseStrategy;
 use outlast_provider::http::{ProxyOptions, ProxyScope};
 use outlast_server::{ResearchMode, ToolSet};
 
-use super::StoreUrl;
 use super::settings::{SETTINGS, Setting};
+use super::{Dialect, StoreUrl};
 
 /// Values from the command line, by key.
 #[derive(Debug, Default)]
@@ -176,13 +176,14 @@ impl Layers {
         split.into_iter().filter(|path| !path.as_os_str().is_empty()).collect()
     }
 
-    /// One of these words.
-    pub(super) fn one_of(&self, key: &str, words: &[&str]) -> Result<String, ConfigError> {
-        let (setting, found) = self.find(key);
-        if words.contains(&found.text.as_str()) {
-            return Ok(found.text);
+    /// What is spoken at the provider.
+    pub(super) fn dialect(&self) -> Result<Dialect, ConfigError> {
+        let (setting, found) = self.find("perplexity.api");
+        match found.text.as_str() {
+            "agent" => Ok(Dialect::Agent),
+            "sonar" => Ok(Dialect::Sonar),
+            _ => Err(self.bad(setting, found, "agent, sonar")),
         }
-        Err(self.bad(setting, found, words.join(", ")))
     }
 
     /// A whole number in a range.

@@ -34,7 +34,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "https://api.perplexity.ai",
         "where the provider's API is",
     ),
-    setting("perplexity.api", &["PERPLEXITY_API"], "agent", "the dialect spoken there: `agent`"),
+    setting(
+        "perplexity.api",
+        &["PERPLEXITY_API"],
+        "agent",
+        "the dialect spoken there: `agent`, or `sonar` for gateways that still have it",
+    ),
     setting(
         "perplexity.proxy",
         &["PERPLEXITY_PROXY"],

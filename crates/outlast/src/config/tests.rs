@@ -16,6 +16,7 @@ fn load(environment: &[(&str, &str)], file: Option<&str>) -> Result<Config, Conf
 fn the_defaults_load() {
     let config = load(&[], None).unwrap();
     assert!(config.perplexity.api_key.is_none());
+    assert_eq!(config.perplexity.api, Dialect::Agent);
     assert_eq!(config.perplexity.research_poll_budget, Duration::from_secs(45));
     assert_eq!(config.perplexity.async_max_wait, Duration::from_secs(900));
     assert_eq!(config.perplexity.research_job_ttl, Duration::from_secs(1800));
@@ -32,6 +33,14 @@ fn the_environment_wins_over_the_file_and_the_file_over_the_default() {
     assert_eq!(config.concurrency, 7);
     assert_eq!(config.owner.as_str(), "ann");
     assert_eq!(config.perplexity.timeout, Duration::from_millis(9));
+}
+
+#[test]
+fn the_dialect_is_one_of_two() {
+    for (word, dialect) in [("agent", Dialect::Agent), ("sonar", Dialect::Sonar)] {
+        let config = load(&[("PERPLEXITY_API", word)], None).unwrap();
+        assert_eq!(config.perplexity.api, dialect);
+    }
 }
 
 /// A6: a bad millisecond knob falls back with one warning and resets nothing else.
@@ -92,7 +101,7 @@ fn a_bad_value_names_itself_its_source_and_what_is_allowed() {
         (("OUTLAST_STORE", "mysql://x"), "sqlite:FILE"),
         (("OUTLAST_OWNER", "a b"), "characters"),
         (("PERPLEXITY_BASE_URL", "api.example"), "https://"),
-        (("PERPLEXITY_API", "soap"), "agent"),
+        (("PERPLEXITY_API", "soap"), "agent, sonar"),
     ];
     for ((name, value), allowed) in cases {
         let error = load(&[(name, value)], None).unwrap_err();

@@ -16,4 +16,5 @@ mod faults;
 mod requirements;
 mod research_jobs;
 mod sharing;
+mod sonar;
 mod upkeep;

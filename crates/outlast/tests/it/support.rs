@@ -21,8 +21,12 @@ pub(crate) struct World {
 impl World {
     /// Waits between tries are short, everything else is as people have it.
     pub(crate) async fn new() -> Self {
-        let simulator =
-            Simulator::start(Options { speed: 20.0, ..Options::default() }).await.unwrap();
+        Self::with(Options::default()).await
+    }
+
+    /// The same, with a provider of these options; its speed is ours.
+    pub(crate) async fn with(options: Options) -> Self {
+        let simulator = Simulator::start(Options { speed: 20.0, ..options }).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let environment = [
             ("HOME", folder.path().join("home").to_str().unwrap()),

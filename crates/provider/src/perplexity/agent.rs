@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError, RemoteRun,
-    RemoteStop, ResearchAsk, Run, Trouble,
+    Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
+    RemoteRun, RemoteStop, ResearchAsk, Run, Trouble,
 };
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
@@ -17,6 +17,8 @@ use super::api::{AgentOptions, Api, is_event_stream};
 use super::errors::{self, Answer};
 use super::events::EventStream;
 use super::run::AgentRun;
+use super::search;
+use super::submit::kind;
 use super::waits::Waits;
 use super::wire;
 use crate::http::{read_body, retry_after, send};
@@ -58,7 +60,10 @@ impl Provider for Agent {
         Self::NAME
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, ask: &Value) -> Nature {
+        if kind(ask) == AskKind::Results {
+            return search::NATURE;
+        }
         // The API has neither idempotency keys nor a list of runs: a lost submit cannot be found again.
         Nature { again: Again::Never, resumes: true, stops: true }
     }
@@ -68,7 +73,7 @@ impl Provider for Agent {
         Prices::current().typical(Dialect::Agent, ask.kind, ask.effort)
     }
 
-    async fn begin(&self, ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let ask: ResearchAsk = serde_json::from_value(ask.clone()).map_err(|error| {
             BeginError::NotSent(ProviderError {
                 trouble: Trouble::Rejected,
@@ -76,6 +81,9 @@ impl Provider for Agent {
                 detail: Some(error.to_string()),
             })
         })?;
+        if ask.kind == AskKind::Results {
+            return search::begin(&self.api, Self::NAME, &ask, key).await;
+        }
         let request = self.api.submit(&wire::Submit::from(&ask)).map_err(BeginError::NotSent)?;
         Ok(Box::new(self.submit(request).await?))
     }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use outlast_core::{BoxError, Clock, Profile, ProviderError, RemoteRun, Timestamp};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::errors::{self, Answer};
 use super::events::EventStream;
 use super::waits::Waits;
 use super::wire;
-use crate::http::{BodyError, Http, HttpOptions, read_body, retry_after, send};
+use crate::http::{BodyError, Http, HttpOptions, read_body, redacted, retry_after, send};
 
 /// A stop that takes longer is tried again later.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
@@ -99,20 +100,45 @@ impl Api {
         self.now().since(run.begun_at) >= SETTLED_AFTER
     }
 
-    /// The address of what these names lead to. Whatever an id holds, it stays one segment of the path.
+    /// An address of the Agent API.
     fn url<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Url {
+        self.address(["v1", "agent"].into_iter().chain(names))
+    }
+
+    /// The address of what these names lead to. Whatever an id holds, it stays one segment of the path.
+    fn address<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Url {
         let mut url = self.shared.base_url.clone();
         // Fails only for URLs without a host, which `new` does not take.
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["v1", "agent"]);
             // The library drops names that are only dots; escaped, they stay names.
-            path.extend(names.into_iter().map(|name| match name {
+            path.pop_if_empty().extend(names.into_iter().map(|name| match name {
                 "." => "%2E",
                 ".." => "%2E%2E",
                 name => name,
             }));
         }
         url
+    }
+
+    /// A request that costs money, to any endpoint, on a connection of its own.
+    pub(super) fn post(
+        &self,
+        names: &[&str],
+        body: &impl Serialize,
+    ) -> Result<RequestBuilder, ProviderError> {
+        let client = self.shared.http.submits().map_err(|error| errors::no_client(&*error))?;
+        Ok(self.authorised(client.post(self.address(names.iter().copied())).json(body)))
+    }
+
+    /// Asks any endpoint for a present state.
+    pub(super) async fn get(&self, names: &[&str]) -> Result<Answer, ProviderError> {
+        let request = self.calls()?.get(self.address(names.iter().copied()));
+        self.answer(self.authorised(request.timeout(self.timeout()))).await
+    }
+
+    /// Upstream text fit for the operator, with this key kept out of it.
+    pub(super) fn redacted(&self, text: &str) -> String {
+        redacted(text, &self.shared.api_key)
     }
 
     fn authorised(&self, request: RequestBuilder) -> RequestBuilder {

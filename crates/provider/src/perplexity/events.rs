@@ -24,13 +24,17 @@ impl EventStream {
     /// Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Event, Option<BoxError>> {
         loop {
-            while let Some(frame) = self.decoder.next() {
-                if frame.data.trim() == END {
-                    return Err(None);
-                }
-                if let Some(event) = Event::parse(frame.data) {
-                    return Ok(event);
-                }
+            if let Some(event) = Event::parse(self.data().await?) {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// The data of the next event, whatever it is. `Err(None)` is a clean end. Cancel-safe.
+    pub(super) async fn data(&mut self) -> Result<String, Option<BoxError>> {
+        loop {
+            if let Some(frame) = self.decoder.next() {
+                return if frame.data.trim() == END { Err(None) } else { Ok(frame.data) };
             }
             let chunk =
                 self.response.chunk().await.map_err(|error| Some(error.without_url().into()))?;

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub(super) use event::Event;
-use lenient::{known, known_items};
+pub(super) use lenient::{known, known_items};
 pub(super) use submit::Submit;
 pub(crate) use submit::effort;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_simulator::{Options, Simulator};
+use outlast_simulator::{Options, Simulator, SonarMode};
 use serde_json::{Value, json};
 
 use crate::client::{Bench, read};
@@ -93,4 +93,36 @@ async fn a_speed_that_is_no_speed_is_refused() {
             "{speed}"
         );
     }
+}
+
+#[tokio::test]
+async fn scenarios_are_taken_from_the_queue_by_those_who_bring_none() {
+    let bench = Bench::new().await;
+    let queued = json!({"scenarios": ["503", "ok;words=7;delay_ms=0"]});
+    assert_eq!(bench.post("/__sim/script", &queued).await.unwrap().status(), 204);
+    bench.sim.script(&["stuck"]).unwrap();
+    assert_eq!(bench.submit("own [[sim:ok]]").await.status(), 200, "it brings its own");
+    assert_eq!(bench.submit("wind").await.status(), 503);
+    let id = bench.submitted("wind").await;
+    let run = bench.poll(&id).await;
+    let text = &run["output"].as_array().unwrap().last().unwrap()["content"][0]["text"];
+    assert_eq!(text.as_str().unwrap().split_whitespace().count(), 7);
+    assert!(bench.sim.script(&["ok", "stukc"]).is_err());
+    let odd = bench.post("/__sim/script", &json!({"scenarios": ["stukc"]})).await.unwrap();
+    assert_eq!(odd.status(), 400);
+}
+
+#[tokio::test]
+async fn jobs_are_listed_with_where_they_came_from() {
+    let options = Options { sonar: SonarMode::Live, ..Options::default() };
+    let bench = Bench::with(options).await;
+    bench.submitted("wind [[sim:stuck]]").await;
+    let messages = json!([{"role": "user", "content": "sun [[sim:ok;delay_ms=0]]"}]);
+    let request = json!({"model": "sonar", "messages": messages});
+    bench.post("/v1/async/sonar", &json!({"request": request})).await.unwrap();
+    bench.post("/chat/completions", &request).await.unwrap();
+    let jobs: Value = bench.get("/__sim/jobs").await.json().await.unwrap();
+    let apis: Vec<&str> =
+        jobs.as_array().unwrap().iter().map(|job| job["api"].as_str().unwrap()).collect();
+    assert_eq!(apis, ["agent", "sonar-async", "sonar-chat"]);
 }

@@ -10,4 +10,12 @@ mod dialect;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod oddities;
+#[cfg(test)]
+mod patience;
+#[cfg(test)]
 mod streams;
+#[cfg(test)]
+mod search;
+#[cfg(test)]
+mod sonar;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_simulator::Options;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::{Bench, read, read_all, refusal};
 
@@ -186,4 +186,22 @@ async fn a_run_takes_its_time_divided_by_the_speed() {
     let followed = read_all(bench.submit_stream("wind [[sim:ok;words=60]]").await).await;
     assert_eq!(followed.last()["type"], "response.completed");
     assert!(begun.elapsed() >= Duration::from_millis(72), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_very_long_report_is_streamed_whole_and_read_the_same() {
+    let bench = Bench::new().await;
+    let question = "wind [[sim:ok;words=200000;delay_ms=0]]";
+    let text = bench.submit_stream(question).await.text().await.unwrap();
+    let mut joined = String::new();
+    let mut id = None;
+    for frame in text.split("\n\n").filter(|frame| !frame.is_empty()) {
+        let event: Value = serde_json::from_str(frame.split_once("\ndata: ").unwrap().1).unwrap();
+        joined.push_str(event["delta"].as_str().unwrap_or_default());
+        id = id.or(event["response"]["id"].as_str().map(str::to_owned));
+    }
+    assert_eq!(joined.split_whitespace().count(), 200_000);
+    let run = bench.poll(&id.unwrap()).await;
+    let message = run["output"].as_array().unwrap().last().unwrap();
+    assert_eq!(message["content"][0]["text"], joined);
 }

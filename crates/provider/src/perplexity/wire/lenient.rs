@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// A field, if it has the type we know.
-pub(super) fn known<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(in crate::perplexity) fn known<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
@@ -19,7 +19,9 @@ pub(super) fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
 }
 
 /// A list, without the items whose type we do not know.
-pub(super) fn known_items<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+pub(in crate::perplexity) fn known_items<'de, D, T>(
+    deserializer: D,
+) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,

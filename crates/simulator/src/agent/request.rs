@@ -1,7 +1,8 @@
-//! What a client submits, checked as strictly as the vendor does.
+//! What a client submits to the Agent API, checked as strictly as the vendor does.
 
 use serde_json::{Map, Value};
 
+use crate::ask::{Api, Ask, Effort};
 use crate::errors::Refusal;
 use crate::prices::MODELS;
 use crate::scenario::without_markers;
@@ -35,107 +36,40 @@ const FIELDS: [&str; 24] = [
 
 const RECENCIES: [&str; 5] = ["hour", "day", "week", "month", "year"];
 
-/// One accepted submit.
-#[derive(Clone, Debug)]
-pub(crate) struct Ask {
-    /// The `input` as JSON: two submits with the same one are the same question asked twice.
-    pub(crate) input: String,
-    /// All texts of the input; markers are looked for here.
-    pub(crate) prompt: String,
-    /// The last message without markers: what the report is about.
-    pub(crate) question: String,
-    pub(crate) effort: Effort,
-    /// What `model` shows until the run has completed.
-    pub(crate) label: String,
-    pub(crate) model: &'static str,
-    pub(crate) background: bool,
-    pub(crate) stream: bool,
-    pub(crate) store: bool,
-    pub(crate) previous: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Effort {
-    Fast,
-    Low,
-    Medium,
-    High,
-    Xhigh,
-}
-
-impl Effort {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "fast" => Self::Fast,
-            "low" | "pro-search" => Self::Low,
-            "medium" | "deep-research" => Self::Medium,
-            "high" | "advanced-deep-research" => Self::High,
-            "xhigh" | "wide-research" => Self::Xhigh,
-            _ => return None,
-        })
+/// Reads a submit.
+pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
+    let Ok(Value::Object(fields)) = serde_json::from_slice(body) else {
+        return Err(Refusal::invalid("invalid request"));
+    };
+    if let Some(field) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
+        return Err(Refusal::invalid(format!("validation failed: unknown field `{field}`")));
     }
-
-    pub(crate) fn words(self) -> usize {
-        match self {
-            Self::Fast | Self::Low => 150,
-            Self::Medium => 600,
-            Self::High => 1_500,
-            Self::Xhigh => 4_000,
-        }
+    let messages = messages(&fields)?;
+    let (effort, label, model) = chosen_model(&fields)?;
+    check_tools(&fields)?;
+    if let Some(steps) = present(&fields, "max_steps")
+        && !matches!(steps.as_u64(), Some(1..=100))
+    {
+        return Err(Refusal::invalid("validation failed: max_steps must be between 1 and 100"));
     }
-
-    pub(crate) fn sources(self) -> usize {
-        match self {
-            Self::Fast | Self::Low => 4,
-            Self::Medium => 8,
-            Self::High => 16,
-            Self::Xhigh => 32,
-        }
+    let ask = Ask {
+        api: Api::Agent,
+        input: fields["input"].to_string(),
+        prompt: messages.join("\n"),
+        question: messages.last().map(|text| without_markers(text)).unwrap_or_default(),
+        effort,
+        label,
+        model,
+        background: flag(&fields, "background")?.unwrap_or(false),
+        stream: flag(&fields, "stream")?.unwrap_or(false),
+        store: flag(&fields, "store")?.unwrap_or(true),
+        previous: text(&fields, "previous_response_id")?.map(str::to_owned),
+    };
+    text(&fields, "instructions")?;
+    if ask.background && !ask.store {
+        return Err(Refusal::invalid("validation failed: background requires store"));
     }
-
-    fn model(self) -> &'static str {
-        match self {
-            Self::Fast | Self::Low | Self::Medium => "openai/gpt-6-luna",
-            Self::High => "openai/gpt-6-sol",
-            Self::Xhigh => "anthropic/claude-opus-5-5",
-        }
-    }
-}
-
-impl Ask {
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Refusal> {
-        let Ok(Value::Object(fields)) = serde_json::from_slice(body) else {
-            return Err(Refusal::invalid("invalid request"));
-        };
-        if let Some(field) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
-            return Err(Refusal::invalid(format!("validation failed: unknown field `{field}`")));
-        }
-        let messages = messages(&fields)?;
-        let (effort, label, model) = chosen_model(&fields)?;
-        check_tools(&fields)?;
-        if let Some(steps) = present(&fields, "max_steps")
-            && !matches!(steps.as_u64(), Some(1..=100))
-        {
-            return Err(Refusal::invalid("validation failed: max_steps must be between 1 and 100"));
-        }
-        let ask = Self {
-            input: fields["input"].to_string(),
-            prompt: messages.join("\n"),
-            question: messages.last().map(|text| without_markers(text)).unwrap_or_default(),
-            effort,
-            label,
-            model,
-            background: flag(&fields, "background")?.unwrap_or(false),
-            stream: flag(&fields, "stream")?.unwrap_or(false),
-            store: flag(&fields, "store")?.unwrap_or(true),
-            previous: text(&fields, "previous_response_id")?.map(str::to_owned),
-        };
-        text(&fields, "instructions")?;
-        if ask.background && !ask.store {
-            return Err(Refusal::invalid("validation failed: background requires store"));
-        }
-        Ok(ask)
-    }
+    Ok(ask)
 }
 
 /// The texts of `input`, oldest first.
@@ -229,7 +163,7 @@ mod tests {
     use serde_json::json;
 
     fn parse(body: &Value) -> Result<Ask, Refusal> {
-        Ask::parse(body.to_string().as_bytes())
+        super::parse(body.to_string().as_bytes())
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! The vendor's JSON: the response object, its output items, the stream events.
+//! The JSON of the Agent API: the response object, its output items, the stream events.
 
 use serde_json::{Value, json};
 
-use crate::runs::Run;
+use crate::run::Run;
 use crate::scenario::Kept;
 use crate::script::Event;
 use crate::sources::Source;
@@ -10,7 +10,7 @@ use crate::wall;
 
 /// The response object after `seen` events.
 pub(crate) fn object(run: &Run, seen: usize) -> Value {
-    let last = seen.checked_sub(1).map_or(&Event::Created, |last| run.timeline.event(last));
+    let last = run.last(seen);
     let (error, incomplete) = match last {
         Event::Failed { code } => (failure(code), Value::Null),
         Event::Cancelled => (cancelled(), json!({"reason": "cancelled"})),
@@ -31,7 +31,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
         "completed_at": ended.then_some(now),
         "model": if billed { run.ask.model } else { run.ask.label.as_str() },
         "output": output(run, seen),
-        "usage": billed.then(|| run.timeline.script.used.json()),
+        "usage": billed.then(|| run.usage()),
         "error": error,
         "incomplete_details": incomplete,
         "instructions": null,
@@ -75,6 +75,7 @@ pub(crate) fn status(last: &Event) -> &'static str {
         Event::Completed => "completed",
         Event::Failed { .. } => "failed",
         Event::Incomplete => "incomplete",
+        Event::RequiresAction => "requires_action",
         Event::Cancelled => "cancelled",
     }
 }
@@ -128,16 +129,14 @@ pub(crate) fn event(run: &Run, index: usize) -> Value {
         Event::Completed => ("response.completed", json!({"response": object(run, index + 1)})),
         Event::Failed { code } => ("response.failed", json!({"error": failure(code)})),
         Event::Incomplete => ("response.incomplete", json!({"response": object(run, index + 1)})),
+        Event::RequiresAction => {
+            ("response.requires_action", json!({"response": object(run, index + 1)}))
+        }
         Event::Cancelled => ("response.cancelled", json!({"response": object(run, index + 1)})),
     };
     fields["type"] = kind.into();
     fields["sequence_number"] = index.into();
     fields
-}
-
-/// An event as it travels: a named frame of server-sent events.
-pub(crate) fn frame(event: &Value) -> String {
-    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or("error"))
 }
 
 fn begun(run: &Run) -> Value {
@@ -149,7 +148,7 @@ fn begun(run: &Run) -> Value {
 /// The items finished so far.
 fn output(run: &Run, seen: usize) -> Vec<Value> {
     let script = &run.timeline.script;
-    let last = seen.checked_sub(1).map_or(&Event::Created, |last| run.timeline.event(last));
+    let last = run.last(seen);
     let cut_short = *last == Event::Incomplete;
     if cut_short && script.kept == Kept::Nothing {
         return Vec::new();
@@ -166,6 +165,10 @@ fn output(run: &Run, seen: usize) -> Vec<Value> {
             }
             Event::FetchResults(fetch) => items.push(json!({
                 "type": "fetch_url_results", "contents": [content(&script.fetched[*fetch])],
+            })),
+            Event::RequiresAction => items.push(json!({
+                "type": "function_call", "id": run.message_id, "call_id": "call_1",
+                "name": "look_up", "arguments": "{}", "status": "in_progress",
             })),
             Event::MessageDone => {
                 items.push(message(run, if cut_short { "incomplete" } else { "completed" }));
@@ -191,11 +194,9 @@ fn text_part(run: &Run, name: &str, text: &str) -> Value {
 fn result(source: &Source) -> Value {
     let mut result = json!({
         "id": source.id, "url": source.url, "title": source.title, "snippet": source.snippet,
-        "date": source.date, "source": "web",
+        "source": "web",
     });
-    if let Some(date) = &source.last_updated {
-        result["last_updated"] = date.as_str().into();
-    }
+    source.add_dates(&mut result);
     result
 }
 

@@ -1,0 +1,146 @@
+//! The Search API: ranked results and no answer, in one bounded call. The same in every dialect.
+
+use outlast_core::{
+    Again, BeginError, Body, Cost, NanoUsd, Nature, Output, RemoteRun, ResearchAsk, Run, Source,
+    Usage,
+};
+use serde::{Deserialize, Serialize};
+
+use super::api::Api;
+use super::delivered::Delivered;
+use super::errors;
+use super::narrowing::Narrowing;
+use super::submit::{Sent, Submit};
+use super::wire::{known, known_items};
+
+/// One search, whatever it finds.
+const PRICE: NanoUsd = NanoUsd(5_000_000);
+
+/// What the vendor's own tool asks for.
+const MAX_RESULTS: u32 = 10;
+const MAX_TOKENS_PER_PAGE: u32 = 1024;
+
+/// A search is one call: nothing to take up again, nothing to stop.
+pub(super) const NATURE: Nature = Nature { again: Again::Never, resumes: false, stops: false };
+
+/// What a search costs, known before it is made.
+pub(super) const TYPICAL_COST: Cost = Cost::Estimate(PRICE);
+
+#[derive(Debug, Serialize)]
+struct Request<'a> {
+    query: &'a str,
+    max_results: u32,
+    max_tokens_per_page: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    country: Option<&'a str>,
+    #[serde(flatten)]
+    narrowing: Narrowing<'a>,
+}
+
+impl<'a> From<&'a ResearchAsk> for Request<'a> {
+    fn from(ask: &'a ResearchAsk) -> Self {
+        Self {
+            query: ask.question(),
+            max_results: ask.filters.max_results.unwrap_or(MAX_RESULTS),
+            max_tokens_per_page: ask.filters.max_tokens_per_page.unwrap_or(MAX_TOKENS_PER_PAGE),
+            country: ask.filters.country.as_deref(),
+            narrowing: Narrowing::from(&ask.filters),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Found {
+    #[serde(deserialize_with = "known")]
+    id: Option<String>,
+    #[serde(deserialize_with = "known_items")]
+    results: Option<Vec<Hit>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Hit {
+    #[serde(deserialize_with = "known")]
+    url: Option<String>,
+    #[serde(deserialize_with = "known")]
+    title: Option<String>,
+    #[serde(deserialize_with = "known")]
+    snippet: Option<String>,
+    #[serde(deserialize_with = "known")]
+    date: Option<String>,
+}
+
+/// Makes the search; the run is done before it is followed. Where the provider gives the search no name it goes by
+/// `key`.
+pub(super) async fn begin(
+    api: &Api,
+    provider: &str,
+    ask: &ResearchAsk,
+    key: &str,
+) -> Result<Box<dyn Run>, BeginError> {
+    let request = api.post(&["search"], &Request::from(ask)).map_err(BeginError::NotSent)?;
+    let submit = Submit::new(api);
+    let response = match submit.send(request).await? {
+        Sent::Accepted(response) => response,
+        Sent::Refused(answer) => return Err(api.refusal(&answer)),
+    };
+    let raw = submit.read(response).await?;
+    let found: Found = serde_json::from_slice(&raw).unwrap_or_default();
+    let Some(hits) = found.results else {
+        let mut error = errors::malformed("the provider accepted the search but gave no results");
+        error.detail = Some(api.redacted(&String::from_utf8_lossy(&raw)));
+        return Err(BeginError::Unknown(error));
+    };
+    let sources = sources(hits);
+    let output = Output {
+        body: Body::report(listed(&sources), sources),
+        model: None,
+        usage: Usage { searches: 1, ..Usage::default() },
+        cost: Cost::Computed(PRICE),
+    };
+    let remote = RemoteRun {
+        provider: provider.to_owned(),
+        id: found.id.filter(|id| !id.is_empty()).unwrap_or_else(|| key.to_owned()),
+        cursor: None,
+        begun_at: api.now(),
+    };
+    Ok(Box::new(Delivered { remote, output: Box::new(output), raw }))
+}
+
+/// Hits in their order; one without an address is none.
+fn sources(hits: Vec<Hit>) -> Vec<Source> {
+    let text = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let found =
+        hits.into_iter().filter_map(|hit| Some((text(hit.url)?, hit.title, hit.date, hit.snippet)));
+    (1..)
+        .zip(found)
+        .map(|(number, (url, title, date, snippet))| Source {
+            number,
+            url,
+            title: text(title),
+            date: text(date),
+            snippet: text(snippet),
+        })
+        .collect()
+}
+
+/// The results as text, as the vendor's own tool words them.
+fn listed(sources: &[Source]) -> String {
+    let mut list = format!("Found {} search results:\n", sources.len());
+    if sources.is_empty() {
+        list.push_str("\nNothing matched. Try other words, or fewer filters.\n");
+    }
+    for source in sources {
+        let title = source.title.as_deref().unwrap_or(&source.url);
+        list.push_str(&format!("\n{}. **{title}**\n   URL: {}\n", source.number, source.url));
+        if let Some(snippet) = &source.snippet {
+            list.push_str(&format!("   {}\n", snippet.trim()));
+        }
+        if let Some(date) = &source.date {
+            list.push_str(&format!("   Date: {date}\n"));
+        }
+    }
+    list.truncate(list.trim_end().len());
+    list
+}

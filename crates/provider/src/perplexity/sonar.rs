@@ -1,0 +1,100 @@
+//! The Sonar dialect: deep research as an asynchronous request under an idempotency key, everything quicker as a
+//! streamed chat completion. Retired at the vendor, alive at gateways.
+
+mod research;
+mod answer;
+mod joined;
+mod milestones;
+mod report;
+mod errors;
+mod request;
+mod wire;
+
+use async_trait::async_trait;
+use outlast_core::{
+    Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
+    RemoteRun, RemoteStop, Run,
+};
+use serde_json::Value;
+
+use super::api::{AgentOptions, Api};
+use super::submit::{asked, kind};
+use super::{Waits, search};
+use research::ResearchRun;
+
+/// Perplexity's Sonar API as a provider.
+#[derive(Clone)]
+pub struct Sonar {
+    api: Api,
+}
+
+impl Sonar {
+    /// The name in [`RemoteRun::provider`].
+    pub const NAME: &'static str = "perplexity/sonar";
+
+    /// Makes the adapter; nothing is sent yet.
+    pub fn new(options: AgentOptions) -> Result<Self, BoxError> {
+        Ok(Self { api: Api::new(options)?.with_waits(Waits::sonar()) })
+    }
+
+    /// The same adapter with other waits between checks; the first is the wait after the submit.
+    #[must_use]
+    pub fn with_waits(self, waits: Waits) -> Self {
+        Self { api: self.api.with_waits(waits) }
+    }
+
+    /// What a worker must have to run this adapter's jobs: the same service and the same key.
+    pub fn profile(&self) -> Profile {
+        self.api.profile(Self::NAME)
+    }
+}
+
+#[async_trait]
+impl Provider for Sonar {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn nature(&self, ask: &Value) -> Nature {
+        match kind(ask) {
+            AskKind::Research => Nature { again: Again::WithKey, resumes: true, stops: false },
+            AskKind::Results => search::NATURE,
+            // An answer lives on its connection: lost with it, and paid for.
+            AskKind::Search | AskKind::Ask | AskKind::Reason => {
+                Nature { again: Again::Never, resumes: false, stops: false }
+            }
+        }
+    }
+
+    fn typical_cost(&self, ask: &Value) -> Cost {
+        match kind(ask) {
+            AskKind::Results => search::TYPICAL_COST,
+            AskKind::Research | AskKind::Search | AskKind::Ask | AskKind::Reason => Cost::Unknown,
+        }
+    }
+
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = asked(ask)?;
+        match ask.kind {
+            AskKind::Research => research::begin(&self.api, &ask, key).await,
+            AskKind::Results => search::begin(&self.api, Self::NAME, &ask, key).await,
+            AskKind::Search | AskKind::Ask | AskKind::Reason => {
+                answer::begin(&self.api, &ask, key).await
+            }
+        }
+    }
+
+    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        Ok(Box::new(ResearchRun::resumed(self.api.clone(), run.clone())))
+    }
+
+    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        // There is no such call: what was begun goes on to its end.
+        Ok(RemoteStop::Unsupported)
+    }
+}
+
+/// A run that begins now.
+fn remote(api: &Api, id: String) -> RemoteRun {
+    RemoteRun { provider: Sonar::NAME.to_owned(), id, cursor: None, begun_at: api.now() }
+}

@@ -1,0 +1,156 @@
+//! A quick answer: a chat completion whose chunks arrive over the connection that asked for it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::{BeginError, BoxError, ProviderError, RemoteRun, ResearchAsk, Run, Step};
+use reqwest::Response;
+use tokio::time::{Instant, timeout_at};
+
+use super::super::api::{Api, is_event_stream};
+use super::super::delivered::Delivered;
+use super::super::errors::stream_before_id;
+use super::super::events::EventStream;
+use super::super::submit::{Sent, Submit};
+use super::joined::Joined;
+use super::milestones::Milestones;
+use super::request::Request;
+use super::wire::Completion;
+use super::{errors, remote, report};
+
+/// How long a stream may stay open after the answer has ended, to bring its usage or close.
+const AFTER_THE_END: Duration = Duration::from_secs(2);
+
+/// Asks; returns with the first chunk, or with the whole answer where the server does not stream. An answer without
+/// a name goes by `key`.
+pub(super) async fn begin(
+    api: &Api,
+    ask: &ResearchAsk,
+    key: &str,
+) -> Result<Box<dyn Run>, BeginError> {
+    let request = api.post(&["chat", "completions"], &Request::streamed(ask));
+    let request = request.map_err(BeginError::NotSent)?;
+    let request = request.header("accept", "text/event-stream, application/json");
+    let submit = Submit::new(api);
+    let response = match submit.send(request).await? {
+        Sent::Accepted(response) => response,
+        Sent::Refused(answer) => return Err(errors::refusal(api, &answer)),
+    };
+    if is_event_stream(&response) {
+        let run = submit.in_time(AnswerRun::begun(api, response, key)).await??;
+        return Ok(Box::new(run));
+    }
+    let raw = submit.read(response).await?;
+    let completion = Completion::parse(&raw).unwrap_or_default();
+    let id = name(&completion, key);
+    let Some(output) = report::output(completion) else {
+        return Err(BeginError::Unknown(errors::no_answer(api, &raw)));
+    };
+    Ok(Box::new(Delivered { remote: remote(api, id), output, raw }))
+}
+
+fn name(completion: &Completion, key: &str) -> String {
+    completion.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| key.to_owned())
+}
+
+/// The chunk in an event. Keep-alives are no objects; an object that cannot be read is a part of the answer lost.
+fn read(joined: &mut Joined, data: &str) -> Option<Completion> {
+    let chunk = Completion::parse(data.as_bytes());
+    if chunk.is_none() && data.trim_start().starts_with('{') {
+        joined.add_unreadable();
+    }
+    chunk
+}
+
+/// An answer that is arriving.
+struct AnswerRun {
+    api: Api,
+    remote: RemoteRun,
+    events: EventStream,
+    joined: Joined,
+    milestones: Milestones,
+    /// Set once the answer has ended. Kept here, not in a future, so that a dropped `next` loses no time.
+    close_by: Option<Instant>,
+}
+
+impl AnswerRun {
+    /// Waits for the first chunk.
+    async fn begun(api: &Api, response: Response, key: &str) -> Result<Self, BeginError> {
+        let mut events = EventStream::new(response);
+        let mut joined = Joined::default();
+        loop {
+            let data = events.data().await.map_err(|error| {
+                BeginError::Unknown(stream_before_id(error.as_ref().map(ToString::to_string)))
+            })?;
+            let Some(chunk) = read(&mut joined, &data) else { continue };
+            if chunk.error.is_some() {
+                return Err(BeginError::Unknown(errors::no_answer(api, data.as_bytes())));
+            }
+            if !chunk.is_one() {
+                continue;
+            }
+            let mut run = Self {
+                api: api.clone(),
+                remote: remote(api, name(&chunk, key)),
+                events,
+                joined,
+                milestones: Milestones::default(),
+                close_by: None,
+            };
+            run.add(chunk, &data).map_err(BeginError::Unknown)?;
+            return Ok(run);
+        }
+    }
+
+    fn heard(&mut self, data: &str) -> Result<(), ProviderError> {
+        let Some(chunk) = read(&mut self.joined, data) else { return Ok(()) };
+        match &chunk.error {
+            Some(error) if !self.joined.is_whole() => Err(errors::said(&self.api, error)),
+            _ => self.add(chunk, data),
+        }
+    }
+
+    fn add(&mut self, chunk: Completion, data: &str) -> Result<(), ProviderError> {
+        let added = self.joined.add(chunk, data);
+        added.map_err(|error| errors::broke_off(Some(&error.into())))?;
+        if self.joined.is_whole() {
+            self.close_by.get_or_insert_with(|| Instant::now() + AFTER_THE_END);
+        }
+        Ok(())
+    }
+
+    /// The stream has ended: well, if the answer had.
+    fn ended(&self, error: Option<BoxError>) -> Result<Step, ProviderError> {
+        if !self.joined.is_whole() {
+            return Err(errors::broke_off(error.as_ref()));
+        }
+        let (output, raw) = self.joined.output().ok_or_else(|| errors::broke_off(None))?;
+        Ok(Step::Done { output, raw: Some(raw) })
+    }
+}
+
+#[async_trait]
+impl Run for AnswerRun {
+    fn remote(&self) -> RemoteRun {
+        self.remote.clone()
+    }
+
+    async fn next(&mut self) -> Result<Step, ProviderError> {
+        if let Some(progress) = self.milestones.start() {
+            return Ok(Step::Progress(progress));
+        }
+        loop {
+            if let Some(progress) = self.milestones.written(self.joined.words()) {
+                return Ok(Step::Progress(progress));
+            }
+            let data = match self.close_by {
+                None => self.events.data().await,
+                Some(at) => timeout_at(at, self.events.data()).await.unwrap_or(Err(None)),
+            };
+            match data {
+                Ok(data) => self.heard(&data)?,
+                Err(error) => return self.ended(error),
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The chunks of a stream, put together again: what was said from all of them, the rest from the latest that has it.
+
+use outlast_core::Output;
+
+use super::report;
+use super::wire::Completion;
+use crate::http::MAX_BODY;
+
+/// An answer as far as it has arrived.
+#[derive(Debug, Default)]
+pub(super) struct Joined {
+    said: String,
+    words: usize,
+    /// Everything but what was said.
+    rest: Completion,
+    /// The chunk that ended the answer, as it came.
+    end: Option<Vec<u8>>,
+    /// A chunk came that could not be read.
+    lossy: bool,
+}
+
+/// The answer is longer than we will hold.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the answer is longer than {MAX_BODY} bytes")]
+pub(super) struct TooLong;
+
+impl Joined {
+    /// Takes in a chunk, given also as it came.
+    pub(super) fn add(&mut self, chunk: Completion, data: &str) -> Result<(), TooLong> {
+        let delta = chunk.delta().unwrap_or_default();
+        if self.said.len() + delta.len() > MAX_BODY {
+            return Err(TooLong);
+        }
+        self.said.push_str(delta);
+        self.words += delta.split_whitespace().count();
+        if chunk.finish_reason().is_some() {
+            self.end = Some(data.as_bytes().to_vec());
+        }
+        let before = std::mem::take(&mut self.rest);
+        self.rest = Completion {
+            id: chunk.id.or(before.id),
+            model: chunk.model.or(before.model),
+            citations: chunk.citations.or(before.citations),
+            search_results: chunk.search_results.or(before.search_results),
+            usage: chunk.usage.or(before.usage),
+            related_questions: chunk.related_questions.or(before.related_questions),
+            // A chunk after the end has usage and no choices.
+            choices: chunk.choices.filter(|choices| !choices.is_empty()).or(before.choices),
+            error: None,
+        };
+        Ok(())
+    }
+
+    /// A chunk came that could not be read: what it said is lost, unless a later one repeats it.
+    pub(super) fn add_unreadable(&mut self) {
+        self.lossy = true;
+    }
+
+    /// How many words have arrived.
+    pub(super) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Whether the answer has come to its end.
+    pub(super) fn is_whole(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The whole answer and the chunk that ended it; `None` when it is not whole, or says nothing.
+    pub(super) fn output(&self) -> Option<(Box<Output>, Vec<u8>)> {
+        let end = self.end.clone()?;
+        // In full mode the last chunk repeats everything. It wins where it has more: where a chunk was lost, or
+        // where there are no deltas at all.
+        let repeated = self.rest.message().unwrap_or_default();
+        let said = if repeated.len() > self.said.len() { repeated } else { &self.said };
+        if self.lossy && repeated.len() < self.said.len() {
+            return None;
+        }
+        Some((report::said(said.to_owned(), self.rest.clone())?, end))
+    }
+}

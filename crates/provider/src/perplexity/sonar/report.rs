@@ -1,0 +1,173 @@
+//! From the provider's completion to our output.
+
+use outlast_core::{Body, Cost, NanoUsd, Output, Source, Usage};
+use serde_json::Value;
+
+use super::super::thinking;
+use super::wire::{self, Completion, SearchResult};
+
+/// What a whole completion says; `None` when it says nothing.
+pub(super) fn output(completion: Completion) -> Option<Box<Output>> {
+    let text = completion.message()?.to_owned();
+    said(text, completion)
+}
+
+/// The output with this text and everything else of the completion; `None` when there is no text.
+pub(super) fn said(text: String, completion: Completion) -> Option<Box<Output>> {
+    if text.trim().is_empty() {
+        return None;
+    }
+    let (mut text, thinking) = thinking::told_apart(text);
+    if completion.finish_reason() == Some("length") {
+        text.push_str("\n\n*The provider ended this report early (length).*");
+    }
+    let sources = sources(&completion);
+    let usage = completion.usage.as_ref().map(usage).unwrap_or_default();
+    let cost = cost(&completion);
+    let related = completion.related_questions.unwrap_or_default();
+    let body = Body::Report { text, sources, thinking, related };
+    Some(Box::new(Output { body, model: completion.model, usage, cost }))
+}
+
+/// What the numbers in the text point at: the citations where there are any, else what was found, in its order.
+fn sources(completion: &Completion) -> Vec<Source> {
+    let results = completion.search_results.as_deref().unwrap_or_default();
+    let citations = completion.citations.as_deref().unwrap_or_default();
+    if citations.is_empty() {
+        let found = (1..).zip(results);
+        return found
+            .filter_map(|(number, result)| source(number, result.url.as_deref()?, Some(result)))
+            .collect();
+    }
+    let cited = (1..).zip(citations).zip(0..);
+    cited
+        .filter_map(|((number, citation), place): ((u32, &Value), usize)| {
+            let url = citation.as_str().or_else(|| citation.get("url")?.as_str())?;
+            // Usually at the same place; searched for where the two lists differ.
+            let same = |result: &&SearchResult| result.url.as_deref() == Some(url);
+            let result = results.get(place).filter(same).or_else(|| results.iter().find(same));
+            source(number, url, result)
+        })
+        .collect()
+}
+
+fn source(number: u32, url: &str, result: Option<&SearchResult>) -> Option<Source> {
+    if url.is_empty() {
+        return None;
+    }
+    let title = result.and_then(|result| result.title.clone());
+    let date = result.and_then(|result| result.date.clone());
+    Some(Source { number, url: url.to_owned(), title, date, snippet: None })
+}
+
+fn usage(usage: &wire::Usage) -> Usage {
+    let input_tokens = usage.prompt_tokens.unwrap_or(0);
+    let output_tokens = usage.completion_tokens.unwrap_or(0);
+    Usage {
+        input_tokens,
+        output_tokens,
+        total_tokens: usage.total_tokens.unwrap_or(input_tokens.saturating_add(output_tokens)),
+        reasoning_tokens: usage.reasoning_tokens.unwrap_or(0),
+        citation_tokens: usage.citation_tokens.unwrap_or(0),
+        searches: usage.num_search_queries.unwrap_or(0),
+    }
+}
+
+/// As the provider says. A cost of nothing is the skeleton that streams carry until their end, not a gift.
+fn cost(completion: &Completion) -> Cost {
+    let reported = completion.usage.as_ref().and_then(|usage| usage.cost.as_ref()?.total_cost);
+    let reported = reported.and_then(NanoUsd::from_usd).filter(|cost| *cost > NanoUsd(0));
+    // The one place for a price table: model and usage are known here.
+    reported.map_or(Cost::Unknown, Cost::Reported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(json: &str) -> (Output, String, Vec<Source>) {
+        let output = *output(Completion::parse(json.as_bytes()).unwrap()).unwrap();
+        let Body::Report { text, sources, .. } = output.body.clone() else { panic!("no report") };
+        (output, text, sources)
+    }
+
+    const DONE: &str = r##"{"id":"u","model":"sonar-deep-research","choices":[{"finish_reason":"stop",
+        "message":{"role":"assistant","content":"<think>hm</think># Report [1][2]"}}],
+        "citations":["https://a.example","https://b.example"],
+        "search_results":[{"title":"B","url":"https://b.example","date":null},
+            {"title":"A","url":"https://a.example","date":"2025-06-10","snippet":"s"}],
+        "usage":{"prompt_tokens":21,"completion_tokens":7163,"total_tokens":7184,"citation_tokens":19028,
+            "num_search_queries":21,"reasoning_tokens":193653,"cost":{"total_cost":0.781}},
+        "related_questions":["And then?"]}"##;
+
+    #[test]
+    fn a_completion_becomes_a_report_with_numbered_sources_usage_and_cost() {
+        let (output, text, sources) = report(DONE);
+        assert_eq!(text, "# Report [1][2]");
+        assert_eq!(output.model.as_deref(), Some("sonar-deep-research"));
+        assert_eq!(output.cost, Cost::Reported(NanoUsd(781_000_000)));
+        let expected = Usage {
+            input_tokens: 21,
+            output_tokens: 7163,
+            total_tokens: 7184,
+            reasoning_tokens: 193_653,
+            citation_tokens: 19_028,
+            searches: 21,
+        };
+        assert_eq!(output.usage, expected);
+        let shown: Vec<_> = sources
+            .iter()
+            .map(|source| {
+                (
+                    source.number,
+                    source.url.as_str(),
+                    source.title.as_deref(),
+                    source.date.as_deref(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                (1, "https://a.example", Some("A"), Some("2025-06-10")),
+                (2, "https://b.example", Some("B"), None)
+            ]
+        );
+        let Body::Report { thinking, related, .. } = output.body else { panic!("no report") };
+        assert_eq!((thinking.as_deref(), related), (Some("hm"), vec!["And then?".to_owned()]));
+    }
+
+    #[test]
+    fn a_source_that_cannot_be_read_does_not_move_the_numbers_of_others() {
+        let said = r#""choices":[{"message":{"content":"x"}}]"#;
+        let numbers = |rest: &str| -> Vec<(u32, String)> {
+            let (_, _, sources) = report(&format!("{{{said},{rest}}}"));
+            sources.into_iter().map(|source| (source.number, source.url)).collect()
+        };
+        let kept = vec![(1, "a".to_owned()), (3, "c".to_owned())];
+        assert_eq!(numbers(r#""citations":["a",null,{"url":"c"}]"#), kept);
+        assert_eq!(
+            numbers(r#""search_results":[{"url":"a"},{"url":7},{"url":"c","title":null}]"#),
+            kept
+        );
+        assert_eq!(
+            numbers(r#""citations":[],"search_results":[{"url":"a"},null,{"url":"c"}]"#),
+            kept
+        );
+        assert_eq!(numbers(r#""citations":"none","search_results":null"#), []);
+    }
+
+    #[test]
+    fn what_is_not_reported_is_unknown_and_what_is_cut_says_so() {
+        let (output, text, _) = report(
+            r#"{"choices":[{"finish_reason":"length","message":{"content":"half"}}],
+                "usage":{"prompt_tokens":1,"completion_tokens":2,"cost":{"total_cost":0}}}"#,
+        );
+        assert_eq!(output.cost, Cost::Unknown);
+        assert_eq!(output.usage.total_tokens, 3);
+        assert_eq!(text, "half\n\n*The provider ended this report early (length).*");
+        for nothing in [r#"{"choices":[]}"#, r#"{"choices":[{"message":{"content":" "}}]}"#, "{}"] {
+            assert!(super::output(Completion::parse(nothing.as_bytes()).unwrap()).is_none());
+        }
+    }
+}

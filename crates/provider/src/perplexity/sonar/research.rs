@@ -1,0 +1,209 @@
+//! Deep research: submitted under a key, then looked at in growing intervals until it is done (A5).
+
+use async_trait::async_trait;
+use outlast_core::{BeginError, ProviderError, RemoteRun, ResearchAsk, Run, Step};
+use reqwest::StatusCode;
+use tokio::time::Instant;
+
+use super::super::api::Api;
+use super::super::errors::{gone, malformed, no_id};
+use super::super::submit::{Sent, Submit};
+use super::milestones::Milestones;
+use super::request::Research;
+use super::wire::{Job, Status};
+use super::{errors, remote, report};
+
+const PATH: [&str; 3] = ["v1", "async", "sonar"];
+
+/// How often a completed run may still show no report.
+const LATE_REPORT: u32 = 3;
+
+/// Submits the research; returns once it has an id.
+pub(super) async fn begin(
+    api: &Api,
+    ask: &ResearchAsk,
+    key: &str,
+) -> Result<Box<dyn Run>, BeginError> {
+    let request = api.post(&PATH, &Research::new(ask, key)).map_err(BeginError::NotSent)?;
+    let submit = Submit::new(api);
+    let response = match submit.send(request).await? {
+        Sent::Accepted(response) => response,
+        Sent::Refused(answer) => return Err(errors::refusal_under_key(api, &answer)),
+    };
+    let body = submit.read(response).await?;
+    let id = Job::parse(&body).and_then(Job::into_id);
+    let id = id.ok_or_else(|| BeginError::Unknown(errors::never_again(no_id())))?;
+    Ok(Box::new(ResearchRun::begun(api.clone(), remote(api, id))))
+}
+
+/// Deep research under way.
+pub(super) struct ResearchRun {
+    api: Api,
+    remote: RemoteRun,
+    milestones: Milestones,
+    /// When to look. Kept here, not in a future, so that a dropped `next` loses no time.
+    check_at: Instant,
+    waited: usize,
+    not_found: u32,
+    without_report: u32,
+}
+
+impl ResearchRun {
+    fn begun(api: Api, remote: RemoteRun) -> Self {
+        let mut run = Self::resumed(api, remote);
+        run.waited = 0;
+        run.wait();
+        run
+    }
+
+    /// A run begun earlier; the first check is made at once, in place of the one soon after the submit.
+    pub(super) fn resumed(api: Api, remote: RemoteRun) -> Self {
+        Self {
+            api,
+            remote,
+            milestones: Milestones::default(),
+            check_at: Instant::now(),
+            waited: 1,
+            not_found: 0,
+            without_report: 0,
+        }
+    }
+
+    async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
+        let [version, mode, name] = PATH;
+        let answer = match self.api.get(&[version, mode, name, &self.remote.id]).await {
+            Ok(answer) => answer,
+            Err(error) => return self.in_passing(error),
+        };
+        if answer.status == StatusCode::NOT_FOUND {
+            return self.missing();
+        }
+        if !answer.status.is_success() {
+            let error = errors::trouble(&self.api, &answer);
+            return if error.trouble.is_permanent() { Err(error) } else { self.in_passing(error) };
+        }
+        self.not_found = 0;
+        let Some(job) = Job::parse(&answer.body) else {
+            return self.in_passing(malformed("the provider's answer cannot be read"));
+        };
+        match job.status() {
+            Status::Completed => match job.response.and_then(report::output) {
+                Some(output) => Ok(Some(Step::Done { output, raw: Some(answer.body) })),
+                None => self.report_is_late(&answer.body),
+            },
+            Status::Failed => Err(errors::failed(&self.api, job.error_message.as_deref())),
+            Status::InProgress => {
+                self.wait();
+                Ok(self.milestones.processing().map(Step::Progress))
+            }
+            Status::Waiting => {
+                self.wait();
+                Ok(None)
+            }
+        }
+    }
+
+    /// It was paid for, so it is looked at again before anybody gives up; soon, for it is said to be there.
+    fn report_is_late(&mut self, body: &[u8]) -> Result<Option<Step>, ProviderError> {
+        self.without_report += 1;
+        if self.without_report > LATE_REPORT {
+            return Err(errors::no_report(&self.api, body));
+        }
+        self.check_at = Instant::now() + self.api.waits().after(0);
+        Ok(self.milestones.finalizing().map(Step::Progress))
+    }
+
+    /// A check that failed in passing keeps the series and is not a failed try.
+    fn in_passing(&mut self, error: ProviderError) -> Result<Option<Step>, ProviderError> {
+        tracing::warn!(remote.id = %self.remote.id, %error, detail = error.detail, "a check failed, will look again");
+        self.wait();
+        Ok(None)
+    }
+
+    /// One answer of this kind proves nothing, and none does while the run is young.
+    fn missing(&mut self) -> Result<Option<Step>, ProviderError> {
+        self.not_found += 1;
+        if self.not_found >= 2 && self.api.is_settled(&self.remote) {
+            return Err(gone());
+        }
+        self.wait();
+        Ok(None)
+    }
+
+    fn wait(&mut self) {
+        self.check_at = Instant::now() + self.api.waits().after(self.waited);
+        self.waited += 1;
+    }
+}
+
+#[async_trait]
+impl Run for ResearchRun {
+    fn remote(&self) -> RemoteRun {
+        self.remote.clone()
+    }
+
+    async fn next(&mut self) -> Result<Step, ProviderError> {
+        if let Some(progress) = self.milestones.start() {
+            return Ok(Step::Progress(progress));
+        }
+        loop {
+            tokio::time::sleep_until(self.check_at).await;
+            if let Some(step) = self.check().await? {
+                return Ok(step);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use outlast_core::{Clock, Timestamp};
+
+    use super::super::super::api::AgentOptions;
+    use super::super::Sonar;
+    use super::*;
+    use crate::http::HttpOptions;
+
+    struct Epoch;
+
+    impl Clock for Epoch {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(0)
+        }
+    }
+
+    fn api() -> Api {
+        let options = AgentOptions {
+            base_url: "http://127.0.0.1:1".to_owned(),
+            api_key: "k".to_owned(),
+            http: HttpOptions { timeout: Duration::from_secs(1), proxy: None },
+            clock: Arc::new(Epoch),
+        };
+        Sonar::new(options).unwrap().api
+    }
+
+    fn waits(mut run: ResearchRun) -> Vec<u64> {
+        let mut waits = Vec::new();
+        for round in 0..10 {
+            waits.push((run.check_at - Instant::now()).as_secs());
+            if round % 2 == 0 {
+                assert!(run.in_passing(malformed("nonsense")).unwrap().is_none());
+            } else {
+                assert!(run.missing().unwrap().is_none());
+            }
+        }
+        waits
+    }
+
+    /// A5: the series of waits, kept through every kind of passing trouble.
+    #[tokio::test(start_paused = true)]
+    async fn a5_checks_come_1_s_after_the_submit_and_then_in_growing_intervals() {
+        let run = ResearchRun::begun(api(), remote(&api(), "u".to_owned()));
+        assert_eq!(waits(run), [1, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
+        let run = ResearchRun::resumed(api(), remote(&api(), "u".to_owned()));
+        assert_eq!(waits(run), [0, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
+    }
+}

@@ -1,0 +1,200 @@
+//! What the Sonar dialect answers, and nobody else's business. What has another type than we know is taken to be
+//! absent.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::super::wire::{known, known_items};
+
+/// Deep research as the provider shows it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Job {
+    #[serde(deserialize_with = "known")]
+    id: Option<String>,
+    #[serde(deserialize_with = "known")]
+    status: Option<String>,
+    #[serde(deserialize_with = "known")]
+    pub(super) error_message: Option<String>,
+    #[serde(deserialize_with = "known")]
+    pub(super) response: Option<Completion>,
+}
+
+/// Where research stands. What we do not know is taken to be under way, and looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Waiting,
+    InProgress,
+    Completed,
+    Failed,
+}
+
+impl Job {
+    /// The object in a body; `None` when it is none.
+    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
+    }
+
+    pub(super) fn into_id(self) -> Option<String> {
+        self.id.filter(|id| !id.is_empty())
+    }
+
+    pub(super) fn status(&self) -> Status {
+        match self.status.as_deref().unwrap_or_default() {
+            "IN_PROGRESS" => Status::InProgress,
+            "COMPLETED" => Status::Completed,
+            "FAILED" => Status::Failed,
+            _ => Status::Waiting,
+        }
+    }
+}
+
+/// A chat completion, or a chunk of one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Completion {
+    #[serde(deserialize_with = "known")]
+    pub(super) id: Option<String>,
+    #[serde(deserialize_with = "known")]
+    pub(super) model: Option<String>,
+    #[serde(deserialize_with = "known_items")]
+    pub(super) choices: Option<Vec<Choice>>,
+    /// As they came: the place of each is its number.
+    #[serde(deserialize_with = "known")]
+    pub(super) citations: Option<Vec<Value>>,
+    #[serde(deserialize_with = "known_places")]
+    pub(super) search_results: Option<Vec<SearchResult>>,
+    #[serde(deserialize_with = "known")]
+    pub(super) usage: Option<Usage>,
+    #[serde(deserialize_with = "known_items")]
+    pub(super) related_questions: Option<Vec<String>>,
+    pub(super) error: Option<Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Choice {
+    #[serde(deserialize_with = "known")]
+    finish_reason: Option<String>,
+    #[serde(deserialize_with = "known")]
+    message: Option<Said>,
+    #[serde(deserialize_with = "known")]
+    delta: Option<Said>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Said {
+    #[serde(deserialize_with = "known")]
+    content: Option<String>,
+}
+
+impl Completion {
+    /// The object in a body or a chunk; `None` when it is none.
+    pub(super) fn parse(data: &[u8]) -> Option<Self> {
+        serde_json::from_slice(data).ok()
+    }
+
+    /// Whether it is a completion at all, and not merely some object.
+    pub(super) fn is_one(&self) -> bool {
+        self.choices.is_some()
+    }
+
+    /// All that was said so far.
+    pub(super) fn message(&self) -> Option<&str> {
+        self.first()?.message.as_ref()?.content.as_deref()
+    }
+
+    /// What is said beyond the last chunk.
+    pub(super) fn delta(&self) -> Option<&str> {
+        self.first()?.delta.as_ref()?.content.as_deref()
+    }
+
+    /// Why nothing more will be said.
+    pub(super) fn finish_reason(&self) -> Option<&str> {
+        self.first()?.finish_reason.as_deref().filter(|reason| !reason.is_empty())
+    }
+
+    fn first(&self) -> Option<&Choice> {
+        self.choices.as_ref()?.first()
+    }
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SearchResult {
+    #[serde(deserialize_with = "known")]
+    pub(super) url: Option<String>,
+    #[serde(deserialize_with = "known")]
+    pub(super) title: Option<String>,
+    #[serde(deserialize_with = "known")]
+    pub(super) date: Option<String>,
+}
+
+/// What was consumed.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Usage {
+    #[serde(deserialize_with = "known")]
+    pub(super) prompt_tokens: Option<u64>,
+    #[serde(deserialize_with = "known")]
+    pub(super) completion_tokens: Option<u64>,
+    #[serde(deserialize_with = "known")]
+    pub(super) total_tokens: Option<u64>,
+    #[serde(deserialize_with = "known")]
+    pub(super) citation_tokens: Option<u64>,
+    #[serde(deserialize_with = "known")]
+    pub(super) reasoning_tokens: Option<u64>,
+    #[serde(deserialize_with = "known")]
+    pub(super) num_search_queries: Option<u64>,
+    #[serde(deserialize_with = "known")]
+    pub(super) cost: Option<UsageCost>,
+}
+
+/// What it cost.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct UsageCost {
+    #[serde(deserialize_with = "known")]
+    pub(super) total_cost: Option<f64>,
+}
+
+/// A list in which the place of an item counts: one whose type we do not know is kept, empty.
+fn known_places<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let items: Option<Vec<Value>> = known(deserializer)?;
+    let item = |item| T::deserialize(item).unwrap_or_default();
+    Ok(items.map(|items: Vec<Value>| items.into_iter().map(item).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A10: an id that was there must not be lost to a stranger beside it; statuses are an open set.
+    #[test]
+    fn a_field_of_another_type_hides_nothing_beside_it() {
+        let job = Job::parse(br#"{"id":"u","status":7,"response":"soon","error_message":{}}"#);
+        let job = job.unwrap();
+        assert_eq!(job.status(), Status::Waiting);
+        assert_eq!(job.into_id().as_deref(), Some("u"));
+        for (name, status) in [
+            ("CREATED", Status::Waiting),
+            ("MEDITATING", Status::Waiting),
+            ("IN_PROGRESS", Status::InProgress),
+            ("COMPLETED", Status::Completed),
+            ("FAILED", Status::Failed),
+        ] {
+            let job = Job::parse(json!({"status": name}).to_string().as_bytes()).unwrap();
+            assert_eq!(job.status(), status, "{name}");
+            assert_eq!(job.into_id(), None);
+        }
+    }
+}

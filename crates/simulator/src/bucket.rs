@@ -1,0 +1,84 @@
+//! A token bucket: the rate limit of the `ratelimit` scenario. Pure: time comes in as an argument.
+
+use std::time::Duration;
+
+use crate::faults::Rate;
+
+/// How many requests are left, and since when.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    tokens: f64,
+    at: Duration,
+}
+
+/// What the headers say about the limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Allowance {
+    pub(crate) limit: u64,
+    pub(crate) remaining: u64,
+    /// How long until one more request is allowed, as a client will measure it.
+    pub(crate) wait: Duration,
+    pub(crate) says_when: bool,
+}
+
+impl Bucket {
+    pub(crate) fn full(rate: &Rate, now: Duration) -> Self {
+        Self { tokens: rate.burst as f64, at: now }
+    }
+
+    /// Takes one token; an error when there is none. `speed` makes the minutes pass faster.
+    pub(crate) fn take(
+        &mut self,
+        rate: &Rate,
+        now: Duration,
+        speed: f64,
+    ) -> Result<Allowance, Allowance> {
+        let per_second = rate.rpm as f64 / 60.0 * speed;
+        let passed = now.saturating_sub(self.at).as_secs_f64();
+        self.at = now;
+        self.tokens = (self.tokens + passed * per_second).min(rate.burst as f64);
+        // A wait measured in whole nanoseconds may end a hair before the token is whole.
+        let taken = self.tokens >= 1.0 - 1e-6;
+        if taken {
+            self.tokens -= 1.0;
+        }
+        let missing = (1.0 - self.tokens).max(0.0);
+        let allowance = Allowance {
+            limit: rate.rpm,
+            remaining: self.tokens.max(0.0) as u64,
+            wait: Duration::from_secs_f64(missing / per_second),
+            says_when: rate.says_when,
+        };
+        if taken { Ok(allowance) } else { Err(allowance) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate { rpm: 60, burst: 2, everything: false, says_when: false };
+
+    #[test]
+    fn a_burst_is_allowed_and_then_one_request_per_second() {
+        let mut bucket = Bucket::full(&RATE, Duration::ZERO);
+        let mut take = |ms| bucket.take(&RATE, Duration::from_millis(ms), 1.0);
+        assert_eq!(take(0).unwrap().remaining, 1);
+        assert_eq!(take(0).unwrap().remaining, 0);
+        let refused = take(0).unwrap_err();
+        assert_eq!((refused.limit, refused.remaining, refused.wait.as_secs()), (60, 0, 1));
+        assert!(take(999).is_err());
+        assert!(take(1_000).is_ok());
+        assert!(take(1_001).is_err());
+    }
+
+    #[test]
+    fn speed_makes_the_minutes_pass_faster() {
+        let mut bucket = Bucket::full(&RATE, Duration::ZERO);
+        for _ in 0..2 {
+            bucket.take(&RATE, Duration::ZERO, 100.0).unwrap();
+        }
+        assert!(bucket.take(&RATE, Duration::from_millis(9), 100.0).is_err());
+        assert!(bucket.take(&RATE, Duration::from_millis(10), 100.0).is_ok());
+    }
+}

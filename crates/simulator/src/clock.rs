@@ -1,0 +1,81 @@
+//! The time all runs go by: real, or standing still until it is told to advance.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// A clock that starts at zero.
+pub(crate) struct Clock {
+    started: Instant,
+    /// The time it shows, when it is virtual.
+    hand: Option<watch::Sender<Duration>>,
+    speed: f64,
+}
+
+impl Clock {
+    pub(crate) fn real(speed: f64) -> Self {
+        Self { started: Instant::now(), hand: None, speed }
+    }
+
+    pub(crate) fn standing(speed: f64) -> Self {
+        Self { hand: Some(watch::Sender::new(Duration::ZERO)), ..Self::real(speed) }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.hand.as_ref().map_or_else(|| self.started.elapsed(), |hand| *hand.borrow())
+    }
+
+    /// A delay of `ms` live milliseconds, divided by the speed.
+    pub(crate) fn scaled(&self, ms: f64) -> Duration {
+        // A huge delay divided by a tiny speed is no Duration; a century is long enough.
+        Duration::from_secs_f64((ms / 1_000.0 / self.speed).min(3e9))
+    }
+
+    pub(crate) fn speed(&self) -> f64 {
+        self.speed
+    }
+
+    pub(crate) async fn sleep_until(&self, at: Duration) {
+        match &self.hand {
+            None => tokio::time::sleep_until(self.started + at).await,
+            Some(hand) => {
+                // The sender lives as long as `self`, so this cannot fail before the time has come.
+                _ = hand.subscribe().wait_for(|now| *now >= at).await;
+            }
+        }
+    }
+
+    /// Moves a virtual clock on; false for a real one, which nobody moves.
+    pub(crate) fn advance(&self, by: Duration) -> bool {
+        let Some(hand) = &self.hand else { return false };
+        hand.send_modify(|now| *now = now.saturating_add(by));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_standing_clock_moves_only_when_told() {
+        let clock = Clock::standing(1.0);
+        assert_eq!(clock.now(), Duration::ZERO);
+        let sleeping = clock.sleep_until(Duration::from_secs(5));
+        let (woken_at, ()) = tokio::join!(
+            async {
+                sleeping.await;
+                clock.now()
+            },
+            async {
+                for _ in 0..6 {
+                    clock.advance(Duration::from_secs(1));
+                    tokio::task::yield_now().await;
+                }
+            }
+        );
+        assert!(woken_at >= Duration::from_secs(5));
+        assert!(!Clock::real(1.0).advance(Duration::from_secs(1)));
+    }
+}

@@ -1,0 +1,65 @@
+//! How an accepted request becomes a run.
+
+use tokio::sync::watch;
+
+use crate::ask::{Api, Ask, StreamMode};
+use crate::clock::Clock;
+use crate::ids::{fnv1a64, uuid};
+use crate::run::{Counts, Run};
+use crate::scenario::{Ending, Scenario};
+use crate::script::{Brief, Script, Style};
+use crate::sources::Site;
+use crate::timeline::Timeline;
+use crate::wall;
+
+/// What a new run depends on besides its request.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) seed: u64,
+    pub(crate) clock: &'a Clock,
+    pub(crate) pages: Option<&'a str>,
+    /// How many runs the same input had before.
+    pub(crate) earlier: u64,
+    /// The number of this run among all.
+    pub(crate) ordinal: u64,
+}
+
+/// Writes the run's script. Its text depends on seed, effort and input, its id also on how many runs came before.
+pub(crate) fn run(ask: Ask, scenario: Scenario, around: &Surroundings<'_>) -> Run {
+    let seed = fnv1a64(&[&around.seed.to_le_bytes(), ask.label.as_bytes(), ask.input.as_bytes()]);
+    let mut ids =
+        fastrand::Rng::with_seed(fnv1a64(&[&seed.to_le_bytes(), &around.ordinal.to_le_bytes()]));
+    let ending = match &scenario.ending {
+        Ending::Failed { times, .. } if !times.covers(around.earlier) => &Ending::Completed,
+        ending => ending,
+    };
+    let style = match &ask.api {
+        Api::Agent => Style::Agent,
+        Api::Sonar(sonar) => Style::Sonar {
+            thinks: sonar.model.thinks && sonar.mode == StreamMode::Full,
+            searches: sonar.searches,
+        },
+    };
+    let script = Script::write(&Brief {
+        question: &ask.question,
+        effort: ask.effort,
+        model: ask.model,
+        shape: &scenario.shape,
+        ending,
+        style,
+        site: &Site::of(around.pages, seed),
+        seed,
+        speed: around.clock.speed(),
+    });
+    let prefix = if matches!(ask.api, Api::Agent) { "resp_" } else { "" };
+    Run {
+        id: format!("{prefix}{}", uuid(&mut ids)),
+        message_id: format!("msg_{}", uuid(&mut ids)),
+        ask,
+        timeline: Timeline::new(script),
+        created_at: wall::unix_seconds(),
+        scenario,
+        born: around.clock.now(),
+        counts: Counts::default(),
+        changed: watch::Sender::default(),
+    }
+}

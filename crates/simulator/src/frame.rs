@@ -1,0 +1,70 @@
+//! One frame of server-sent events before it becomes bytes.
+
+use serde_json::Value;
+
+use crate::faults::{Malformation, Malformed};
+use crate::malformed;
+
+/// A JSON object and the event it is sent as.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// Whether the frame has an `event:` line; its name is the object's `type`.
+    named: bool,
+    pub(crate) data: Value,
+    /// Nothing of interest follows it.
+    pub(crate) terminal: bool,
+}
+
+impl Frame {
+    pub(crate) fn event(data: Value, terminal: bool) -> Self {
+        Self { named: true, data, terminal }
+    }
+
+    pub(crate) fn data(data: Value) -> Self {
+        Self { named: false, data, terminal: false }
+    }
+
+    pub(crate) fn terminal(data: Value) -> Self {
+        Self { named: false, data, terminal: true }
+    }
+
+    /// Leaves out which run it belongs to.
+    pub(crate) fn hide_id(&mut self) {
+        let object = if self.named { &mut self.data["response"] } else { &mut self.data };
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("id");
+        }
+    }
+
+    /// Whether `[DONE]` follows, as it does after the last chunk of a chat.
+    pub(crate) fn closes(&self) -> bool {
+        self.terminal && !self.named
+    }
+
+    /// The frame as it travels.
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        let data = self.data.to_string();
+        self.around(data.as_bytes())
+    }
+
+    /// The frame with spoilt data in it; a truncated one never ends.
+    pub(crate) fn spoilt(self, malformed: &Malformed) -> Vec<u8> {
+        let data = malformed::spoil(self.data.clone(), malformed);
+        let mut bytes = self.around(&data);
+        if malformed.kind == Malformation::Truncated {
+            bytes.truncate(bytes.len() - 2);
+        }
+        bytes
+    }
+
+    fn around(&self, data: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(data.len() + 64);
+        if let Some(name) = self.data["type"].as_str().filter(|_| self.named) {
+            bytes.extend_from_slice(format!("event: {name}\n").as_bytes());
+        }
+        bytes.extend_from_slice(b"data: ");
+        bytes.extend_from_slice(data);
+        bytes.extend_from_slice(b"\n\n");
+        bytes
+    }
+}

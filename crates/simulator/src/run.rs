@@ -1,0 +1,227 @@
+//! One run and what it shows. It needs no task of its own: all follows from the time passed.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::agent;
+use crate::ask::{Api, Ask, Sonar, Via};
+use crate::carriage::Carriage;
+use crate::clock::Clock;
+use crate::errors::Refusal;
+use crate::faults::{Call, Channel, Cost, CutAfter, Sse};
+use crate::frame::Frame;
+use crate::prices::dollars;
+use crate::scenario::Scenario;
+use crate::script::Event;
+use crate::sonar;
+use crate::timeline::Timeline;
+
+/// Which API's endpoints reach a run by its id.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Door {
+    Agent,
+    SonarJobs,
+    /// A chat answer has an id that no endpoint takes.
+    Nowhere,
+}
+
+/// One research run.
+pub(crate) struct Run {
+    pub(crate) id: String,
+    pub(crate) message_id: String,
+    pub(crate) ask: Ask,
+    pub(crate) timeline: Timeline,
+    /// The wall clock at the submit, in seconds since 1970.
+    pub(crate) created_at: u64,
+    pub(crate) scenario: Scenario,
+    /// When it was submitted.
+    pub(crate) born: Duration,
+    pub(crate) counts: Counts,
+    /// Wakes the streams when a release or a cancel changed what is due.
+    pub(crate) changed: watch::Sender<()>,
+}
+
+/// The requests that concerned a run.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) polls: u64,
+    pub(crate) attaches: u64,
+    pub(crate) streams: u64,
+    pub(crate) cancels: u64,
+    /// Polls that found the run at its end.
+    pub(crate) last_polls: u64,
+    /// Answers that could have been malformed.
+    carried: u64,
+    /// Answers that could have been cut after some bytes.
+    cuttable: u64,
+}
+
+/// Where a stream breaks off.
+#[derive(Clone, Copy)]
+pub(crate) struct Break {
+    pub(crate) events: usize,
+    pub(crate) rst: bool,
+}
+
+/// A stream that is about to start.
+pub(crate) struct Opening {
+    pub(crate) id: String,
+    /// The number of its first event.
+    pub(crate) next: usize,
+    /// After so many events the connection breaks.
+    pub(crate) cut_after: Option<Break>,
+    pub(crate) sse: Sse,
+    pub(crate) carriage: Carriage,
+}
+
+impl Run {
+    pub(crate) fn door(&self) -> Door {
+        match &self.ask.api {
+            Api::Agent => Door::Agent,
+            Api::Sonar(Sonar { via: Via::Async(_), .. }) => Door::SonarJobs,
+            Api::Sonar(Sonar { via: Via::Chat, .. }) => Door::Nowhere,
+        }
+    }
+
+    /// The name of where it was submitted.
+    pub(crate) fn api(&self) -> &'static str {
+        match self.door() {
+            Door::Agent => "agent",
+            Door::SonarJobs => "sonar-async",
+            Door::Nowhere => "sonar-chat",
+        }
+    }
+
+    /// Number of events that have happened; at least one, for a run starts by being created.
+    pub(crate) fn seen(&self, now: Duration) -> usize {
+        self.timeline.seen(self.age(now)).max(1)
+    }
+
+    pub(crate) fn age(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.born)
+    }
+
+    /// The last of the first `seen` events.
+    pub(crate) fn last(&self, seen: usize) -> &Event {
+        seen.checked_sub(1).map_or(&Event::Created, |last| self.timeline.event(last))
+    }
+
+    /// What a GET shows after `seen` events; for a chat answer, what its client waited for.
+    pub(crate) fn object(&self, seen: usize) -> Value {
+        match &self.ask.api {
+            Api::Agent => agent::wire::object(self, seen),
+            Api::Sonar(sonar) if self.door() == Door::SonarJobs => {
+                sonar::wire::job(self, sonar, seen)
+            }
+            Api::Sonar(sonar) => sonar::wire::completion(self, sonar, seen),
+        }
+    }
+
+    /// What event number `index` sends over a stream.
+    pub(crate) fn frames(&self, index: usize) -> Vec<Frame> {
+        match &self.ask.api {
+            Api::Agent => vec![Frame::event(
+                agent::wire::event(self, index),
+                self.timeline.event(index).is_terminal(),
+            )],
+            Api::Sonar(sonar) => sonar::wire::frames(self, sonar, index),
+        }
+    }
+
+    /// The word for its state after `seen` events, as its own API says it.
+    pub(crate) fn status(&self, seen: usize) -> &'static str {
+        match &self.ask.api {
+            Api::Agent => agent::wire::status(self.last(seen)),
+            Api::Sonar(_) => sonar::wire::status(self.last(seen)),
+        }
+    }
+
+    /// The `usage` of a finished answer.
+    pub(crate) fn usage(&self) -> Value {
+        let used = &self.timeline.script.used;
+        let mut usage = match &self.ask.api {
+            Api::Agent => used.json(),
+            Api::Sonar(sonar) => sonar::prices::usage(sonar.model, sonar.context, used),
+        };
+        match self.scenario.cost {
+            None => {}
+            Some(Cost::Total { nanos }) => usage["cost"]["total_cost"] = dollars(nanos).into(),
+            Some(Cost::Unsaid) => {
+                if let Some(fields) = usage.as_object_mut() {
+                    fields.remove("cost");
+                }
+            }
+        }
+        usage
+    }
+
+    /// What it costs once it has ended well.
+    pub(crate) fn nanos(&self) -> u64 {
+        let used = &self.timeline.script.used;
+        match (&self.ask.api, self.scenario.cost) {
+            (_, Some(Cost::Total { nanos })) => nanos,
+            (Api::Agent, _) => used.nanos(),
+            (Api::Sonar(sonar), _) => sonar::prices::total(sonar.model, sonar.context, used),
+        }
+    }
+
+    /// The wall clock `after` the submit.
+    pub(crate) fn unix_seconds(&self, after: Duration) -> u64 {
+        self.created_at + after.as_secs()
+    }
+
+    /// The scripted error for the `nth` request of this kind, counted from 1.
+    pub(crate) fn meet(&self, call: Call, nth: u64) -> Result<(), Refusal> {
+        let fault = self.scenario.fault(call, nth - 1);
+        fault.map_or(Ok(()), |fault| Err(Refusal::scripted(fault)))
+    }
+
+    /// Whether a GET finds it, the requests before this one counted already.
+    pub(crate) fn readable(&self, clock: &Clock) -> Result<(), Refusal> {
+        let looks = self.counts.polls + self.counts.attaches;
+        let lost = self.scenario.lost_after.is_some_and(|after| looks > after || after == 0);
+        let flaps = (1..=self.scenario.flaps).contains(&looks);
+        if lost || flaps || !self.ask.store || self.is_forgotten(clock) {
+            return Err(Refusal::not_found());
+        }
+        Ok(())
+    }
+
+    /// Whether it ended longer ago than finished runs are kept.
+    fn is_forgotten(&self, clock: &Clock) -> bool {
+        let Some(ms) = self.scenario.retention_ms else { return false };
+        let now = clock.now();
+        let seen = self.seen(now);
+        let ended = self.timeline.happened(seen - 1).filter(|_| self.last(seen).is_terminal());
+        ended.is_some_and(|ended| self.age(now) >= ended + clock.scaled(ms as f64))
+    }
+
+    /// What befalls an answer that travels so.
+    pub(crate) fn carriage(&mut self, channel: Channel) -> Carriage {
+        let struck = self.scenario.malformed.is_some_and(|fault| fault.strikes(channel));
+        let malformed = self.scenario.malformation(channel, self.counts.carried);
+        self.counts.carried += u64::from(struck);
+        // The receipt of a job is spared: losing it is what `drop_submit` is for.
+        let by_bytes = self.scenario.cut.filter(|cut| matches!(cut.after, CutAfter::Bytes(_)));
+        let cuttable = by_bytes.filter(|_| channel != Channel::Submit);
+        let cut = cuttable.filter(|cut| self.counts.cuttable < cut.times);
+        self.counts.cuttable += u64::from(cuttable.is_some());
+        Carriage { malformed, slow: self.scenario.slow, cut, allowance: None }
+    }
+
+    pub(crate) fn open(&mut self, next: usize) -> Opening {
+        let nth = self.counts.streams;
+        self.counts.streams += 1;
+        let carriage = self.carriage(Channel::Stream);
+        let cut_after = match self.scenario.cut {
+            Some(cut) if nth < cut.times => match cut.after {
+                CutAfter::Events(events) => Some(Break { events, rst: cut.rst }),
+                CutAfter::Bytes(_) => None,
+            },
+            _ => None,
+        };
+        Opening { id: self.id.clone(), next, cut_after, sse: self.scenario.sse, carriage }
+    }
+}

@@ -1,0 +1,94 @@
+//! The endpoints of Sonar. Jobs have no cancel; a chat answer is a run that its client waits for.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::request;
+use crate::errors::Refusal;
+use crate::http::{App, answer, authorize};
+use crate::run::Door;
+use crate::runs::Looked;
+use crate::simulator::SonarMode;
+use crate::socket::Hangup;
+
+const CHAT: [&str; 2] = ["/chat/completions", "/v1/sonar"];
+const JOBS: [&str; 2] = ["/v1/async/sonar", "/async/chat/completions"];
+
+pub(crate) fn router(mode: SonarMode) -> Router<Arc<App>> {
+    let mut router = Router::new();
+    for path in CHAT {
+        router = match mode {
+            SonarMode::Retired => router.route(path, any(retired)),
+            SonarMode::Live => router.route(path, post(chat)),
+        };
+    }
+    for path in JOBS {
+        let one = format!("{path}/{{id}}");
+        router = match mode {
+            SonarMode::Retired => router.route(path, any(retired)).route(&one, any(retired)),
+            SonarMode::Live => router.route(path, post(submit).get(list)).route(&one, get(look)),
+        };
+    }
+    router
+}
+
+async fn retired(headers: HeaderMap) -> Refusal {
+    authorize(&headers).err().unwrap_or_else(Refusal::retired)
+}
+
+async fn chat(
+    State(app): State<Arc<App>>,
+    ConnectInfo(hangup): ConnectInfo<Hangup>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Refusal> {
+    let receipt = app.accept(&headers, || request::chat(&body))?;
+    answer(&app, receipt, &hangup).await
+}
+
+async fn submit(
+    State(app): State<Arc<App>>,
+    ConnectInfo(hangup): ConnectInfo<Hangup>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Refusal> {
+    let receipt = app.accept(&headers, || request::job(&body))?;
+    answer(&app, receipt, &hangup).await
+}
+
+async fn look(
+    State(app): State<Arc<App>>,
+    ConnectInfo(hangup): ConnectInfo<Hangup>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    authorize(&headers)?;
+    let Looked { object, carriage } = app.runs.poll(Door::SonarJobs, &id)?;
+    Ok(carriage.carry(carriage.json(object), &app.runs.clock, &hangup))
+}
+
+#[derive(Deserialize)]
+struct Page {
+    limit: Option<usize>,
+    next_token: Option<usize>,
+}
+
+async fn list(
+    State(app): State<Arc<App>>,
+    query: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Refusal> {
+    authorize(&headers)?;
+    let Ok(Query(Page { limit, next_token })) = query else {
+        return Err(crate::fastapi::fault(&["query"], "Input should be numbers", "int_parsing"));
+    };
+    Ok(Json(app.runs.list(next_token.unwrap_or(0), limit.unwrap_or(20))))
+}

@@ -1,0 +1,115 @@
+//! What the simulator remembers; `Runs` keeps it behind a lock.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::bucket::{Allowance, Bucket};
+use crate::clock::Clock;
+use crate::errors::Refusal;
+use crate::faults::{Call, Rate};
+use crate::ids::is_agent_id;
+use crate::run::{Door, Run};
+use crate::scenario::Scenario;
+use crate::sources::Source;
+use crate::stats::Stats;
+
+/// The runs, the counts, and what was asked before.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) runs: Vec<Run>,
+    pub(crate) places: HashMap<String, usize>,
+    pub(crate) inputs: HashMap<String, Input>,
+    /// The run and the request that each idempotency key stands for.
+    pub(crate) keys: HashMap<String, (usize, String)>,
+    pub(crate) pages: HashMap<String, String>,
+    /// Scenarios for the submits that bring none.
+    pub(crate) queue: VecDeque<Scenario>,
+    pub(crate) buckets: HashMap<u64, Bucket>,
+    pub(crate) stats: Stats,
+    /// Never reset: an id must not come back for another run.
+    pub(crate) created: u64,
+}
+
+/// What happened with one input before.
+#[derive(Default)]
+pub(crate) struct Input {
+    pub(crate) tries: u64,
+    pub(crate) runs: u64,
+}
+
+impl State {
+    pub(crate) fn run(&self, id: &str) -> Option<&Run> {
+        self.runs.get(*self.places.get(id)?)
+    }
+
+    pub(crate) fn find(&mut self, door: Door, id: &str) -> Result<&mut Run, Refusal> {
+        if door == Door::Agent && !is_agent_id(id) {
+            return Err(Refusal::invalid("invalid response id"));
+        }
+        let place = self.places.get(id).copied();
+        let run = place.and_then(|place| self.runs.get_mut(place));
+        run.filter(|run| run.door() == door).ok_or_else(Refusal::not_found)
+    }
+
+    /// Counts a try of this input; the scenario may refuse it.
+    pub(crate) fn knock(
+        &mut self,
+        input: &str,
+        scenario: &Scenario,
+        clock: &Clock,
+    ) -> Result<Option<Allowance>, Refusal> {
+        let allowance = self.take(scenario.rate.as_ref(), clock)?;
+        let input = self.inputs.entry(input.to_owned()).or_default();
+        input.tries += 1;
+        match scenario.fault(Call::Submit, input.tries - 1) {
+            Some(fault) => Err(Refusal::scripted(fault)),
+            None => Ok(allowance),
+        }
+    }
+
+    /// Takes a token from the bucket of this rate; one bucket serves all runs with the same rate.
+    pub(crate) fn take(
+        &mut self,
+        rate: Option<&Rate>,
+        clock: &Clock,
+    ) -> Result<Option<Allowance>, Refusal> {
+        let Some(rate) = rate else { return Ok(None) };
+        let now = clock.now();
+        let bucket = self.buckets.entry(rate.rpm).or_insert_with(|| Bucket::full(rate, now));
+        bucket.take(rate, now, clock.speed()).map(Some).map_err(Refusal::limited)
+    }
+
+    /// The same for a request that concerns a run, if its rate counts those.
+    pub(crate) fn take_for(
+        &mut self,
+        id: &str,
+        clock: &Clock,
+    ) -> Result<Option<Allowance>, Refusal> {
+        let rate = self.run(id).and_then(|run| run.scenario.rate).filter(|rate| rate.everything);
+        self.take(rate.as_ref(), clock)
+    }
+
+    /// Counts a new run and returns how many this input had before.
+    pub(crate) fn count_run(&mut self, input: &str) -> u64 {
+        let input = self.inputs.entry(input.to_owned()).or_default();
+        let earlier = input.runs;
+        input.runs += 1;
+        self.created += 1;
+        self.stats.submits += 1;
+        self.stats.duplicate_submits += u64::from(earlier > 0);
+        earlier
+    }
+
+    pub(crate) fn keep_pages<'a>(
+        &mut self,
+        base: Option<&str>,
+        sources: impl Iterator<Item = &'a Source>,
+    ) {
+        let Some(base) = base else { return };
+        for source in sources {
+            if let Some(name) = source.url.strip_prefix(base) {
+                let name = name.trim_start_matches("/page/").to_owned();
+                self.pages.insert(name, source.page());
+            }
+        }
+    }
+}
