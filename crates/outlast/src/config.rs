@@ -2,6 +2,7 @@
 
 mod layers;
 mod settings;
+mod http;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use outlast_core::OwnerId;
 use outlast_engine::PollLimits;
 use outlast_server::ToolSet;
 
+pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{ConfigError, Flags};
 
@@ -24,6 +26,7 @@ pub(crate) struct Config {
     pub(crate) store: StoreUrl,
     pub(crate) max_jobs_per_owner: u32,
     pub(crate) polls: PollLimits,
+    pub(crate) http: Http,
     /// Values that were replaced by their default, each with its reason.
     pub(crate) warnings: Vec<String>,
 }
@@ -96,6 +99,7 @@ impl Config {
                 in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,
                 per_job: layers.number("limits.max_polls_per_job", 1..=1_000_000)? as usize,
             },
+            http: layers.http()?,
             warnings: layers.take_warnings(),
         })
     }

@@ -1,11 +1,15 @@
-//! `outlast serve`: MCP over standard input and output, and a worker beside it.
+//! `outlast serve`: MCP over standard input and output or over HTTP, and a worker beside it.
+
+mod http;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{Engine, Providers, Stop, Until, Worker};
-use outlast_server::{Face, ResearchJobs, ResearchJobsOptions, Server, ToolSet, serve_stdio};
+use outlast_server::{
+    Face, ResearchJobs, ResearchJobsOptions, Server, ToolSet, serve_http, serve_stdio,
+};
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
@@ -25,6 +29,12 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let config = super::configured(global, flags)?;
     super::start_log(global, &config)?;
     let (profile, provider) = research_provider(&config, args.kill_at)?;
+    let http = match args.http {
+        None => None,
+        Some(address) => {
+            Some(http::open(address, args.no_auth, args.session_idle_ms, &config).await?)
+        }
+    };
 
     let stop = Stop::new();
     let store = match args.clock_file {
@@ -46,7 +56,14 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
             .contains(&ToolSet::ResearchJobs)
             .then(|| research_jobs(&engine, profile, &config)),
     };
-    let served = serve_stdio(Server::new(face), stop.clone()).await;
+    let server = Server::new(face);
+    let served = match http {
+        None => serve_stdio(server, stop.clone()).await,
+        Some((listener, options)) => {
+            serve_http(server, options, listener, stop.clone()).await;
+            Ok(())
+        }
+    };
 
     stop.ask();
     if let Some(worker) = worker
