@@ -6,12 +6,14 @@ use outlast_core::{Clock, Profile, Provider, Store, StoreError};
 use outlast_engine::{Engine, Options, Providers, Stop};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::perplexity::{Agent, AgentOptions};
+use outlast_server::Metrics;
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
 use crate::armed::{ArmedProvider, ArmedStore, KillPoint};
 use crate::config::{Config, StoreUrl};
 use crate::failed::Failed;
+use crate::observed::ObservedStore;
 
 /// An open store, to be closed by whoever opened it.
 pub(crate) struct OpenStore {
@@ -41,6 +43,12 @@ impl OpenStore {
     pub(crate) fn armed(self, point: Option<KillPoint>) -> Self {
         let Some(point) = point else { return self };
         Self { store: Arc::new(ArmedStore { store: self.store, point }), ..self }
+    }
+
+    /// The same store, its writes counted.
+    pub(crate) fn observed(self, metrics: &Arc<Metrics>) -> Self {
+        let metrics = Arc::clone(metrics);
+        Self { store: Arc::new(ObservedStore { store: self.store, metrics }), ..self }
     }
 
     /// Makes an engine over it.

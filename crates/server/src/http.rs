@@ -11,6 +11,7 @@ mod refused;
 mod routes;
 mod mcp;
 mod sessions;
+mod figures;
 
 mod doors;
 
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::OwnerId;
-use outlast_engine::Stop;
+use outlast_engine::{Engine, Stop};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -61,11 +62,21 @@ pub enum Callers {
 }
 
 /// Serves until `stop` is asked, then answers calls under way with what is known and closes every connection.
-pub async fn serve_http(server: Server, options: HttpOptions, listener: TcpListener, stop: Stop) {
+///
+/// The engine is asked for figures only; calls go through the server.
+pub async fn serve_http(
+    server: Server,
+    engine: Engine,
+    options: HttpOptions,
+    listener: TcpListener,
+    stop: Stop,
+) {
     let HttpOptions { callers, hosts, origins, rates, session_idle } = options;
     let closed = CancellationToken::new();
     let app = Arc::new(App {
+        metrics: server.metrics(),
         server,
+        engine,
         callers,
         hosts,
         origins,

@@ -17,6 +17,9 @@ pub use http::{
     BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, Token, Tokens, serve_http,
 };
 
+mod metrics;
+pub use metrics::{Attempt, Metrics};
+
 mod caller;
 mod wait;
 

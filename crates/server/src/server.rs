@@ -15,6 +15,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
+use crate::metrics::Metrics;
 use crate::tools::research_jobs::ResearchJobs;
 use crate::tools::research_jobs::{CANCEL, POLL, START};
 
@@ -32,13 +33,32 @@ pub struct Server {
     face: Arc<Face>,
     tools: Arc<Vec<Tool>>,
     calls: TaskTracker,
+    metrics: Arc<Metrics>,
 }
 
 impl Server {
     /// A server that shows this face.
     pub fn new(face: Face) -> Self {
         let tools = face.research_jobs.iter().flat_map(ResearchJobs::tools).collect();
-        Self { face: Arc::new(face), tools: Arc::new(tools), calls: TaskTracker::new() }
+        Self {
+            face: Arc::new(face),
+            tools: Arc::new(tools),
+            calls: TaskTracker::new(),
+            metrics: Arc::default(),
+        }
+    }
+
+    /// The same server, whose figures are counted here.
+    pub fn counted(self, metrics: Arc<Metrics>) -> Self {
+        Self { metrics, ..self }
+    }
+
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
+    }
+
+    pub(crate) fn calls_under_way(&self) -> usize {
+        self.calls.len()
     }
 
     /// Waits until no call is under way.
@@ -92,7 +112,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _under_way = self.calls.token();
-        let caller = Caller::of(&context, &self.face.owner);
+        let caller = Caller::of(&context, &self.face.owner, self.metrics());
         let call = self.dispatch(caller, request);
         tokio::select! {
             answer = call => answer,

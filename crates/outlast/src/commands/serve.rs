@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use outlast_engine::{Engine, Providers, Stop, Until, Worker};
 use outlast_server::{
-    Face, ResearchJobs, ResearchJobsOptions, Server, ToolSet, serve_http, serve_stdio,
+    Face, Metrics, ResearchJobs, ResearchJobsOptions, Server, ToolSet, serve_http, serve_stdio,
 };
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
 use crate::failed::Failed;
+use crate::observed;
 use crate::shifted::ShiftedClock;
 use crate::wire::{OpenStore, options, research_provider};
 
@@ -41,10 +42,12 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
         Some(file) => OpenStore::open_by(&config.store, Arc::new(ShiftedClock { file }))?,
         None => OpenStore::open(&config.store)?,
     };
-    let store = store.armed(args.kill_at);
+    let metrics = Arc::new(Metrics::default());
+    let store = store.armed(args.kill_at).observed(&metrics);
     let mut options = options(&config);
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers = Providers::from([(profile.clone(), provider)]);
+    let providers = observed::providers(providers, &metrics);
     let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
     let worker = (!args.no_worker).then(|| tokio::spawn(Worker::new(&engine).run(Until::Asked)));
     tokio::spawn(stop_on_signals(stop.clone())?);
@@ -56,11 +59,11 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
             .contains(&ToolSet::ResearchJobs)
             .then(|| research_jobs(&engine, profile, &config)),
     };
-    let server = Server::new(face);
+    let server = Server::new(face).counted(metrics);
     let served = match http {
         None => serve_stdio(server, stop.clone()).await,
         Some((listener, options)) => {
-            serve_http(server, options, listener, stop.clone()).await;
+            serve_http(server, engine, options, listener, stop.clone()).await;
             Ok(())
         }
     };

@@ -21,7 +21,7 @@ use super::gate::Peer;
 /// A parked poll holds a connection, so there may be more of these than of those.
 const CONNECTIONS: usize = 12_000;
 /// How long a client may take over its headers, and how long a connection may rest between requests.
-const HEADERS: Duration = Duration::from_secs(20);
+const HEADERS: Duration = Duration::from_secs(30);
 /// The size of all headers of a request.
 const HEADER_BYTES: usize = 32 * 1024;
 /// The pause after the system had no socket for us.

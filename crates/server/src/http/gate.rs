@@ -34,14 +34,26 @@ pub(super) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let origin = match addressed(&app, &request) {
+    let route = match request.uri().path() {
+        "/mcp" => "/mcp",
+        "/metrics" => "/metrics",
+        HEALTH => HEALTH,
+        _ => "other",
+    };
+    let response = checked(&app, peer, request, next).await;
+    app.metrics.answered(route, response.status().as_u16());
+    response
+}
+
+async fn checked(app: &App, peer: IpAddr, request: Request, next: Next) -> Response {
+    let origin = match addressed(app, &request) {
         Ok(origin) => origin.cloned(),
         Err(refused) => return dressed(refused.into_response(), None),
     };
     if let Some(preflight) = preflight(&request, origin.as_ref()) {
         return dressed(preflight, origin);
     }
-    let response = match admitted(&app, peer, request) {
+    let response = match admitted(app, peer, request) {
         Ok(request) => next.run(request).await,
         Err(refused) => refused.into_response(),
     };

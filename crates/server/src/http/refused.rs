@@ -70,6 +70,12 @@ impl Refused {
             .retry_after(Duration::from_secs(2))
     }
 
+    pub(super) fn store() -> Self {
+        let message = "the job store cannot be read just now; try again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", message)
+            .retry_after(Duration::from_secs(5))
+    }
+
     pub(super) fn framing() -> Self {
         let message = "the request says twice how long it is; send Content-Length or Transfer-Encoding, not both";
         Self::new(StatusCode::BAD_REQUEST, "BAD_REQUEST", message)

@@ -9,7 +9,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
-use outlast_engine::Stop;
+use outlast_engine::{Engine, Stop};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +17,8 @@ use super::limits::Limits;
 use super::names::{Hosts, Origins};
 use super::refused::Refused;
 use super::sessions::Sessions;
-use super::{Callers, gate, mcp};
+use super::{Callers, figures, gate, mcp};
+use crate::metrics::Metrics;
 use crate::server::Server;
 
 /// The one route that asks for no token.
@@ -26,6 +27,8 @@ pub(super) const HEALTH: &str = "/health";
 /// What every request can reach.
 pub(super) struct App {
     pub(super) server: Server,
+    pub(super) engine: Engine,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) callers: Callers,
     pub(super) hosts: Hosts,
     pub(super) origins: Origins,
@@ -41,6 +44,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
         .route(HEALTH, get(health))
+        .route("/metrics", get(figures::figures))
         .fallback(|| async { Refused::not_found() })
         .method_not_allowed_fallback(|| async { Refused::method() })
         .layer(from_fn_with_state(Arc::clone(&app), gate::guard))
@@ -51,6 +55,8 @@ pub(super) fn router(app: Arc<App>) -> Router {
 async fn health(State(app): State<Arc<App>>) -> Response {
     let (status, word) = if app.stop.is_asked() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    } else if app.metrics.store_refuses() {
+        (StatusCode::SERVICE_UNAVAILABLE, "store refuses writes")
     } else {
         (StatusCode::OK, "ok")
     };

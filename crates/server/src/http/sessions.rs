@@ -56,15 +56,12 @@ impl Sessions {
         let pause = (idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(60));
         loop {
             tokio::time::sleep(pause).await;
+            // Forgotten at once, so that nobody enters what is about to end.
             let over: Vec<SessionId> = {
-                let known = self.known();
-                let over =
-                    |session: &Session| session.uses == 0 && session.idle_since.elapsed() >= idle;
-                known
-                    .iter()
-                    .filter(|(_, session)| over(session))
-                    .map(|(id, _)| id.clone())
-                    .collect()
+                let over = |_: &SessionId, session: &mut Session| {
+                    session.uses == 0 && session.idle_since.elapsed() >= idle
+                };
+                self.known().extract_if(over).map(|(id, _)| id).collect()
             };
             for id in &over {
                 self.end(id).await;
@@ -87,6 +84,9 @@ impl Sessions {
             } else {
                 None
             };
+            if let Some(Some(idle)) = &victim {
+                known.remove(idle);
+            }
             if victim != Some(None) {
                 let session = Session { owner: owner.clone(), uses: 0, idle_since: Instant::now() };
                 known.insert(id.clone(), session);

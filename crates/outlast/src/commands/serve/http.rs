@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use outlast_core::OwnerId;
 use outlast_server::{Callers, Hosts, HttpOptions, Rates};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
 use crate::config::{Config, ConfigError, LOCAL};
@@ -48,6 +49,7 @@ pub(super) async fn open(
     let listener = listening.with_context(|| format!("listen on {address}")).map_err(|error| {
         Failed::usage(error, "choose another address or port, or port 0 for any that is free")
     })?;
+    raise_open_files();
     let options = HttpOptions {
         callers,
         hosts,
@@ -70,4 +72,12 @@ fn callers(no_auth: bool, config: &Config) -> Result<Callers, ConfigError> {
     let (tokens, file) = config.http.own_token()?;
     tracing::info!("clients need the token in {}", file.display());
     Ok(Callers::With(tokens))
+}
+
+/// Every waiting client holds a socket; many systems allow a process far fewer than it may ask for.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
 }
