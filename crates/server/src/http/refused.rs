@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
@@ -16,22 +16,29 @@ pub(super) struct Refused {
     status: StatusCode,
     code: &'static str,
     message: String,
-    headers: HeaderMap,
+    more: More,
+}
+
+/// The header that belongs to some of them.
+#[derive(Debug)]
+enum More {
+    Nothing,
+    /// How to show who one is.
+    Challenge,
+    /// When trying again can help, in seconds.
+    RetryAfter(u64),
+    /// Which methods would do.
+    Allow(HeaderValue),
 }
 
 impl Refused {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), headers: HeaderMap::new() }
-    }
-
-    fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
-        self
+        Self { status, code, message: message.into(), more: More::Nothing }
     }
 
     fn retry_after(self, wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        self.with(RETRY_AFTER, HeaderValue::from(seconds.max(1)))
+        Self { more: More::RetryAfter(seconds.max(1)), ..self }
     }
 
     pub(super) fn host() -> Self {
@@ -49,8 +56,8 @@ impl Refused {
     pub(super) fn token() -> Self {
         let message = "send the header `Authorization: Bearer TOKEN` with a token of this server; \
                        its log says at start where the tokens are";
-        Self::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message)
-            .with(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"outlast\""))
+        let refused = Self::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message);
+        Self { more: More::Challenge, ..refused }
     }
 
     pub(super) fn too_many_requests(wait: Duration) -> Self {
@@ -145,7 +152,7 @@ impl Refused {
             }
         };
         match headers.get(ALLOW) {
-            Some(allow) => refused.with(ALLOW, allow.clone()),
+            Some(allow) => Self { more: More::Allow(allow.clone()), ..refused },
             None => refused,
         }
     }
@@ -153,8 +160,18 @@ impl Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let Self { status, code, message, headers } = self;
+        let Self { status, code, message, more } = self;
         let body = Json(json!({ "error": { "code": code, "message": message } }));
-        (status, headers, body).into_response()
+        let header = match more {
+            More::Nothing => None,
+            More::Challenge => {
+                Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"outlast\"")))
+            }
+            More::RetryAfter(seconds) => Some((RETRY_AFTER, HeaderValue::from(seconds))),
+            More::Allow(methods) => Some((ALLOW, methods)),
+        };
+        let mut response = (status, body).into_response();
+        response.headers_mut().extend(header);
+        response
     }
 }
