@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -56,10 +57,11 @@ pub(crate) enum Color {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve MCP tools over standard input and output
+    /// Serve MCP tools over standard input and output, or over HTTP
     ///
     /// This is the command an MCP client runs. Standard output carries JSON-RPC alone; the log goes to standard
-    /// error. Needs PERPLEXITY_API_KEY.
+    /// error. With --http it serves many clients at http://ADDR/mcp instead, each with a token. Needs
+    /// PERPLEXITY_API_KEY.
     Serve(ServeArgs),
     /// Run jobs without serving anybody
     ///
@@ -88,6 +90,12 @@ pub(crate) enum Command {
 /// `outlast serve`
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
+    /// Serve over HTTP at this address, such as 127.0.0.1:8080; port 0 takes any
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) http: Option<SocketAddr>,
+    /// Ask HTTP clients for no token; only on this machine's own address
+    #[arg(long, requires = "http")]
+    pub(crate) no_auth: bool,
     /// Which tool sets to serve, separated by commas [env: OUTLAST_TOOLS]
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
@@ -106,6 +114,19 @@ pub(crate) struct ServeArgs {
     /// A file that holds how many milliseconds the clock is ahead, or behind; for tests
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) clock_file: Option<PathBuf>,
+    /// How long an HTTP session nobody uses is kept; for tests
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(10..))]
+    pub(crate) session_idle_ms: Option<u64>,
+}
+
+/// An address and a port; `localhost` is the one name that means the same everywhere.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = text
+        .strip_prefix("localhost:")
+        .map(|port| format!("127.0.0.1:{port}"))
+        .unwrap_or(text.to_owned());
+    text.parse()
+        .map_err(|_| "not an address and a port such as 127.0.0.1:8080 or [::1]:8080".to_owned())
 }
 
 /// `outlast research`

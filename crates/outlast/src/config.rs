@@ -2,6 +2,7 @@
 
 mod layers;
 mod settings;
+mod http;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 
+pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{ConfigError, Flags};
 
@@ -32,6 +34,7 @@ pub(crate) struct Config {
     pub(crate) library: Vec<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
     pub(crate) polls: PollLimits,
+    pub(crate) http: Http,
     /// Values that were replaced by their default, each with its reason.
     pub(crate) warnings: Vec<String>,
 }
@@ -127,6 +130,7 @@ impl Config {
                 in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,
                 per_job: layers.number("limits.max_polls_per_job", 1..=1_000_000)? as usize,
             },
+            http: layers.http()?,
             warnings: layers.take_warnings(),
         })
     }

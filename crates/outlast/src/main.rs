@@ -7,6 +7,7 @@ mod config;
 mod logging;
 
 mod wire;
+mod observed;
 mod armed;
 mod shifted;
 

@@ -8,12 +8,14 @@ use outlast_engine::{Engine, Options, Providers, Stop};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::library::{Library, LibraryOptions};
 use outlast_provider::perplexity::{Agent, AgentOptions, Sonar};
+use outlast_server::Metrics;
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
 use crate::armed::{ArmedProvider, ArmedStore, KillPoint};
 use crate::config::{Config, Dialect, StoreUrl};
 use crate::failed::Failed;
+use crate::observed::ObservedStore;
 
 /// An open store, to be closed by whoever opened it.
 pub(crate) struct OpenStore {
@@ -43,6 +45,12 @@ impl OpenStore {
     pub(crate) fn armed(self, point: Option<KillPoint>) -> Self {
         let Some(point) = point else { return self };
         Self { store: Arc::new(ArmedStore { store: self.store, point }), ..self }
+    }
+
+    /// The same store, its writes counted.
+    pub(crate) fn observed(self, metrics: &Arc<Metrics>) -> Self {
+        let metrics = Arc::clone(metrics);
+        Self { store: Arc::new(ObservedStore { store: self.store, metrics }), ..self }
     }
 
     /// Makes an engine over it.

@@ -1,11 +1,14 @@
 //! Who makes a call, and what they can be told while it lasts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{OwnerId, Scope};
 use rmcp::model::{ProgressNotificationParam, ProgressToken, ProtocolVersion};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::time::Instant;
+
+use crate::metrics::Metrics;
 
 /// Whose call an HTTP request is: put into the request's extensions by whoever checked its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,17 +22,23 @@ pub(crate) struct Caller {
     pub(crate) progress: Option<Reporter>,
     /// Whether a call of theirs may be answered with a task.
     pub(crate) takes_tasks: bool,
+    /// Where it is counted how they were served.
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Caller {
     /// The caller of a request; `local` where no other principal was found out.
-    pub(crate) fn of(context: &RequestContext<RoleServer>, local: &OwnerId) -> Self {
+    pub(crate) fn of(
+        context: &RequestContext<RoleServer>,
+        local: &OwnerId,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let principal = context.extensions.get::<http::request::Parts>();
         let principal = principal.and_then(|parts| parts.extensions.get::<Principal>());
         let owner = principal.map_or(local, |Principal(owner)| owner).clone();
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Reporter::new(context.peer.clone(), token));
-        Self { owner, progress, takes_tasks: takes_tasks(context) }
+        Self { owner, progress, takes_tasks: takes_tasks(context), metrics }
     }
 
     /// What they may see.

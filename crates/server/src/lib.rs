@@ -1,4 +1,4 @@
-//! The MCP face: tool sets over stdio. Faces render; they call the engine and decide nothing.
+//! The MCP face: tool sets over stdio and HTTP. Faces render; they call the engine and decide nothing.
 //!
 //! Only this crate and the client know rmcp. A tool is read in one place: its arguments, its call, its answer.
 
@@ -13,6 +13,14 @@ pub use server::{Face, Server};
 
 mod stdio;
 pub use stdio::{ServeError, serve_stdio};
+
+mod http;
+pub use http::{
+    BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, Token, Tokens, serve_http,
+};
+
+mod metrics;
+pub use metrics::{Attempt, Metrics};
 
 mod caller;
 mod tasks;

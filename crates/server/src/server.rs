@@ -20,6 +20,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
+use crate::metrics::Metrics;
 use crate::reply::Answered;
 use crate::tasks;
 use crate::tools::Tools;
@@ -42,6 +43,7 @@ pub struct Server {
     /// Which of the face's sets a tool belongs to.
     sets: Arc<HashMap<String, usize>>,
     calls: TaskTracker,
+    metrics: Arc<Metrics>,
 }
 
 impl Server {
@@ -62,6 +64,7 @@ impl Server {
             tools: Arc::new(tools),
             sets: Arc::new(sets),
             calls: TaskTracker::new(),
+            metrics: Arc::default(),
         }
     }
 
@@ -78,8 +81,21 @@ impl Server {
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<Caller, ErrorData> {
-        let caller = Caller::of(context, &self.face.owner);
+        let caller = Caller::of(context, &self.face.owner, self.metrics());
         if caller.takes_tasks { Ok(caller) } else { Err(ErrorData::method_not_found::<M>()) }
+    }
+
+    /// The same server, whose figures are counted here.
+    pub fn counted(self, metrics: Arc<Metrics>) -> Self {
+        Self { metrics, ..self }
+    }
+
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
+    }
+
+    pub(crate) fn calls_under_way(&self) -> usize {
+        self.calls.len()
     }
 
     /// Waits until no call is under way.
@@ -167,7 +183,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _under_way = self.calls.token();
-        let caller = Caller::of(&context, &self.face.owner);
+        let caller = Caller::of(&context, &self.face.owner, self.metrics());
         let call = self.dispatch(caller, request);
         tokio::select! {
             answer = call => answer,

@@ -20,6 +20,21 @@ pub(crate) async fn for_job(
     id: &JobId,
     budget: Option<Duration>,
 ) -> Result<Option<Reading>, PollError> {
+    let began = engine.now();
+    let reading = waited(engine, caller, id, budget).await?;
+    let ended = reading.as_ref().and_then(|reading| Some((reading.job.ended_at()?, reading.now)));
+    if let Some((ended_at, now)) = ended.filter(|(ended_at, _)| *ended_at > began) {
+        caller.metrics.woke(now.since(ended_at));
+    }
+    Ok(reading)
+}
+
+async fn waited(
+    engine: &Engine,
+    caller: &mut Caller,
+    id: &JobId,
+    budget: Option<Duration>,
+) -> Result<Option<Reading>, PollError> {
     let scope = caller.scope();
     if caller.progress.is_none() {
         // Nobody to tell: only the end matters, and is read once for all who wait for it.

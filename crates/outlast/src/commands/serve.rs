@@ -1,4 +1,6 @@
-//! `outlast serve`: MCP over standard input and output, and a worker beside it.
+//! `outlast serve`: MCP over standard input and output or over HTTP, and a worker beside it.
+
+mod http;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,13 +9,14 @@ use std::time::Duration;
 use outlast_core::Profile;
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
 use outlast_server::{
-    Face, Perplexity, PerplexityOptions, Research, ResearchJobs, ResearchJobsOptions, ResearchMode,
-    ResearchOptions, Server, ToolSet, Tools, serve_stdio,
+    Face, Metrics, Perplexity, PerplexityOptions, Research, ResearchJobs, ResearchJobsOptions,
+    ResearchMode, ResearchOptions, Server, ToolSet, Tools, serve_http, serve_stdio,
 };
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
 use crate::failed::Failed;
+use crate::observed;
 use crate::shifted::ShiftedClock;
 use crate::wire::{OpenStore, options, research_provider};
 
@@ -31,16 +34,24 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let config = super::configured(global, flags)?;
     super::start_log(global, &config)?;
     let (profile, provider) = research_provider(&config, args.kill_at)?;
+    let http = match args.http {
+        None => None,
+        Some(address) => {
+            Some(http::open(address, args.no_auth, args.session_idle_ms, &config).await?)
+        }
+    };
 
     let stop = Stop::new();
     let store = match args.clock_file {
         Some(file) => OpenStore::open_by(&config.store, Arc::new(ShiftedClock { file }))?,
         None => OpenStore::open(&config.store)?,
     };
-    let store = store.armed(args.kill_at);
+    let metrics = Arc::new(Metrics::default());
+    let store = store.armed(args.kill_at).observed(&metrics);
     let mut options = options(&config);
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers = Providers::from([(profile.clone(), provider)]);
+    let providers = observed::providers(providers, &metrics);
     let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
@@ -55,7 +66,14 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
         ToolSet::Perplexity => Tools::Perplexity(Box::new(perplexity(&engine, &profile, &config))),
     });
     let face = Face { owner: config.owner.clone(), engine: engine.clone(), sets: sets.collect() };
-    let served = serve_stdio(Server::new(face), stop.clone()).await;
+    let server = Server::new(face).counted(metrics);
+    let served = match http {
+        None => serve_stdio(server, stop.clone()).await,
+        Some((listener, options)) => {
+            serve_http(server, engine, options, listener, stop.clone()).await;
+            Ok(())
+        }
+    };
 
     stop.ask();
     if tokio::time::timeout(LEAVING, worker).await.is_err() {

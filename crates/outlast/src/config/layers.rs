@@ -34,6 +34,9 @@ pub(crate) enum ConfigError {
     /// The file has a key nobody knows.
     #[error("the configuration file {} has an unknown key `{key}`", path.display())]
     UnknownKey { path: PathBuf, key: String },
+    /// A list of tokens cannot be used. Never shows a token.
+    #[error("{name} (from {source_name}) cannot be used: {why}")]
+    BadTokens { name: String, source_name: String, why: String },
     /// There is no place for the job store.
     #[error("no data directory: {0}")]
     NoDataDir(String),
@@ -46,6 +49,11 @@ impl ConfigError {
             Self::BadValue { allowed, .. } => format!("allowed: {allowed}"),
             Self::Unreadable { .. } => "mend the file, or name another with --config".to_owned(),
             Self::UnknownKey { .. } => "docs/configuration.md lists every key".to_owned(),
+            Self::BadTokens { .. } => {
+                "OUTLAST_TOKENS is name=token,name=token; OUTLAST_TOKENS_FILE holds a line `name token` for each, \
+                 and only its owner may read it: chmod 600"
+                    .to_owned()
+            }
             Self::NoDataDir(_) => "set OUTLAST_DATA_DIR, or give --data-dir".to_owned(),
         }
     }
@@ -71,9 +79,24 @@ impl fmt::Display for Source {
     }
 }
 
-struct Found {
-    text: String,
+pub(super) struct Found {
+    pub(super) text: String,
     source: Source,
+}
+
+impl Found {
+    /// Where it came from, for people.
+    pub(super) fn source_name(&self) -> String {
+        self.source.to_string()
+    }
+
+    /// What it is called there.
+    pub(super) fn name(&self, setting: &Setting) -> String {
+        match &self.source {
+            Source::Flag(name) | Source::Variable(name) => (*name).to_owned(),
+            Source::File(_) | Source::Default => setting.key.to_owned(),
+        }
+    }
 }
 
 /// Flags, environment and file, ready to be asked.
@@ -117,7 +140,7 @@ impl Layers {
     }
 
     /// The value of the first layer that has one; an empty one counts as none.
-    fn find(&self, key: &str) -> (&'static Setting, Found) {
+    pub(super) fn find(&self, key: &str) -> (&'static Setting, Found) {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
             // A key that is asked for and not in the table is a defect, caught by the test that loads a default.
             return (&SETTINGS[0], Found { text: String::new(), source: Source::Default });
@@ -138,11 +161,13 @@ impl Layers {
         (setting, Found { text: text.trim().to_owned(), source })
     }
 
-    fn bad(&self, setting: &Setting, found: Found, allowed: impl Into<String>) -> ConfigError {
-        let name = match &found.source {
-            Source::Flag(name) | Source::Variable(name) => (*name).to_owned(),
-            Source::File(_) | Source::Default => setting.key.to_owned(),
-        };
+    pub(super) fn bad(
+        &self,
+        setting: &Setting,
+        found: Found,
+        allowed: impl Into<String>,
+    ) -> ConfigError {
+        let name = found.name(setting);
         let value: String = found.text.chars().take(100).collect();
         ConfigError::BadValue {
             name,
@@ -320,7 +345,7 @@ impl Layers {
         })
     }
 
-    fn data_dir(&self) -> Result<PathBuf, ConfigError> {
+    pub(super) fn data_dir(&self) -> Result<PathBuf, ConfigError> {
         if let Some(dir) = self.text("store.data_dir") {
             return Ok(PathBuf::from(dir));
         }

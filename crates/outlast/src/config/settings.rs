@@ -144,6 +144,30 @@ pub(super) const SETTINGS: &[Setting] = &[
         "",
         "folders of documents that answer research when no key is set; in a variable separated like PATH",
     ),
+    setting(
+        "server.tokens",
+        &["OUTLAST_TOKENS"],
+        "",
+        "tokens of HTTP clients: `name=token`, separated by commas; the name is the owner of their jobs",
+    ),
+    setting(
+        "server.tokens_file",
+        &["OUTLAST_TOKENS_FILE"],
+        "",
+        "a file with more of them, a line each: `name token`; only its owner may read it (mode 0600)",
+    ),
+    setting(
+        "server.allowed_hosts",
+        &["OUTLAST_ALLOWED_HOSTS"],
+        "",
+        "names HTTP clients may use for this server, with or without a port; this machine's own when not set",
+    ),
+    setting(
+        "server.allowed_origins",
+        &["OUTLAST_ALLOWED_ORIGINS"],
+        "",
+        "origins of web pages that may ask, such as `https://app.example`; none when not set",
+    ),
     setting("server.log", &["OUTLAST_LOG"], "", "a log level, or a tracing filter"),
     setting(
         "network.proxy",
@@ -181,5 +205,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         &["OUTLAST_MAX_POLLS_PER_JOB"],
         "100",
         "polls that may wait for the same job at a time",
+    ),
+    setting(
+        "limits.rate_per_minute",
+        &["OUTLAST_RATE_PER_MINUTE"],
+        "600",
+        "HTTP requests one owner may make in a minute",
     ),
 ];

@@ -1,6 +1,6 @@
 //! What the real server does when the ground gives way; docs/faults.md says the same to people.
 
-mod small_disk;
+pub(crate) mod small_disk;
 
 mod clock;
 mod corrupt;

@@ -10,7 +10,7 @@ const INSIDE: &str = "OUTLAST_TEST_HAS_OWN_MOUNTS";
 
 /// Runs `body` where it may mount: the test named `test` starts itself again in a namespace of its own. A machine
 /// that allows neither way fails the test.
-pub(super) fn with_own_mounts<F: Future<Output = ()>>(test: &str, body: impl FnOnce() -> F) {
+pub(crate) fn with_own_mounts<F: Future<Output = ()>>(test: &str, body: impl FnOnce() -> F) {
     #[expect(clippy::disallowed_methods, reason = "set by this very function")]
     let inside = std::env::var_os(INSIDE).is_some();
     if inside {
@@ -42,31 +42,31 @@ pub(super) fn with_own_mounts<F: Future<Output = ()>>(test: &str, body: impl FnO
 }
 
 /// A small disk; taken down when dropped.
-pub(super) struct SmallDisk {
+pub(crate) struct SmallDisk {
     at: PathBuf,
 }
 
 impl SmallDisk {
     /// Mounts one of so many KiB at `at`.
-    pub(super) fn mount(at: &Path, kib: u32) -> Self {
+    pub(crate) fn mount(at: &Path, kib: u32) -> Self {
         std::fs::create_dir_all(at).unwrap();
         mount(&["-t", "tmpfs", "-o", &format!("mode=0700,size={kib}k"), "none"], at);
         Self { at: at.to_owned() }
     }
 
     /// Fills it to the last byte.
-    pub(super) fn fill(&self) {
+    pub(crate) fn fill(&self) {
         let mut ballast = std::fs::File::create(self.ballast()).unwrap();
         while ballast.write_all(&[7; 4096]).is_ok() {}
     }
 
     /// Makes room again.
-    pub(super) fn empty(&self) {
+    pub(crate) fn empty(&self) {
         std::fs::remove_file(self.ballast()).unwrap();
     }
 
     /// Lets nobody write any more; nobody may have a file open for writing.
-    pub(super) fn make_read_only(&self) {
+    pub(crate) fn make_read_only(&self) {
         mount(&["-o", "remount,bind,ro"], &self.at);
     }
 

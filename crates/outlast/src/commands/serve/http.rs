@@ -1,0 +1,83 @@
+//! `outlast serve --http`: from the configuration to an open socket and what is told to whoever serves it.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use anyhow::Context;
+use outlast_core::OwnerId;
+use outlast_server::{Callers, Hosts, HttpOptions, Rates};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::TcpListener;
+
+use crate::config::{Config, ConfigError, LOCAL};
+use crate::failed::Failed;
+
+/// How long a session nobody uses is kept. Clients that lose one are slow to notice, so it is long.
+const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
+/// Wrong tokens a minute from one address.
+const STRANGERS: NonZeroU32 = NonZeroU32::new(60).unwrap();
+
+/// Checks what was asked for and opens the socket.
+pub(super) async fn open(
+    address: SocketAddr,
+    no_auth: bool,
+    session_idle_ms: Option<u64>,
+    config: &Config,
+) -> Result<(TcpListener, HttpOptions), Failed> {
+    let local = address.ip().is_loopback();
+    if no_auth && !local {
+        let error = anyhow::anyhow!("--no-auth would let anybody in who can reach {address}");
+        return Err(Failed::usage(error, "leave it out, or listen on 127.0.0.1"));
+    }
+    let hosts = match &config.http.hosts {
+        Some(hosts) => hosts.clone(),
+        None if local => Hosts::loopback(),
+        None => {
+            let error = anyhow::anyhow!(
+                "{address} can be reached from elsewhere, under names nobody has told"
+            );
+            let hint = "set OUTLAST_ALLOWED_HOSTS to the names clients use, or listen on 127.0.0.1";
+            return Err(Failed::usage(error, hint));
+        }
+    };
+    let callers = callers(no_auth, config).map_err(|error| {
+        let hint = error.hint();
+        Failed::usage(error, hint)
+    })?;
+    let listening = TcpListener::bind(address).await;
+    let listener = listening.with_context(|| format!("listen on {address}")).map_err(|error| {
+        Failed::usage(error, "choose another address or port, or port 0 for any that is free")
+    })?;
+    raise_open_files();
+    let options = HttpOptions {
+        callers,
+        hosts,
+        origins: config.http.origins.clone(),
+        rates: Rates { per_owner: config.http.rate_per_minute, strangers: STRANGERS },
+        session_idle: session_idle_ms.map_or(SESSION_IDLE, Duration::from_millis),
+    };
+    Ok((listener, options))
+}
+
+fn callers(no_auth: bool, config: &Config) -> Result<Callers, ConfigError> {
+    if no_auth {
+        tracing::warn!("no token is asked for: every program on this machine can start jobs");
+        return Ok(Callers::Anybody(OwnerId::new(LOCAL)));
+    }
+    let tokens = config.http.tokens.read()?;
+    if !tokens.is_empty() {
+        return Ok(Callers::With(tokens));
+    }
+    let (tokens, file) = config.http.own_token()?;
+    tracing::info!("clients need the token in {}", file.display());
+    Ok(Callers::With(tokens))
+}
+
+/// Every waiting client holds a socket; many systems allow a process far fewer than it may ask for.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
+}

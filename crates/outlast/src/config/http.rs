@@ -1,0 +1,164 @@
+//! What the HTTP face is told: who may ask, under which names, how often.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::num::NonZeroU32;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use outlast_server::{BadToken, Hosts, Origins, Token, Tokens};
+
+use super::layers::{ConfigError, Found, Layers};
+use super::settings::Setting;
+
+/// Whose token it is that is made at first start: the same owner as stdio and the command line have by default.
+pub(crate) const LOCAL: &str = "local";
+
+/// The part of the configuration that only `serve --http` needs.
+#[derive(Debug)]
+pub(crate) struct Http {
+    pub(crate) tokens: TokenSources,
+    /// The names the server answers to, if any are configured.
+    pub(crate) hosts: Option<Hosts>,
+    pub(crate) origins: Origins,
+    pub(crate) rate_per_minute: NonZeroU32,
+    /// Where the token that is made at first start lives, if there is a data directory.
+    token_file: Option<PathBuf>,
+}
+
+impl Http {
+    /// The token of a server that has none configured, made when it is needed first; and the file it is in.
+    pub(crate) fn own_token(&self) -> Result<(Tokens, &Path), ConfigError> {
+        let Some(path) = &self.token_file else {
+            return Err(ConfigError::NoDataDir("the server's own token has no place".to_owned()));
+        };
+        let unusable = |why: String| ConfigError::BadTokens {
+            name: "the server's own token".to_owned(),
+            source_name: path.display().to_string(),
+            why,
+        };
+        if !path.exists() {
+            make_token(path).map_err(|error| unusable(format!("it cannot be made: {error}")))?;
+        }
+        let text = read_private(path).map_err(unusable)?;
+        let mut tokens = Tokens::default();
+        add(&mut tokens, LOCAL, text.trim()).map_err(|why| unusable(why.to_string()))?;
+        Ok((tokens, path))
+    }
+}
+
+/// Writes a new token in one step: whoever sees the file sees a whole token, and of two that start at once one wins.
+fn make_token(path: &Path) -> std::io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let mut random = [0_u8; 32];
+    getrandom::fill(&mut random).map_err(std::io::Error::other)?;
+    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    // Only its owner can read it from the start.
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    writeln!(file, "{token}")?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(path) {
+        Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.error),
+        _ => Ok(()),
+    }
+}
+
+impl Layers {
+    pub(super) fn http(&self) -> Result<Http, ConfigError> {
+        let hosts = match self.text("server.allowed_hosts") {
+            None => None,
+            Some(list) => Some(Hosts::parse(&list).map_err(|_| {
+                let (setting, found) = self.find("server.allowed_hosts");
+                self.bad(
+                    setting,
+                    found,
+                    "host names or addresses, each perhaps with a :port, separated by commas",
+                )
+            })?),
+        };
+        let origins = self.text("server.allowed_origins").unwrap_or_default();
+        let origins = Origins::parse(&origins).map_err(|_| {
+            let (setting, found) = self.find("server.allowed_origins");
+            self.bad(
+                setting,
+                found,
+                "origins such as https://app.example, or null, separated by commas",
+            )
+        })?;
+        let rate: u32 = self.number("limits.rate_per_minute", 1..=1_000_000)?;
+        Ok(Http {
+            tokens: TokenSources {
+                list: self.find("server.tokens"),
+                file: self.find("server.tokens_file"),
+            },
+            hosts,
+            origins,
+            rate_per_minute: NonZeroU32::new(rate).unwrap_or(NonZeroU32::MIN),
+            token_file: self.data_dir().ok().map(|dir| dir.join("http-token")),
+        })
+    }
+}
+
+/// Where tokens are configured. Read when they are needed: other commands must not fail for want of them.
+pub(crate) struct TokenSources {
+    list: (&'static Setting, Found),
+    file: (&'static Setting, Found),
+}
+
+impl fmt::Debug for TokenSources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+impl TokenSources {
+    /// All tokens that are configured; there may be none.
+    pub(crate) fn read(&self) -> Result<Tokens, ConfigError> {
+        let mut tokens = Tokens::default();
+        let (setting, found) = &self.list;
+        for entry in found.text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            let (name, token) = entry.split_once('=').unwrap_or(("", entry));
+            add(&mut tokens, name.trim(), token.trim())
+                .map_err(|why| bad_tokens(setting, found, why.to_string()))?;
+        }
+        let (setting, found) = &self.file;
+        if !found.text.is_empty() {
+            let unusable = |why: String| bad_tokens(setting, found, why);
+            let text = read_private(Path::new(&found.text)).map_err(unusable)?;
+            let lines = text.lines().map(str::trim).enumerate();
+            for (at, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+                let (name, token) = line.split_once(char::is_whitespace).unwrap_or(("", line));
+                add(&mut tokens, name, token.trim())
+                    .map_err(|why| unusable(format!("line {}: {why}", at + 1)))?;
+            }
+        }
+        Ok(tokens)
+    }
+}
+
+fn add(tokens: &mut Tokens, name: &str, token: &str) -> Result<(), BadToken> {
+    tokens.add(Token::new(name, token)?)
+}
+
+fn bad_tokens(setting: &Setting, found: &Found, why: String) -> ConfigError {
+    ConfigError::BadTokens { name: found.name(setting), source_name: found.source_name(), why }
+}
+
+/// A file that nobody but its owner can read.
+pub(super) fn read_private(path: &Path) -> Result<String, String> {
+    let cannot = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
+    let mut file = std::fs::File::open(path).map_err(cannot)?;
+    // Asked of the open file, so that what is read is what was looked at.
+    let mode = file.metadata().map_err(cannot)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(format!(
+            "{} has mode {:04o}; others could read it, so it must be 0600",
+            path.display(),
+            mode & 0o7777
+        ));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(cannot)?;
+    Ok(text)
+}

@@ -1,0 +1,297 @@
+//! Counts what passes through the ports. Wrappers, so that the path itself knows nothing of figures.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::{
+    BeginError, Cancelled, Changes, Checkpoint, Claimed, ConversationId, ConversationPage,
+    ConversationQuery, Cost, Dead, Glance, Insert, Inserted, Job, JobId, Lease, Nature, OwnerId,
+    Page, Profile, Progress, Provider, ProviderError, Prune, Pruned, Query, RemoteRun, RemoteStop,
+    Rescued, Rev, Run, Scope, Settlement, Step, Store, StoreError, Timestamp, Trouble, WorkerId,
+};
+use outlast_engine::Providers;
+use outlast_server::{Attempt, Metrics};
+use serde_json::Value;
+
+/// The same providers, counted.
+pub(crate) fn providers(providers: Providers, metrics: &Arc<Metrics>) -> Providers {
+    let observed = |provider: Arc<dyn Provider>| -> Arc<dyn Provider> {
+        Arc::new(ObservedProvider { provider, metrics: Arc::clone(metrics) })
+    };
+    providers.into_iter().map(|(profile, provider)| (profile, observed(provider))).collect()
+}
+
+/// A store whose writes are counted.
+pub(crate) struct ObservedStore {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl ObservedStore {
+    fn wrote<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
+        match &written {
+            Ok(_) => self.metrics.store_wrote(),
+            Err(error) => self.metrics.store_refused(error),
+        }
+        written
+    }
+
+    fn ended(&self, job: &Job) {
+        let state = job.state.kind();
+        if state.is_terminal() {
+            self.metrics.job_ended(&job.new.workflow, state);
+        }
+    }
+}
+
+#[async_trait]
+impl Store for ObservedStore {
+    fn now(&self) -> Timestamp {
+        self.store.now()
+    }
+
+    async fn rev(&self) -> Result<Rev, StoreError> {
+        self.store.rev().await
+    }
+
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        let inserted = self.wrote(self.store.insert(insert).await)?;
+        if let Inserted::New(job) = &inserted {
+            self.metrics.job_started(&job.new.workflow);
+        }
+        Ok(inserted)
+    }
+
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let claimed = self.store.claim(worker, profiles, lease).await;
+        // Where there is nothing to claim nothing is written.
+        if matches!(claimed, Ok(None)) { claimed } else { self.wrote(claimed) }
+    }
+
+    async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        self.store.take(worker, profiles, id, lease).await
+    }
+
+    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+        self.store.orphans(profiles).await
+    }
+
+    async fn turns(
+        &self,
+        owner: &OwnerId,
+        conversation: &ConversationId,
+    ) -> Result<Vec<Job>, StoreError> {
+        self.store.turns(owner, conversation).await
+    }
+
+    async fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        self.store.conversations(owner, query).await
+    }
+
+    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
+        let renewed = self.store.renew(leases, lease).await;
+        if leases.is_empty() { renewed } else { self.wrote(renewed) }
+    }
+
+    async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        self.wrote(self.store.checkpoint(lease, checkpoint).await)
+    }
+
+    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+        self.store.note(lease, progress).await
+    }
+
+    async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
+        let (attempt, cost) = match &settlement {
+            Settlement::Succeed { output, .. } => (Attempt::Succeeded, output.cost),
+            Settlement::Retry { .. } => (Attempt::Retried, Cost::Unknown),
+            Settlement::Fail { .. } => (Attempt::Failed, Cost::Unknown),
+            Settlement::Release => (Attempt::GivenBack, Cost::Unknown),
+        };
+        let job = self.wrote(self.store.settle(lease, settlement).await)?;
+        self.metrics.attempted(attempt);
+        self.metrics.spent(cost);
+        self.ended(&job);
+        Ok(job)
+    }
+
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+        let cancelled = self.wrote(self.store.cancel(scope, id).await)?;
+        if let Cancelled::Now(job) = &cancelled {
+            self.ended(job);
+        }
+        Ok(cancelled)
+    }
+
+    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+        self.store.rescue(dead).await
+    }
+
+    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+        self.wrote(self.store.owe(id, run).await)
+    }
+
+    async fn owed_stops(
+        &self,
+        profiles: &[Profile],
+        limit: usize,
+    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
+        self.store.owed_stops(profiles, limit).await
+    }
+
+    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        self.wrote(self.store.stopped(id, outcome).await)
+    }
+
+    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+        self.store.answered(id).await
+    }
+
+    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
+        self.store.has_worker(profile).await
+    }
+
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        self.store.queued(profiles).await
+    }
+
+    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.store.dismiss(worker).await
+    }
+
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.store.prune(scope, prune).await
+    }
+
+    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.store.job(scope, id).await
+    }
+
+    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
+        self.store.list(scope, query).await
+    }
+
+    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+        self.store.changes(after, glance).await
+    }
+}
+
+/// A provider whose calls are counted.
+struct ObservedProvider {
+    provider: Arc<dyn Provider>,
+    metrics: Arc<Metrics>,
+}
+
+impl ObservedProvider {
+    fn run(&self, run: Box<dyn Run>) -> Box<dyn Run> {
+        let provider = self.provider.name();
+        Box::new(ObservedRun { run, provider, metrics: Arc::clone(&self.metrics) })
+    }
+}
+
+#[async_trait]
+impl Provider for ObservedProvider {
+    fn name(&self) -> &'static str {
+        self.provider.name()
+    }
+
+    fn nature(&self, ask: &Value) -> Nature {
+        self.provider.nature(ask)
+    }
+
+    fn expected_model(&self, ask: &Value) -> Option<String> {
+        self.provider.expected_model(ask)
+    }
+
+    fn typical_cost(&self, ask: &Value) -> Cost {
+        self.provider.typical_cost(ask)
+    }
+
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let begun = self.provider.begin(ask, key).await;
+        let outcome = match &begun {
+            Ok(_) => "ok",
+            Err(
+                BeginError::NotSent(error)
+                | BeginError::Refused(error)
+                | BeginError::Unknown(error),
+            ) => word(&error.trouble),
+        };
+        self.metrics.provider_called(self.name(), "begin", outcome);
+        begun.map(|run| self.run(run))
+    }
+
+    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        let resumed = self.provider.resume(run).await;
+        self.metrics.provider_called(self.name(), "resume", outcome(&resumed));
+        resumed.map(|run| self.run(run))
+    }
+
+    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        let stopped = self.provider.stop(run).await;
+        self.metrics.provider_called(self.name(), "stop", outcome(&stopped));
+        stopped
+    }
+}
+
+/// A run whose end is counted, good or bad.
+struct ObservedRun {
+    run: Box<dyn Run>,
+    provider: &'static str,
+    metrics: Arc<Metrics>,
+}
+
+#[async_trait]
+impl Run for ObservedRun {
+    fn remote(&self) -> RemoteRun {
+        self.run.remote()
+    }
+
+    async fn next(&mut self) -> Result<Step, ProviderError> {
+        let step = self.run.next().await;
+        match &step {
+            Ok(Step::Progress(_) | Step::Moved) => {}
+            Ok(Step::Done { .. }) | Err(_) => {
+                self.metrics.provider_called(self.provider, "follow", outcome(&step));
+            }
+        }
+        step
+    }
+}
+
+fn outcome<T>(called: &Result<T, ProviderError>) -> &'static str {
+    called.as_ref().map_or_else(|error| word(&error.trouble), |_| "ok")
+}
+
+fn word(trouble: &Trouble) -> &'static str {
+    match trouble {
+        Trouble::RateLimited { .. } => "rate_limited",
+        Trouble::Unauthorized => "unauthorized",
+        Trouble::QuotaExhausted => "quota_exhausted",
+        Trouble::Retired => "retired",
+        Trouble::Rejected => "rejected",
+        Trouble::Unavailable { .. } => "unavailable",
+        Trouble::Unreachable => "unreachable",
+        Trouble::TimedOut => "timed_out",
+        Trouble::Malformed => "malformed",
+        Trouble::RunFailed => "run_failed",
+        Trouble::RunGone => "run_gone",
+        Trouble::RunStopped => "run_stopped",
+    }
+}

@@ -1,0 +1,11 @@
+//! `serve --http` on the real binary over real sockets.
+
+mod client;
+
+mod calls;
+mod figures;
+mod hostile;
+mod leaving;
+mod limits;
+mod sessions;
+mod tokens;

@@ -1,0 +1,84 @@
+//! `/metrics` and `/health`: figures that name nobody, and a health that tells the truth about the store.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::client::{ANN, BOB, Served};
+use crate::faults::small_disk::{SmallDisk, with_own_mounts};
+use crate::support::{POLL, START, World, eventually, question, running};
+
+#[tokio::test]
+async fn the_figures_count_jobs_and_name_nobody() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "3600000");
+    world.set("OUTLAST_OWNER", "ann");
+    let served = Served::start(&mut world, &[]).await;
+    let ann = served.client(ANN);
+    let id = ann.call(START, question("ok;words=60;hold=true")).await["jobId"].clone();
+    running(&world, id.as_str().unwrap()).await;
+    let figures = ann.send("GET /metrics", &[], "").await;
+    assert_eq!(figures.status, 200);
+    assert!(figures.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+    let figures = figures.body().await;
+    let running = r#"outlast_jobs{workflow="deep_research",state="running"} 1"#;
+    assert!(figures.contains(running), "{figures}");
+
+    let mut poll = ann.ask(POLL, json!({ "jobId": id }), json!({ "progressToken": 1 })).await;
+    assert_eq!(poll.event().await.unwrap()["method"], "notifications/progress");
+    world.simulator.release();
+    assert_eq!(poll.result().await["result"]["structuredContent"]["status"], "COMPLETED");
+    // The caller may hear of the end before the worker does.
+    let ended = async {
+        loop {
+            let figures = served.client(BOB).send("GET /metrics", &[], "").await.body().await;
+            if figures.contains("outlast_jobs_ended_total{") {
+                return figures;
+            }
+        }
+    };
+    let figures = tokio::time::timeout(Duration::from_secs(30), ended).await.unwrap();
+    for line in [
+        r#"outlast_jobs_started_total{workflow="deep_research"} 1"#,
+        r#"outlast_jobs_ended_total{workflow="deep_research",state="succeeded"} 1"#,
+        r#"outlast_attempts_total{outcome="succeeded"} 1"#,
+        r#"outlast_provider_calls_total{provider="perplexity/agent",call="begin",outcome="ok"} 1"#,
+        "outlast_poll_wake_seconds_count 1",
+        "outlast_calls_under_way 0",
+    ] {
+        assert!(figures.contains(line), "{line}:\n{figures}");
+    }
+    let spent = figures.lines().find(|line| line.starts_with("outlast_spend_usd_total{")).unwrap();
+    assert!(spent.rsplit(' ').next().unwrap().parse::<f64>().unwrap() > 0.0, "{spent}");
+    for word in [id.as_str().unwrap(), "ann", "bob", "sky", "127.0.0.1"] {
+        assert!(!figures.contains(word), "{word}:\n{figures}");
+    }
+    for line in figures.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(name.starts_with("outlast_"), "{line}");
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+    }
+}
+
+/// Promise 6 as a balancer sees it.
+#[test]
+fn the_health_says_when_the_store_refuses_writes() {
+    let name = "http::figures::the_health_says_when_the_store_refuses_writes";
+    with_own_mounts(name, async || {
+        let mut world = World::new().await;
+        let disk = SmallDisk::mount(&world.data_dir(), 1024);
+        let served = Served::start(&mut world, &[]).await;
+        let ann = served.client(ANN);
+        assert_eq!(ann.send("GET /health", &[], "").await.status, 200);
+        disk.fill();
+        let refused = ann.ask(START, question("ok"), json!({})).await.result().await;
+        assert_eq!(refused["result"]["isError"], true, "{refused}");
+        let health = ann.send("GET /health", &[], "").await;
+        assert_eq!(health.status, 503);
+        assert_eq!(health.body().await, r#"{"status":"store refuses writes"}"#);
+        disk.empty();
+        ann.call(START, question("ok;words=60;delay_ms=0")).await;
+        assert_eq!(ann.send("GET /health", &[], "").await.status, 200);
+        eventually("the job was bought", || world.submits() == 1).await;
+    });
+}

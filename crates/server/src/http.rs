@@ -1,0 +1,114 @@
+//! MCP over Streamable HTTP, both eras, for many owners: who may ask, how often, and how everybody leaves.
+//!
+//! [`gate`] stands before every route; behind it rmcp speaks MCP.
+
+mod gate;
+mod names;
+mod tokens;
+mod limits;
+mod refused;
+
+mod routes;
+mod mcp;
+mod sessions;
+mod figures;
+
+mod doors;
+
+pub use limits::Rates;
+pub use names::{Hosts, NotAName, Origins};
+pub use tokens::{BadToken, Token, Tokens};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::OwnerId;
+use outlast_engine::{Engine, Stop};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::server::Server;
+use doors::Doors;
+use limits::Limits;
+use routes::App;
+use sessions::Sessions;
+
+/// How long calls under way may take to be answered after a stop was asked.
+const LAST_WORDS: Duration = Duration::from_millis(1200);
+/// How long connections may take to close after that.
+const CLOSING: Duration = Duration::from_millis(300);
+
+/// What an HTTP server is told once.
+pub struct HttpOptions {
+    /// Who may ask.
+    pub callers: Callers,
+    /// The names this server answers to.
+    pub hosts: Hosts,
+    /// The web pages that may ask.
+    pub origins: Origins,
+    /// How often.
+    pub rates: Rates,
+    /// How long a session nobody uses is kept.
+    pub session_idle: Duration,
+}
+
+/// Who may ask.
+pub enum Callers {
+    /// Whoever shows one of these; its name is the owner.
+    With(Tokens),
+    /// Whoever can connect, all as this owner.
+    Anybody(OwnerId),
+}
+
+/// Serves until `stop` is asked, then answers calls under way with what is known and closes every connection.
+///
+/// The engine is asked for figures only; calls go through the server.
+pub async fn serve_http(
+    server: Server,
+    engine: Engine,
+    options: HttpOptions,
+    listener: TcpListener,
+    stop: Stop,
+) {
+    let HttpOptions { callers, hosts, origins, rates, session_idle } = options;
+    let closed = CancellationToken::new();
+    let app = Arc::new(App {
+        metrics: server.metrics(),
+        server,
+        engine,
+        callers,
+        hosts,
+        origins,
+        limits: Limits::new(rates),
+        sessions: Arc::new(Sessions::new()),
+        stop: stop.clone(),
+        closed: closed.clone(),
+    });
+    let upkeep = tokio::spawn(closed.clone().run_until_cancelled_owned({
+        let app = Arc::clone(&app);
+        async move { tokio::join!(app.sessions.reap(session_idle), app.limits.forget()) }
+    }));
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!("listening on http://{address}/mcp");
+    }
+    let open = TaskTracker::new();
+    let doors = Doors {
+        listener,
+        router: routes::router(app),
+        open: open.clone(),
+        stop: stop.clone(),
+        closed: closed.clone(),
+    };
+    let accepting = tokio::spawn(closed.clone().run_until_cancelled_owned(doors.accept()));
+
+    stop.asked().await;
+    // Parked polls hear the stop as well and answer "still running"; new callers hear that we leave.
+    open.close();
+    if tokio::time::timeout(LAST_WORDS, open.wait()).await.is_err() {
+        tracing::info!("connections are closed with calls under way; the jobs go on");
+    }
+    closed.cancel();
+    drop(tokio::time::timeout(CLOSING, open.wait()).await);
+    drop(tokio::join!(accepting, upkeep));
+}

@@ -1,0 +1,108 @@
+//! Sockets: so many and no more, no endless headers, and no end without a last word.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Extension;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use outlast_engine::Stop;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::gate::Peer;
+
+/// A parked poll holds a connection, so there may be more of these than of those.
+const CONNECTIONS: usize = 12_000;
+/// How long a client may take over its headers, and how long a connection may rest between requests.
+const HEADERS: Duration = Duration::from_secs(30);
+/// The size of all headers of a request.
+const HEADER_BYTES: usize = 32 * 1024;
+/// The pause after the system had no socket for us.
+const NO_SOCKET: Duration = Duration::from_millis(100);
+
+/// Accepts connections and serves each in a task of its own.
+pub(super) struct Doors {
+    pub(super) listener: TcpListener,
+    pub(super) router: Router,
+    /// Counts the open connections, so that a stop can wait for the last one.
+    pub(super) open: TaskTracker,
+    pub(super) stop: Stop,
+    /// Hangs up all of them.
+    pub(super) closed: CancellationToken,
+}
+
+impl Doors {
+    /// Accepts for ever, also after a stop was asked: then to say so.
+    pub(super) async fn accept(self) {
+        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        loop {
+            // Never closed, so an error cannot come.
+            let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
+            let (stream, address) = match self.listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) if is_the_clients(&error) => continue,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept connections; raise the limit of open files");
+                    tokio::time::sleep(NO_SOCKET).await;
+                    continue;
+                }
+            };
+            let talk = self.talk(stream, address);
+            self.open.spawn(async move {
+                talk.await;
+                drop(place);
+            });
+        }
+    }
+
+    /// One connection, to its end.
+    fn talk(&self, stream: TcpStream, address: SocketAddr) -> impl Future<Output = ()> + use<> {
+        // Without it small events wait for the client's delayed acknowledgement.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "could not switch off Nagle's algorithm");
+        }
+        let router = self.router.clone().layer(Extension(Peer(address.ip())));
+        let (stop, closed) = (self.stop.clone(), self.closed.clone());
+        async move {
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new())
+                .header_read_timeout(HEADERS)
+                .max_header_size(HEADER_BYTES)
+                .keep_alive(!stop.is_asked());
+            let late = stop.is_asked();
+            let service = TowerToHyperService::new(router);
+            let mut connection =
+                std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+            let asked =
+                async { if late { std::future::pending().await } else { stop.asked().await } };
+            tokio::select! {
+                ended = connection.as_mut() => return farewell(ended),
+                () = closed.cancelled() => return,
+                () = asked => connection.as_mut().graceful_shutdown(),
+            }
+            tokio::select! {
+                ended = connection => farewell(ended),
+                () = closed.cancelled() => {}
+            }
+        }
+    }
+}
+
+fn farewell(ended: hyper::Result<()>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended");
+    }
+}
+
+/// The client had gone before it was let in.
+fn is_the_clients(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}

@@ -1,0 +1,176 @@
+//! `/mcp`: reads the request within its limits and hands it to rmcp under its owner's name.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Extension, Request, State};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::{BodyExt, Full};
+use outlast_core::OwnerId;
+use rmcp::model::ProtocolVersion;
+use rmcp::transport::streamable_http_server::session::SessionId;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::refused::Refused;
+use super::routes::App;
+use super::sessions::{OwnSessions, Use};
+use crate::caller::Principal;
+
+/// The largest body.
+const BODY: usize = 4 * 1024 * 1024;
+/// How long a body may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(30);
+/// How much of a body that is too large is read and thrown away, so that the answer can be read; and for how long.
+const WASTE: usize = 32 * 1024 * 1024;
+const WASTE_TIME: Duration = Duration::from_secs(2);
+
+/// The whole of MCP.
+pub(super) async fn endpoint(
+    State(app): State<Arc<App>>,
+    Extension(Principal(owner)): Extension<Principal>,
+    request: Request,
+) -> Response {
+    answer(&app, owner, request).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response, Refused> {
+    let (mut parts, body) = request.into_parts();
+    let body = if parts.method == Method::POST {
+        plain_json(&parts.headers)?;
+        read(&parts.headers, body).await?
+    } else {
+        Bytes::new()
+    };
+    let in_use = match session(&parts.headers) {
+        Some(id) => Some(app.sessions.enter(&owner, &id).ok_or_else(Refused::session)?),
+        None => None,
+    };
+    let in_use = in_use.map(Arc::new);
+    if let Some(in_use) = &in_use {
+        // Goes with the call, so that the session is in use until it is answered, whoever still listens.
+        parts.extensions.insert(Arc::clone(in_use));
+    }
+    let method = parts.method.clone();
+    let sessions = Arc::new(OwnSessions {
+        sessions: Arc::clone(&app.sessions),
+        owner,
+        refused: AtomicBool::new(false),
+    });
+    // Made anew for each request: that is how rmcp's sessions learn whose request it is.
+    let server = app.server.clone();
+    let service =
+        StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config(app));
+    let response = service.handle(Request::from_parts(parts, Full::new(body))).await;
+    if sessions.refused.load(Ordering::Relaxed) {
+        return Err(Refused::too_many_sessions());
+    }
+    rendered(app, &method, response.map(Body::new), in_use).await
+}
+
+fn config(app: &App) -> StreamableHttpServerConfig {
+    // The gate has seen to hosts and origins, for every route and with its own answers.
+    StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_max_request_body_bytes(BODY)
+        .with_cancellation_token(app.closed.clone())
+}
+
+/// The session a request names, in the era that has sessions.
+fn session(headers: &HeaderMap) -> Option<SessionId> {
+    let version = headers.get("mcp-protocol-version").and_then(|version| version.to_str().ok());
+    if version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28.as_str()) {
+        return None;
+    }
+    // What is not text names no session; an empty name is unknown as well.
+    headers.get("mcp-session-id").map(|id| id.to_str().unwrap_or_default().into())
+}
+
+fn plain_json(headers: &HeaderMap) -> Result<(), Refused> {
+    let content_type =
+        headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    let coded = headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity");
+    if coded || !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Refused::media_type());
+    }
+    Ok(())
+}
+
+/// The whole body, if it is not too much and comes in time.
+async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
+    let declared =
+        headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let mut pieces = body.into_data_stream();
+    let mut whole = Vec::new();
+    let reading = async {
+        if declared.is_some_and(|length: usize| length > BODY) {
+            return Err(Refused::too_large(BODY));
+        }
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|_| Refused::broken_body())?;
+            if whole.len() + piece.len() > BODY {
+                return Err(Refused::too_large(BODY));
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(())
+    };
+    let read = tokio::time::timeout(BODY_TIME, reading).await;
+    match read.unwrap_or_else(|_| Err(Refused::too_slow())) {
+        Ok(()) => Ok(whole.into()),
+        Err(refused) => {
+            let mut left = WASTE;
+            let waste = async {
+                while let Some(Ok(piece)) = pieces.next().await
+                    && left > piece.len()
+                {
+                    left -= piece.len();
+                }
+            };
+            drop(tokio::time::timeout(WASTE_TIME, waste).await);
+            Err(refused)
+        }
+    }
+}
+
+/// rmcp's answer in the manner of the house.
+async fn rendered(
+    app: &App,
+    method: &Method,
+    response: Response,
+    in_use: Option<Arc<Use>>,
+) -> Result<Response, Refused> {
+    let (mut parts, body) = response.into_parts();
+    let is = |kind: &str| parts.headers.get(CONTENT_TYPE).is_some_and(|found| found == kind);
+    if parts.status.is_success() {
+        if method == Method::DELETE {
+            // Some clients take 202 for a failure.
+            parts.status = StatusCode::NO_CONTENT;
+        }
+        if !is("text/event-stream") {
+            return Ok(Response::from_parts(parts, body));
+        }
+        let events = body.into_data_stream().map(move |piece| {
+            let _in_use = &in_use;
+            piece
+        });
+        if method != Method::GET {
+            return Ok(Response::from_parts(parts, Body::from_stream(events)));
+        }
+        // A stream without a call ends for no other reason, and would keep a leaving server waiting.
+        let stop = app.stop.clone();
+        let events = events.take_until(Box::pin(async move { stop.asked().await }));
+        return Ok(Response::from_parts(parts, Body::from_stream(events)));
+    }
+    if is("application/json") {
+        return Ok(Response::from_parts(parts, body));
+    }
+    let said = body.collect().await.map(|said| said.to_bytes()).unwrap_or_default();
+    Err(Refused::by_rmcp(parts.status, &parts.headers, &String::from_utf8_lossy(&said)))
+}

@@ -1,0 +1,64 @@
+//! What is served where.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::Router;
+use axum::extract::State;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::StatusCode;
+use outlast_engine::{Engine, Stop};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::limits::Limits;
+use super::names::{Hosts, Origins};
+use super::refused::Refused;
+use super::sessions::Sessions;
+use super::{Callers, figures, gate, mcp};
+use crate::metrics::Metrics;
+use crate::server::Server;
+
+/// The one route that asks for no token.
+pub(super) const HEALTH: &str = "/health";
+
+/// What every request can reach.
+pub(super) struct App {
+    pub(super) server: Server,
+    pub(super) engine: Engine,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) callers: Callers,
+    pub(super) hosts: Hosts,
+    pub(super) origins: Origins,
+    pub(super) limits: Limits,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) stop: Stop,
+    /// Ends every stream.
+    pub(super) closed: CancellationToken,
+}
+
+/// Every route, behind the gate.
+pub(super) fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
+        .route(HEALTH, get(health))
+        .route("/metrics", get(figures::figures))
+        .fallback(|| async { Refused::not_found() })
+        .method_not_allowed_fallback(|| async { Refused::method() })
+        .layer(from_fn_with_state(Arc::clone(&app), gate::guard))
+        .with_state(app)
+}
+
+/// Whether calls are worth making. Names nobody and nothing.
+async fn health(State(app): State<Arc<App>>) -> Response {
+    let (status, word) = if app.stop.is_asked() {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    } else if app.metrics.store_refuses() {
+        (StatusCode::SERVICE_UNAVAILABLE, "store refuses writes")
+    } else {
+        (StatusCode::OK, "ok")
+    };
+    (status, Json(json!({ "status": word }))).into_response()
+}

@@ -1,0 +1,235 @@
+//! Sessions of the older era: each belongs to the owner who made it, is kept while anybody uses it, and is reaped when
+//! nobody did for a while.
+//!
+//! rmcp would count the silence of a long call as idleness, so its own time-out is off and ours counts calls.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::Stream;
+use outlast_core::OwnerId;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError,
+};
+use rmcp::transport::streamable_http_server::session::{
+    ServerSseMessage, SessionId, SessionManager,
+};
+use tokio::time::Instant;
+
+/// How many sessions one owner may have. Above it the one that has been idle longest makes room.
+const PER_OWNER: usize = 100;
+/// How many there may be in all.
+const IN_ALL: usize = 1000;
+
+/// All sessions.
+pub(super) struct Sessions {
+    rmcp: LocalSessionManager,
+    known: Mutex<HashMap<SessionId, Session>>,
+}
+
+struct Session {
+    owner: OwnerId,
+    /// Calls and streams under way.
+    uses: usize,
+    idle_since: Instant,
+}
+
+impl Sessions {
+    pub(super) fn new() -> Self {
+        let mut rmcp = LocalSessionManager::default();
+        rmcp.session_config.keep_alive = None;
+        Self { rmcp, known: Mutex::default() }
+    }
+
+    /// Uses a session until the returned value is dropped; `None` when the owner has no such session.
+    pub(super) fn enter(self: &Arc<Self>, owner: &OwnerId, id: &SessionId) -> Option<Use> {
+        let mut known = self.known();
+        let session = known.get_mut(id).filter(|session| session.owner == *owner)?;
+        session.uses += 1;
+        Some(Use { sessions: Arc::clone(self), id: id.clone() })
+    }
+
+    /// Ends sessions nobody used for so long, for ever.
+    pub(super) async fn reap(&self, idle: Duration) {
+        let pause = (idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(60));
+        loop {
+            tokio::time::sleep(pause).await;
+            // Forgotten at once, so that nobody enters what is about to end.
+            let over: Vec<SessionId> = {
+                let over = |_: &SessionId, session: &mut Session| {
+                    session.uses == 0 && session.idle_since.elapsed() >= idle
+                };
+                self.known().extract_if(over).map(|(id, _)| id).collect()
+            };
+            for id in &over {
+                self.end(id).await;
+            }
+            if !over.is_empty() {
+                tracing::info!(sessions = over.len(), "idle sessions ended");
+            }
+        }
+    }
+
+    /// Takes a new session in; the longest idle one makes room where there are too many.
+    async fn register(&self, owner: &OwnerId, id: &SessionId) -> Result<(), SessionError> {
+        let victim = {
+            let mut known = self.known();
+            let mine = known.values().filter(|session| session.owner == *owner).count();
+            let victim = if mine >= PER_OWNER {
+                Some(longest_idle(&known, |session| session.owner == *owner))
+            } else if known.len() >= IN_ALL {
+                Some(longest_idle(&known, |_| true))
+            } else {
+                None
+            };
+            if let Some(Some(idle)) = &victim {
+                known.remove(idle);
+            }
+            if victim != Some(None) {
+                let session = Session { owner: owner.clone(), uses: 0, idle_since: Instant::now() };
+                known.insert(id.clone(), session);
+            }
+            victim
+        };
+        match victim {
+            None => Ok(()),
+            Some(Some(idle)) => {
+                self.end(&idle).await;
+                Ok(())
+            }
+            Some(None) => {
+                self.end(id).await;
+                Err(SessionError::TooMany)
+            }
+        }
+    }
+
+    async fn end(&self, id: &SessionId) {
+        self.known().remove(id);
+        if let Err(error) = self.rmcp.close_session(id).await {
+            tracing::debug!(%error, "session ended twice");
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn longest_idle(
+    known: &HashMap<SessionId, Session>,
+    of: impl Fn(&Session) -> bool,
+) -> Option<SessionId> {
+    let idle = known.iter().filter(|(_, session)| session.uses == 0 && of(session));
+    idle.min_by_key(|(_, session)| session.idle_since).map(|(id, _)| id.clone())
+}
+
+/// One use of a session: a request with its answer, or a stream.
+pub(super) struct Use {
+    sessions: Arc<Sessions>,
+    id: SessionId,
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        if let Some(session) = self.sessions.known().get_mut(&self.id) {
+            session.uses -= 1;
+            session.idle_since = Instant::now();
+        }
+    }
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SessionError {
+    /// All of them are in use.
+    #[error("too many sessions are in use")]
+    TooMany,
+    /// rmcp says so.
+    #[error(transparent)]
+    Rmcp(#[from] LocalSessionManagerError),
+}
+
+/// The sessions as rmcp sees them during one owner's request.
+pub(super) struct OwnSessions {
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) owner: OwnerId,
+    /// Whether a session was asked for and not given.
+    pub(super) refused: std::sync::atomic::AtomicBool,
+}
+
+impl OwnSessions {
+    fn own(&self, id: &SessionId) -> Result<&LocalSessionManager, SessionError> {
+        let known = self.sessions.known();
+        if known.get(id).is_some_and(|session| session.owner == self.owner) {
+            return Ok(&self.sessions.rmcp);
+        }
+        Err(LocalSessionManagerError::SessionNotFound(id.clone()).into())
+    }
+}
+
+impl SessionManager for OwnSessions {
+    type Error = SessionError;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
+        let (id, transport) = self.sessions.rmcp.create_session().await?;
+        if let Err(error) = self.sessions.register(&self.owner, &id).await {
+            self.refused.store(true, std::sync::atomic::Ordering::Relaxed);
+            return Err(error);
+        }
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, SessionError> {
+        Ok(self.own(id)?.initialize_session(id, message).await?)
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
+        Ok(self.own(id).is_ok())
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        if self.own(id).is_ok() {
+            self.sessions.end(id).await;
+        }
+        Ok(())
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        Ok(self.own(id)?.create_stream(id, message).await?)
+    }
+
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), SessionError> {
+        Ok(self.own(id)?.accept_message(id, message).await?)
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        Ok(self.own(id)?.create_standalone_stream(id).await?)
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        Ok(self.own(id)?.resume(id, last_event_id).await?)
+    }
+}

@@ -1,0 +1,163 @@
+//! Tokens and who they stand for. Only digests are kept.
+
+use std::fmt;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use outlast_core::OwnerId;
+use sha2::{Digest, Sha256};
+
+/// The shortest token that is worth guessing at.
+const SHORTEST: usize = 16;
+/// The longest name.
+const LONGEST_NAME: usize = 48;
+
+/// Why a token cannot be used. Says nothing of the token itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadToken {
+    /// No name, or not one that can be an owner.
+    #[error("a token's name must be 1 to {LONGEST_NAME} of the characters A-Z a-z 0-9 _ -")]
+    Name,
+    /// Too short, or not to be written in a header.
+    #[error(
+        "the token of `{0}` must be {SHORTEST} or more visible ASCII characters without commas"
+    )]
+    Token(String),
+    /// Two of the same.
+    #[error("the name or the token of `{0}` is there twice")]
+    Twice(String),
+}
+
+/// A name and the digest of its token.
+#[derive(Clone)]
+pub struct Token {
+    name: String,
+    digest: [u8; 32],
+}
+
+impl Token {
+    /// A token that stands for the owner of that name.
+    pub fn new(name: &str, token: &str) -> Result<Self, BadToken> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(fits) {
+            return Err(BadToken::Name);
+        }
+        let fits = |byte: u8| byte.is_ascii_graphic() && byte != b',';
+        if token.len() < SHORTEST || !token.bytes().all(fits) {
+            return Err(BadToken::Token(name.to_owned()));
+        }
+        Ok(Self { name: name.to_owned(), digest: Sha256::digest(token).into() })
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({})", self.name)
+    }
+}
+
+/// Every token there is.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens(Vec<Token>);
+
+impl Tokens {
+    /// Adds one; neither its name nor its text may be there already.
+    pub fn add(&mut self, token: Token) -> Result<(), BadToken> {
+        let same = |other: &Token| other.name == token.name || other.digest == token.digest;
+        if self.0.iter().any(same) {
+            return Err(BadToken::Twice(token.name));
+        }
+        self.0.push(token);
+        Ok(())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whose token a request shows, if it shows one, in the one place where it may.
+    pub(super) fn owner(&self, headers: &HeaderMap) -> Option<OwnerId> {
+        let mut shown = headers.get_all(AUTHORIZATION).iter();
+        let (Some(authorization), None) = (shown.next(), shown.next()) else { return None };
+        let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let digest: [u8; 32] = Sha256::digest(token.trim_start_matches(' ')).into();
+        // Every token is looked at, whole: the time it takes says nothing.
+        let mut found = None;
+        for known in &self.0 {
+            let differs =
+                known.digest.iter().zip(digest).fold(0, |differs, (a, b)| differs | (a ^ b));
+            if differs == 0 {
+                found = Some(&known.name);
+            }
+        }
+        found.map(OwnerId::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn tokens() -> Tokens {
+        let mut tokens = Tokens::default();
+        tokens.add(Token::new("ann", "ann-0123456789abcdef").unwrap()).unwrap();
+        tokens.add(Token::new("bob", "bob-0123456789abcdef").unwrap()).unwrap();
+        tokens
+    }
+
+    #[test]
+    fn only_a_whole_token_in_the_header_says_who_asks() {
+        let cases: [(&[&str], Option<&str>); 12] = [
+            (&["Bearer ann-0123456789abcdef"], Some("ann")),
+            (&["bearer bob-0123456789abcdef"], Some("bob")),
+            (&["BEARER   ann-0123456789abcdef"], Some("ann")),
+            (&[], None),
+            (&["Bearer"], None),
+            (&["Bearer "], None),
+            (&["Bearer ann-0123456789abcde"], None),
+            (&["Bearer ann-0123456789abcdef0"], None),
+            (&["Bearer ANN-0123456789ABCDEF"], None),
+            (&["Basic ann-0123456789abcdef"], None),
+            (&["ann-0123456789abcdef"], None),
+            (&["Bearer ann-0123456789abcdef", "Bearer ann-0123456789abcdef"], None),
+        ];
+        for (shown, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for value in shown {
+                headers.append(AUTHORIZATION, HeaderValue::from_static(value));
+            }
+            let owner = tokens().owner(&headers);
+            assert_eq!(owner.as_ref().map(OwnerId::as_str), expected, "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_weak_or_there_twice_is_refused() {
+        let long = "x".repeat(LONGEST_NAME + 1);
+        for (name, token, expected) in [
+            ("", "0123456789abcdef", BadToken::Name),
+            ("a b", "0123456789abcdef", BadToken::Name),
+            (long.as_str(), "0123456789abcdef", BadToken::Name),
+            ("ann", "0123456789abcde", BadToken::Token("ann".to_owned())),
+            ("ann", "0123456789 abcdef", BadToken::Token("ann".to_owned())),
+        ] {
+            assert_eq!(Token::new(name, token).unwrap_err(), expected);
+        }
+        let mut tokens = tokens();
+        for (name, token) in [("ann", "another-0123456789"), ("eve", "bob-0123456789abcdef")] {
+            let twice = tokens.add(Token::new(name, token).unwrap());
+            assert_eq!(twice, Err(BadToken::Twice(name.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_token_is_never_shown() {
+        assert_eq!(format!("{:?}", tokens()), "Tokens([Token(ann), Token(bob)])");
+    }
+}

@@ -1,0 +1,293 @@
+//! Figures for Prometheus, as text. No ids, owners or questions in labels: whoever may read figures need not know who
+//! asked what.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outlast_core::{Cost, NanoUsd, StateKind, StoreError};
+use tokio::time::Instant;
+
+/// For so long a refused write speaks against the store. After it somebody has to try again.
+const GRUDGE: Duration = Duration::from_secs(60);
+
+/// What this process has seen since its start.
+#[derive(Default)]
+pub struct Metrics {
+    started: Tally,
+    ended: Tally,
+    attempts: Tally,
+    provider_calls: Tally,
+    spend: Tally,
+    store_errors: Tally,
+    requests: Tally,
+    wakes: Mutex<Histogram>,
+    refused_at: Mutex<Option<Instant>>,
+}
+
+/// How a try ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// With the job's result.
+    Succeeded,
+    /// Another follows.
+    Retried,
+    /// And with it the job.
+    Failed,
+    /// The worker gave the job back.
+    GivenBack,
+}
+
+impl Metrics {
+    /// A job was made.
+    pub fn job_started(&self, workflow: &str) {
+        self.started.add([("workflow", workflow)], 1);
+    }
+
+    /// A job came to its end here.
+    pub fn job_ended(&self, workflow: &str, state: StateKind) {
+        self.ended.add([("workflow", workflow), ("state", word(state))], 1);
+    }
+
+    /// A try ended.
+    pub fn attempted(&self, attempt: Attempt) {
+        let outcome = match attempt {
+            Attempt::Succeeded => "succeeded",
+            Attempt::Retried => "retried",
+            Attempt::Failed => "failed",
+            Attempt::GivenBack => "given_back",
+        };
+        self.attempts.add([("outcome", outcome)], 1);
+    }
+
+    /// A provider was called; `outcome` is `ok` or the trouble.
+    pub fn provider_called(&self, provider: &str, call: &'static str, outcome: &'static str) {
+        self.provider_calls.add([("provider", provider), ("call", call), ("outcome", outcome)], 1);
+    }
+
+    /// A result was paid for.
+    pub fn spent(&self, cost: Cost) {
+        let (kind, NanoUsd(nanos)) = match cost {
+            Cost::Reported(amount) => ("reported", amount),
+            Cost::Computed(amount) => ("computed", amount),
+            Cost::Estimate(amount) => ("estimate", amount),
+            Cost::Unknown => return,
+        };
+        self.spend.add([("kind", kind)], nanos);
+    }
+
+    /// The store took a write.
+    pub fn store_wrote(&self) {
+        *locked(&self.refused_at) = None;
+    }
+
+    /// The store answered a write with an error; only some of them speak against the store.
+    pub fn store_refused(&self, error: &StoreError) {
+        let kind = match error {
+            StoreError::Full => "full",
+            StoreError::Corrupt { .. } => "corrupt",
+            StoreError::Newer { .. } => "newer",
+            StoreError::Unavailable(_) => "unavailable",
+            StoreError::KeyConflict(_)
+            | StoreError::ConversationBusy(_)
+            | StoreError::TooManyJobs
+            | StoreError::LeaseLost
+            | StoreError::NotFound => return,
+        };
+        self.store_errors.add([("kind", kind)], 1);
+        *locked(&self.refused_at) = Some(Instant::now());
+    }
+
+    /// Whether the store refused the last write, and not long ago.
+    pub(crate) fn store_refuses(&self) -> bool {
+        locked(&self.refused_at).is_some_and(|at| at.elapsed() < GRUDGE)
+    }
+
+    /// A held call noticed the end of its job so long after it.
+    pub(crate) fn woke(&self, late: Duration) {
+        locked(&self.wakes).observe(late);
+    }
+
+    /// An HTTP request was answered.
+    pub(crate) fn answered(&self, route: &'static str, status: u16) {
+        self.requests.add([("route", route), ("status", status.to_string().as_str())], 1);
+    }
+
+    /// All of it as Prometheus reads it.
+    pub(crate) fn text(&self, now: &Snapshot) -> String {
+        let mut page = Page(String::new());
+        page.head("outlast_jobs", "gauge", "unfinished jobs in the store");
+        for ((workflow, state), jobs) in &now.unfinished {
+            page.line("outlast_jobs", &labels([("workflow", workflow), ("state", state)]), jobs);
+        }
+        let oldest = now.oldest_queued.map_or(0.0, |age| age.as_secs_f64());
+        page.one("outlast_queue_oldest_seconds", "gauge", "age of the oldest queued job", oldest);
+        page.one("outlast_calls_under_way", "gauge", "tool calls that wait or work", now.calls);
+        page.tally("outlast_jobs_started_total", "jobs made here", &self.started);
+        page.tally("outlast_jobs_ended_total", "jobs that ended here", &self.ended);
+        page.tally("outlast_attempts_total", "tries that ended here", &self.attempts);
+        page.tally("outlast_provider_calls_total", "calls to providers", &self.provider_calls);
+        page.head("outlast_spend_usd_total", "counter", "what results cost");
+        for (labels, nanos) in locked(&self.spend.0).iter() {
+            page.line("outlast_spend_usd_total", labels, *nanos as f64 / 1e9);
+        }
+        page.tally("outlast_store_errors_total", "writes the store refused", &self.store_errors);
+        page.tally("outlast_http_requests_total", "HTTP requests answered", &self.requests);
+        let name = "outlast_poll_wake_seconds";
+        page.head(
+            name,
+            "histogram",
+            "from the end of a job to the answer of a call that waited for it",
+        );
+        locked(&self.wakes).write(name, &mut page);
+        page.0
+    }
+}
+
+/// What is read at the moment.
+pub(crate) struct Snapshot {
+    /// By workflow and the word for the state.
+    pub(crate) unfinished: BTreeMap<(String, &'static str), u64>,
+    pub(crate) oldest_queued: Option<Duration>,
+    pub(crate) calls: usize,
+}
+
+/// A state's word.
+pub(crate) fn word(state: StateKind) -> &'static str {
+    match state {
+        StateKind::Queued => "queued",
+        StateKind::Running => "running",
+        StateKind::Succeeded => "succeeded",
+        StateKind::Failed => "failed",
+        StateKind::Cancelled => "cancelled",
+    }
+}
+
+/// Counts by labels.
+#[derive(Default)]
+struct Tally(Mutex<BTreeMap<String, u64>>);
+
+impl Tally {
+    fn add<const N: usize>(&self, names: [(&str, &str); N], amount: u64) {
+        *locked(&self.0).entry(labels(names)).or_default() += amount;
+    }
+}
+
+fn labels<const N: usize>(names: [(&str, &str); N]) -> String {
+    let pairs = names.map(|(name, value)| {
+        let value = value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+        format!("{name}=\"{value}\"")
+    });
+    pairs.join(",")
+}
+
+/// How late calls woke, in the buckets that tell a wake-up from a look at the clock.
+#[derive(Default)]
+struct Histogram {
+    buckets: [u64; Self::BOUNDS.len()],
+    count: u64,
+    sum: f64,
+}
+
+impl Histogram {
+    const BOUNDS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+    fn observe(&mut self, late: Duration) {
+        let late = late.as_secs_f64();
+        self.count += 1;
+        self.sum += late;
+        for (bucket, bound) in self.buckets.iter_mut().zip(Self::BOUNDS) {
+            *bucket += u64::from(late <= bound);
+        }
+    }
+
+    fn write(&self, name: &str, page: &mut Page) {
+        for (bucket, bound) in self.buckets.iter().zip(Self::BOUNDS) {
+            page.line(&format!("{name}_bucket"), &format!("le=\"{bound}\""), bucket);
+        }
+        page.line(&format!("{name}_bucket"), "le=\"+Inf\"", self.count);
+        page.line(&format!("{name}_sum"), "", self.sum);
+        page.line(&format!("{name}_count"), "", self.count);
+    }
+}
+
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        self.0.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: impl Display) {
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+        self.0.push_str(&format!("{name}{labels} {value}\n"));
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.head(name, kind, help);
+        self.line(name, "", value);
+    }
+
+    fn tally(&mut self, name: &str, help: &str, tally: &Tally) {
+        self.head(name, "counter", help);
+        for (labels, count) in locked(&tally.0).iter() {
+            self.line(name, labels, count);
+        }
+    }
+}
+
+/// A lock whose holder panicked guards nothing that could be half-written here.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_written_as_prometheus_reads_them() {
+        let metrics = Metrics::default();
+        metrics.job_started("say \"hi\"\n");
+        metrics.spent(Cost::Reported(NanoUsd(1_500_000_000)));
+        metrics.spent(Cost::Unknown);
+        metrics.woke(Duration::from_millis(20));
+        metrics.woke(Duration::from_secs(60));
+        let unfinished = BTreeMap::from([(("deep_research".to_owned(), "queued"), 2)]);
+        let text = metrics.text(&Snapshot {
+            unfinished,
+            oldest_queued: Some(Duration::from_millis(1500)),
+            calls: 3,
+        });
+        for line in [
+            "# TYPE outlast_jobs gauge",
+            "outlast_jobs{workflow=\"deep_research\",state=\"queued\"} 2",
+            "outlast_queue_oldest_seconds 1.5",
+            "outlast_calls_under_way 3",
+            r#"outlast_jobs_started_total{workflow="say \"hi\"\n"} 1"#,
+            "outlast_spend_usd_total{kind=\"reported\"} 1.5",
+            "outlast_poll_wake_seconds_bucket{le=\"0.01\"} 0",
+            "outlast_poll_wake_seconds_bucket{le=\"0.025\"} 1",
+            "outlast_poll_wake_seconds_bucket{le=\"5\"} 1",
+            "outlast_poll_wake_seconds_bucket{le=\"+Inf\"} 2",
+            "outlast_poll_wake_seconds_count 2",
+        ] {
+            assert!(text.lines().any(|written| written == line), "{line}:\n{text}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_write_speaks_against_the_store_until_one_is_taken_or_it_is_long_ago() {
+        let metrics = Metrics::default();
+        metrics.store_refused(&StoreError::TooManyJobs);
+        assert!(!metrics.store_refuses(), "that was the caller");
+        metrics.store_refused(&StoreError::Full);
+        assert!(metrics.store_refuses());
+        metrics.store_wrote();
+        assert!(!metrics.store_refuses());
+        metrics.store_refused(&StoreError::Full);
+        tokio::time::advance(GRUDGE).await;
+        assert!(!metrics.store_refuses());
+    }
+}
