@@ -12,6 +12,9 @@ mod simulate;
 
 use std::process::ExitCode;
 
+use outlast_engine::Stop;
+use tokio::task::JoinHandle;
+
 use crate::cli::{Cli, Command, Global};
 use crate::config::{Config, Flags};
 use crate::failed::Failed;
@@ -48,11 +51,24 @@ fn configured(
     if let Some(dir) = &global.data_dir {
         flags.push(("store.data_dir", "--data-dir", dir.to_string_lossy().into_owned()));
     }
+    if global.no_mirror {
+        flags.push(("store.mirror", "--no-mirror", "false".to_owned()));
+    }
     let flags = Flags { config: global.config.clone(), values: flags };
     Config::load(flags).map_err(|error| {
         let hint = error.hint();
         Failed::usage(error, hint)
     })
+}
+
+/// Lets the conversations' files follow what the workers left behind. After them, and not for long.
+async fn leave_mirror(mirror: Option<JoinHandle<()>>, stop: &Stop) {
+    stop.ask();
+    if let Some(mirror) = mirror
+        && let Err(error) = mirror.await
+    {
+        tracing::error!(%error, "the files of conversations were not followed to the end");
+    }
 }
 
 /// Starts the log for a command.

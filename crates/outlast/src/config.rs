@@ -22,6 +22,8 @@ pub(crate) struct Config {
     pub(crate) owner: OwnerId,
     pub(crate) log: String,
     pub(crate) store: StoreUrl,
+    /// Where conversations are shown as files; `None` where they are not.
+    pub(crate) conversation_logs: Option<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
     pub(crate) polls: PollLimits,
     /// Values that were replaced by their default, each with its reason.
@@ -91,6 +93,7 @@ impl Config {
             owner: OwnerId::new(layers.owner()?),
             log: layers.log(),
             store: layers.store()?,
+            conversation_logs: layers.conversation_logs()?,
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
             polls: PollLimits {
                 in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
-use outlast_core::{Glance, Scope, StoreError};
+use outlast_core::{Glance, Rev, Scope, StoreError};
 use tokio::time::Instant;
 
 use super::backlog::Backlog;
@@ -36,7 +36,8 @@ const LEAVING: Duration = Duration::from_secs(1);
 pub(crate) async fn follow(shared: Arc<Shared>, mirror: Arc<Mirror>, stop: Stop) {
     let Some(_held) = hold(&mirror, &stop).await else { return };
     let Some(backlog) = begin(&shared, &mirror, &stop).await else { return };
-    let mut follower = Follower { shared: &shared, mirror: &mirror, backlog };
+    let kept = backlog.rev();
+    let mut follower = Follower { shared: &shared, mirror: &mirror, backlog, kept };
     tokio::select! {
         () = follower.run() => {}
         () = stop.asked() => {}
@@ -86,6 +87,8 @@ struct Follower<'a> {
     shared: &'a Shared,
     mirror: &'a Mirror,
     backlog: Backlog,
+    /// What the kept cursor says.
+    kept: Rev,
 }
 
 impl Follower<'_> {
@@ -180,9 +183,14 @@ impl Follower<'_> {
         }
     }
 
-    fn keep(&self) {
-        if let Err(error) = self.mirror.cursor.write(self.backlog.done()) {
-            tracing::debug!(%error, "how far the files have come cannot be kept");
+    fn keep(&mut self) {
+        let done = self.backlog.done();
+        if done == self.kept {
+            return;
+        }
+        match self.mirror.cursor.write(done) {
+            Ok(()) => self.kept = done,
+            Err(error) => tracing::debug!(%error, "how far the files have come cannot be kept"),
         }
     }
 }

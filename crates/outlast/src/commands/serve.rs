@@ -32,10 +32,12 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
         None => OpenStore::open(&config.store)?,
     };
     let store = store.armed(args.kill_at);
-    let mut options = options(&config);
+    let mut options = options(&config)?;
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers = Providers::from([(profile.clone(), provider)]);
     let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
+    let mirror_stop = Stop::new();
+    let mirror = engine.run_mirror(mirror_stop.clone());
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { Takes::TheQueue };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
     tokio::spawn(stop_on_signals(stop.clone())?);
@@ -53,6 +55,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     if tokio::time::timeout(LEAVING, worker).await.is_err() {
         tracing::warn!("left while the worker was still busy; the next process takes over");
     }
+    super::leave_mirror(mirror, &mirror_stop).await;
     drop(follower.await);
     store.close().await;
     served?;

@@ -252,6 +252,27 @@ impl Layers {
         }
     }
 
+    /// Where conversations are shown as files, if they are to be.
+    pub(super) fn conversation_logs(&self) -> Result<Option<PathBuf>, ConfigError> {
+        if !self.switch("store.mirror")? {
+            return Ok(None);
+        }
+        match self.text("store.conversation_logs_dir") {
+            Some(dir) => Ok(Some(PathBuf::from(dir))),
+            None => Ok(Some(self.data_dir()?.join("conversation-logs"))),
+        }
+    }
+
+    /// Yes or no.
+    fn switch(&self, key: &str) -> Result<bool, ConfigError> {
+        let (setting, found) = self.find(key);
+        match found.text.to_ascii_lowercase().as_str() {
+            "true" | "1" => Ok(true),
+            "false" | "0" | "" => Ok(false),
+            _ => Err(self.bad(setting, found, "true, 1, false, 0")),
+        }
+    }
+
     fn data_dir(&self) -> Result<PathBuf, ConfigError> {
         if let Some(dir) = self.text("store.data_dir") {
             return Ok(PathBuf::from(dir));
