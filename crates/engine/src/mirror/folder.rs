@@ -27,16 +27,15 @@ pub(super) fn write(logs_dir: &Path, name: &FolderName, documents: &Documents) -
         Err(error) if error.kind() == io::ErrorKind::NotFound => make_private_dir(&folder)?,
         Err(error) => return Err(error),
     }
-    // In this order: whoever sees that it is completed can read the report, and whoever sees no job left can read
-    // how it ended.
-    put(&folder, CONVERSATION, &documents.conversation)?;
-    if let Some(status) = &documents.status {
-        put(&folder, STATUS, status)?;
+    let conversation = Some((CONVERSATION, &documents.conversation));
+    let status = documents.status.as_ref().map(|status| (STATUS, status));
+    let job = documents.job.as_ref().map(|job| (JOB, job));
+    let wanted: Vec<(&str, &Vec<u8>)> = [conversation, status, job].into_iter().flatten().collect();
+    put(&folder, &wanted)?;
+    if documents.job.is_none() {
+        take_away(&folder, JOB)?;
     }
-    match &documents.job {
-        Some(job) => put(&folder, JOB, job),
-        None => take_away(&folder, JOB),
-    }
+    Ok(())
 }
 
 /// Removes the three files, and the folder if nothing else is in it.
@@ -86,17 +85,25 @@ pub(super) fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-fn put(folder: &Path, file: &str, bytes: &[u8]) -> io::Result<()> {
-    let (path, unborn) = (folder.join(file), folder.join(unborn(file)));
-    // One that a crash left behind. There is one writer at a time, so it is nobody's.
-    remove_file(&unborn)?;
-    if holds(&path, bytes)? {
-        return Ok(());
+/// Puts files into place, in this order: whoever sees that it is completed can read the report, and whoever sees that
+/// nothing is left to do can read how it ended.
+fn put(folder: &Path, wanted: &[(&str, &Vec<u8>)]) -> io::Result<()> {
+    let mut changed = Vec::new();
+    for (file, bytes) in wanted {
+        // One that a crash left behind. There is one writer at a time, so it is nobody's.
+        remove_file(&folder.join(unborn(file)))?;
+        if !holds(&folder.join(file), bytes)? {
+            changed.push((*file, bytes.as_slice()));
+        }
     }
-    let written = write_whole(&unborn, bytes).and_then(|()| fs::rename(&unborn, &path));
+    let written = write_whole(folder, &changed).and_then(|()| {
+        changed
+            .iter()
+            .try_for_each(|(file, _)| fs::rename(folder.join(unborn(file)), folder.join(file)))
+    });
     if written.is_err() {
         // Half a file on a full disk is room that somebody else needs.
-        drop(remove_file(&unborn));
+        changed.iter().for_each(|(file, _)| drop(remove_file(&folder.join(unborn(file)))));
     }
     written
 }
@@ -122,10 +129,24 @@ fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = private().create_new(true).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+/// Writes files under their other names. Flushed side by side, because a flush is mostly waiting and a caller waits
+/// for all of them.
+fn write_whole(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
+    let write = |(file, bytes): &(&str, &[u8])| {
+        let mut unborn = private().create_new(true).open(folder.join(unborn(file)))?;
+        unborn.write_all(bytes)?;
+        unborn.sync_all()
+    };
+    let Some((first, others)) = files.split_first() else { return Ok(()) };
+    std::thread::scope(|scope| {
+        let spawn = |file| std::thread::Builder::new().spawn_scoped(scope, move || write(file));
+        let others: Vec<_> = others.iter().map(spawn).collect::<io::Result<_>>()?;
+        let written = write(first);
+        let panicked = |_| Err(io::Error::other("a writer panicked"));
+        others
+            .into_iter()
+            .fold(written, |written, other| written.and(other.join().unwrap_or_else(panicked)))
+    })
 }
 
 #[cfg(test)]
