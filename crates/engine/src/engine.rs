@@ -1,6 +1,7 @@
 //! The handle every face holds. Cheap to clone; owner in every call.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::follower;
 use crate::hub::{Hub, PollLimits};
+use crate::mirror::{self, ArchiveError, Archived, Mirror};
 use crate::stop::Stop;
 
 /// Who does the work, by the profile a job asks for.
@@ -35,6 +37,8 @@ pub struct Options {
     pub sweep_interval: Duration,
     /// How many polls may wait at a time.
     pub polls: PollLimits,
+    /// The files that show an owner's conversations, if there are any.
+    pub mirror: Option<Arc<Mirror>>,
 }
 
 impl Default for Options {
@@ -46,6 +50,7 @@ impl Default for Options {
             max_unfinished: 1000,
             sweep_interval: Duration::from_secs(300),
             polls: PollLimits { in_all: 10_000, per_job: 100 },
+            mirror: None,
         }
     }
 }
@@ -62,6 +67,16 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) hub: Arc<Hub>,
     pub(crate) stop: Stop,
+}
+
+impl Shared {
+    pub(crate) fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
+        let provider = self.providers.get(profile);
+        Expected {
+            model: provider.and_then(|provider| provider.expected_model(ask)),
+            cost: provider.map_or(Cost::Unknown, |provider| provider.typical_cost(ask)),
+        }
+    }
 }
 
 /// What is known of a request before it is made.
@@ -105,11 +120,20 @@ impl Engine {
         self.shared.store.now()
     }
 
-    /// Makes a job durable; a worker hears of it at once. Never waits on a provider.
+    /// Writes the files of the mirror's conversations, in turn with other processes, until `stop` is asked; then
+    /// once more. Best asked after the workers have left, so that the files show what they left behind. `None` without
+    /// a mirror.
+    pub fn run_mirror(&self, stop: Stop) -> Option<JoinHandle<()>> {
+        let mirror = self.shared.options.mirror.clone()?;
+        Some(tokio::spawn(mirror::follow(Arc::clone(&self.shared), mirror, stop)))
+    }
+
+    /// Makes a job durable; a worker hears of it at once. Never waits on a provider. The files of a promised turn of
+    /// a mirrored conversation are there on return, unless they cannot be written.
     pub async fn start(&self, job: NewJob, key: Option<Key>) -> Result<Started, StoreError> {
         let max_unfinished = self.shared.options.max_unfinished;
         let inserted = self.shared.store.insert(Insert { job, key, max_unfinished }).await?;
-        Ok(match inserted {
+        let started = match inserted {
             Inserted::New(job) => {
                 tracing::info!(
                     job.id = %job.id,
@@ -120,7 +144,12 @@ impl Engine {
                 Started { job, existed: false }
             }
             Inserted::Existing(job) => Started { job, existed: true },
-        })
+        };
+        if let Some(mirror) = &self.shared.options.mirror {
+            // Also of one that existed: whoever made it may have died before its files were there.
+            mirror.promise(&self.shared, &started.job).await;
+        }
+        Ok(started)
     }
 
     /// Ends an unfinished job; `None` when the caller has no such job.
@@ -142,18 +171,47 @@ impl Engine {
         self.shared.store.job(scope, id).await
     }
 
-    /// Removes finished jobs for good.
+    /// Removes finished jobs for good, and a conversation's files with it.
     pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        self.shared.store.prune(scope, prune).await
+        let (Prune::Conversation(id), Some(mirror)) = (prune, &self.shared.options.mirror) else {
+            return self.shared.store.prune(scope, prune).await;
+        };
+        let going = mirror.will_forget(&self.shared, scope, id).await;
+        let pruned = self.shared.store.prune(scope, prune).await;
+        if let Some(going) = going {
+            mirror.forget(&self.shared, going).await;
+        }
+        pruned
+    }
+
+    /// A conversation of an older server, or of a store that is gone, from its files; `None` when the store knows the
+    /// conversation, when there is no such folder, and for every owner but the mirror's.
+    pub async fn archived(
+        &self,
+        owner: &OwnerId,
+        id: &ConversationId,
+    ) -> Result<Option<Archived>, ArchiveError> {
+        let Some(mirror) = self.mirror_of(owner) else { return Ok(None) };
+        if self.conversation(owner, id).await?.is_some() {
+            return Ok(None);
+        }
+        let (mirror, id) = (Arc::clone(mirror), id.clone());
+        let reading = tokio::task::spawn_blocking(move || mirror.archived(&id));
+        reading.await.map_err(|error| StoreError::Unavailable(error.into()))?
+    }
+
+    /// Where this owner's conversations are shown as files, if they are.
+    pub fn logs_dir(&self, owner: &OwnerId) -> Option<&Path> {
+        self.mirror_of(owner).map(|mirror| mirror.logs_dir())
+    }
+
+    fn mirror_of(&self, owner: &OwnerId) -> Option<&Arc<Mirror>> {
+        self.shared.options.mirror.as_ref().filter(|mirror| mirror.owner() == owner)
     }
 
     /// What is known of a request before it is made: the model that will answer it, and what that usually costs.
     pub fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
-        let provider = self.shared.providers.get(profile);
-        Expected {
-            model: provider.and_then(|provider| provider.expected_model(ask)),
-            cost: provider.map_or(Cost::Unknown, |provider| provider.typical_cost(ask)),
-        }
+        self.shared.expects(profile, ask)
     }
 
     /// A conversation with the turns that may be shown; `None` when the owner has no such conversation.

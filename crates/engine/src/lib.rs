@@ -19,8 +19,11 @@ mod hub;
 mod follower;
 mod stop;
 
+mod mirror;
+
 pub use engine::{Engine, Expected, Options, Providers, Started};
 pub use hub::PollLimits;
+pub use mirror::{ArchiveError, Archived, Mirror, MirrorOptions};
 pub use poll::{PollError, Reading, Waits};
 pub use stop::Stop;
 pub use watch::Watch;

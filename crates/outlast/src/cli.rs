@@ -32,6 +32,9 @@ pub(crate) struct Global {
     /// The configuration file [default: outlast.toml in the user's configuration directory]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Do not show conversations as files [env: CONVERSATION_LOGS_DIR says where they are shown]
+    #[arg(long, global = true)]
+    pub(crate) no_mirror: bool,
     /// Log more; twice for everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,

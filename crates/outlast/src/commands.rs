@@ -13,6 +13,9 @@ mod simulate;
 
 use std::process::ExitCode;
 
+use outlast_engine::Stop;
+use tokio::task::JoinHandle;
+
 use crate::cli::{Cli, Command, Global};
 use crate::config::{Config, Flags};
 use crate::failed::Failed;
@@ -50,6 +53,9 @@ fn configured(
     if let Some(dir) = &global.data_dir {
         flags.push(("store.data_dir", "--data-dir", dir.to_string_lossy().into_owned()));
     }
+    if global.no_mirror {
+        flags.push(("store.mirror", "--no-mirror", "false".to_owned()));
+    }
     let flags = Flags { config: global.config.clone(), values: flags };
     Config::load(flags).map_err(|error| {
         let hint = error.hint();
@@ -61,6 +67,16 @@ fn configured(
 fn start_quiet_log(global: &Global, config: &Config) -> Result<(), Failed> {
     let filter = if config.log_is_set { &config.log } else { "error" };
     start_log_at(global, config, filter)
+}
+
+/// Lets the conversations' files follow what the workers left behind. After them, and not for long.
+async fn leave_mirror(mirror: Option<JoinHandle<()>>, stop: &Stop) {
+    stop.ask();
+    if let Some(mirror) = mirror
+        && let Err(error) = mirror.await
+    {
+        tracing::error!(%error, "the files of conversations were not followed to the end");
+    }
 }
 
 /// Starts the log for a command.

@@ -32,6 +32,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// Folders of documents that answer when there is no key.
     pub(crate) library: Vec<PathBuf>,
+    /// Where conversations are shown as files; `None` where they are not.
+    pub(crate) conversation_logs: Option<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
     pub(crate) polls: PollLimits,
     pub(crate) http: Http,
@@ -125,6 +127,7 @@ impl Config {
             log: layers.log(),
             log_is_set: layers.is_set("server.log") || layers.is_set("perplexity.log_level"),
             store,
+            conversation_logs: layers.conversation_logs()?,
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
             polls: PollLimits {
                 in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outlast_core::{BoxError, Clock, Profile, Provider, Store, StoreError};
-use outlast_engine::{Engine, Options, Providers, Stop};
+use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Stop};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::library::{Library, LibraryOptions};
 use outlast_provider::perplexity::{Agent, AgentOptions, Sonar};
@@ -60,7 +60,7 @@ impl OpenStore {
         providers: Providers,
         stop: Stop,
     ) -> Result<(Engine, JoinHandle<()>), Failed> {
-        self.engine_with(options(config), providers, stop).await
+        self.engine_with(options(config)?, providers, stop).await
     }
 
     /// Makes an engine over it with these options.
@@ -91,15 +91,37 @@ impl OpenStore {
 }
 
 /// What the configuration tells an engine.
-pub(crate) fn options(config: &Config) -> Options {
-    Options {
+pub(crate) fn options(config: &Config) -> Result<Options, Failed> {
+    Ok(Options {
         concurrency: config.concurrency,
         retry_base: config.perplexity.retry_base,
         max_unfinished: config.max_jobs_per_owner,
         polls: config.polls,
         sweep_interval: config.perplexity.research_sweep_interval,
+        mirror: mirror(config)?.map(Arc::new),
         ..Options::default()
-    }
+    })
+}
+
+/// The files of the owner's conversations. A store that keeps nothing on disk has none; one that does has the mirror's
+/// locks beside it, so that all processes on it share them.
+fn mirror(config: &Config) -> Result<Option<Mirror>, Failed> {
+    let (Some(logs_dir), StoreUrl::Sqlite(database)) = (&config.conversation_logs, &config.store)
+    else {
+        return Ok(None);
+    };
+    let mut state_dir = database.clone().into_os_string();
+    state_dir.push(".mirror");
+    let options = MirrorOptions {
+        logs_dir: logs_dir.clone(),
+        state_dir: state_dir.into(),
+        owner: config.owner.clone(),
+    };
+    Mirror::open(options).map(Some).map_err(|error| {
+        let error = anyhow::Error::new(error)
+            .context(format!("find the conversations' directory {}", logs_dir.display()));
+        Failed::usage(error, "set CONVERSATION_LOGS_DIR, or give --no-mirror")
+    })
 }
 
 fn cannot_open(error: StoreError, path: &std::path::Path) -> Failed {

@@ -72,7 +72,11 @@ impl Bench {
 
     /// A process without a worker.
     pub(crate) async fn process_without_worker(&self) -> Process {
-        self.face(Options::default()).await
+        self.process_without_worker_with(Options::default()).await
+    }
+
+    pub(crate) async fn process_without_worker_with(&self, options: Options) -> Process {
+        self.face(options).await
     }
 
     async fn face(&self, options: Options) -> Process {

@@ -17,6 +17,7 @@ mod carrying;
 mod crashing;
 mod holding;
 mod leaving;
+mod mirroring;
 mod polling;
 mod progress;
 mod retrying;

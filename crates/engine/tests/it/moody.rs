@@ -28,6 +28,8 @@ pub(crate) enum Method {
     OwedStops,
     Changes,
     Rescue,
+    /// Asked after the read: what comes back may be old by then.
+    Turns,
 }
 
 /// What the next call meets.
@@ -167,7 +169,9 @@ impl Store for Moody {
         owner: &OwnerId,
         conversation: &ConversationId,
     ) -> Result<Vec<Job>, StoreError> {
-        self.inner.turns(owner, conversation).await
+        let turns = self.inner.turns(owner, conversation).await;
+        self.mood(Method::Turns).await?;
+        turns
     }
 
     async fn conversations(

@@ -48,11 +48,13 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     };
     let metrics = Arc::new(Metrics::default());
     let store = store.armed(args.kill_at).observed(&metrics);
-    let mut options = options(&config);
+    let mut options = options(&config)?;
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers = Providers::from([(profile.clone(), provider)]);
     let providers = observed::providers(providers, &metrics);
     let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
+    let mirror_stop = Stop::new();
+    let mirror = engine.run_mirror(mirror_stop.clone());
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
     log_mode(&config, takes);
@@ -79,6 +81,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     if tokio::time::timeout(LEAVING, worker).await.is_err() {
         tracing::warn!("left while the worker was still busy; the next process takes over");
     }
+    super::leave_mirror(mirror, &mirror_stop).await;
     drop(follower.await);
     store.close().await;
     served?;

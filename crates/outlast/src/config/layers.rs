@@ -337,6 +337,17 @@ impl Layers {
         }
     }
 
+    /// Where conversations are shown as files, if they are to be.
+    pub(super) fn conversation_logs(&self) -> Result<Option<PathBuf>, ConfigError> {
+        if !self.flag("store.mirror")? {
+            return Ok(None);
+        }
+        match self.text("store.conversation_logs_dir") {
+            Some(dir) => Ok(Some(PathBuf::from(dir))),
+            None => Ok(Some(self.data_dir()?.join("conversation-logs"))),
+        }
+    }
+
     /// The directory for everything but configuration; beside the job store where there is no other.
     pub(super) fn data_dir_beside(&self, store: &StoreUrl) -> Result<PathBuf, ConfigError> {
         self.data_dir().or_else(|error| match store {

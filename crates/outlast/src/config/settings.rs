@@ -194,6 +194,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         "the directory for the job store; `outlast` in the user's data directory when not set",
     ),
     setting(
+        "store.conversation_logs_dir",
+        &["CONVERSATION_LOGS_DIR"],
+        "",
+        "where your conversations are shown as files; `conversation-logs` in the data directory when not set",
+    ),
+    setting(
+        "store.mirror",
+        &[],
+        "true",
+        "whether they are; `--no-mirror` says no. A `memory:` store has none",
+    ),
+    setting(
         "limits.max_jobs_per_owner",
         &["OUTLAST_MAX_JOBS_PER_OWNER"],
         "1000",

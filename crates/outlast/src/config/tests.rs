@@ -112,6 +112,22 @@ fn a_bad_value_names_itself_its_source_and_what_is_allowed() {
 }
 
 #[test]
+fn conversations_are_shown_in_the_data_directory_unless_told_otherwise() {
+    let logs = |environment: &[(&str, &str)], file: Option<&str>| {
+        load(environment, file).unwrap().conversation_logs.map(|dir| dir.display().to_string())
+    };
+    assert_eq!(logs(&[], None).as_deref(), Some("/data/conversation-logs"));
+    let elsewhere = [("CONVERSATION_LOGS_DIR", "/logs")];
+    assert_eq!(logs(&elsewhere, None).as_deref(), Some("/logs"));
+    for no in ["false", "0", "\"FALSE\"", "\"\""] {
+        let file = format!("[store]\nmirror = {no}\n");
+        assert_eq!(logs(&elsewhere, Some(&file)), None, "{no}");
+    }
+    let error = load(&[], Some("[store]\nmirror = \"maybe\"\n")).unwrap_err();
+    assert!(error.to_string().contains("store.mirror"), "{error}");
+}
+
+#[test]
 fn an_unknown_key_in_the_file_is_refused_by_name() {
     let error = load(&[], Some("[server]\nconcurency = 7\n")).unwrap_err();
     assert!(error.to_string().contains("`server.concurency`"), "{error}");
@@ -165,9 +181,12 @@ fn the_documented_settings_are_the_settings() {
         } else {
             format!("`{}`", setting.default)
         };
-        let variables = setting.variables.join("`, `");
+        let variables = match setting.variables {
+            [] => "-".to_owned(),
+            names => format!("`{}`", names.join("`, `")),
+        };
         table.push_str(&format!(
-            "| `{}` | `{variables}` | {default} | {} |\n",
+            "| `{}` | {variables} | {default} | {} |\n",
             setting.key, setting.help
         ));
     }

@@ -1,0 +1,116 @@
+//! Folders that the store does not know: conversations of older servers, or of a store that is gone. Read tolerantly,
+//! never written, and nothing outside of the directory is ever opened.
+
+mod tolerant;
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use outlast_core::conversation::{ConversationFile, StatusFile};
+use outlast_core::{ConversationId, StoreError};
+
+use super::Mirror;
+use super::folder::{CONVERSATION, STATUS};
+use super::name::FolderName;
+
+/// A file larger than this is nobody's conversation.
+const LARGEST: u64 = 32 * 1024 * 1024;
+
+/// A conversation that only its files know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Archived {
+    /// Where it is.
+    pub folder: PathBuf,
+    /// What was said.
+    pub conversation: ConversationFile,
+    /// Where it stood when it was left, if anything says so. Nobody works on it: an unfinished one stays as it is.
+    pub status: Option<StatusFile>,
+}
+
+/// Why an archived conversation cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// It is not what it should be; only a person can mend it.
+    #[error("{file} is damaged: {why}")]
+    Corrupted {
+        /// Which of its files.
+        file: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It cannot be read just now.
+    #[error("{file} cannot be read")]
+    Unreadable {
+        /// Which of its files.
+        file: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// Whether the store knows it cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Mirror {
+    /// The conversation in the folder of this name; `None` when there is none. Blocks. Only for ids the store does not
+    /// know: of the others the files are a copy.
+    pub fn archived(&self, id: &ConversationId) -> Result<Option<Archived>, ArchiveError> {
+        let Some(name) = FolderName::of(id) else { return Ok(None) };
+        if self.is_going(&name) {
+            return Ok(None);
+        }
+        let folder = self.logs_dir.join(name.as_str());
+        let Some(said) = self.contents(&folder, CONVERSATION)? else { return Ok(None) };
+        let conversation = tolerant::conversation(id, &said.bytes, said.modified)
+            .map_err(|why| ArchiveError::Corrupted { file: CONVERSATION, why })?;
+        let status = match self.contents(&folder, STATUS)? {
+            Some(status) => tolerant::status(id, &status.bytes, status.modified)
+                .map_err(|why| ArchiveError::Corrupted { file: STATUS, why })?,
+            None => None,
+        };
+        Ok(Some(Archived { folder, conversation, status }))
+    }
+
+    fn contents(
+        &self,
+        folder: &Path,
+        file: &'static str,
+    ) -> Result<Option<Contents>, ArchiveError> {
+        match read(&self.logs_dir, &folder.join(file)) {
+            Ok(Some(contents)) if contents.bytes.len() as u64 > LARGEST => {
+                let why = format!("it is larger than {} MiB", LARGEST / 1024 / 1024);
+                Err(ArchiveError::Corrupted { file, why })
+            }
+            Ok(contents) => Ok(contents),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(ArchiveError::Unreadable { file, source }),
+        }
+    }
+}
+
+/// A file that was read.
+struct Contents {
+    bytes: Vec<u8>,
+    /// Stands in for moments that nobody wrote down.
+    modified: outlast_core::Timestamp,
+}
+
+/// Reads a plain file below `logs_dir`, a little over the limit at most; `None` for whatever is not one, or lies
+/// elsewhere once links are followed.
+fn read(logs_dir: &Path, path: &Path) -> io::Result<Option<Contents>> {
+    let path = path.canonicalize()?;
+    if !path.starts_with(logs_dir.canonicalize()?) {
+        return Ok(None);
+    }
+    // Looked at before it is opened: to open a pipe would wait for a writer.
+    let found = fs::metadata(&path)?;
+    if !found.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    File::open(&path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    let since = found.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    Ok(Some(Contents { bytes, modified: outlast_core::Timestamp::from_millis(millis) }))
+}

@@ -1,0 +1,238 @@
+//! A conversation's folder on disk. Every file is written whole under another name, flushed, and renamed into place.
+//!
+//! Flushed before the rename, so that no crash leaves a name with half a file behind it. The folder itself is not
+//! flushed: a power cut may lose the last rename, and then the older file is there, whole. The store has the truth.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use super::documents::Documents;
+use super::name::FolderName;
+
+pub(super) const CONVERSATION: &str = "conversation.json";
+pub(super) const STATUS: &str = "status.json";
+pub(super) const JOB: &str = "job.json";
+
+/// Makes the folder hold these documents; what it holds already is not written again. Only for whoever has the
+/// conversation's turn.
+pub(super) fn write(logs_dir: &Path, name: &FolderName, documents: &Documents) -> io::Result<()> {
+    make_private_dir(logs_dir)?;
+    let folder = logs_dir.join(name.as_str());
+    match fs::symlink_metadata(&folder) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => {
+            return Err(io::Error::other("there is something else where the folder should be"));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private_dir(&folder)?,
+        Err(error) => return Err(error),
+    }
+    let conversation = Some((CONVERSATION, &documents.conversation));
+    let status = documents.status.as_ref().map(|status| (STATUS, status));
+    let job = documents.job.as_ref().map(|job| (JOB, job));
+    let wanted: Vec<(&str, &Vec<u8>)> = [conversation, status, job].into_iter().flatten().collect();
+    put(&folder, &wanted)?;
+    if documents.job.is_none() {
+        take_away(&folder, JOB)?;
+    }
+    Ok(())
+}
+
+/// Removes the three files, and the folder if nothing else is in it.
+pub(super) fn remove(logs_dir: &Path, name: &FolderName) -> io::Result<()> {
+    let folder = logs_dir.join(name.as_str());
+    match fs::symlink_metadata(&folder) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    for file in [JOB, STATUS, CONVERSATION] {
+        take_away(&folder, file)?;
+    }
+    match fs::remove_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        done => done,
+    }
+}
+
+/// Makes a directory only its owner can enter; one that is there is left as it is.
+pub(super) fn make_private_dir(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+/// How to open a file only its owner can read.
+pub(super) fn private() -> OpenOptions {
+    let mut options = File::options();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Removes a file; none is fine.
+pub(super) fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Puts files into place, in this order: whoever sees that it is completed can read the report, and whoever sees that
+/// nothing is left to do can read how it ended.
+fn put(folder: &Path, wanted: &[(&str, &Vec<u8>)]) -> io::Result<()> {
+    let mut changed = Vec::new();
+    for (file, bytes) in wanted {
+        // One that a crash left behind. There is one writer at a time, so it is nobody's.
+        remove_file(&folder.join(unborn(file)))?;
+        if !holds(&folder.join(file), bytes)? {
+            changed.push((*file, bytes.as_slice()));
+        }
+    }
+    let written = write_whole(folder, &changed).and_then(|()| {
+        changed
+            .iter()
+            .try_for_each(|(file, _)| fs::rename(folder.join(unborn(file)), folder.join(file)))
+    });
+    if written.is_err() {
+        // Half a file on a full disk is room that somebody else needs.
+        changed.iter().for_each(|(file, _)| drop(remove_file(&folder.join(unborn(file)))));
+    }
+    written
+}
+
+fn take_away(folder: &Path, file: &str) -> io::Result<()> {
+    remove_file(&folder.join(unborn(file)))?;
+    remove_file(&folder.join(file))
+}
+
+fn unborn(file: &str) -> String {
+    format!(".{file}.tmp")
+}
+
+/// Whether this is what the file holds.
+fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() && found.len() == bytes.len() as u64 => {
+            Ok(fs::read(path)? == bytes)
+        }
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes files under their other names. Flushed side by side, because a flush is mostly waiting and a caller waits
+/// for all of them.
+fn write_whole(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
+    let write = |(file, bytes): &(&str, &[u8])| {
+        let mut unborn = private().create_new(true).open(folder.join(unborn(file)))?;
+        unborn.write_all(bytes)?;
+        unborn.sync_all()
+    };
+    let Some((first, others)) = files.split_first() else { return Ok(()) };
+    std::thread::scope(|scope| {
+        let spawn = |file| std::thread::Builder::new().spawn_scoped(scope, move || write(file));
+        let others: Vec<_> = others.iter().map(spawn).collect::<io::Result<_>>()?;
+        let written = write(first);
+        let panicked = |_| Err(io::Error::other("a writer panicked"));
+        others
+            .into_iter()
+            .fold(written, |written, other| written.and(other.join().unwrap_or_else(panicked)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::ConversationId;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn name() -> FolderName {
+        FolderName::of(&ConversationId::new("conversation-1")).unwrap()
+    }
+
+    fn documents(job: Option<&str>) -> Documents {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        Documents { conversation: bytes("{}"), status: Some(bytes("{}")), job: job.map(bytes) }
+    }
+
+    fn files(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_a_crash_left_behind_goes_with_the_next_write() {
+        let dir = TempDir::new().unwrap();
+        write(dir.path(), &name(), &documents(Some("{}"))).unwrap();
+        let folder = dir.path().join("conversation-1");
+        for file in [CONVERSATION, STATUS, JOB] {
+            fs::write(folder.join(unborn(file)), "half a f").unwrap();
+        }
+        write(dir.path(), &name(), &documents(None)).unwrap();
+        assert_eq!(files(&folder), [CONVERSATION, STATUS]);
+        remove(dir.path(), &name()).unwrap();
+        assert_eq!(files(dir.path()), [""; 0]);
+        remove(dir.path(), &name()).unwrap();
+    }
+
+    #[test]
+    fn what_is_there_already_is_not_written_again() {
+        use std::os::unix::fs::MetadataExt;
+
+        let dir = TempDir::new().unwrap();
+        let inodes = || {
+            write(dir.path(), &name(), &documents(Some("{}"))).unwrap();
+            let folder = dir.path().join("conversation-1");
+            [CONVERSATION, STATUS, JOB].map(|file| fs::metadata(folder.join(file)).unwrap().ino())
+        };
+        assert_eq!(inodes(), inodes());
+    }
+
+    #[test]
+    fn a_folder_that_holds_more_is_left_with_it() {
+        let dir = TempDir::new().unwrap();
+        write(dir.path(), &name(), &documents(None)).unwrap();
+        fs::write(dir.path().join("conversation-1/notes.md"), "mine").unwrap();
+        remove(dir.path(), &name()).unwrap();
+        assert_eq!(files(&dir.path().join("conversation-1")), ["notes.md"]);
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_folder_is_not_followed() {
+        let dir = TempDir::new().unwrap();
+        let elsewhere = TempDir::new().unwrap();
+        fs::write(elsewhere.path().join(JOB), "theirs").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("conversation-1")).unwrap();
+        assert!(write(dir.path(), &name(), &documents(None)).is_err());
+        remove(dir.path(), &name()).unwrap();
+        assert_eq!(files(elsewhere.path()), [JOB]);
+    }
+
+    #[test]
+    fn files_and_folders_are_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let dir = TempDir::new().unwrap();
+        let logs_dir = dir.path().join("logs");
+        write(&logs_dir, &name(), &documents(Some("{}"))).unwrap();
+        let folder = logs_dir.join("conversation-1");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&logs_dir), mode(&folder)), (0o700, 0o700));
+        for file in [CONVERSATION, STATUS, JOB] {
+            assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
+        }
+    }
+}

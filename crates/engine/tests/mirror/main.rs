@@ -1,0 +1,24 @@
+//! Conversations as files, over the real SQLite store and the real disk, in real time: whoever waits here waits for a
+//! file to say something, with a limit.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a bench stops the test at the first thing that is not as promised"
+)]
+
+mod bench;
+#[path = "../it/overheard.rs"]
+mod overheard;
+
+mod lifecycle;
+mod hidden;
+mod following;
+mod forgetting;
+mod troubled;
+mod archives;
+
+mod child;
+mod killed;
+mod crowd;
