@@ -175,6 +175,7 @@ fn insert(
     let mut words = transaction.prepare_cached(
         "INSERT INTO words (rowid, name, title, headings, body) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
+    let mut head = String::new();
     for found in &document.passages {
         passage.execute(params![
             id,
@@ -186,16 +187,20 @@ fn insert(
             found.text
         ])?;
         let row = transaction.last_insert_rowid();
-        // The head of a table is shown with its rows; found alone it says nothing.
-        if found.kind != Kind::Head {
-            words.execute(params![
-                row,
-                file.name,
-                document.title,
-                found.headings,
-                body(&found.text)
-            ])?;
-        }
+        let body = body(&found.text);
+        let body = match found.kind {
+            // Shown with its rows, and found by them; alone it says nothing.
+            Kind::Head => {
+                head = body;
+                continue;
+            }
+            Kind::Row => format!("{body} {head}"),
+            Kind::Paragraph | Kind::Item | Kind::Code => {
+                head.clear();
+                body
+            }
+        };
+        words.execute(params![row, file.name, document.title, found.headings, body])?;
     }
     Ok(())
 }

@@ -166,6 +166,8 @@ fn format_of(path: &Path) -> Result<Format, Skip> {
         "rst" | "rest" => Ok(Format::ReStructuredText),
         "adoc" | "asciidoc" | "asc" => Ok(Format::AsciiDoc),
         "html" | "htm" | "xhtml" => Ok(Format::Html),
+        // The extractors there are panic on odd files, run for minutes or write to standard output, which a stdio
+        // server cannot have.
         "pdf" => Err(Skip::Pdf),
         _ => Err(Skip::OtherKind),
     }
