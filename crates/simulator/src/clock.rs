@@ -63,18 +63,19 @@ mod tests {
         let clock = Clock::standing(1.0);
         assert_eq!(clock.now(), Duration::ZERO);
         let sleeping = clock.sleep_until(Duration::from_secs(5));
-        let (woken_at, ()) = tokio::join!(
-            async {
-                sleeping.await;
-                clock.now()
-            },
-            async {
-                for _ in 0..6 {
-                    clock.advance(Duration::from_secs(1));
-                    tokio::task::yield_now().await;
-                }
+        let waking = async {
+            sleeping.await;
+            clock.now()
+        };
+        let moving = async {
+            for _ in 0..6 {
+                clock.advance(Duration::from_secs(1));
+                tokio::task::yield_now().await;
             }
-        );
+        };
+        let waking = tokio::time::timeout(Duration::from_secs(5), waking);
+        let (woken_at, ()) = tokio::join!(waking, moving);
+        let woken_at = woken_at.unwrap();
         assert!(woken_at >= Duration::from_secs(5));
         assert!(!Clock::real(1.0).advance(Duration::from_secs(1)));
     }
