@@ -13,6 +13,7 @@ mod cli;
 mod crash;
 mod demo;
 mod faults;
+mod mirror;
 mod requirements;
 mod research_jobs;
 mod sharing;
