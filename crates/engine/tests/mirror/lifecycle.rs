@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use outlast_core::conversation::StatusWord;
-use outlast_core::{BeginError, NewJob, Trouble};
+use outlast_core::{BeginError, Insert, Key, NewJob, Store as _, Trouble};
 use outlast_testkit::scripted::{Act, Begin, error};
 use tokio::time::Instant;
 
@@ -37,6 +37,22 @@ async fn c2_the_three_files_stand_before_a_start_returns() {
     assert_eq!(mode(&place.folder(&id).join("job.json")), 0o600);
     let text = std::fs::read_to_string(place.folder(&id).join("job.json")).unwrap();
     assert!(text.starts_with("{\n  \"conversationId\""), "two spaces: {text}");
+}
+
+/// C2: also when whoever made the job died before its files stood, and the caller asks again.
+#[tokio::test]
+async fn c2_a_call_made_again_finds_its_files_too() {
+    let place = Place::new();
+    let face = place.face().await;
+    let id = new_id();
+    let key = || Some(Key::given("again", [7; 32]));
+    let insert = Insert { job: turn(&id, "why?"), key: key(), max_unfinished: 10 };
+    face.store.insert(insert).await.unwrap();
+    assert!(!place.folder(&id).exists());
+    assert!(face.engine.start(turn(&id, "why?"), key()).await.unwrap().existed);
+    let files = Files::read(&place.folder(&id));
+    assert!(files.word() == Some(StatusWord::Pending) && files.job.is_some(), "{files:?}");
+    face.leave().await;
 }
 
 /// B3, B14, C3.

@@ -14,6 +14,7 @@ mod crash;
 mod demo;
 mod faults;
 mod http;
+mod mirror;
 mod requirements;
 mod research_jobs;
 mod sharing;
