@@ -14,6 +14,7 @@ mod crash;
 mod demo;
 mod faults;
 mod requirements;
+mod research;
 mod research_jobs;
 mod sharing;
 mod upkeep;
