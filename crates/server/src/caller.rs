@@ -7,6 +7,8 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken, ProtocolVersion};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::time::Instant;
 
+use crate::receipt::Receipt;
+
 /// Whose call an HTTP request is: put into the request's extensions by whoever checked its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Principal(pub(crate) OwnerId);
@@ -19,6 +21,8 @@ pub(crate) struct Caller {
     pub(crate) progress: Option<Reporter>,
     /// Whether a call of theirs may be answered with a task.
     pub(crate) takes_tasks: bool,
+    /// What is to be recorded once they have their answer.
+    pub(crate) receipt: Option<Receipt>,
 }
 
 impl Caller {
@@ -29,7 +33,7 @@ impl Caller {
         let owner = principal.map_or(local, |Principal(owner)| owner).clone();
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Reporter::new(context.peer.clone(), token));
-        Self { owner, progress, takes_tasks: takes_tasks(context) }
+        Self { owner, progress, takes_tasks: takes_tasks(context), receipt: None }
     }
 
     /// What they may see.

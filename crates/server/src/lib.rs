@@ -15,6 +15,7 @@ pub use stdio::{ServeError, serve_stdio};
 
 mod caller;
 mod wait;
+mod receipt;
 
 mod arguments;
 mod reply;

@@ -8,15 +8,16 @@ use outlast_core::OwnerId;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
+use crate::receipt::Receipts;
 use crate::reply::Refusal;
 use crate::tools::Tools;
 
@@ -36,6 +37,7 @@ pub struct Server {
     /// Which of the face's sets a tool belongs to.
     sets: Arc<HashMap<String, usize>>,
     calls: TaskTracker,
+    receipts: Receipts,
 }
 
 impl Server {
@@ -56,6 +58,7 @@ impl Server {
             tools: Arc::new(tools),
             sets: Arc::new(sets),
             calls: TaskTracker::new(),
+            receipts: Receipts::default(),
         }
     }
 
@@ -105,12 +108,33 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _under_way = self.calls.token();
-        let caller = Caller::of(&context, &self.face.owner);
-        let call = self.dispatch(caller, request);
-        tokio::select! {
-            answer = call => answer,
+        let mut caller = Caller::of(&context, &self.face.owner);
+        let answer = tokio::select! {
+            biased;
             // The client gave up on this call: its wait ends, the job goes on.
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("the call was cancelled", None));
+            }
+            answer = self.dispatch(&mut caller, request) => answer,
+        };
+        if let Some(receipt) = caller.receipt {
+            let taken_back = self.receipts.expect(&context.id);
+            // Cancelled a moment ago, before there was anything to take back: rmcp drops the answer.
+            if context.ct.is_cancelled() {
+                taken_back.cancel();
+            }
+            self.calls.spawn(self.receipts.clone().record(context.id, receipt, taken_back));
+        }
+        answer
+    }
+
+    async fn on_cancelled(
+        &self,
+        notification: CancelledNotificationParam,
+        _context: NotificationContext<RoleServer>,
+    ) {
+        if let Some(request) = &notification.request_id {
+            self.receipts.take_back(request);
         }
     }
 
@@ -144,13 +168,13 @@ impl ServerHandler for Server {
 impl Server {
     async fn dispatch(
         &self,
-        mut caller: Caller,
+        caller: &mut Caller,
         request: CallToolRequestParams,
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, .. } = request;
         let set = self.sets.get(name.as_ref()).and_then(|at| self.face.sets.get(*at));
         if let Some(set) = set
-            && let Some(answer) = set.call(&mut caller, &name, arguments).await
+            && let Some(answer) = set.call(caller, &name, arguments).await
         {
             return Ok(answer.unwrap_or_else(Refusal::into_result).into());
         }

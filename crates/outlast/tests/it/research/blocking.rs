@@ -23,8 +23,8 @@ async fn c1_a_held_call_returns_the_whole_report() {
     let head = format!("🆕 **New Conversation Started**\nConversation ID: `{id}`\n");
     assert!(text.starts_with(&head) && text.contains(report), "{text}");
     let (_, sources) = text.split_once("\n\nSources:\n").expect("sources");
-    for (at, line) in sources.lines().take(4).enumerate() {
-        assert!(line.starts_with(&format!("[{}] ", at + 1)) && line.contains(": http"), "{line}");
+    for line in sources.lines().take(4) {
+        assert!(line.starts_with('[') && line.contains("] ") && line.contains(": http"), "{line}");
     }
     assert!(text.contains("\nUsage: ") && text.contains(" | Cost: $"), "{text}");
 
@@ -141,10 +141,32 @@ async fn an_idempotency_key_names_one_held_call() {
     assert_eq!(world.submits(), 1);
     let (code, _) = client.refused(DEEP, keyed("ok;words=70")).await;
     assert_eq!(code, "IDEMPOTENCY_CONFLICT");
-    // Without a key the same question is a new one once it was answered.
-    let third = client.ok(DEEP, query(QUICK)).await;
-    let fourth = client.ok(DEEP, query(QUICK)).await;
-    assert_ne!(id_of(&third), id_of(&fourth));
+}
+
+/// Promise 2: without a key the same question is a new one once its answer was received; not while that can still cross
+/// a cancellation.
+#[tokio::test]
+async fn the_same_question_is_a_new_one_once_it_was_answered() {
+    let (world, mut client) = blocking().await;
+    let first = client.ok(DEEP, query(QUICK)).await;
+    let again = async {
+        loop {
+            let again = client.ok(DEEP, query(QUICK)).await;
+            if id_of(&again) != id_of(&first) {
+                return;
+            }
+            assert_eq!(again, first, "the same answer");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), again).await.expect("a new conversation");
+    assert_eq!(world.submits(), 2);
+    // A server that leaves has told what it told: the next one begins anew.
+    client.ok(DEEP, query(QUICK)).await;
+    client.server.close_input();
+    client.server.ended().await;
+    let mut next = Client::of(world.serve().await).await;
+    next.ok(DEEP, query(QUICK)).await;
     assert_eq!(world.submits(), 3);
 }
 

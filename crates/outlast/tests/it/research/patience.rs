@@ -29,12 +29,8 @@ async fn until_answered(
         if tokio::time::timeout(patience, client.server.answer(call)).await.is_ok() {
             return (client.answer(tool, call).await, times);
         }
+        // An answer that crosses the cancellation is lost on a client that has given up.
         client.give_up(call).await;
-        // An answer that crossed the cancellation is an answer too.
-        let crossed = client.server.seen.iter().find(|message| message["id"] == call).cloned();
-        if let Some(result) = crossed.and_then(|message| message.get("result").cloned()) {
-            return (client.checked(tool, &result), times);
-        }
     }
     panic!("never answered");
 }

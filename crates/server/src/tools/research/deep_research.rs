@@ -10,6 +10,7 @@ use super::ask::{Place, Terms};
 use super::{DEEP_RESEARCH_FOLLOWUP, Research, ResearchMode, instruct};
 use crate::arguments;
 use crate::caller::Caller;
+use crate::receipt::Receipt;
 use crate::reply::{Refusal, RefusalCode};
 use crate::wait;
 
@@ -95,10 +96,8 @@ impl Research {
         let Some(outcome) = ended(&reading.job, asked) else {
             return Err(still_running(budget));
         };
-        // From here on the same call is a new one. If this cannot be stored, the outcome is only told once more.
-        if let Err(error) = self.engine.answered(&job.id).await {
-            tracing::warn!(job.id = %job.id, %error, "not recorded that the call was answered");
-        }
+        // Once this caller has it, the same call is a new one.
+        caller.receipt = Some(Receipt { engine: self.engine.clone(), job: job.id });
         outcome
     }
 
