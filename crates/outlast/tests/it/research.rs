@@ -93,6 +93,9 @@ impl Client {
         let shape = result["structuredContent"].clone();
         schema_check::check(&listed["outputSchema"], &shape)
             .unwrap_or_else(|why| panic!("{tool}: {why}: {shape}"));
+        if [DEEP, DEEP_FOLLOWUP, SEARCH, SEARCH_FOLLOWUP].contains(&tool) {
+            check_query_result(&shape);
+        }
         Answer { text: result["content"][0]["text"].as_str().unwrap().to_owned(), shape }
     }
 
@@ -125,6 +128,34 @@ impl Client {
         let queued = self.ok(DEEP, query(scenario)).await;
         assert_eq!(queued.shape["responseId"], "queued", "{}", queued.shape);
         id_of(&queued)
+    }
+}
+
+/// tools.md: every key of a query result is there, and no other.
+fn check_query_result(shape: &Value) {
+    let always = [
+        "conversationId",
+        "cost",
+        "modelUsed",
+        "rawResultText",
+        "responseId",
+        "searchResults",
+        "status",
+        "usage",
+    ];
+    let sometimes = ["conversationPath", "reportCheck"];
+    for key in always {
+        assert!(shape.get(key).is_some(), "{key}: {shape}");
+    }
+    for key in shape.as_object().unwrap().keys() {
+        assert!(always.contains(&key.as_str()) || sometimes.contains(&key.as_str()), "{key}");
+    }
+    let usage = ["prompt_tokens", "completion_tokens", "total_tokens"];
+    assert!(usage.iter().all(|key| shape["usage"][key].is_u64()), "{shape}");
+    assert!(shape["cost"]["usd"].is_number() && shape["cost"]["kind"].is_string(), "{shape}");
+    for source in shape["searchResults"].as_array().unwrap() {
+        assert!(source["title"].is_string() && source["url"].is_string(), "{source}");
+        assert!(source["date"].is_string() || source["date"].is_null(), "{source}");
     }
 }
 

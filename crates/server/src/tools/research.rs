@@ -148,3 +148,6 @@ impl Research {
         (*owner == self.options.local_owner).then_some(path)
     }
 }
+
+#[cfg(test)]
+mod tests;

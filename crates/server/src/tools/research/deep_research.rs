@@ -1,8 +1,11 @@
 //! Deep research: held until the report is there, or queued and asked after, as the mode says.
 
+use std::time::Duration;
+
 use outlast_core::{AskKind, Job, JobState, ResearchAsk, Visibility};
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::answer::{self, Asked};
 use super::arguments::{ResearchArguments, input_hash, take_conversation};
@@ -89,12 +92,13 @@ impl Research {
         caller: &mut Caller,
         job: &Job,
         asked: &Asked,
-        budget: Option<std::time::Duration>,
+        budget: Option<Duration>,
     ) -> Result<CallToolResult, Refusal> {
+        let since = Instant::now();
         let reading = wait::for_job(&self.engine, caller, &job.id, budget).await?;
         let Some(reading) = reading else { return Err(forgotten()) };
         let Some(outcome) = ended(&reading.job, asked) else {
-            return Err(still_running(budget));
+            return Err(still_running(budget.filter(|budget| since.elapsed() >= *budget)));
         };
         // Once this caller has it, the same call is a new one.
         caller.receipt = Some(Receipt { engine: self.engine.clone(), job: job.id });
@@ -121,7 +125,8 @@ fn ended(job: &Job, asked: &Asked) -> Option<Result<CallToolResult, Refusal>> {
     })
 }
 
-fn still_running(budget: Option<std::time::Duration>) -> Refusal {
+/// The wait ended before the job did: after all of its budget, or because the server leaves.
+fn still_running(budget: Option<Duration>) -> Refusal {
     match budget {
         Some(budget) => Refusal::because(
             RefusalCode::Timeout,
