@@ -25,6 +25,7 @@ pub use metrics::{Attempt, Metrics};
 mod caller;
 mod tasks;
 mod wait;
+mod receipt;
 
 mod arguments;
 mod reply;

@@ -9,18 +9,19 @@ use outlast_engine::Engine;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams, ConstString,
-    GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-    Tool, UpdateTaskMethod, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams,
+    CancelledNotificationParam, ConstString, GetTaskMethod, GetTaskParams, GetTaskResult,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool, UpdateTaskMethod, UpdateTaskParams,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
 use crate::metrics::Metrics;
+use crate::receipt::Receipts;
 use crate::reply::Answered;
 use crate::tasks;
 use crate::tools::Tools;
@@ -44,6 +45,7 @@ pub struct Server {
     sets: Arc<HashMap<String, usize>>,
     calls: TaskTracker,
     metrics: Arc<Metrics>,
+    receipts: Receipts,
 }
 
 impl Server {
@@ -65,6 +67,7 @@ impl Server {
             sets: Arc::new(sets),
             calls: TaskTracker::new(),
             metrics: Arc::default(),
+            receipts: Receipts::default(),
         }
     }
 
@@ -183,12 +186,33 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _under_way = self.calls.token();
-        let caller = Caller::of(&context, &self.face.owner, self.metrics());
-        let call = self.dispatch(caller, request);
-        tokio::select! {
-            answer = call => answer,
+        let mut caller = Caller::of(&context, &self.face.owner, self.metrics());
+        let answer = tokio::select! {
+            biased;
             // The client gave up on this call: its wait ends, the job goes on.
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("the call was cancelled", None));
+            }
+            answer = self.dispatch(&mut caller, request) => answer,
+        };
+        if let Some(receipt) = caller.receipt {
+            let taken_back = self.receipts.expect(&context.id);
+            // Cancelled a moment ago, before there was anything to take back: rmcp drops the answer.
+            if context.ct.is_cancelled() {
+                taken_back.cancel();
+            }
+            self.calls.spawn(self.receipts.clone().record(context.id, receipt, taken_back));
+        }
+        answer
+    }
+
+    async fn on_cancelled(
+        &self,
+        notification: CancelledNotificationParam,
+        _context: NotificationContext<RoleServer>,
+    ) {
+        if let Some(request) = &notification.request_id {
+            self.receipts.take_back(request);
         }
     }
 
@@ -222,13 +246,13 @@ impl ServerHandler for Server {
 impl Server {
     async fn dispatch(
         &self,
-        mut caller: Caller,
+        caller: &mut Caller,
         request: CallToolRequestParams,
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, .. } = request;
         let set = self.sets.get(name.as_ref()).and_then(|at| self.face.sets.get(*at));
         if let Some(set) = set
-            && let Some(answer) = set.call(&mut caller, &name, arguments).await
+            && let Some(answer) = set.call(caller, &name, arguments).await
         {
             return Ok(match answer {
                 Ok(Answered::Now(result)) => result.into(),
