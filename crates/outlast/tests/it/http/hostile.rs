@@ -200,7 +200,7 @@ async fn every_hostile_request_gets_its_status() {
         ("two lengths", good(&["Content-Length: 5", "Content-Length: 6"], "hello!"), 400),
         (
             "a length and chunks",
-            good(&["Content-Length: 5", "Transfer-Encoding: chunked"], "0\r\n\r\n"),
+            good(&["Content-Length: 5", "Transfer-Encoding: chunked"], &chunked_hello),
             400,
         ),
         ("chunks of an unknown kind", good(&["Transfer-Encoding: xchunked"], "0\r\n\r\n"), 400),
