@@ -10,6 +10,7 @@ mod retrying;
 mod followups;
 mod histories;
 mod searching;
+mod files;
 mod refusals;
 mod patience;
 

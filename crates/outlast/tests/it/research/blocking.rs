@@ -16,7 +16,8 @@ async fn c1_a_held_call_returns_the_whole_report() {
     assert!(shape["usage"]["total_tokens"].as_u64().unwrap() > 0, "{shape}");
     assert_eq!(shape["cost"]["kind"], "reported");
     assert!(shape["cost"]["usd"].as_f64().unwrap() > 0.0);
-    assert!(shape.get("conversationPath").is_none(), "there are no files yet");
+    let path = shape["conversationPath"].as_str().unwrap();
+    assert!(path.ends_with(shape["conversationId"].as_str().unwrap()), "{path}");
 
     let text = &answer.text;
     let id = id_of(&answer);
