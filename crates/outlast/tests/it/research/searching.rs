@@ -35,19 +35,3 @@ async fn c5_a_search_that_fails_leaves_no_conversation() {
     assert_eq!(code, "SERVICE_UNAVAILABLE");
     assert_eq!(client.ok(LIST, json!({})).await.shape["conversations"], json!([]));
 }
-
-/// What a search is narrowed to is kept with the job, for its provider.
-#[tokio::test]
-async fn filters_are_kept_with_the_job() {
-    let (world, mut client) = blocking().await;
-    let mut arguments = query(QUICK);
-    arguments["search_recency_filter"] = json!("week");
-    arguments["search_domain_filter"] = json!(["nature.com"]);
-    arguments["search_after_date_filter"] = json!("02/28/2026");
-    arguments["search_mode"] = json!("academic");
-    arguments["return_related_questions"] = json!(true);
-    client.ok(SEARCH, arguments).await;
-    let listed = world.run(&["jobs", "list", "--json"]).await;
-    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
-    assert_eq!(listed["jobs"].as_array().unwrap().len(), 1, "{listed}");
-}

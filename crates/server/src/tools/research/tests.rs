@@ -18,6 +18,13 @@ use super::*;
 struct Oracle {
     answer: Option<Output>,
     typical_cost: Cost,
+    asks: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Oracle {
+    fn answering(answer: Option<Output>, typical_cost: Cost) -> Self {
+        Self { answer, typical_cost, asks: Arc::default() }
+    }
 }
 
 #[async_trait]
@@ -38,7 +45,8 @@ impl Provider for Oracle {
         self.typical_cost
     }
 
-    async fn begin(&self, _ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
+    async fn begin(&self, ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
+        self.asks.lock().unwrap().push(ask.clone());
         Ok(Box::new(self.clone()))
     }
 
@@ -137,7 +145,7 @@ async fn ask(set: &Research, owner: &str, tool: &str, arguments: Value) -> (Valu
 /// Defect B7 of the older server: thinking is shown where it is asked for, and nowhere else.
 #[tokio::test]
 async fn thinking_is_shown_only_on_request() {
-    let oracle = Oracle { answer: Some(thoughtful()), typical_cost: Cost::Unknown };
+    let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
     let set = research(oracle, ResearchMode::Blocking).await;
     let (hidden, text) = ask(&set, "local", SEARCH, json!({ "query": "why?" })).await;
     assert!(!text.contains("hm") && !hidden.to_string().contains("think"), "{text}");
@@ -161,10 +169,39 @@ async fn thinking_is_shown_only_on_request() {
     assert!(batch.to_string().contains("<think>"), "{batch}");
 }
 
+/// tools.md: what a search is narrowed to reaches its provider, and nothing that was not asked for does.
+#[tokio::test]
+async fn filters_reach_the_provider() {
+    let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
+    let set = research(oracle.clone(), ResearchMode::Blocking).await;
+    ask(&set, "local", SEARCH, json!({ "query": "plain" })).await;
+    let narrowed = json!({
+        "query": "narrow",
+        "return_related_questions": true,
+        "search_recency_filter": "week",
+        "search_domain_filter": ["-a.example"],
+        "search_after_date_filter": "02/28/2026",
+        "search_before_date_filter": "03/01/2026",
+        "search_mode": "academic"
+    });
+    ask(&set, "local", SEARCH, narrowed).await;
+    let asks = oracle.asks.lock().unwrap().clone();
+    assert_eq!(asks[0]["filters"], json!({}));
+    assert_eq!(
+        (&asks[0]["kind"], &asks[0]["messages"][0]["role"]),
+        (&json!("search"), &json!("user"))
+    );
+    let filters = json!({
+        "recency": "week", "domains": ["-a.example"], "after": "02/28/2026", "before": "03/01/2026",
+        "academic": true, "related_questions": true
+    });
+    assert_eq!(asks[1]["filters"], filters);
+}
+
 /// tools.md: only the local owner is told where files are.
 #[tokio::test]
 async fn the_path_is_for_the_local_owner_alone() {
-    let oracle = Oracle { answer: Some(thoughtful()), typical_cost: Cost::Unknown };
+    let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
     let set = research(oracle, ResearchMode::Blocking).await;
     for (owner, local) in [("local", true), ("ann", false)] {
         let (answer, text) = ask(&set, owner, DEEP_RESEARCH, json!({ "query": "why?" })).await;
@@ -204,7 +241,7 @@ async fn c10_a_dear_question_is_logged_and_its_estimate_told() {
         let written = log.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || log.clone()).finish();
         let _listening = tracing::subscriber::set_default(subscriber);
-        let oracle = Oracle { answer: None, typical_cost: Cost::Computed(NanoUsd(nanos)) };
+        let oracle = Oracle::answering(None, Cost::Computed(NanoUsd(nanos)));
         let set = research(oracle, ResearchMode::Queued).await;
         let (queued, text) = ask(&set, "local", DEEP_RESEARCH, json!({ "query": "why?" })).await;
         assert_eq!(queued["cost"], json!({ "usd": usd, "kind": "estimate" }));
@@ -219,7 +256,7 @@ async fn c10_a_dear_question_is_logged_and_its_estimate_told() {
 /// tools.md: a search ends after 30 s, and leaves no conversation.
 #[tokio::test(start_paused = true)]
 async fn a_search_ends_after_its_time() {
-    let oracle = Oracle { answer: None, typical_cost: Cost::Unknown };
+    let oracle = Oracle::answering(None, Cost::Unknown);
     let set = research(oracle, ResearchMode::Blocking).await;
     let before = tokio::time::Instant::now();
     let arguments = json!({ "query": "why?" }).as_object().cloned();
@@ -231,4 +268,20 @@ async fn a_search_ends_after_its_time() {
     assert!((29..=31).contains(&waited.as_secs()), "{waited:?}");
     let (listed, _) = ask(&set, "local", LIST, json!({})).await;
     assert_eq!(listed["conversations"], json!([]));
+}
+
+/// design.md: a name that two sets share belongs to the set listed first.
+#[tokio::test]
+async fn a_shared_name_belongs_to_the_first_set() {
+    use rmcp::ServerHandler;
+
+    let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
+    let first = research(oracle.clone(), ResearchMode::Blocking).await;
+    let second = research(oracle, ResearchMode::Queued).await;
+    let sets = [first, second].map(|set| crate::Tools::Research(Box::new(set)));
+    let face = crate::Face { owner: OwnerId::new("local"), sets: sets.into() };
+    let server = crate::Server::new(face);
+    let described = server.get_tool(DEEP_RESEARCH).unwrap().description.unwrap();
+    assert!(described.contains("picks the research up"), "that of the first: {described}");
+    assert!(server.get_tool(AWAIT).is_some(), "what only the second has is there as well");
 }
