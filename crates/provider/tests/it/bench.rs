@@ -7,7 +7,7 @@ use outlast_core::{
     BeginError, Body, Output, Progress, Provider, ProviderError, RemoteRun, Run, Step,
 };
 use outlast_provider::http::HttpOptions;
-use outlast_provider::perplexity::{Agent, AgentOptions, Waits};
+use outlast_provider::perplexity::{Agent, PerplexityOptions, Waits};
 use outlast_simulator::{Options, SeenRequest, Simulator};
 use outlast_testkit::clock::ManualClock;
 use serde_json::{Value, json};
@@ -144,8 +144,8 @@ pub(crate) fn options(
     api_key: &str,
     timeout: Duration,
     clock: &Arc<ManualClock>,
-) -> AgentOptions {
-    AgentOptions {
+) -> PerplexityOptions {
+    PerplexityOptions {
         base_url: base_url.to_owned(),
         api_key: api_key.to_owned(),
         http: HttpOptions { timeout, proxy: None },

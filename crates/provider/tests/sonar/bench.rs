@@ -7,7 +7,7 @@ use outlast_core::{
     BeginError, Body, Output, Progress, Provider, ProviderError, Run, Source, Step,
 };
 use outlast_provider::http::HttpOptions;
-use outlast_provider::perplexity::{Agent, AgentOptions, Sonar, Waits};
+use outlast_provider::perplexity::{Agent, PerplexityOptions, Sonar, Waits};
 use outlast_testkit::clock::ManualClock;
 use serde_json::{Value, json};
 
@@ -20,8 +20,8 @@ pub(crate) const SOON: Duration = Duration::from_millis(200);
 /// Looks like no key of any vendor, so that only knowing it keeps it out of texts.
 pub(crate) const KEY: &str = "hunter2-of-the-house";
 
-pub(crate) fn options(url: &str, timeout: Duration, clock: &Arc<ManualClock>) -> AgentOptions {
-    AgentOptions {
+pub(crate) fn options(url: &str, timeout: Duration, clock: &Arc<ManualClock>) -> PerplexityOptions {
+    PerplexityOptions {
         base_url: url.to_owned(),
         api_key: KEY.to_owned(),
         http: HttpOptions { timeout, proxy: None },

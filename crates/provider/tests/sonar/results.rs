@@ -94,3 +94,24 @@ async fn b9a_a_search_answered_with_nonsense_is_unknown() {
         assert_eq!(server.submits(), 1);
     }
 }
+
+/// C10, and what the model is called until one has answered; both known before anything is sent.
+#[test]
+fn c10_an_ask_names_its_model_and_its_typical_cost() {
+    let sonar = sonar("http://127.0.0.1:9", PATIENCE);
+    let cases = [
+        ("research", Some("sonar-deep-research"), 800),
+        ("ask", Some("sonar-pro"), 6),
+        ("search", Some("sonar"), 20),
+        ("reason", Some("sonar-reasoning-pro"), 20),
+        ("results", None, 5),
+    ];
+    for (kind, model, thousandths) in cases {
+        assert_eq!(sonar.expected_model(&ask(kind)).as_deref(), model, "{kind}");
+        let cost = Cost::Estimate(NanoUsd(thousandths * 1_000_000));
+        assert_eq!(sonar.typical_cost(&ask(kind)), cost, "{kind}");
+    }
+    let unreadable = serde_json::json!({"prompt": "q"});
+    assert_eq!(sonar.expected_model(&unreadable), None);
+    assert_eq!(sonar.typical_cost(&unreadable), Cost::Unknown);
+}
