@@ -82,13 +82,13 @@ async fn a_proxy_gets_its_credentials_and_over_tls_never_the_key() {
 
     let error = not_begun(&agent("http://api.invalid", options.clone())).await;
     assert!(matches!(error, BeginError::Refused(_)), "{error:?}");
-    let head = proxy.seen().pop().unwrap();
+    let head = proxy.seen().pop().unwrap().head;
     assert!(head.to_lowercase().contains(&basic.to_lowercase()), "{head}");
 
     let error = not_begun(&agent("https://api.invalid", options)).await;
     assert!(matches!(error, BeginError::NotSent(_)), "{error:?}");
     assert!(!format!("{error:?}").contains("p@ss") && !format!("{error:?}").contains("p%40ss"));
-    let head = proxy.seen().pop().unwrap();
+    let head = proxy.seen().pop().unwrap().head;
     assert!(head.starts_with("CONNECT api.invalid:443 "), "{head}");
     assert!(head.to_lowercase().contains(&basic.to_lowercase()), "{head}");
     assert!(!head.contains(KEY), "{head}");

@@ -15,10 +15,11 @@ pub(super) fn output(completion: Completion) -> Option<Box<Output>> {
 
 /// The output with this text and everything else of the completion; `None` when there is no text.
 pub(super) fn said(text: String, completion: Completion) -> Option<Box<Output>> {
+    let (mut text, thinking) = thinking::told_apart(text);
+    // Thoughts alone are no report.
     if text.trim().is_empty() {
         return None;
     }
-    let (mut text, thinking) = thinking::told_apart(text);
     if completion.finish_reason() == Some("length") {
         text.push_str("\n\n*The provider ended this report early (length).*");
     }
@@ -172,7 +173,10 @@ mod tests {
         );
         assert_eq!(output.usage.total_tokens, 3);
         assert_eq!(text, "half\n\n*The provider ended this report early (length).*");
-        for nothing in [r#"{"choices":[]}"#, r#"{"choices":[{"message":{"content":" "}}]}"#, "{}"] {
+        let thoughts =
+            r#"{"choices":[{"finish_reason":"length","message":{"content":"<think>hm</think>"}}]}"#;
+        let blank = r#"{"choices":[{"message":{"content":" "}}]}"#;
+        for nothing in [r#"{"choices":[]}"#, blank, thoughts, "{}"] {
             assert!(super::output(Completion::parse(nothing.as_bytes()).unwrap()).is_none());
         }
     }
