@@ -17,6 +17,7 @@ mod http;
 mod mirror;
 mod requirements;
 mod research_jobs;
+mod secrets;
 mod sharing;
 mod sonar;
 mod upkeep;
