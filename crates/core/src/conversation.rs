@@ -142,6 +142,8 @@ fn report(job: &Job) -> Option<Said> {
 mod tests {
     use serde_json::json;
 
+    use std::sync::Arc;
+
     use super::*;
     use crate::rules::sample::{NOW, queued};
     use crate::{Code, Cost, Failure, Usage, Visibility};
@@ -161,7 +163,7 @@ mod tests {
             usage: Usage::default(),
             cost: Cost::Unknown,
         };
-        JobState::Succeeded { at: NOW, output: Box::new(output) }
+        JobState::Succeeded { at: NOW, output: Arc::new(output) }
     }
 
     fn conversation(turns: Vec<Job>) -> Conversation {

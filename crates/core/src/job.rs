@@ -1,5 +1,6 @@
 //! A job: one durable request, from its start to its one terminal state.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -117,8 +118,8 @@ pub enum JobState {
     Succeeded {
         /// When.
         at: Timestamp,
-        /// What came of it.
-        output: Box<Output>,
+        /// What came of it; shared, for it may be megabytes and has many readers.
+        output: Arc<Output>,
     },
     /// Ended badly; the last of [`Job::failures`] says why. Terminal.
     Failed {

@@ -4,6 +4,7 @@
 //! loads, asks [`crate::rules`], saves; it decides nothing. `outlast_testkit::store_suite` is this text made
 //! executable, and every adapter passes it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -251,9 +252,9 @@ pub enum Settlement {
     /// The job has its result.
     Succeed {
         /// The result.
-        output: Box<Output>,
+        output: Arc<Output>,
         /// The provider's last word as it came: parsers change, money does not come back.
-        raw: Option<Vec<u8>>,
+        raw: Option<Arc<[u8]>>,
     },
     /// The try failed; another follows after a wait.
     Retry {
@@ -269,7 +270,7 @@ pub enum Settlement {
         /// Why.
         failure: Failure,
         /// The provider's last word, if there was one.
-        raw: Option<Vec<u8>>,
+        raw: Option<Arc<[u8]>>,
     },
     /// The worker gives the job back as it stands; no attempt is spent.
     Release,

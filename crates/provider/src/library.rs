@@ -2,6 +2,9 @@
 //!
 //! What it gives back is extracted word for word and says so; nothing here writes a sentence about the subject. The
 //! index in the cache directory is a convenience: when it is lost, damaged or cannot be written, the work goes on.
+//!
+//! Read are Markdown and its kin, plain text and HTML. PDF is not: its text has no reading order of its own, and a
+//! reader of it is larger than all of this; convert what matters to text first.
 
 mod run;
 mod research;

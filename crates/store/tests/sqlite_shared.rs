@@ -70,7 +70,7 @@ async fn handles_share_the_work_and_nobody_is_busy() {
             tokio::spawn(async move {
                 let (me, mut done) = (worker(&format!("w{number}")), Vec::new());
                 while let Some(claimed) = store.claim(&me, &profiles(), LEASE).await.unwrap() {
-                    let output = Box::new(a_report());
+                    let output = a_report().into();
                     let settlement = Settlement::Succeed { output, raw: None };
                     done.push(store.settle(&claimed.lease, settlement).await.unwrap().id);
                 }

@@ -222,7 +222,7 @@ async fn lead_a_life(store: &SqliteStore) {
     let keyed = Insert { job, key: Some(a_key("k", 1)), max_unfinished: 10 };
     store.insert(keyed).await.unwrap();
     let lease = store.claim(&w1, &profiles(), LEASE).await.unwrap().unwrap().lease;
-    let succeed = Settlement::Succeed { output: Box::new(a_report()), raw: Some(vec![1]) };
+    let succeed = Settlement::Succeed { output: a_report().into(), raw: Some([1].into()) };
     store.settle(&lease, succeed).await.unwrap();
     insert(store, a_job()).await;
     store.claim(&w1, &profiles(), LEASE).await.unwrap().unwrap();

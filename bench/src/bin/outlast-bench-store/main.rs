@@ -102,7 +102,7 @@ async fn claim_and_settle(store: &Arc<SqliteStore>, each: usize, name: &str) -> 
         let (store, worker) = (Arc::clone(&store), worker.clone());
         async move {
             let claimed = store.claim(&worker, &profiles(), LEASE).await.unwrap().unwrap();
-            let output = Box::new(Output {
+            let output = std::sync::Arc::new(Output {
                 body: Body::report("because", Vec::new()),
                 model: None,
                 usage: Usage::default(),

@@ -1,5 +1,6 @@
 //! A job to test rules on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -47,8 +48,8 @@ pub(crate) fn remote() -> RemoteRun {
     RemoteRun { provider: "agent".to_owned(), id: "resp_1".to_owned(), cursor: None, begun_at: NOW }
 }
 
-pub(crate) fn output() -> Box<Output> {
-    Box::new(Output {
+pub(crate) fn output() -> Arc<Output> {
+    Arc::new(Output {
         body: Body::report("because", Vec::new()),
         model: None,
         usage: Usage::default(),

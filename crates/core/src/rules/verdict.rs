@@ -1,5 +1,6 @@
 //! How a try ends: the one table of what is retried, resumed, failed or given back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::rules::approach::{is_lost, submit_unknown};
@@ -64,7 +65,9 @@ pub fn verdict(
     now: Timestamp,
 ) -> Settlement {
     let (failure, asked_for, checkpoint) = match end {
-        End::Done { output, raw } => return Settlement::Succeed { output, raw },
+        End::Done { output, raw } => {
+            return Settlement::Succeed { output: output.into(), raw: raw.map(Arc::from) };
+        }
         End::Interrupted => return Settlement::Release,
         End::NotBegun(BeginError::NotSent(error)) | End::NotBegun(BeginError::Refused(error)) => {
             let failure = failure(&error, now);

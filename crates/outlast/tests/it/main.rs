@@ -20,6 +20,7 @@ mod research;
 mod research_jobs;
 mod perplexity;
 mod tasks;
+mod secrets;
 mod sharing;
 mod sonar;
 mod upkeep;

@@ -67,7 +67,8 @@ pub(super) fn stands_alone(sentence: &str) -> f64 {
     }
     let first = sentence.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
     let first = first.unwrap_or("").to_lowercase();
-    let leans = LEANING.contains(&first.as_str());
+    let leans = LEANING.contains(&first.as_str())
+        || LEANING_STARTS.iter().any(|start| sentence.starts_with(start));
     let mut worth = if leans { 0.6 } else { 1.0 };
     if sentence.ends_with('?') {
         worth *= 0.4;
@@ -110,6 +111,10 @@ const LEANING: &[&str] = &[
     "both",
 ];
 
+/// The same in more words.
+const LEANING_STARTS: &[&str] =
+    &["From then on", "From there", "After that", "Until then", "In that case", "Because of that"];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +143,7 @@ mod tests {
     fn a_sentence_that_leans_on_another_is_worth_less() {
         let alone = stands_alone("A job survives the crash of its server.");
         assert!(alone > stands_alone("It survives the crash of its own server."));
+        assert!(alone > stands_alone("From then on the job reaches an end."));
         assert!(stands_alone("There are several kinds:") < f64::EPSILON);
     }
 }

@@ -23,7 +23,9 @@ pub fn event(bytes: &[u8]) -> Result<(), String> {
     }
     let status = event.status();
     match (status, event.response) {
-        (Some(status), Some(response)) => finished(&report::finished(status, &response, event.raw)),
+        (Some(status), Some(mut response)) => {
+            finished(&report::finished(status, &mut response, event.raw))
+        }
         _ => Ok(()),
     }
 }
@@ -37,10 +39,10 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
             return Err("more than a detail".to_owned());
         }
     }
-    let Some(response) = Response::parse(bytes) else { return Ok(()) };
+    let Some(mut response) = Response::parse(bytes) else { return Ok(()) };
     let mut meter = Meter::default();
     drop(meter.snapshot(&response));
-    finished(&report::finished(response.status(), &response, bytes.to_vec()))?;
+    finished(&report::finished(response.status(), &mut response, bytes.to_vec()))?;
     drop(errors::run_ended(response.status(), response.error, "key"));
     Ok(())
 }
@@ -51,9 +53,9 @@ pub fn followed(stream: &[u8], size: usize) -> Option<String> {
     for piece in stream.chunks(size.max(1)) {
         decoder.push(piece).ok()?;
         while let Some(frame) = decoder.next() {
-            let Some(event) = Event::parse(frame.data) else { continue };
+            let Some(mut event) = Event::parse(frame.data) else { continue };
             drop(meter.event(&event));
-            let (Some(status), Some(response)) = (event.status(), &event.response) else {
+            let (Some(status), Some(response)) = (event.status(), &mut event.response) else {
                 continue;
             };
             let step = report::finished(status, response, event.raw);

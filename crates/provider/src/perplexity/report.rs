@@ -22,8 +22,8 @@ const PRESETS: [&str; 9] = [
 ];
 
 /// The step that ends a run which came to an end of its own; `None` when there is no report.
-pub(super) fn finished(status: Status, response: &Response, raw: Vec<u8>) -> Option<Step> {
-    let text = response.text();
+pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) -> Option<Step> {
+    let text = response.take_text();
     if text.trim().is_empty() {
         return None;
     }
@@ -106,9 +106,12 @@ mod tests {
 
     #[test]
     fn a_finished_run_becomes_a_report_with_numbered_sources_usage_and_cost() {
-        let step =
-            finished(Status::Completed, &Response::parse(DONE.as_bytes()).unwrap(), DONE.into())
-                .unwrap();
+        let step = finished(
+            Status::Completed,
+            &mut Response::parse(DONE.as_bytes()).unwrap(),
+            DONE.into(),
+        )
+        .unwrap();
         let Step::Done { output, raw } = step else { panic!("not done") };
         assert_eq!(raw.unwrap(), DONE.as_bytes());
         assert_eq!(output.model.as_deref(), Some("openai/gpt-6-sol"));
@@ -134,7 +137,7 @@ mod tests {
         let cut = r#"{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},
             "output":[{"type":"message","content":[{"type":"output_text","text":"half"}]}]}"#;
         let Step::Done { output, .. } =
-            finished(Status::Incomplete, &Response::parse(cut.as_bytes()).unwrap(), Vec::new())
+            finished(Status::Incomplete, &mut Response::parse(cut.as_bytes()).unwrap(), Vec::new())
                 .unwrap()
         else {
             panic!("not done")
@@ -142,13 +145,13 @@ mod tests {
         let Body::Report { text, .. } = output.body else { panic!("no report") };
         assert_eq!(text, "half\n\n*The provider ended this report early (max_output_tokens).*");
         let empty = r#"{"id":"r","status":"incomplete","output":[]}"#;
-        let empty = Response::parse(empty.as_bytes()).unwrap();
-        assert!(finished(Status::Incomplete, &empty, Vec::new()).is_none());
+        let mut empty = Response::parse(empty.as_bytes()).unwrap();
+        assert!(finished(Status::Incomplete, &mut empty, Vec::new()).is_none());
     }
 
     fn output(body: &str) -> Output {
-        let response = Response::parse(body.as_bytes()).unwrap();
-        match finished(Status::Completed, &response, Vec::new()) {
+        let mut response = Response::parse(body.as_bytes()).unwrap();
+        match finished(Status::Completed, &mut response, Vec::new()) {
             Some(Step::Done { output, .. }) => *output,
             other => panic!("{other:?}"),
         }

@@ -91,8 +91,8 @@ impl AgentRun {
             Some(Status::Running) | None if known => Ok(None),
             Some(Status::Running) | None => Ok(self.meter.event(&event).map(Step::Progress)),
             Some(status @ (Status::Completed | Status::Incomplete)) => {
-                let response = event.response.unwrap_or_default();
-                let step = report::finished(status, &response, event.raw);
+                let mut response = event.response.unwrap_or_default();
+                let step = report::finished(status, &mut response, event.raw);
                 if step.is_none() {
                     // The event came without the report; the check that follows has the last word.
                     self.check_at_once();
@@ -130,12 +130,12 @@ impl AgentRun {
             return if error.trouble.is_permanent() { Err(error) } else { self.in_passing(error) };
         }
         self.not_found = 0;
-        let Some(response) = wire::Response::parse(&answer.body) else {
+        let Some(mut response) = wire::Response::parse(&answer.body) else {
             return self.in_passing(errors::malformed("the provider's answer cannot be read"));
         };
         match response.status() {
             status @ (Status::Completed | Status::Incomplete) => {
-                match report::finished(status, &response, answer.body) {
+                match report::finished(status, &mut response, answer.body) {
                     Some(step) => Ok(Some(step)),
                     None => Err(self.api.run_ended(status, response.error)),
                 }

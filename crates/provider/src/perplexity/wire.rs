@@ -51,17 +51,22 @@ impl Response {
         Status::named(self.status.as_deref().unwrap_or_default())
     }
 
-    /// The report: all that the assistant wrote, a blank line between its messages.
-    pub(super) fn text(&self) -> String {
+    /// Takes out the report: all that the assistant wrote, a blank line between its messages. The usual report is
+    /// one part, which may be megabytes: it is moved, not copied.
+    pub(super) fn take_text(&mut self) -> String {
         let mut text = String::new();
-        for message in self.messages() {
-            let mut parts = message.content.iter().flatten().filter_map(ContentPart::written);
-            let Some(first) = parts.next() else { continue };
-            if !text.is_empty() {
-                text.push_str("\n\n");
+        for message in self.output.iter_mut().flatten().filter(|item| item.is_message()) {
+            let parts = message.content.iter_mut().flatten();
+            for (nth, part) in parts.filter_map(ContentPart::take_written).enumerate() {
+                if text.is_empty() {
+                    text = part;
+                    continue;
+                }
+                if nth == 0 {
+                    text.push_str("\n\n");
+                }
+                text.push_str(&part);
             }
-            text.push_str(first);
-            parts.for_each(|part| text.push_str(part));
         }
         text
     }
@@ -73,10 +78,7 @@ impl Response {
     }
 
     fn messages(&self) -> impl Iterator<Item = &OutputItem> {
-        self.items().filter(|item| {
-            item.r#type.as_deref() == Some("message")
-                && item.role.as_deref().is_none_or(|role| role == "assistant")
-        })
+        self.items().filter(|item| item.is_message())
     }
 
     /// What the web searches found, in their order. Their numbers are what citations name.
@@ -121,6 +123,12 @@ struct OutputItem {
 }
 
 impl OutputItem {
+    /// Whether it is what the assistant wrote.
+    fn is_message(&self) -> bool {
+        self.r#type.as_deref() == Some("message")
+            && self.role.as_deref().is_none_or(|role| role == "assistant")
+    }
+
     fn is_web_search(&self) -> bool {
         self.r#type.as_deref().is_none_or(|kind| kind == "search_results")
     }
@@ -140,6 +148,11 @@ impl ContentPart {
     fn written(&self) -> Option<&str> {
         let kind = self.r#type.as_deref().unwrap_or("output_text");
         self.text.as_deref().filter(|_| matches!(kind, "output_text" | "text"))
+    }
+
+    fn take_written(&mut self) -> Option<String> {
+        self.written()?;
+        self.text.take()
     }
 }
 
@@ -268,9 +281,9 @@ mod tests {
                 {"type":"message","content":[{"type":"output_text","text":"hi","annotations":null}]}],
                 "usage":null,"new_field":{}}"#,
         );
-        let response = response.unwrap();
+        let mut response = response.unwrap();
         assert_eq!(response.status(), Status::Running);
-        assert_eq!(response.text(), "hi");
+        assert_eq!(response.take_text(), "hi");
         assert!(Event::parse("[DONE]".to_owned()).is_none());
         assert!(
             Event::parse(r#"{"type":"response.skill.loaded","delta":null}"#.to_owned()).is_some()
@@ -284,9 +297,9 @@ mod tests {
             "error":"none","output":[5,{"type":"mcp_call","content":"text","results":{}},
             {"type":"search_results","results":[{"id":"x","url":"u"},{"id":2,"url":"v","date":20260610}]},
             {"type":"message","content":[{"type":"refusal","text":null},{"type":"output_text","text":"hi"}]}]}"#;
-        let response = Response::parse(body).unwrap();
+        let mut response = Response::parse(body).unwrap();
         assert_eq!(response.status(), Status::Completed);
-        assert_eq!(response.text(), "hi");
+        assert_eq!(response.take_text(), "hi");
         assert_eq!(response.usage.as_ref().unwrap().output_tokens, Some(4));
         assert_eq!(response.found().filter_map(|page| page.id).collect::<Vec<_>>(), [2]);
         assert_eq!(response.into_id().as_deref(), Some("resp_1"));
@@ -304,9 +317,9 @@ mod tests {
                 {"type":"output_text","text":"one"},{"type":"output_text","text":" two"}]},
             {"type":"message","content":[{"type":"refusal","refusal":"no"}]},
             {"type":"message","role":null,"content":[{"text":"three"}]}]}"#;
-        let response = Response::parse(body).unwrap();
-        assert_eq!(response.text(), "one two\n\nthree");
+        let mut response = Response::parse(body).unwrap();
         assert_eq!(response.words(), 3);
+        assert_eq!(response.take_text(), "one two\n\nthree");
     }
 
     /// Numbers of images and people are not the numbers of citations.

@@ -1,5 +1,6 @@
 //! Between rows and records: the only file that knows which column holds what.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
@@ -41,8 +42,9 @@ pub(super) fn whole(
 pub(super) fn whole_row(row: &Row<'_>) -> Result<Stored, Fault> {
     let id: String = row.get("id")?;
     let ask = parse(&id, "ask", &row.get::<_, String>("ask")?)?;
-    let output = row.get::<_, Option<String>>("output")?;
-    let output = output.map(|text| parse(&id, "output", &text)).transpose()?;
+    // Read where it lies: it may be megabytes.
+    let output = row.get_ref("output")?.as_str_or_null().map_err(|_| damaged(&id, "output"))?;
+    let output = output.map(|text| parse(&id, "output", text)).transpose()?;
     stored(row, ask, output)
 }
 
@@ -270,7 +272,7 @@ fn state(id: &str, row: &Row<'_>, output: Option<Output>) -> Result<JobState, Fa
         StateKind::Queued => JobState::Queued { run_at: time(row, "run_at")? },
         StateKind::Running => JobState::Running { since: time(row, "since")? },
         StateKind::Succeeded => {
-            let output = Box::new(output.ok_or_else(|| damaged(id, "output"))?);
+            let output = Arc::new(output.ok_or_else(|| damaged(id, "output"))?);
             JobState::Succeeded { at: time(row, "ended_at")?, output }
         }
         StateKind::Failed => JobState::Failed { at: time(row, "ended_at")? },

@@ -174,8 +174,8 @@ pub fn a_report() -> Output {
 /// The settlement that ends well with [`a_report`].
 pub(super) fn succeed() -> Settlement {
     Settlement::Succeed {
-        output: Box::new(a_report()),
-        raw: Some(b"{\"as\":\"it came\"}".to_vec()),
+        output: a_report().into(),
+        raw: Some(b"{\"as\":\"it came\"}".as_slice().into()),
     }
 }
 

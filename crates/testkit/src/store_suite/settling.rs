@@ -37,7 +37,7 @@ pub async fn a_tool_result_comes_back_as_it_was(bench: Bench) {
         usage: Usage::default(),
         cost: Cost::Unknown,
     };
-    let settlement = Settlement::Succeed { output: Box::new(output.clone()), raw: None };
+    let settlement = Settlement::Succeed { output: output.clone().into(), raw: None };
     bench.store.settle(&claimed.lease, settlement).await.unwrap();
     let JobState::Succeeded { output: read, .. } = bench.read(&claimed.job.id).await.state else {
         panic!("it succeeded")
@@ -49,7 +49,7 @@ pub async fn a_tool_result_comes_back_as_it_was(bench: Bench) {
 pub async fn a_job_can_fail_for_good(bench: Bench) {
     let claimed = bench.add_claimed().await;
     let settlement =
-        Settlement::Fail { failure: a_failure("refused"), raw: Some(vec![0, 159, 146, 150]) };
+        Settlement::Fail { failure: a_failure("refused"), raw: Some([0, 159, 146, 150].into()) };
     let settled = bench.store.settle(&claimed.lease, settlement).await.unwrap();
     assert_eq!(settled.state, JobState::Failed { at: START });
     assert_eq!(settled.failures, [a_failure("refused")]);

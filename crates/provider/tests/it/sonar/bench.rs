@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::bench::{Followed, KEY, follow, options, patiently, quick};
 
 /// Short enough to wait for.
-pub(crate) const SOON: Duration = Duration::from_millis(200);
+pub(crate) const SOON: Duration = Duration::from_millis(500);
 
 /// With waits between checks that a test need not feel.
 pub(crate) fn sonar(url: &str, timeout: Duration) -> Sonar {
