@@ -95,20 +95,22 @@ impl Standing {
         }
         self.said = says;
         self.changes += 1;
-        let message = task.status_message.clone();
-        let percent = message.as_deref().and_then(percent);
-        let (value, total) = match percent {
-            Some(percent) => (percent, Some(100.0)),
-            None => (f64::from(self.changes), None),
-        };
-        vigil.watch.status(Progress { value, total, message });
+        let message = task.status_message.clone().filter(|message| !message.is_empty());
+        vigil.watch.status(match message.as_deref().and_then(percent) {
+            Some((value, words)) => {
+                let message = (!words.is_empty()).then(|| words.to_owned());
+                Progress { value, total: Some(100.0), message }
+            }
+            None => Progress { value: f64::from(self.changes), total: None, message },
+        });
     }
 }
 
-/// The number in words such as `40 %: Reading sources`.
-fn percent(message: &str) -> Option<f64> {
-    let (number, _) = message.split_once('%')?;
-    number.trim().parse().ok().filter(|percent| (0.0..=100.0).contains(percent))
+/// The number and the words in `40 %: Reading sources`.
+fn percent(message: &str) -> Option<(f64, &str)> {
+    let (number, words) = message.split_once('%')?;
+    let number = number.trim().parse().ok().filter(|percent| (0.0..=100.0).contains(percent))?;
+    Some((number, words.trim_start_matches([':', ' '])))
 }
 
 fn interval(task: &Task) -> Duration {
@@ -179,8 +181,8 @@ mod tests {
     #[test]
     fn a_percentage_is_read_from_the_front_of_the_words() {
         let cases = [
-            ("40 %: Reading sources", Some(40.0)),
-            ("7%", Some(7.0)),
+            ("40 %: Reading sources", Some((40.0, "Reading sources"))),
+            ("7%", Some((7.0, ""))),
             ("Reading 40 % of it", None),
             ("140 %", None),
             ("Running", None),

@@ -43,11 +43,11 @@ pub fn script(misbehaviour: Misbehaviour) -> String {
         "params": { "progressToken": 99, "progress": 1 }
     });
     let rest = match misbehaviour {
-        Misbehaviour::NeverGreets => return "exec cat >/dev/null".to_owned(),
-        Misbehaviour::Silent => "exec cat >/dev/null".to_owned(),
+        Misbehaviour::NeverGreets => return "while read z; do :; done".to_owned(),
+        Misbehaviour::Silent => "while read z; do :; done".to_owned(),
         Misbehaviour::NeverReads => "exec sleep 1000".to_owned(),
         Misbehaviour::Dies => format!("read c\necho '{LAST_WORDS}' >&2\nexit 3"),
-        Misbehaviour::WrongId => format!("read c\necho '{wrong}'\nexec cat >/dev/null"),
+        Misbehaviour::WrongId => format!("read c\necho '{wrong}'\nwhile read z; do :; done"),
         Misbehaviour::EndlessLine => "read c\nexec tr '\\0' x </dev/zero".to_owned(),
         Misbehaviour::Floods => format!("read c\nexec yes '{note}'"),
         Misbehaviour::Garbage => {
