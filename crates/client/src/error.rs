@@ -69,30 +69,6 @@ pub enum ClientError {
     Unexpected(String),
 }
 
-impl ClientError {
-    /// The next step, where one is known.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::TimedOut(timed_out) => Some(timed_out.hint()),
-            Self::Unauthorized => {
-                Some("give the token in a variable and name it: --bearer-env NAME")
-            }
-            Self::GreetingTimedOut { .. } => {
-                Some("check that the program speaks MCP on its standard input and output")
-            }
-            Self::Start { .. } => Some("check the program's name and that it may be run"),
-            Self::Usage(_)
-            | Self::Greeting(_)
-            | Self::Refused { .. }
-            | Self::Gone { .. }
-            | Self::TooLong { .. }
-            | Self::NeedsInput
-            | Self::TaskCancelled { .. }
-            | Self::Unexpected(_) => None,
-        }
-    }
-}
-
 /// A limit was reached: which, and what had been seen until then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -109,18 +85,6 @@ pub struct TimedOut {
     pub last_note: Option<Duration>,
     /// Whether the server was told that nobody waits any more. Not so only if it has stopped reading.
     pub told: bool,
-}
-
-impl TimedOut {
-    fn hint(&self) -> &'static str {
-        match (self.limit, self.notes) {
-            (Limit::Total, _) => "give it more time with a longer --max-total-timeout",
-            (Limit::Idle, 0) => "give it more time with a longer --timeout",
-            (Limit::Idle, _) => {
-                "the server reports progress: --reset-timeout-on-progress waits as long as it does"
-            }
-        }
-    }
 }
 
 impl fmt::Display for TimedOut {
