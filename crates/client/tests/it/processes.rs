@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_client::{CallOptions, Client, ClientError, ConnectOptions, Era, Limit, Program};
-use outlast_testkit::peer::shell::{LAST_WORDS, Misbehaviour, script};
+use outlast_testkit::peer::shell::{LAST_WORDS, Misbehaviour, NEVER_GREETS, script};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -12,13 +12,13 @@ use crate::support::{ms, timed_out};
 /// A call that must end by itself, in the slowest of machines.
 const LIMIT: Duration = Duration::from_secs(60);
 
-async fn spawn(misbehaviour: Misbehaviour) -> Result<Client, ClientError> {
-    let options = ConnectOptions {
-        era: Era::Initialize,
-        greeting: if misbehaviour == Misbehaviour::NeverGreets { ms(500) } else { LIMIT },
-        ..ConnectOptions::default()
-    };
-    Client::spawn(Program::new("sh").arg("-c").arg(script(misbehaviour)), options).await
+async fn start(script: &str, greeting: Duration) -> Result<Client, ClientError> {
+    let options = ConnectOptions { era: Era::Initialize, greeting, ..ConnectOptions::default() };
+    Client::spawn(Program::new("sh").arg("-c").arg(script), options).await
+}
+
+async fn spawn(misbehaviour: Misbehaviour) -> Client {
+    start(&script(misbehaviour), LIMIT).await.unwrap()
 }
 
 async fn call(client: &Client, options: CallOptions) -> Result<String, ClientError> {
@@ -29,7 +29,7 @@ async fn call(client: &Client, options: CallOptions) -> Result<String, ClientErr
 
 #[tokio::test]
 async fn a_process_that_never_greets_is_given_up() {
-    let client = spawn(Misbehaviour::NeverGreets).await.err();
+    let client = start(NEVER_GREETS, ms(500)).await.err();
     assert!(matches!(client, Some(ClientError::GreetingTimedOut { .. })), "{client:?}");
 }
 
@@ -42,7 +42,7 @@ async fn a_program_that_does_not_exist_is_named() {
 
 #[tokio::test]
 async fn a_silent_process_runs_into_the_limit_and_the_connection_serves_on() {
-    let client = spawn(Misbehaviour::Silent).await.unwrap();
+    let client = spawn(Misbehaviour::Silent).await;
     for _ in 0..3 {
         let began = Instant::now();
         let called = client.call_tool("slow", json!({}), CallOptions::default().timeout(ms(200)));
@@ -56,7 +56,7 @@ async fn a_silent_process_runs_into_the_limit_and_the_connection_serves_on() {
 /// D11 on a real pipe that is full: nobody reads it.
 #[tokio::test]
 async fn d11_a_real_pipe_that_is_full_delays_the_error_by_a_second_at_most() {
-    let client = spawn(Misbehaviour::NeverReads).await.unwrap();
+    let client = spawn(Misbehaviour::NeverReads).await;
     let long = json!({ "text": "x".repeat(4 * 1024 * 1024) });
     let began = Instant::now();
     let called = client.call_tool("slow", long, CallOptions::default().timeout(ms(300))).await;
@@ -71,7 +71,7 @@ async fn d11_a_real_pipe_that_is_full_delays_the_error_by_a_second_at_most() {
 
 #[tokio::test]
 async fn a_process_that_dies_leaves_its_last_words() {
-    let client = spawn(Misbehaviour::Dies).await.unwrap();
+    let client = spawn(Misbehaviour::Dies).await;
     let error = call(&client, CallOptions::default()).await.unwrap_err();
     let words = error.to_string();
     assert!(matches!(error, ClientError::Gone { .. }), "{words}");
@@ -83,7 +83,7 @@ async fn a_process_that_dies_leaves_its_last_words() {
 
 #[tokio::test]
 async fn an_answer_with_a_wrong_id_is_not_taken() {
-    let client = spawn(Misbehaviour::WrongId).await.unwrap();
+    let client = spawn(Misbehaviour::WrongId).await;
     let called = client.call_tool("slow", json!({}), CallOptions::default().timeout(ms(500))).await;
     timed_out(called);
     assert_eq!(client.dropped().stray_answers, 1);
@@ -92,7 +92,7 @@ async fn an_answer_with_a_wrong_id_is_not_taken() {
 
 #[tokio::test]
 async fn lines_that_are_not_json_are_passed_over() {
-    let client = spawn(Misbehaviour::Garbage).await.unwrap();
+    let client = spawn(Misbehaviour::Garbage).await;
     assert_eq!(call(&client, CallOptions::default()).await.unwrap(), "done");
     client.close().await;
 }
@@ -100,7 +100,7 @@ async fn lines_that_are_not_json_are_passed_over() {
 /// The line has no end; it is left after the longest message we take, long before memory is short.
 #[tokio::test]
 async fn an_endless_line_ends_in_an_error_and_bounded_memory() {
-    let client = spawn(Misbehaviour::EndlessLine).await.unwrap();
+    let client = spawn(Misbehaviour::EndlessLine).await;
     let before = resident();
     let error = call(&client, CallOptions::default()).await.unwrap_err();
     assert!(matches!(error, ClientError::TooLong { limit } if limit == 16 << 20), "{error:?}");
@@ -112,7 +112,7 @@ async fn an_endless_line_ends_in_an_error_and_bounded_memory() {
 /// Progress for nobody, as fast as a pipe carries it: the limit still falls, and nothing piles up.
 #[tokio::test]
 async fn a_flood_does_not_hold_up_the_limit_nor_fill_memory() {
-    let client = spawn(Misbehaviour::Floods).await.unwrap();
+    let client = spawn(Misbehaviour::Floods).await;
     let before = resident();
     let options = CallOptions::default().timeout(ms(1_500)).reset_timeout_on_progress();
     let began = Instant::now();

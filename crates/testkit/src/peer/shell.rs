@@ -1,14 +1,12 @@
-//! Real processes that misbehave over real pipes. Each is a few lines of shell; ids are those of a client that greets
-//! with `initialize` and then calls.
+//! Real processes that misbehave over real pipes. Each is a few lines of shell, which knows the ids of a client that
+//! greets and then calls.
 
-use super::{answer, greeting, result};
+use super::{answer, discovery, greeting, result};
 use serde_json::json;
 
 /// What a process does instead of serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misbehaviour {
-    /// Reads everything, says nothing, not even to the greeting.
-    NeverGreets,
     /// Greets, reads on, never answers.
     Silent,
     /// Greets, then reads nothing more: its pipe fills.
@@ -29,12 +27,25 @@ pub enum Misbehaviour {
     StaysUntilAsked,
 }
 
+/// A process that reads everything and says nothing, not even to the greeting.
+pub const NEVER_GREETS: &str = "while read z; do :; done";
+
 /// The words of [`Misbehaviour::Dies`].
 pub const LAST_WORDS: &str = "out of cheese";
 
-/// The script for `sh -c`.
+/// The script for `sh -c`, for a client that greets with `initialize`.
 pub fn script(misbehaviour: Misbehaviour) -> String {
     let greet = format!("read a\necho '{}'\nread b\n", answer(&json!(0), greeting()));
+    greet + &after_greeting(misbehaviour)
+}
+
+/// The same for a client that asks for the stateless era.
+pub fn stateless_script(misbehaviour: Misbehaviour) -> String {
+    let greet = format!("read a\necho '{}'\n", answer(&json!(0), discovery()));
+    greet + &after_greeting(misbehaviour)
+}
+
+fn after_greeting(misbehaviour: Misbehaviour) -> String {
     let good = format!("read c\necho '{}'\n", answer(&json!(1), result("done")));
     let wrong = answer(&json!(77), result("not yours"));
     let note = json!({
@@ -42,8 +53,7 @@ pub fn script(misbehaviour: Misbehaviour) -> String {
         "method": "notifications/progress",
         "params": { "progressToken": 99, "progress": 1 }
     });
-    let rest = match misbehaviour {
-        Misbehaviour::NeverGreets => return "while read z; do :; done".to_owned(),
+    match misbehaviour {
         Misbehaviour::Silent => "while read z; do :; done".to_owned(),
         Misbehaviour::NeverReads => "exec sleep 1000".to_owned(),
         Misbehaviour::Dies => format!("read c\necho '{LAST_WORDS}' >&2\nexit 3"),
@@ -55,6 +65,5 @@ pub fn script(misbehaviour: Misbehaviour) -> String {
         }
         Misbehaviour::Stays => format!("trap '' TERM\n{good}while :; do sleep 1; done"),
         Misbehaviour::StaysUntilAsked => format!("{good}while :; do sleep 1; done"),
-    };
-    greet + &rest
+    }
 }
