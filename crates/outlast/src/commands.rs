@@ -5,6 +5,7 @@ mod worker;
 mod signals;
 
 mod research;
+mod call;
 mod jobs;
 mod store;
 
@@ -31,6 +32,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
             Command::Serve(args) => serve::run(&global, args).await,
             Command::Worker(args) => worker::run(&global, args).await,
             Command::Research(args) => research::run(&global, args).await,
+            Command::Call(args) => call::run(&global, args).await,
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Demo => demo::run().await,
