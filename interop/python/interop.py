@@ -226,7 +226,7 @@ class Run:
         conversation = answer.structured_content["conversationId"]
         wanted = {"conversationIds": [conversation]}
         waited = await client.call_tool("await_conversation_histories", wanted, progress_callback=progress)
-        assert waited.structured_content[conversation]["conversation"]["status"] == "completed", waited.structured_content
+        assert waited.structured_content[conversation]["status"]["status"] == "completed", waited.structured_content
         assert len(told) >= 2 and told == sorted(set(told)), told
 
     async def task(self, client: Client, tasks: Tasks) -> None:
