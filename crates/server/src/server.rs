@@ -18,6 +18,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::caller::Caller;
 use crate::metrics::Metrics;
@@ -81,7 +82,7 @@ impl Server {
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<Caller, ErrorData> {
-        let caller = Caller::of(context, &self.face.owner, self.metrics());
+        let caller = self.caller(context);
         if caller.takes_tasks { Ok(caller) } else { Err(ErrorData::method_not_found::<M>()) }
     }
 
@@ -92,6 +93,16 @@ impl Server {
 
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.metrics)
+    }
+
+    /// Who makes this call.
+    pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        Caller::of(context, &self.face.owner, self.metrics())
+    }
+
+    /// Counts a call as under way until it is dropped.
+    pub(crate) fn under_way(&self) -> TaskTrackerToken {
+        self.calls.token()
     }
 
     pub(crate) fn calls_under_way(&self) -> usize {
@@ -182,8 +193,8 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let _under_way = self.calls.token();
-        let caller = Caller::of(&context, &self.face.owner, self.metrics());
+        let _under_way = self.under_way();
+        let caller = self.caller(&context);
         let call = self.dispatch(caller, request);
         tokio::select! {
             answer = call => answer,

@@ -68,7 +68,7 @@ impl Server {
     }
 
     /// What the tool that began the job would have answered.
-    fn outcome(&self, job: &Job) -> CallToolResult {
+    pub(crate) fn outcome(&self, job: &Job) -> CallToolResult {
         let told = self.sets().find_map(|set| set.outcome(job));
         told.unwrap_or_else(|| crate::tools::plain_outcome(job))
             .unwrap_or_else(Refusal::into_result)
