@@ -6,12 +6,13 @@ use std::time::Duration;
 use outlast_core::{NewJob, OwnerId, Profile, Visibility};
 use outlast_server::Server;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, DetailedTask,
-    GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult, InputRequiredResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ServerConfig, TaskPayload, TaskStatus, Tool, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
+    ClientCapabilities, DetailedTask, GetTaskParams, GetTaskResult, InitializeRequestParams,
+    InitializeResult, InputRequiredResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ServerConfig, TaskPayload,
+    TaskStatus, Tool, UpdateTaskParams,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
@@ -198,6 +199,14 @@ impl ServerHandler for Fixtures {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.server.cancel_task(request, context).await
+    }
+
+    async fn on_cancelled(
+        &self,
+        notification: CancelledNotificationParam,
+        context: NotificationContext<RoleServer>,
+    ) {
+        self.server.on_cancelled(notification, context).await;
     }
 
     async fn list_prompts(

@@ -77,11 +77,12 @@ pub struct Source {
 pub struct Usage {
     /// Tokens read.
     pub input_tokens: u64,
-    /// Tokens written, reasoning included.
+    /// Tokens written. Reasoning is among them, unless the model has a price of its own for it, as Sonar's deep
+    /// research has: then it stands in `reasoning_tokens` alone.
     pub output_tokens: u64,
-    /// Both.
+    /// The two above together, or what the provider calls the total.
     pub total_tokens: u64,
-    /// Tokens spent on reasoning.
+    /// Tokens spent on reasoning, wherever they are billed.
     pub reasoning_tokens: u64,
     /// Tokens of sources read.
     pub citation_tokens: u64,

@@ -121,10 +121,11 @@ pub trait Store: Send + Sync {
     /// Jobs that `scope` may see, newest first.
     async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError>;
 
-    /// The turns of a conversation in order, hidden ones included; empty when the owner has no such conversation.
+    /// The turns of a conversation in order, hidden ones included; empty when `scope` sees no such conversation. As the
+    /// operator: of every owner who has one of that name, one after the other.
     async fn turns(
         &self,
-        owner: &OwnerId,
+        scope: &Scope,
         conversation: &ConversationId,
     ) -> Result<Vec<Job>, StoreError>;
 

@@ -192,7 +192,8 @@ impl Engine {
         id: &ConversationId,
     ) -> Result<Option<Archived>, ArchiveError> {
         let Some(mirror) = self.mirror_of(owner) else { return Ok(None) };
-        if self.conversation(owner, id).await?.is_some() {
+        // Whoever's it is: the files of another owner's conversation are no archive.
+        if !self.shared.store.turns(&Scope::Operator, id).await?.is_empty() {
             return Ok(None);
         }
         let (mirror, id) = (Arc::clone(mirror), id.clone());
@@ -220,7 +221,7 @@ impl Engine {
         owner: &OwnerId,
         id: &ConversationId,
     ) -> Result<Option<Conversation>, StoreError> {
-        let turns = self.shared.store.turns(owner, id).await?;
+        let turns = self.shared.store.turns(&Scope::Owner(owner.clone()), id).await?;
         Ok(Conversation::of(id.clone(), turns))
     }
 

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{ConversationId, Job, OwnerId, Visibility};
+use outlast_core::{ConversationId, Job, OwnerId, Scope, Visibility};
 
 use crate::engine::Shared;
 use cursor::Cursor;
@@ -135,7 +135,7 @@ impl Mirror {
         shared: &Shared,
         id: &ConversationId,
     ) -> Result<Option<Documents>, MirrorError> {
-        let turns = shared.store.turns(&self.owner, id).await?;
+        let turns = shared.store.turns(&Scope::Owner(self.owner.clone()), id).await?;
         let Some(conversation) = Conversation::of(id.clone(), turns) else { return Ok(None) };
         let asked = &conversation.last().new;
         let model = shared.expects(&asked.profile, &asked.ask).model;

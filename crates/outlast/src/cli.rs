@@ -32,7 +32,7 @@ pub(crate) struct Global {
     /// The configuration file [default: outlast.toml in the user's configuration directory]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Do not show conversations as files [env: CONVERSATION_LOGS_DIR says where they are shown]
+    /// Do not show conversations as files in CONVERSATION_LOGS_DIR
     #[arg(long, global = true)]
     pub(crate) no_mirror: bool,
     /// Log more; twice for everything

@@ -90,10 +90,10 @@ impl Store for ObservedStore {
 
     async fn turns(
         &self,
-        owner: &OwnerId,
+        scope: &Scope,
         conversation: &ConversationId,
     ) -> Result<Vec<Job>, StoreError> {
-        self.store.turns(owner, conversation).await
+        self.store.turns(scope, conversation).await
     }
 
     async fn conversations(

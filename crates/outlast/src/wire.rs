@@ -7,7 +7,7 @@ use outlast_core::{BoxError, Clock, Profile, Provider, Store, StoreError};
 use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Stop};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::library::{Library, LibraryOptions};
-use outlast_provider::perplexity::{Agent, AgentOptions, Sonar};
+use outlast_provider::perplexity::{Agent, PerplexityOptions, Sonar};
 use outlast_server::Metrics;
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
@@ -151,7 +151,7 @@ pub(crate) fn research_provider(
             folders => library_provider(config, folders.to_vec()),
         };
     };
-    let options = AgentOptions {
+    let options = PerplexityOptions {
         base_url: config.perplexity.base_url.clone(),
         api_key: api_key.0.clone(),
         http: HttpOptions {

@@ -6,6 +6,7 @@ pub mod http;
 pub mod library;
 pub mod perplexity;
 pub mod prices;
+mod asked;
 mod sse;
 
 #[doc(hidden)]

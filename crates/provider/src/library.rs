@@ -32,7 +32,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Clock, Cost, NanoUsd, Nature, Profile, Provider, ProviderError, RemoteRun,
-    RemoteStop, ResearchAsk, Run, Trouble,
+    RemoteStop, Run, Trouble,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -41,6 +41,7 @@ use uuid::Uuid;
 use self::research::Research;
 use self::run::LibraryRun;
 use self::walk::Folder;
+use crate::asked::asked;
 
 /// What a library is made of.
 pub struct LibraryOptions {
@@ -135,18 +136,16 @@ impl Provider for Library {
         Nature { again: Again::Safe, resumes: false, stops: false }
     }
 
+    fn expected_model(&self, _ask: &Value) -> Option<String> {
+        Some(report::MODEL.to_owned())
+    }
+
     fn typical_cost(&self, _ask: &Value) -> Cost {
         Cost::Reported(NanoUsd(0))
     }
 
     async fn begin(&self, ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask: ResearchAsk = serde_json::from_value(ask.clone()).map_err(|error| {
-            BeginError::NotSent(ProviderError {
-                trouble: Trouble::Rejected,
-                sentence: "the stored request cannot be read by this version".to_owned(),
-                detail: Some(error.to_string()),
-            })
-        })?;
+        let ask = asked(ask)?;
         let research = Research {
             folders: Arc::clone(&self.folders),
             cache: self.cache_dir.join(format!("{}.db", self.hash)),

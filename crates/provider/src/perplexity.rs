@@ -14,6 +14,7 @@ mod waits;
 mod narrowing;
 mod report;
 mod thinking;
+mod milestones;
 mod meter;
 mod errors;
 mod wire;
@@ -21,7 +22,7 @@ mod wire;
 pub(crate) mod fuzzing;
 
 pub use agent::Agent;
-pub use api::AgentOptions;
+pub use api::PerplexityOptions;
 pub use sonar::Sonar;
 pub use waits::Waits;
 pub(crate) use wire::effort as agent_effort;

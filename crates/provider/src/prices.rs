@@ -115,7 +115,7 @@ impl Prices {
 
     /// The same, with what else a bill may name.
     ///
-    /// A model with a price of its own for reasoning counts its reasoning apart from its output, as Sonar does.
+    /// A model with a price of its own for reasoning counts it apart from its output ([`Usage::output_tokens`]).
     pub fn bill(&self, model: &str, usage: &Usage, extras: &Extras<'_>) -> Cost {
         if *usage == Usage::default() && extras.calls.is_empty() {
             return Cost::Unknown;
@@ -146,10 +146,15 @@ impl Prices {
         Cost::Computed(money::sum(&tokens, &pieces))
     }
 
+    /// What one call of the Search API costs, whatever it finds.
+    pub fn search(&self) -> NanoUsd {
+        NanoUsd(self.search.request.nanos())
+    }
+
     /// What an ask of this kind and effort usually costs.
     pub fn typical(&self, dialect: Dialect, kind: AskKind, effort: Option<Effort>) -> Cost {
         if kind == AskKind::Results {
-            return Cost::Estimate(NanoUsd(self.search.request.nanos()));
+            return Cost::Estimate(self.search());
         }
         let typical = match dialect {
             Dialect::Agent => {

@@ -9,6 +9,7 @@ use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::time::Instant;
 
 use crate::metrics::Metrics;
+use crate::receipt::Receipt;
 
 /// Whose call an HTTP request is: put into the request's extensions by whoever checked its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub(crate) struct Caller {
     pub(crate) takes_tasks: bool,
     /// Where it is counted how they were served.
     pub(crate) metrics: Arc<Metrics>,
+    /// What is to be recorded once they have their answer.
+    pub(crate) receipt: Option<Receipt>,
 }
 
 impl Caller {
@@ -38,7 +41,7 @@ impl Caller {
         let owner = principal.map_or(local, |Principal(owner)| owner).clone();
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Reporter::new(context.peer.clone(), token));
-        Self { owner, progress, takes_tasks: takes_tasks(context), metrics }
+        Self { owner, progress, takes_tasks: takes_tasks(context), metrics, receipt: None }
     }
 
     /// What they may see.

@@ -8,6 +8,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use sha2::{Digest, Sha256};
 
 use crate::caller::Caller;
+use crate::receipt::Receipt;
 use crate::reply::Refusal;
 use crate::server::Server;
 use crate::{tasks, wait};
@@ -22,11 +23,15 @@ impl Server {
         job: NewJob,
     ) -> Result<CallToolResponse, ErrorData> {
         let _under_way = self.under_way();
-        let caller = self.caller(context);
-        tokio::select! {
-            answer = self.held(caller, job) => Ok(answer.unwrap_or_else(|refusal| refusal.into_result().into())),
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
-        }
+        let mut caller = self.caller(context);
+        let answer = tokio::select! {
+            answer = self.held(&mut caller, job) => answer,
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("the call was cancelled", None));
+            }
+        };
+        self.see_received(caller, context);
+        Ok(answer.unwrap_or_else(|refusal| refusal.into_result().into()))
     }
 
     /// The same, but with a task at once for a caller that takes one.
@@ -49,15 +54,15 @@ impl Server {
         }
     }
 
-    async fn held(&self, mut caller: Caller, job: NewJob) -> Result<CallToolResponse, Refusal> {
+    async fn held(&self, caller: &mut Caller, job: NewJob) -> Result<CallToolResponse, Refusal> {
         let job = NewJob { owner: caller.owner.clone(), visibility: Visibility::Unpromised, ..job };
         let tool = job.workflow.clone();
         let input = serde_json::to_vec(&job.ask).map_err(|_| Refusal::internal())?;
         let started = self.engine().hold(job, &tool, Sha256::digest(input).into()).await?;
         let id = started.job.id;
-        let reading = wait::for_job(self.engine(), &mut caller, &id, None).await?;
+        let reading = wait::for_job(self.engine(), caller, &id, None).await?;
         let reading = reading.ok_or_else(Refusal::internal)?;
-        self.engine().answered(&id).await?;
+        caller.receipt = Some(Receipt { engine: self.engine().clone(), job: id });
         Ok(self.outcome(&reading.job).into())
     }
 }

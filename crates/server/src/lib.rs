@@ -26,6 +26,7 @@ pub use metrics::{Attempt, Metrics};
 mod caller;
 mod tasks;
 mod wait;
+mod receipt;
 mod guest;
 
 mod arguments;

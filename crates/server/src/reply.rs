@@ -24,6 +24,7 @@ pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> Result<CallToolResu
 }
 
 /// What a tool's call comes to.
+#[derive(Debug)]
 pub(crate) enum Answered {
     /// The answer.
     Now(CallToolResult),
@@ -66,6 +67,7 @@ macro_rules! refusal_codes {
 refusal_codes! {
     Validation = "VALIDATION_ERROR", retryable: false;
     ConversationNotFound = "CONVERSATION_NOT_FOUND", retryable: false;
+    ConversationCorrupted = "CONVERSATION_CORRUPTED", retryable: false;
     JobInProgress = "JOB_IN_PROGRESS", retryable: true;
     IdempotencyConflict = "IDEMPOTENCY_CONFLICT", retryable: false;
     TooManyJobs = "TOO_MANY_JOBS", retryable: true;

@@ -9,19 +9,20 @@ use outlast_engine::Engine;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams, ConstString,
-    GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-    Tool, UpdateTaskMethod, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams,
+    CancelledNotificationParam, ConstString, GetTaskMethod, GetTaskParams, GetTaskResult,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool, UpdateTaskMethod, UpdateTaskParams,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::caller::Caller;
 use crate::metrics::Metrics;
+use crate::receipt::Receipts;
 use crate::reply::Answered;
 use crate::tasks;
 use crate::tools::Tools;
@@ -45,6 +46,7 @@ pub struct Server {
     sets: Arc<HashMap<String, usize>>,
     calls: TaskTracker,
     metrics: Arc<Metrics>,
+    receipts: Receipts,
 }
 
 impl Server {
@@ -66,6 +68,7 @@ impl Server {
             sets: Arc::new(sets),
             calls: TaskTracker::new(),
             metrics: Arc::default(),
+            receipts: Receipts::default(),
         }
     }
 
@@ -103,6 +106,17 @@ impl Server {
     /// Counts a call as under way until it is dropped.
     pub(crate) fn under_way(&self) -> TaskTrackerToken {
         self.calls.token()
+    }
+
+    /// Records that a call's answer was received, if that is worth a record, unless the caller takes it back.
+    pub(crate) fn see_received(&self, caller: Caller, context: &RequestContext<RoleServer>) {
+        let Some(receipt) = caller.receipt else { return };
+        let taken_back = self.receipts.expect(&context.id);
+        // Cancelled a moment ago, before there was anything to take back: rmcp drops the answer.
+        if context.ct.is_cancelled() {
+            taken_back.cancel();
+        }
+        self.calls.spawn(self.receipts.clone().record(context.id.clone(), receipt, taken_back));
     }
 
     pub(crate) fn calls_under_way(&self) -> usize {
@@ -194,12 +208,26 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _under_way = self.under_way();
-        let caller = self.caller(&context);
-        let call = self.dispatch(caller, request);
-        tokio::select! {
-            answer = call => answer,
+        let mut caller = self.caller(&context);
+        let answer = tokio::select! {
+            biased;
             // The client gave up on this call: its wait ends, the job goes on.
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("the call was cancelled", None));
+            }
+            answer = self.dispatch(&mut caller, request) => answer,
+        };
+        self.see_received(caller, &context);
+        answer
+    }
+
+    async fn on_cancelled(
+        &self,
+        notification: CancelledNotificationParam,
+        _context: NotificationContext<RoleServer>,
+    ) {
+        if let Some(request) = &notification.request_id {
+            self.receipts.take_back(request);
         }
     }
 
@@ -233,13 +261,13 @@ impl ServerHandler for Server {
 impl Server {
     async fn dispatch(
         &self,
-        mut caller: Caller,
+        caller: &mut Caller,
         request: CallToolRequestParams,
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, .. } = request;
         let set = self.sets.get(name.as_ref()).and_then(|at| self.face.sets.get(*at));
         if let Some(set) = set
-            && let Some(answer) = set.call(&mut caller, &name, arguments).await
+            && let Some(answer) = set.call(caller, &name, arguments).await
         {
             return Ok(match answer {
                 Ok(Answered::Now(result)) => result.into(),

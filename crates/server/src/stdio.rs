@@ -51,6 +51,7 @@ pub async fn serve_stdio(server: Server, stop: Stop) -> Result<(), ServeError> {
     // call was answered, those among them that it has not even handed over yet.
     if input_ended.is_cancelled() {
         if tokio::time::timeout(LAST_WORDS, &mut ended).await.is_ok() {
+            drop(tokio::time::timeout(CLOSING, server.calls_answered()).await);
             return Ok(());
         }
     } else {

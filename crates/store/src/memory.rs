@@ -331,17 +331,17 @@ impl Store for MemoryStore {
 
     async fn turns(
         &self,
-        owner: &OwnerId,
+        scope: &Scope,
         conversation: &ConversationId,
     ) -> Result<Vec<Job>, StoreError> {
         let now = self.clock.now();
         let shelf = self.shelf();
         let mut turns: Vec<Job> = shelf
-            .turns(owner, now)
+            .turns(scope, now)
             .filter(|job| in_conversation(job, conversation))
             .cloned()
             .collect();
-        turns.sort_by_key(|job| job.turn);
+        turns.sort_by(|a, b| (&a.new.owner, a.turn).cmp(&(&b.new.owner, b.turn)));
         Ok(turns)
     }
 

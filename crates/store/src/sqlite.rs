@@ -268,12 +268,12 @@ impl Store for SqliteStore {
 
     async fn turns(
         &self,
-        owner: &OwnerId,
+        scope: &Scope,
         conversation: &ConversationId,
     ) -> Result<Vec<Job>, StoreError> {
-        let (owner, conversation, now) = (owner.clone(), conversation.clone(), self.clock.now());
+        let (scope, conversation, now) = (scope.clone(), conversation.clone(), self.clock.now());
         self.readers
-            .run(move |connection| conversations::turns(connection, &owner, &conversation, now))
+            .run(move |connection| conversations::turns(connection, &scope, &conversation, now))
             .await
     }
 

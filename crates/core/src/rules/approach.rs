@@ -19,31 +19,37 @@ pub enum Approach {
 /// Decides between beginning, resuming and giving up.
 pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
     match &job.checkpoint {
+        checkpoint if is_lost(checkpoint, nature) => {
+            let sentence = "the server stopped while the request was on its way";
+            Approach::GiveUp(submit_unknown(sentence, None, now))
+        }
         Checkpoint::NotBegun => {
             Approach::Begin { key: format!("{}-{}", job.id, job.failures.len()) }
         }
-        Checkpoint::Beginning { key } => match nature.again {
-            Again::Safe | Again::WithKey => Approach::Begin { key: key.clone() },
-            Again::Never => Approach::GiveUp(submit_unknown(now)),
-        },
+        Checkpoint::Beginning { key } => Approach::Begin { key: key.clone() },
         Checkpoint::Running(run) if nature.resumes => Approach::Resume(run.clone()),
-        Checkpoint::Running(run) => match nature.again {
-            Again::Safe => Approach::Begin { key: run.id.clone() },
-            Again::WithKey | Again::Never => Approach::GiveUp(submit_unknown(now)),
-        },
+        Checkpoint::Running(run) => Approach::Begin { key: run.id.clone() },
     }
 }
 
-/// The failure of a job whose request may or may not have been accepted.
-fn submit_unknown(now: Timestamp) -> Failure {
-    Failure {
-        code: Code::SubmitUnknown,
-        message: "the server stopped while the request was on its way, so it may have been accepted and paid \
-                  for; start the research again if you accept that risk"
-            .to_owned(),
-        detail: None,
-        at: now,
+/// Whether a try that ended here cannot be followed by another: what may have been paid for can neither be taken up
+/// nor sent again.
+pub(super) fn is_lost(checkpoint: &Checkpoint, nature: Nature) -> bool {
+    match checkpoint {
+        Checkpoint::NotBegun => false,
+        Checkpoint::Beginning { .. } => nature.again == Again::Never,
+        Checkpoint::Running(_) => !nature.resumes && nature.again != Again::Safe,
     }
+}
+
+/// The failure of a job whose request may have been accepted and cannot be found again; `sentence` says what happened
+/// to it.
+pub(super) fn submit_unknown(sentence: &str, detail: Option<String>, now: Timestamp) -> Failure {
+    let message = format!(
+        "{sentence}; it may have been accepted and paid for, so it was not sent again: ask again if you accept that \
+         risk"
+    );
+    Failure { code: Code::SubmitUnknown, message, detail, at: now }
 }
 
 #[cfg(test)]
@@ -69,6 +75,7 @@ mod tests {
             (beginning, nature(Again::Never, true), None),
             (under_way.clone(), nature(Again::Never, true), Some(Approach::Resume(remote()))),
             (under_way.clone(), nature(Again::Safe, false), again("resp_1")),
+            (under_way.clone(), nature(Again::WithKey, false), None),
             (under_way, nature(Again::Never, false), None),
         ];
         for (checkpoint, nature, expected) in cases {
@@ -76,11 +83,11 @@ mod tests {
             let got = approach(&job, nature, NOW);
             match expected {
                 Some(expected) => assert_eq!(got, expected, "{:?} {nature:?}", job.checkpoint),
-                None => assert!(
-                    matches!(&got, Approach::GiveUp(failure) if failure.code == Code::SubmitUnknown),
-                    "{:?} {nature:?}: {got:?}",
-                    job.checkpoint
-                ),
+                None => {
+                    let Approach::GiveUp(failure) = got else { panic!("{nature:?}: {got:?}") };
+                    assert_eq!(failure.code, Code::SubmitUnknown);
+                    assert!(failure.message.starts_with("the server stopped"), "{failure:?}");
+                }
             }
         }
     }

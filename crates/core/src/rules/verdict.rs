@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::rules::approach::{is_lost, submit_unknown};
 use crate::rules::life_ends_at;
 use crate::{
     Again, BeginError, Checkpoint, Code, Failure, Job, Nature, Output, ProviderError, Settlement,
@@ -79,16 +80,7 @@ pub fn verdict(
         }
         End::NotBegun(BeginError::Unknown(error)) => match nature.again {
             Again::Never => {
-                let failure = Failure {
-                    code: Code::SubmitUnknown,
-                    message: format!(
-                        "{}; the request may have been accepted and paid for, so it was not sent again: start \
-                         the research again if you accept that risk",
-                        error.sentence
-                    ),
-                    detail: error.detail,
-                    at: now,
-                };
+                let failure = submit_unknown(&error.sentence, error.detail, now);
                 return Settlement::Fail { failure, raw: None };
             }
             Again::Safe | Again::WithKey if error.trouble.is_permanent() => {
@@ -129,6 +121,11 @@ pub fn verdict(
             };
         }
     };
+    if is_lost(&checkpoint, nature) {
+        // Another try could only give up, after a wait and without knowing what went wrong.
+        let failure = submit_unknown(&failure.message, failure.detail, now);
+        return Settlement::Fail { failure, raw: None };
+    }
     let wait = retrying.wait(job.failures.len(), asked_for);
     let tries_left = u32::try_from(job.failures.len()).unwrap_or(u32::MAX) < job.new.max_failures;
     let time_left = life_ends_at(job).is_none_or(|end| now.after(wait) < end);
@@ -160,6 +157,10 @@ mod tests {
 
     const PAID: Nature = Nature { again: Again::Never, resumes: true, stops: true };
     const KEYED: Nature = Nature { again: Again::WithKey, resumes: true, stops: false };
+    /// As an answer that lives on its connection.
+    const FLEETING: Nature = Nature { again: Again::Never, resumes: false, stops: false };
+    /// As a search of one's own files.
+    const FREE: Nature = Nature { again: Again::Safe, resumes: false, stops: false };
     const PLAIN: Retrying = Retrying { base: Duration::from_secs(2), jitter: 0.0 };
 
     fn error(trouble: Trouble) -> ProviderError {
@@ -286,6 +287,36 @@ mod tests {
                 Fail(Code::Unauthorized),
             ),
             (under_way(), PAID, End::AttemptTimedOut, RetryAt(under_way())),
+            (beginning(), PAID, End::AttemptTimedOut, Fail(Code::SubmitUnknown)),
+            (beginning(), KEYED, End::AttemptTimedOut, RetryAt(beginning())),
+            (under_way(), FLEETING, End::Broken(error(busy())), Fail(Code::SubmitUnknown)),
+            (
+                under_way(),
+                FLEETING,
+                End::Broken(error(Trouble::Malformed)),
+                Fail(Code::SubmitUnknown),
+            ),
+            (under_way(), FLEETING, End::AttemptTimedOut, Fail(Code::SubmitUnknown)),
+            (
+                under_way(),
+                FLEETING,
+                End::Broken(error(Trouble::Unauthorized)),
+                Fail(Code::Unauthorized),
+            ),
+            (
+                under_way(),
+                FLEETING,
+                End::Broken(error(Trouble::RunFailed)),
+                RetryAt(Checkpoint::NotBegun),
+            ),
+            (
+                beginning(),
+                FLEETING,
+                End::NotBegun(Refused(error(slow()))),
+                RetryAt(Checkpoint::NotBegun),
+            ),
+            (under_way(), FREE, End::Broken(error(busy())), RetryAt(under_way())),
+            (under_way(), FREE, End::AttemptTimedOut, RetryAt(under_way())),
             (under_way(), PAID, End::LifeEnded, Fail(Code::Timeout)),
             (under_way(), PAID, End::Panicked, Fail(Code::InternalError)),
         ];
@@ -306,6 +337,21 @@ mod tests {
                 (other, _) => panic!("{name}: {other:?}"),
             }
         }
+    }
+
+    /// B9a: says what happened, that it may have been paid for, and what to do.
+    #[test]
+    fn b9a_a_lost_answer_is_told_in_the_words_of_its_trouble() {
+        let said = |end| match verdict(&running(under_way()).0.job, FLEETING, end, PLAIN, NOW) {
+            Settlement::Fail { failure, .. } => (failure.message, failure.detail),
+            other => panic!("{other:?}"),
+        };
+        let tail = "; it may have been accepted and paid for, so it was not sent again: ask again if you accept \
+                    that risk";
+        let broken = said(End::Broken(error(Trouble::Unreachable)));
+        assert_eq!(broken, (format!("it went wrong{tail}"), Some("secret".to_owned())));
+        let (message, _) = said(End::AttemptTimedOut);
+        assert!(message.starts_with("no result within ") && message.ends_with(tail), "{message}");
     }
 
     #[test]

@@ -166,10 +166,10 @@ impl Store for Moody {
 
     async fn turns(
         &self,
-        owner: &OwnerId,
+        scope: &Scope,
         conversation: &ConversationId,
     ) -> Result<Vec<Job>, StoreError> {
-        let turns = self.inner.turns(owner, conversation).await;
+        let turns = self.inner.turns(scope, conversation).await;
         self.mood(Method::Turns).await?;
         turns
     }

@@ -63,9 +63,13 @@ impl Place {
     }
 
     pub(crate) async fn face_with(&self, options: Options) -> Process {
+        self.face_of(ann(), options).await
+    }
+
+    pub(crate) async fn face_of(&self, owner: OwnerId, options: Options) -> Process {
         let scripted = Scripted::paid();
         let provider = Arc::new(Modelled(Handle(Arc::clone(&scripted))));
-        Process::open(self.dir.path(), options, provider, scripted).await
+        Process::open(self.dir.path(), owner, options, provider, scripted).await
     }
 }
 
@@ -84,6 +88,7 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) async fn open(
         dir: &Path,
+        owner: OwnerId,
         options: Options,
         provider: Arc<dyn Provider>,
         scripted: Arc<Scripted>,
@@ -91,7 +96,7 @@ impl Process {
         let mirror = Mirror::open(MirrorOptions {
             logs_dir: dir.join("conversation-logs"),
             state_dir: dir.join("mirror"),
-            owner: ann(),
+            owner,
         });
         let options = Options { mirror: Some(Arc::new(mirror.unwrap())), ..options };
         let store = SqliteStore::open(&dir.join("jobs.db"), Arc::new(SystemClock));

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::bench::{LIMIT, Process, new_id, owner, turn};
+use crate::bench::{LIMIT, Process, ann, new_id, owner, turn};
 
 const DIRECTORY: &str = "OUTLAST_TEST_MIRROR_DIRECTORY";
 /// How many conversations one child has under way.
@@ -69,7 +69,8 @@ impl Busy {
 async fn a_busy_process() {
     let Some(dir) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
     let provider = Arc::new(Quick);
-    let mut process = Process::open(&dir, Options::default(), provider, Scripted::paid()).await;
+    let mut process =
+        Process::open(&dir, ann(), Options::default(), provider, Scripted::paid()).await;
     process.follow();
     process.work();
     let process = Arc::new(process);

@@ -5,9 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use outlast_core::conversation::StatusWord;
+use outlast_core::{NewJob, OwnerId, Scope};
+use outlast_engine::Options;
 use outlast_testkit::scripted::Act;
 
-use crate::bench::{Files, Place, Process, new_id, owner, turn, until, until_status};
+use crate::bench::{Files, Place, Process, ann, new_id, owner, turn, until, until_status};
 
 fn inodes(folder: &Path) -> Vec<u64> {
     let files = ["conversation.json", "status.json"];
@@ -98,4 +100,27 @@ async fn changes_of_another_process_are_followed() {
     assert!(ended.elapsed() < std::time::Duration::from_secs(1), "{:?}", ended.elapsed());
     face.leave().await;
     worker.leave().await;
+}
+
+/// The mirrors of two owners have nothing to do with one another: each has its follower.
+#[tokio::test]
+async fn two_owners_over_one_store_are_both_followed() {
+    let place = Place::new();
+    let bob = OwnerId::new("bob");
+    let mut processes = Vec::new();
+    for owner in [ann(), bob.clone()] {
+        let mut process = place.face_of(owner, Options::default()).await;
+        process.follow();
+        processes.push(process);
+    }
+    for owner in [ann(), bob] {
+        let id = new_id();
+        let job = processes[0].start(NewJob { owner: owner.clone(), ..turn(&id, "why?") }).await;
+        let cancelled = processes[0].engine.cancel(&Scope::Owner(owner), &job).await;
+        cancelled.unwrap().unwrap();
+        until_status(&place.folder(&id), StatusWord::Cancelled).await;
+    }
+    for process in processes {
+        process.leave().await;
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast_core::conversation::{Conversation, JobFile, StatusFile};
-use outlast_core::{ConversationId, ConversationQuery, Store as _};
+use outlast_core::{ConversationId, ConversationQuery, Scope, Store as _};
 
 use crate::bench::{Files, LIMIT, Place, ann};
 use crate::child::Busy;
@@ -110,7 +110,7 @@ async fn made_right(place: &Place) {
 }
 
 async fn right(place: &Place, store: &outlast_store::SqliteStore, id: &ConversationId) {
-    let turns = store.turns(&ann(), id).await.unwrap();
+    let turns = store.turns(&Scope::Owner(ann()), id).await.unwrap();
     let conversation = Conversation::of(id.clone(), turns).unwrap();
     let status = StatusFile::of(&conversation, conversation.last().updated_at);
     let said: Vec<String> = conversation.messages().into_iter().map(|said| said.content).collect();

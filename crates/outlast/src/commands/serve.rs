@@ -121,8 +121,6 @@ fn research(engine: &Engine, profile: &Profile, config: &Config) -> Research {
         search_timeout: SEARCH,
         keep: config.job_ttl,
         disclaimer: config.perplexity.disclaimer,
-        local_owner: config.owner.clone(),
-        logs_dir: None,
     };
     Research::new(engine.clone(), options)
 }

@@ -16,6 +16,7 @@ mod faults;
 mod http;
 mod mirror;
 mod requirements;
+mod research;
 mod research_jobs;
 mod sharing;
 mod sonar;

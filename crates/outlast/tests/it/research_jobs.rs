@@ -202,7 +202,7 @@ async fn a12_the_instructions_name_the_three_tools() {
 #[tokio::test]
 async fn the_listed_tools_keep_their_contract() {
     let world = World::new().await;
-    let mut server = world.serve().await;
+    let mut server = world.serve_with(&["--tools", "research-jobs"]).await;
     let listed = server.request("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();

@@ -82,6 +82,7 @@ impl World {
             .env_clear()
             .envs(self.environment.iter().cloned())
             .stdin(std::process::Stdio::null())
+            .kill_on_drop(true)
             .output()
             .await
             .unwrap();

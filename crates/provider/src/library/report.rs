@@ -11,7 +11,7 @@ use super::select::{Block, Wanted};
 use super::summary::{cells, statements, summary};
 
 /// What the provider calls itself where others name their model.
-const MODEL: &str = "library (extractive)";
+pub(super) const MODEL: &str = "library (extractive)";
 /// Below this share of the question, what was found is called loosely related.
 const LOOSE: f64 = 0.4;
 /// Longer listings are cut.

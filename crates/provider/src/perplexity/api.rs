@@ -1,9 +1,9 @@
-//! The calls of the Agent API, one method each. Says what was answered; what to make of it is for others.
+//! The service behind one address and key, and its calls. Says what was answered; what to make of it is for others.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{BoxError, Clock, Profile, ProviderError, RemoteRun, Timestamp};
+use outlast_core::{BeginError, BoxError, Clock, Profile, ProviderError, RemoteRun, Timestamp};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::errors::{self, Answer};
 use super::events::EventStream;
 use super::waits::Waits;
 use super::wire;
-use crate::http::{BodyError, Http, HttpOptions, read_body, redacted, retry_after, send};
+use crate::http::{Http, HttpOptions, read_body, redacted, retry_after, send};
 
 /// A stop that takes longer is tried again later.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
@@ -21,8 +21,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(15);
 /// A run may be missing for a moment after it was accepted; it is gone only when missing later than this.
 const SETTLED_AFTER: Duration = Duration::from_secs(30);
 
-/// What the adapter is made from.
-pub struct AgentOptions {
+/// What an adapter of either dialect is made from.
+pub struct PerplexityOptions {
     /// Where the API is.
     pub base_url: String,
     /// The key; never logged.
@@ -48,7 +48,7 @@ struct Shared {
 }
 
 impl Api {
-    pub(super) fn new(options: AgentOptions) -> Result<Self, BoxError> {
+    pub(super) fn new(options: PerplexityOptions) -> Result<Self, BoxError> {
         let base_url = Url::parse(&options.base_url)?;
         // `localhost:8080` is a URL too, of a scheme called localhost.
         if !matches!(base_url.scheme(), "http" | "https") {
@@ -76,14 +76,8 @@ impl Api {
         self.shared.http.timeout()
     }
 
-    /// The request that costs money, on a connection of its own.
-    pub(super) fn submit(&self, body: &wire::Submit<'_>) -> Result<RequestBuilder, ProviderError> {
-        let client = self.shared.http.submits().map_err(|error| errors::no_client(&*error))?;
-        Ok(self.authorised(client.post(self.url([])).json(body)))
-    }
-
     /// What an answer that is no success means for a submit, with this key kept out of it.
-    pub(super) fn refusal(&self, answer: &Answer) -> outlast_core::BeginError {
+    pub(super) fn refusal(&self, answer: &Answer) -> BeginError {
         errors::refusal(answer, &self.shared.api_key)
     }
 
@@ -100,9 +94,9 @@ impl Api {
         self.now().since(run.begun_at) >= SETTLED_AFTER
     }
 
-    /// An address of the Agent API.
-    fn url<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Url {
-        self.address(["v1", "agent"].into_iter().chain(names))
+    /// A run that begins now.
+    pub(super) fn remote(&self, provider: &str, id: String) -> RemoteRun {
+        RemoteRun { provider: provider.to_owned(), id, cursor: None, begun_at: self.now() }
     }
 
     /// The address of what these names lead to. Whatever an id holds, it stays one segment of the path.
@@ -120,20 +114,30 @@ impl Api {
         url
     }
 
-    /// A request that costs money, to any endpoint, on a connection of its own.
+    /// A request that costs money, on a connection of its own.
     pub(super) fn post(
         &self,
         names: &[&str],
         body: &impl Serialize,
-    ) -> Result<RequestBuilder, ProviderError> {
-        let client = self.shared.http.submits().map_err(|error| errors::no_client(&*error))?;
+    ) -> Result<RequestBuilder, BeginError> {
+        let client = self.shared.http.submits();
+        let client = client.map_err(|error| BeginError::NotSent(errors::no_client(&*error)))?;
         Ok(self.authorised(client.post(self.address(names.iter().copied())).json(body)))
     }
 
-    /// Asks any endpoint for a present state.
+    /// Asks for a present state.
     pub(super) async fn get(&self, names: &[&str]) -> Result<Answer, ProviderError> {
-        let request = self.calls()?.get(self.address(names.iter().copied()));
-        self.answer(self.authorised(request.timeout(self.timeout()))).await
+        self.get_within(self.timeout(), names).await
+    }
+
+    /// The same, with a limit of its own.
+    pub(super) async fn get_within(
+        &self,
+        limit: Duration,
+        names: &[&str],
+    ) -> Result<Answer, ProviderError> {
+        let request = self.calls()?.get(self.address(names.iter().copied())).timeout(limit);
+        self.answer(self.authorised(request)).await
     }
 
     /// Upstream text fit for the operator, with this key kept out of it.
@@ -145,24 +149,9 @@ impl Api {
         request.bearer_auth(&self.shared.api_key)
     }
 
-    /// Asks for a run's present state.
-    pub(super) async fn check(&self, id: &str) -> Result<Answer, ProviderError> {
-        self.check_within(self.shared.http.timeout(), id).await
-    }
-
-    /// The same, with a limit of its own.
-    pub(super) async fn check_within(
-        &self,
-        limit: Duration,
-        id: &str,
-    ) -> Result<Answer, ProviderError> {
-        let request = self.calls()?.get(self.url([id])).timeout(limit);
-        self.answer(self.authorised(request)).await
-    }
-
     /// Takes up a run's event stream after the event of this number.
     pub(super) async fn attach(&self, id: &str, cursor: u64) -> Result<Attached, ProviderError> {
-        let mut url = self.url([id]);
+        let mut url = self.address(["v1", "agent", id]);
         url.set_query(Some(&format!("stream=true&starting_after={cursor}")));
         let request = self.calls()?.get(url).header("accept", "text/event-stream");
         let response =
@@ -180,7 +169,7 @@ impl Api {
 
     /// Asks for a run to be stopped.
     pub(super) async fn cancel(&self, id: &str) -> Result<Answer, ProviderError> {
-        let request = self.calls()?.post(self.url([id, "cancel"]));
+        let request = self.calls()?.post(self.address(["v1", "agent", id, "cancel"]));
         let request = request.timeout(self.stop_limit()).json(&serde_json::json!({}));
         self.answer(self.authorised(request)).await
     }
@@ -191,14 +180,9 @@ impl Api {
 
     async fn answer(&self, request: RequestBuilder) -> Result<Answer, ProviderError> {
         let response = send(request).await.map_err(|error| errors::no_answer(&error))?;
-        self.read(response).await.map_err(|error| errors::broken_answer(&error))
-    }
-
-    /// Reads an answer to its end.
-    pub(super) async fn read(&self, response: Response) -> Result<Answer, BodyError> {
         let status = response.status();
         let retry_after = retry_after(response.headers(), self.now());
-        let body = read_body(response).await?;
+        let body = read_body(response).await.map_err(|error| errors::broken_answer(&error))?;
         Ok(Answer { status, retry_after, body })
     }
 
@@ -234,4 +218,26 @@ pub(super) fn is_event_stream(response: &Response) -> bool {
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = content_type.and_then(|text| text.split(';').next());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+}
+
+#[cfg(test)]
+impl Api {
+    /// An API where nobody answers, in a world where it is always midnight.
+    pub(super) fn nowhere() -> Self {
+        struct Midnight;
+
+        impl Clock for Midnight {
+            fn now(&self) -> Timestamp {
+                Timestamp::from_millis(0)
+            }
+        }
+
+        let options = PerplexityOptions {
+            base_url: "http://127.0.0.1:1".to_owned(),
+            api_key: "k".to_owned(),
+            http: HttpOptions { timeout: Duration::from_secs(1), proxy: None },
+            clock: Arc::new(Midnight),
+        };
+        Self::new(options).unwrap()
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{BeginError, ProviderError, Trouble};
+use outlast_core::{BeginError, BoxError, ProviderError, Trouble};
 use reqwest::StatusCode;
 use serde_json::Value;
 
@@ -122,9 +122,10 @@ pub(super) fn broken_answer(error: &BodyError) -> ProviderError {
 }
 
 /// A stream that ended before it named the run.
-pub(super) fn stream_before_id(error: Option<String>) -> ProviderError {
+pub(super) fn stream_before_id(error: Option<BoxError>) -> BeginError {
     let sentence = "the connection to the provider broke before it named the run".to_owned();
-    ProviderError { trouble: Trouble::Unreachable, sentence, detail: error }
+    let detail = error.map(|error| error.to_string());
+    BeginError::Unknown(ProviderError { trouble: Trouble::Unreachable, sentence, detail })
 }
 
 /// A success that names no run (A10).

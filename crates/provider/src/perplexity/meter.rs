@@ -2,11 +2,9 @@
 
 use outlast_core::Progress;
 
+use super::milestones::{FINALIZING, PROCESSING, QUERYING, WORDS_A_STEP, writing};
 use super::wire::{Event, Response};
 
-const QUERYING: (u8, &str) = (25, "Querying Perplexity API...");
-const PROCESSING: (u8, &str) = (50, "Processing response...");
-const FINALIZING: (u8, &str) = (75, "Finalizing research report...");
 const HIGHEST: u8 = 95;
 
 /// Counts what happened and turns it into percent; never goes down.
@@ -111,13 +109,7 @@ impl Meter {
     }
 
     fn writing(&mut self) -> Progress {
-        let words = self.known().words;
-        let steps = u8::try_from(words / WORDS_A_STEP).unwrap_or(u8::MAX);
-        let percent = PROCESSING.0 + steps.min(FINALIZING.0 - PROCESSING.0 - 1);
-        let message = match words {
-            0..WORDS_A_STEP => PROCESSING.1.to_owned(),
-            words => format!("{} {words} words so far", PROCESSING.1),
-        };
+        let (percent, message) = writing(self.known().words);
         self.at_least(percent, message)
     }
 
@@ -126,9 +118,6 @@ impl Meter {
         Progress { percent: Some(self.percent), message }
     }
 }
-
-/// A step of progress for so many words, so that a long report is not a thousand notes.
-const WORDS_A_STEP: usize = 50;
 
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

@@ -118,7 +118,7 @@ impl AgentRun {
 
     /// Looks at the run once, and takes up its stream if it goes on.
     async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
-        let answer = match self.api.check(&self.remote.id).await {
+        let answer = match self.api.get(&["v1", "agent", &self.remote.id]).await {
             Ok(answer) => answer,
             Err(error) => return self.in_passing(error),
         };

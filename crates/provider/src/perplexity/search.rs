@@ -1,8 +1,7 @@
 //! The Search API: ranked results and no answer, in one bounded call. The same in every dialect.
 
 use outlast_core::{
-    Again, BeginError, Body, Cost, NanoUsd, Nature, Output, RemoteRun, ResearchAsk, Run, Source,
-    Usage,
+    Again, BeginError, Body, Cost, Nature, Output, ResearchAsk, Run, Source, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +9,9 @@ use super::api::Api;
 use super::delivered::Delivered;
 use super::errors;
 use super::narrowing::Narrowing;
-use super::submit::{Sent, Submit};
+use super::submit::Submit;
 use super::wire::{known, known_items};
-
-/// One search, whatever it finds.
-const PRICE: NanoUsd = NanoUsd(5_000_000);
+use crate::prices::Prices;
 
 /// What the vendor's own tool asks for.
 const MAX_RESULTS: u32 = 10;
@@ -22,9 +19,6 @@ const MAX_TOKENS_PER_PAGE: u32 = 1024;
 
 /// A search is one call: nothing to take up again, nothing to stop.
 pub(super) const NATURE: Nature = Nature { again: Again::Never, resumes: false, stops: false };
-
-/// What a search costs, known before it is made.
-pub(super) const TYPICAL_COST: Cost = Cost::Estimate(PRICE);
 
 #[derive(Debug, Serialize)]
 struct Request<'a> {
@@ -79,12 +73,9 @@ pub(super) async fn begin(
     ask: &ResearchAsk,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
-    let request = api.post(&["search"], &Request::from(ask)).map_err(BeginError::NotSent)?;
+    let request = api.post(&["search"], &Request::from(ask))?;
     let submit = Submit::new(api);
-    let response = match submit.send(request).await? {
-        Sent::Accepted(response) => response,
-        Sent::Refused(answer) => return Err(api.refusal(&answer)),
-    };
+    let response = submit.send(request, |answer| api.refusal(answer)).await?;
     let raw = submit.read(response).await?;
     let found: Found = serde_json::from_slice(&raw).unwrap_or_default();
     let Some(hits) = found.results else {
@@ -97,14 +88,10 @@ pub(super) async fn begin(
         body: Body::report(listed(&sources), sources),
         model: None,
         usage: Usage { searches: 1, ..Usage::default() },
-        cost: Cost::Computed(PRICE),
+        cost: Cost::Computed(Prices::current().search()),
     };
-    let remote = RemoteRun {
-        provider: provider.to_owned(),
-        id: found.id.filter(|id| !id.is_empty()).unwrap_or_else(|| key.to_owned()),
-        cursor: None,
-        begun_at: api.now(),
-    };
+    let id = found.id.filter(|id| !id.is_empty()).unwrap_or_else(|| key.to_owned());
+    let remote = api.remote(provider, id);
     Ok(Box::new(Delivered { remote, output: Box::new(output), raw }))
 }
 

@@ -4,7 +4,6 @@
 mod research;
 mod answer;
 mod joined;
-mod milestones;
 mod report;
 mod errors;
 mod request;
@@ -17,9 +16,11 @@ use outlast_core::{
 };
 use serde_json::Value;
 
-use super::api::{AgentOptions, Api};
-use super::submit::{asked, kind};
+use super::api::{Api, PerplexityOptions};
 use super::{Waits, search};
+use crate::asked::{asked, kind};
+use crate::prices::{Dialect, Prices};
+use request::model;
 use research::ResearchRun;
 
 /// Perplexity's Sonar API as a provider.
@@ -33,7 +34,7 @@ impl Sonar {
     pub const NAME: &'static str = "perplexity/sonar";
 
     /// Makes the adapter; nothing is sent yet.
-    pub fn new(options: AgentOptions) -> Result<Self, BoxError> {
+    pub fn new(options: PerplexityOptions) -> Result<Self, BoxError> {
         Ok(Self { api: Api::new(options)?.with_waits(Waits::sonar()) })
     }
 
@@ -66,11 +67,14 @@ impl Provider for Sonar {
         }
     }
 
+    fn expected_model(&self, ask: &Value) -> Option<String> {
+        let kind = asked(ask).ok()?.kind;
+        (kind != AskKind::Results).then(|| model(kind).to_owned())
+    }
+
     fn typical_cost(&self, ask: &Value) -> Cost {
-        match kind(ask) {
-            AskKind::Results => search::TYPICAL_COST,
-            AskKind::Research | AskKind::Search | AskKind::Ask | AskKind::Reason => Cost::Unknown,
-        }
+        let Ok(ask) = asked(ask) else { return Cost::Unknown };
+        Prices::current().typical(Dialect::Sonar, ask.kind, ask.effort)
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -96,5 +100,5 @@ impl Provider for Sonar {
 
 /// A run that begins now.
 fn remote(api: &Api, id: String) -> RemoteRun {
-    RemoteRun { provider: Sonar::NAME.to_owned(), id, cursor: None, begun_at: api.now() }
+    api.remote(Sonar::NAME, id)
 }

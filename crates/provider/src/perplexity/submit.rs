@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use outlast_core::{AskKind, BeginError, ProviderError, ResearchAsk, Trouble};
+use outlast_core::BeginError;
 use reqwest::{RequestBuilder, Response};
-use serde::Deserialize;
-use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::api::Api;
@@ -14,14 +12,6 @@ use crate::http::{read_body, retry_after, send};
 
 /// How long the body of a refused submit may take; its status counts without it.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
-
-/// What came of a submit that was answered.
-pub(super) enum Sent {
-    /// A success, its body still to come.
-    Accepted(Response),
-    /// Anything else, whole.
-    Refused(Answer),
-}
 
 /// A submit under way: one limit for all that it waits for.
 pub(super) struct Submit<'a> {
@@ -35,13 +25,17 @@ impl<'a> Submit<'a> {
         Self { api, deadline: Instant::now() + api.timeout() }
     }
 
-    /// Sends it and waits for the head of the answer. A refusal's body that breaks off or never ends is taken for an
-    /// empty one: it must not undo what the status says.
-    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Sent, BeginError> {
+    /// Sends it and waits for the head of a success; `refusal` says what any other answer means. The body of a
+    /// refusal that breaks off or never ends is taken for an empty one: it must not undo what the status says.
+    pub(super) async fn send(
+        &self,
+        request: RequestBuilder,
+        refusal: impl FnOnce(&Answer) -> BeginError,
+    ) -> Result<Response, BeginError> {
         let response = self.in_time(send(request)).await?;
         let response = response.map_err(|error| errors::not_begun(&error))?;
         if response.status().is_success() {
-            return Ok(Sent::Accepted(response));
+            return Ok(response);
         }
         let status = response.status();
         let retry_after = retry_after(response.headers(), self.api.now());
@@ -50,7 +44,7 @@ impl<'a> Submit<'a> {
             Ok(Ok(body)) => body,
             Ok(Err(_)) | Err(_) => Vec::new(),
         };
-        Ok(Sent::Refused(Answer { status, retry_after, body }))
+        Err(refusal(&Answer { status, retry_after, body }))
     }
 
     /// The whole body of a success. It was accepted, so without its body its fate is unknown.
@@ -67,20 +61,4 @@ impl<'a> Submit<'a> {
         let silent = |_| BeginError::Unknown(errors::silent(self.api.timeout()));
         timeout_at(self.deadline, future).await.map_err(silent)
     }
-}
-
-/// A stored request as we know it.
-pub(super) fn asked(ask: &Value) -> Result<ResearchAsk, BeginError> {
-    ResearchAsk::deserialize(ask).map_err(|error| {
-        BeginError::NotSent(ProviderError {
-            trouble: Trouble::Rejected,
-            sentence: "the stored request cannot be read by this version".to_owned(),
-            detail: Some(error.to_string()),
-        })
-    })
-}
-
-/// What kind of answer a stored request wants; what cannot be read is refused by [`asked`] before it is sent.
-pub(super) fn kind(ask: &Value) -> AskKind {
-    ask.get("kind").and_then(|kind| AskKind::deserialize(kind).ok()).unwrap_or_default()
 }

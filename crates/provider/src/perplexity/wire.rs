@@ -13,8 +13,8 @@ use serde_json::Value;
 
 pub(super) use event::Event;
 pub(super) use lenient::{known, known_items};
-pub(super) use submit::Submit;
 pub(crate) use submit::effort;
+pub(super) use submit::{DEEP_RESEARCH, Submit};
 
 /// A run's state as a body or inside an event.
 #[derive(Clone, Debug, Default, Deserialize)]

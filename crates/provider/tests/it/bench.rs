@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    BeginError, Body, Output, Progress, Provider, ProviderError, RemoteRun, Run, Step,
+    BeginError, Body, Output, Progress, Provider, ProviderError, RemoteRun, Run, Source, Step,
 };
 use outlast_provider::http::HttpOptions;
-use outlast_provider::perplexity::{Agent, AgentOptions, Waits};
+use outlast_provider::perplexity::{Agent, PerplexityOptions, Waits};
 use outlast_simulator::{Options, SeenRequest, Simulator};
 use outlast_testkit::clock::ManualClock;
 use serde_json::{Value, json};
@@ -114,6 +114,16 @@ impl Followed {
         text
     }
 
+    pub(crate) fn sources(&self) -> &[Source] {
+        let Body::Report { sources, .. } = &self.output().body else { panic!("no report") };
+        sources
+    }
+
+    pub(crate) fn told(&self) -> Vec<(u8, &str)> {
+        let told = self.progress.iter();
+        told.map(|step| (step.percent.unwrap(), step.message.as_str())).collect()
+    }
+
     pub(crate) fn error(&self) -> &ProviderError {
         self.end.as_ref().unwrap_err()
     }
@@ -134,7 +144,7 @@ pub(crate) async fn follow(run: &mut dyn Run) -> Followed {
     });
     let end = end.await;
     let percents: Vec<u8> = progress.iter().map(|step| step.percent.unwrap()).collect();
-    assert_eq!(percents.first(), Some(&25), "{progress:?}");
+    assert!(percents.first().is_none_or(|first| *first == 25), "{progress:?}");
     assert!(percents.is_sorted() && percents.iter().all(|percent| *percent <= 95), "{progress:?}");
     Followed { progress, end }
 }
@@ -144,8 +154,8 @@ pub(crate) fn options(
     api_key: &str,
     timeout: Duration,
     clock: &Arc<ManualClock>,
-) -> AgentOptions {
-    AgentOptions {
+) -> PerplexityOptions {
+    PerplexityOptions {
         base_url: base_url.to_owned(),
         api_key: api_key.to_owned(),
         http: HttpOptions { timeout, proxy: None },

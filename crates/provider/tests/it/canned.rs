@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use outlast_provider::perplexity::Agent;
 use outlast_testkit::clock::ManualClock;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::bench::{self, KEY};
 
 /// Bytes, and what becomes of the connection after them.
+#[derive(Clone)]
 pub(crate) struct Reply {
     pub(crate) bytes: Vec<u8>,
-    /// Where the bytes are cut into two packets.
-    cut: Option<usize>,
+    /// Where the bytes are cut into packets.
+    pub(crate) cuts: Vec<usize>,
     pub(crate) then: Then,
 }
 
@@ -36,8 +38,8 @@ pub(crate) fn reply(status: u16, body: &str) -> Reply {
 }
 
 /// Events over a connection that then breaks, or falls silent.
-pub(crate) fn stream(events: &[&str], then: Then) -> Reply {
-    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+pub(crate) fn stream(events: &[impl AsRef<str>], then: Then) -> Reply {
+    let body: String = events.iter().map(|event| format!("data: {}\n\n", event.as_ref())).collect();
     raw(200, "content-type: Text/Event-Stream; charset=utf-8", body.as_bytes(), then)
 }
 
@@ -45,19 +47,30 @@ pub(crate) fn raw(status: u16, head: &str, body: &[u8], then: Then) -> Reply {
     let connection = if then == Then::Next { "keep-alive" } else { "close" };
     let head = format!("HTTP/1.1 {status} Scripted\r\nconnection: {connection}\r\n{head}\r\n\r\n");
     let bytes = [head.as_bytes(), body].concat();
-    Reply { bytes, cut: None, then }
+    Reply { bytes, cuts: Vec::new(), then }
 }
 
 /// Nothing that is an answer.
 pub(crate) fn nothing(then: Then) -> Reply {
-    Reply { bytes: Vec::new(), cut: None, then }
+    Reply { bytes: Vec::new(), cuts: Vec::new(), then }
 }
 
-/// The same answer in two packets, the first of them this much of the body.
-pub(crate) fn cut(mut reply: Reply, at: usize) -> Reply {
-    let head = reply.bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
-    reply.cut = Some(head + at);
-    reply
+impl Reply {
+    /// The same answer in packets, its body cut before each of these places.
+    pub(crate) fn cut(mut self, places: &[usize]) -> Self {
+        let head = self.bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
+        self.cuts = places.iter().map(|place| head + place).collect();
+        self
+    }
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// The first line, without the protocol.
+    pub(crate) line: String,
+    pub(crate) head: String,
+    pub(crate) body: Value,
 }
 
 pub(crate) struct Canned {
@@ -69,13 +82,13 @@ pub(crate) struct Canned {
 /// What happened so far.
 #[derive(Default)]
 struct Journal {
-    heads: Mutex<Vec<String>>,
+    seen: Mutex<Vec<Seen>>,
     connections: AtomicUsize,
     sent: AtomicUsize,
 }
 
 impl Canned {
-    /// Answers each request by its first line (`GET /v1/agent/x HTTP/1.1`) and its number, counted from 0.
+    /// Answers each request by its first line (`GET /v1/agent/x`) and its number, counted from 0.
     pub(crate) async fn serve(
         answer: impl Fn(&str, usize) -> Reply + Send + Sync + 'static,
     ) -> Self {
@@ -95,20 +108,29 @@ impl Canned {
         Self { url, journal: kept, clock: Arc::default() }
     }
 
+    /// The same answer to everything.
+    pub(crate) async fn always(reply: Reply) -> Self {
+        Self::serve(move |_, _| reply.clone()).await
+    }
+
     pub(crate) fn agent(&self, timeout: Duration) -> Agent {
         let options = bench::options(&self.url, KEY, timeout, &self.clock);
         Agent::new(options).unwrap().with_waits(bench::quick())
     }
 
-    /// The heads of the requests so far.
-    pub(crate) fn seen(&self) -> Vec<String> {
-        self.journal.heads.lock().unwrap().clone()
+    /// The requests so far.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.journal.seen.lock().unwrap().clone()
     }
 
     /// The first lines of the requests so far, without the protocol.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let line = |head: &String| head.split(" HTTP/").next().unwrap_or_default().to_owned();
-        self.seen().iter().map(line).collect()
+        self.seen().into_iter().map(|seen| seen.line).collect()
+    }
+
+    /// How many requests there were that cost money.
+    pub(crate) fn submits(&self) -> usize {
+        self.lines().iter().filter(|line| line.starts_with("POST")).count()
     }
 
     /// How many connections were opened.
@@ -127,22 +149,23 @@ async fn converse(
     answer: Arc<impl Fn(&str, usize) -> Reply>,
     journal: Arc<Journal>,
 ) {
-    while let Some(head) = read_request(&mut socket).await {
+    while let Some(seen) = read_request(&mut socket).await {
+        let line = seen.line.clone();
         let nth = {
-            let mut heads = journal.heads.lock().unwrap();
-            heads.push(head.clone());
-            heads.len() - 1
+            let mut requests = journal.seen.lock().unwrap();
+            requests.push(seen);
+            requests.len() - 1
         };
-        let reply = answer(head.lines().next().unwrap_or_default(), nth);
-        let (first, second) = reply.bytes.split_at(reply.cut.unwrap_or(reply.bytes.len()));
-        // The client may have hung up on a body that is too large for it.
-        drop(socket.write_all(first).await);
-        if !second.is_empty() {
-            // Gives the client a turn, so that it sees the first packet alone.
+        let reply = answer(&line, nth);
+        let mut start = 0;
+        for end in reply.cuts.iter().copied().chain([reply.bytes.len()]) {
+            // The client may have hung up on a body that is too large for it.
+            drop(socket.write_all(&reply.bytes[start..end]).await);
+            start = end;
+            // Gives the client a turn, so that it sees the packet alone.
             for _ in 0..3 {
                 tokio::task::yield_now().await;
             }
-            drop(socket.write_all(second).await);
         }
         match reply.then {
             Then::Next => {}
@@ -164,7 +187,7 @@ async fn repeat(mut socket: TcpStream, byte: Option<&u8>, bytes: usize, journal:
     }
 }
 
-async fn read_request(socket: &mut TcpStream) -> Option<String> {
+async fn read_request(socket: &mut TcpStream) -> Option<Seen> {
     let mut bytes = Vec::new();
     loop {
         if socket.read_buf(&mut bytes).await.ok()? == 0 {
@@ -174,7 +197,9 @@ async fn read_request(socket: &mut TcpStream) -> Option<String> {
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
-            return Some(head.to_owned());
+            let line = head.split(" HTTP/").next().unwrap_or_default().to_owned();
+            let body = serde_json::from_str(body).unwrap_or_default();
+            return Some(Seen { line, head: head.to_owned(), body });
         }
     }
 }

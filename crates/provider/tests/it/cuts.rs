@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use outlast_core::{BeginError, Provider};
 
 use crate::bench::{PATIENCE, ask, follow, patiently};
-use crate::canned::{Canned, Reply, Then, cut, raw, reply};
+use crate::canned::{Canned, Reply, Then, raw, reply};
 
 const TEXT: &str = r"# \u00dcber W\u00e4rme \ud83d\ude00\n\nSo it is[web:0], \u2014 and so[2].";
 const READ: &str = "# \u{dc}ber W\u{e4}rme \u{1f600}\n\nSo it is[1], \u{2014} and so[2].";
@@ -45,7 +45,7 @@ async fn a_stream_cut_at_any_byte_gives_the_text_a_poll_gives() {
     let at = Arc::new(AtomicUsize::new(0));
     let cut_at = at.clone();
     let server = Canned::serve(move |line, _| match line.starts_with("POST") {
-        true => cut(events(&wire(), Then::Hold), cut_at.load(Ordering::Relaxed)),
+        true => events(&wire(), Then::Hold).cut(&[cut_at.load(Ordering::Relaxed)]),
         false => reply(200, &object()),
     })
     .await;
@@ -87,6 +87,6 @@ async fn a_stream_that_breaks_at_any_byte_loses_nothing_and_buys_nothing_again()
             Err(error) => panic!("{position}: {error:?}"),
         }
     }
-    let submits = server.lines().iter().filter(|line| line.starts_with("POST")).count();
+    let submits = server.submits();
     assert_eq!(submits, wire.len() + 1, "one each");
 }

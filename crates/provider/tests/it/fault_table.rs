@@ -1,10 +1,10 @@
-//! Faults by call: what each must lead to, for any dialect. A dialect says what its healthy answers look like and
-//! what it expects; the table is printed when something differs.
+//! Faults by call: one table of what each must lead to, for every dialect. A dialect says what its healthy answers
+//! look like and where it differs; the table is printed when something else comes out.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast_core::{BeginError, Provider, ProviderError, RemoteRun};
+use outlast_core::{BeginError, Provider, ProviderError, RemoteRun, Run};
 use serde_json::Value;
 
 use crate::bench::{PATIENCE, follow, patiently};
@@ -21,6 +21,7 @@ pub(crate) enum Call {
 
 /// A provider's way of speaking.
 pub(crate) struct Dialect {
+    pub(crate) name: &'static str,
     /// The adapter for a server, with this limit for a call.
     pub(crate) make: fn(&Canned, Duration) -> Box<dyn Provider>,
     pub(crate) ask: Value,
@@ -31,6 +32,16 @@ pub(crate) struct Dialect {
     pub(crate) healthy: fn(Call, usize) -> Reply,
     /// The calls a run makes.
     pub(crate) calls: &'static [Call],
+    /// Rows in which it differs from the table, and what they lead to here.
+    pub(crate) otherwise: &'static [(Call, &'static [&'static str], &'static str)],
+}
+
+impl Dialect {
+    fn expected(&self, row: &Row, at: Call) -> &'static str {
+        let (name, _, expected) = row;
+        let differs = |(call, rows, _): &&(Call, &[&str], &str)| *call == at && rows.contains(name);
+        self.otherwise.iter().find(differs).map_or(expected[at as usize], |(_, _, here)| here)
+    }
 }
 
 /// A fault's name, its answer, and what it must lead to for a submit, a stream, a poll and a cancel.
@@ -61,7 +72,8 @@ pub(crate) async fn check(dialect: Dialect, rows: &[Row]) {
     let patient = (dialect.make)(&server, PATIENCE);
     let impatient = (dialect.make)(&server, SHORT);
     let (mut table, mut wrong) = (String::new(), 0);
-    for (name, fault, expected) in rows {
+    for row in rows {
+        let (name, fault, _) = row;
         table.push_str(&format!("{name:<20}"));
         let provider = if fault().then == Then::Hold { &impatient } else { &patient };
         for &at in dialect.calls {
@@ -69,29 +81,46 @@ pub(crate) async fn check(dialect: Dialect, rows: &[Row]) {
             let outcome = outcome(&**provider, &dialect.ask, at).await;
             let submits = cell.lock().unwrap().calls[Call::Submit as usize];
             table.push_str(&format!("| {at:?}: {outcome}"));
-            if outcome != expected[at as usize] || submits != 1 {
+            let expected = dialect.expected(row, at);
+            if outcome != expected || submits != 1 {
                 wrong += 1;
-                let expected = expected[at as usize];
                 table.push_str(&format!(" <- expected {expected}; {submits} submits"));
             }
             table.push(' ');
         }
         table.push('\n');
     }
-    assert_eq!(wrong, 0, "{wrong} cells differ\n{table}");
+    for (_, names, _) in dialect.otherwise {
+        for name in *names {
+            assert!(rows.iter().any(|(row, _, _)| row == name), "there is no row {name}");
+        }
+    }
+    assert_eq!(wrong, 0, "{}: {wrong} cells differ\n{table}", dialect.name);
 }
 
 /// What comes of the fault at this call.
 async fn outcome(provider: &dyn Provider, ask: &Value, at: Call) -> String {
     match patiently(provider.begin(ask, "key")).await {
-        Err(BeginError::NotSent(error)) => format!("NotSent {}", word(&error)),
-        Err(BeginError::Refused(error)) => format!("Refused {}", word(&error)),
-        Err(BeginError::Unknown(error)) => format!("Unknown {}", word(&error)),
+        Err(error) => not_begun(&error),
         Ok(run) if at == Call::Cancel => stopped(provider, &run.remote()).await,
-        Ok(mut run) => match follow(&mut *run).await.end {
-            Ok(_) => "report".to_owned(),
-            Err(error) => word(&error),
-        },
+        Ok(mut run) => followed(&mut *run).await,
+    }
+}
+
+/// What a submit that did not become a run is called.
+pub(crate) fn not_begun(error: &BeginError) -> String {
+    match error {
+        BeginError::NotSent(error) => format!("NotSent {}", word(error)),
+        BeginError::Refused(error) => format!("Refused {}", word(error)),
+        BeginError::Unknown(error) => format!("Unknown {}", word(error)),
+    }
+}
+
+/// What a run comes to.
+pub(crate) async fn followed(run: &mut dyn Run) -> String {
+    match follow(run).await.end {
+        Ok(_) => "report".to_owned(),
+        Err(error) => word(&error),
     }
 }
 
@@ -111,6 +140,11 @@ async fn stopped(provider: &dyn Provider, run: &RemoteRun) -> String {
 fn word(error: &ProviderError) -> String {
     let shown = format!("{:?}", error.trouble);
     shown.split([' ', '{']).next().unwrap_or_default().to_owned()
+}
+
+/// Bytes that are no answer of ours to write.
+pub(crate) fn raw_bytes(bytes: &'static [u8]) -> Reply {
+    Reply { bytes: bytes.to_vec(), ..nothing(Then::Close) }
 }
 
 /// The provider's own words.

@@ -1,10 +1,16 @@
-//! Every fault at every call of the Agent dialect: what B9a and A5 demand, and never a second submit.
+//! Every fault at every call of every dialect: what B9a and A5 demand, and never a second submit. The table is that
+//! of the Agent dialect; the others say where they differ.
+
+use std::time::Duration;
+
+use outlast_core::Provider;
 
 use crate::bench::ask;
-use crate::canned::{Reply, Then, nothing, raw, reply, stream};
+use crate::canned::{Canned, Reply, Then, raw, reply, stream};
 use crate::fault_table::{
-    Call, Dialect, Row, check, envelope, half_a_body, hang_up, html, silence,
+    Call, Dialect, Row, check, envelope, half_a_body, hang_up, html, raw_bytes, silence,
 };
+use crate::sonar::bench::{ask as kind, sonar};
 
 const CREATED: &str = r#"{"type":"response.created","sequence_number":0,"response":{"id":"r"}}"#;
 const DONE: &str =
@@ -82,16 +88,12 @@ const ROWS: &[Row] = &[
     ("200 cancelled",      || reply(200, r#"{"id":"r","status":"cancelled"}"#), ["report", "report", "RunStopped", "Done"]),
     ("200 requires action", || reply(200, r#"{"id":"r","status":"requires_action"}"#), ["report", "report", "Rejected", "Done"]),
     ("200 failed",         || reply(200, r#"{"id":"r","status":"failed","error":null}"#), ["report", "report", "RunFailed", "Done"]),
-    ("an empty stream",    || stream(&[], Then::Close),         ["Unknown Unreachable", "report", "report",         "Done"]),
+    ("200 FAILED",         || reply(200, r#"{"id":"r","status":"FAILED"}"#), ["report", "report", "report", "Done"]),
+    ("200 another object", || reply(200, r#"{"hello":1}"#),     ["Unknown Malformed",   "report", "report",         "Done"]),
+    ("an empty stream",    || stream(&[""; 0], Then::Close),       ["Unknown Unreachable", "report", "report",         "Done"]),
     ("only [DONE]",        || stream(&["[DONE]"], Then::Hold),  ["Unknown Unreachable", "report", "report",         "TimedOut, then Done"]),
     ("an error event",     || stream(&[r#"{"type":"error","error":{"message":"m"}}"#], Then::Hold), ["Unknown Malformed", "report", "report", "TimedOut, then Done"]),
 ];
-
-fn raw_bytes(bytes: &'static [u8]) -> Reply {
-    let mut reply = nothing(Then::Close);
-    reply.bytes = bytes.to_vec();
-    reply
-}
 
 fn moved() -> Reply {
     raw(302, "location: http://127.0.0.1:9/stolen\r\ncontent-length: 0", b"", Then::Close)
@@ -101,11 +103,106 @@ fn moved() -> Reply {
 #[tokio::test]
 async fn b9a_every_fault_at_every_call_leads_where_it_must_and_buys_nothing_twice() {
     let dialect = Dialect {
+        name: "agent",
         make: |server, limit| Box::new(server.agent(limit)),
         ask: ask("q"),
         call,
         healthy,
         calls: &[Call::Submit, Call::Stream, Call::Poll, Call::Cancel],
+        otherwise: &[],
     };
     check(dialect, ROWS).await;
+}
+
+/// Successes that are none.
+const NONSENSE: &[&str] = &[
+    "200 HTML",
+    "200 empty",
+    "204",
+    "200 an array",
+    "200 null",
+    "200 other types",
+    "200 bad UTF-8",
+    "200 the abyss",
+    "200 another object",
+    "an empty stream",
+];
+
+/// Objects that name a run.
+const NAMED: &[&str] =
+    &["200 unknown status", "200 cancelled", "200 requires action", "200 failed", "200 FAILED"];
+
+/// Streams that do not end.
+const OPEN: &[&str] = &["only [DONE]", "an error event"];
+
+/// B9a, A5, A10: deep research has no stream, and a key under which it may be sent again.
+#[tokio::test]
+async fn b9a_every_fault_at_every_call_of_sonar_research_leads_where_it_must() {
+    let dialect = Dialect {
+        name: "sonar research",
+        make: |server, limit| Box::new(sonar(&server.url, limit)),
+        ask: kind("research"),
+        call,
+        healthy: |call, before| match call {
+            Call::Submit => reply(200, r#"{"id":"r","status":"CREATED"}"#),
+            Call::Poll if before < 2 => reply(200, r#"{"id":"r","status":"IN_PROGRESS"}"#),
+            _ => reply(200, &format!(r#"{{"id":"r","status":"COMPLETED","response":{ANSWER}}}"#)),
+        },
+        calls: &[Call::Submit, Call::Poll],
+        otherwise: &[
+            // It may speak of the first submit under the same key.
+            (Call::Submit, &["409"], "Unknown Unavailable"),
+            // Under its key it would be answered the same way again.
+            (Call::Submit, NONSENSE, "Unknown Rejected"),
+            (Call::Submit, OPEN, "Unknown TimedOut"),
+            // Words of the other dialect.
+            (Call::Poll, &["200 cancelled", "200 requires action", "200 failed"], "report"),
+            (Call::Poll, &["200 FAILED"], "RunFailed"),
+        ],
+    };
+    check(dialect, ROWS).await;
+}
+
+const ANSWER: &str = r#"{"choices":[{"finish_reason":"stop","message":{"content":"t"}}]}"#;
+
+/// B9a: an answer comes with the submit, or not at all.
+#[tokio::test]
+async fn b9a_every_fault_of_a_sonar_answer_leads_where_it_must() {
+    for name in ["search", "ask", "reason"] {
+        let dialect = Dialect {
+            name,
+            make: |server, limit| Box::new(sonar(&server.url, limit)),
+            ask: kind(name),
+            call,
+            healthy: |_, _| reply(200, ANSWER),
+            calls: &[Call::Submit],
+            otherwise: &[(Call::Submit, NAMED, "Unknown Malformed")],
+        };
+        check(dialect, ROWS).await;
+    }
+}
+
+/// B9a: a search of either dialect.
+#[tokio::test]
+async fn b9a_every_fault_of_a_search_leads_where_it_must() {
+    let makes: [(_, fn(&Canned, Duration) -> Box<dyn Provider>); 2] = [
+        ("search by the agent", |server, limit| Box::new(server.agent(limit))),
+        ("search by sonar", |server, limit| Box::new(sonar(&server.url, limit))),
+    ];
+    for (name, make) in makes {
+        let dialect = Dialect {
+            name,
+            make,
+            ask: kind("results"),
+            call,
+            healthy: |_, _| reply(200, r#"{"results":[]}"#),
+            calls: &[Call::Submit],
+            otherwise: &[
+                (Call::Submit, NAMED, "Unknown Malformed"),
+                (Call::Submit, &["an empty stream"], "Unknown Malformed"),
+                (Call::Submit, OPEN, "Unknown TimedOut"),
+            ],
+        };
+        check(dialect, ROWS).await;
+    }
 }

@@ -44,3 +44,26 @@ async fn c10_an_ask_has_a_typical_cost_before_it_is_made() {
     assert_eq!(cost(json!({"prompt": "q"})), Cost::Unknown);
     assert!(bench.sim.requests().is_empty());
 }
+
+/// What it will be called until a model has answered: the effort, or the preset, that is sent.
+#[tokio::test]
+async fn an_ask_names_its_model_before_it_is_made() {
+    let bench = Bench::new().await;
+    let model = |rest: serde_json::Value| {
+        let mut ask = json!({"messages": [{"role": "user", "content": "q"}]});
+        ask.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        bench.agent.expected_model(&ask)
+    };
+    let cases = [
+        (json!({}), Some("perplexity agent (high)")),
+        (json!({"effort": "minimal"}), Some("perplexity agent (low)")),
+        (json!({"effort": "medium"}), Some("perplexity agent (medium)")),
+        (json!({"kind": "ask"}), Some("perplexity agent (fast)")),
+        (json!({"kind": "reason", "effort": "high"}), Some("perplexity agent (high)")),
+        (json!({"kind": "results"}), None),
+        (json!({"messages": "?"}), None),
+    ];
+    for (ask, expected) in cases {
+        assert_eq!(model(ask.clone()).as_deref(), expected, "{ask}");
+    }
+}

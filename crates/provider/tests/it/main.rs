@@ -31,8 +31,13 @@ mod requests;
 #[cfg(test)]
 mod resume;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 mod secrets;
 #[cfg(test)]
 mod stop;
 #[cfg(test)]
 mod strange;
+
+#[cfg(test)]
+mod sonar;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast_core::{BeginError, Provider};
 use outlast_provider::http::ProxyScope::{self, Everything, OtherMachines};
 use outlast_provider::http::{HttpOptions, ProxyOptions};
-use outlast_provider::perplexity::{Agent, AgentOptions};
+use outlast_provider::perplexity::{Agent, PerplexityOptions};
 
 use crate::bench::{self, KEY, PATIENCE, ask, patiently};
 use crate::canned::{Canned, reply};
@@ -13,7 +13,7 @@ use crate::canned::{Canned, reply};
 fn agent(base_url: &str, proxy: ProxyOptions) -> Agent {
     let options = bench::options(base_url, KEY, Duration::from_secs(5), &Default::default());
     let http = HttpOptions { timeout: PATIENCE, proxy: Some(proxy) };
-    Agent::new(AgentOptions { http, ..options }).unwrap()
+    Agent::new(PerplexityOptions { http, ..options }).unwrap()
 }
 
 async fn not_begun(agent: &Agent) -> BeginError {
@@ -82,13 +82,13 @@ async fn a_proxy_gets_its_credentials_and_over_tls_never_the_key() {
 
     let error = not_begun(&agent("http://api.invalid", options.clone())).await;
     assert!(matches!(error, BeginError::Refused(_)), "{error:?}");
-    let head = proxy.seen().pop().unwrap();
+    let head = proxy.seen().pop().unwrap().head;
     assert!(head.to_lowercase().contains(&basic.to_lowercase()), "{head}");
 
     let error = not_begun(&agent("https://api.invalid", options)).await;
     assert!(matches!(error, BeginError::NotSent(_)), "{error:?}");
     assert!(!format!("{error:?}").contains("p@ss") && !format!("{error:?}").contains("p%40ss"));
-    let head = proxy.seen().pop().unwrap();
+    let head = proxy.seen().pop().unwrap().head;
     assert!(head.starts_with("CONNECT api.invalid:443 "), "{head}");
     assert!(head.to_lowercase().contains(&basic.to_lowercase()), "{head}");
     assert!(!head.contains(KEY), "{head}");

@@ -71,7 +71,7 @@ async fn every_request_carries_the_key_as_a_bearer() {
     let mut run = agent.begin(&bench::ask("q"), "key").await.unwrap();
     follow(&mut *run).await.error();
     patiently(agent.stop(&run.remote())).await.unwrap();
-    let seen = server.seen();
+    let seen: Vec<String> = server.seen().into_iter().map(|seen| seen.head).collect();
     assert!(seen.iter().any(|head| head.contains("stream=true")));
     assert!(seen.last().unwrap().starts_with("POST /v1/agent/resp_1/cancel"));
     for head in seen {

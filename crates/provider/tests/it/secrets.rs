@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use outlast_core::{Provider, ProviderError};
 use outlast_provider::http::{HttpOptions, ProxyOptions, ProxyScope};
-use outlast_provider::perplexity::{Agent, AgentOptions};
+use outlast_provider::perplexity::{Agent, PerplexityOptions};
 
 use crate::bench::{self, Bench, KEY, PATIENCE, ask, follow, patiently};
 use crate::canned::{Canned, Then, raw, reply, stream};
@@ -121,7 +121,7 @@ async fn no_log_at_any_level_and_no_error_shows_a_seeded_secret() {
     let mut errors = Vec::new();
     let log = log_of(async {
         let agent =
-            Agent::new(AgentOptions { http, ..options }).unwrap().with_waits(bench::quick());
+            Agent::new(PerplexityOptions { http, ..options }).unwrap().with_waits(bench::quick());
         let mut run = patiently(agent.begin(&ask("canary-question"), "key")).await.unwrap();
         assert_eq!(follow(&mut *run).await.text(), "canary-report");
         errors.push(format!("{:?}", agent.stop(&run.remote()).await));
@@ -132,7 +132,8 @@ async fn no_log_at_any_level_and_no_error_shows_a_seeded_secret() {
     })
     .await;
     assert!(log.contains("the log works") && log.contains("a check failed"), "{log}");
-    assert!(server.seen()[0].contains("proxy-authorization") && server.seen()[0].contains(KEY));
+    let head = &server.seen()[0].head;
+    assert!(head.contains("proxy-authorization") && head.contains(KEY));
     errors.push(log);
     for text in &errors {
         for canary in CANARIES.iter().chain(&["pplx-canary", "YW5uOmNhbmFyeS"]) {

@@ -30,7 +30,7 @@ async fn reported(
     let mut run = patiently(agent.begin(&ask("q"), "key")).await.unwrap();
     assert_eq!(run.remote().id, "resp_1");
     assert_eq!(follow(&mut *run).await.text(), "the report");
-    let submits = server.lines().iter().filter(|line| line.starts_with("POST")).count();
+    let submits = server.submits();
     assert_eq!(submits, 1);
     server
 }

@@ -83,11 +83,6 @@ impl Refused {
             .retry_after(Duration::from_secs(5))
     }
 
-    pub(super) fn framing() -> Self {
-        let message = "the request says twice how long it is; send Content-Length or Transfer-Encoding, not both";
-        Self::new(StatusCode::BAD_REQUEST, "BAD_REQUEST", message)
-    }
-
     pub(super) fn too_large(limit: usize) -> Self {
         let message = format!("the body is larger than {} MiB; send less", limit >> 20);
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TOO_LARGE", message)

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::caller::Caller;
+use crate::receipt::Receipt;
 use crate::reply::{Answered, Refusal, RefusalCode, told};
 use crate::text::{printable, title, with_citations};
 use crate::wait;
@@ -122,9 +123,7 @@ impl Perplexity {
                 "this server is stopping; make the same call again and it goes on",
             ));
         };
-        if let Err(error) = self.engine.answered(&started.job.id).await {
-            tracing::warn!(job.id = %started.job.id, %error, "not recorded that the call was answered");
-        }
+        caller.receipt = Some(Receipt { engine: self.engine.clone(), job: started.job.id });
         outcome.map(Answered::Now)
     }
 

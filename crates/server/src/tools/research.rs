@@ -8,6 +8,7 @@ mod deep_research;
 mod search;
 
 mod history;
+mod archive;
 mod status;
 mod batch;
 mod list;
@@ -16,7 +17,6 @@ mod answer;
 mod render;
 mod schema;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_core::{ConversationId, Job, OwnerId, Profile};
@@ -76,10 +76,6 @@ pub struct ResearchOptions {
     pub keep: Duration,
     /// Whether descriptions warn against sending sensitive information.
     pub disclaimer: Disclaimer,
-    /// Whose conversations have a folder on this machine.
-    pub local_owner: OwnerId,
-    /// Where these folders are, if they are made.
-    pub logs_dir: Option<PathBuf>,
 }
 
 /// The tool set.
@@ -155,8 +151,10 @@ impl Research {
 
     /// Where a conversation's files are; only its owner on this machine can do anything with that.
     fn path(&self, owner: &OwnerId, id: &ConversationId) -> Option<String> {
-        let dir = self.options.logs_dir.as_ref()?;
-        let path = dir.join(id.as_str()).to_string_lossy().into_owned();
-        (*owner == self.options.local_owner).then_some(path)
+        let dir = self.engine.logs_dir(owner)?;
+        Some(dir.join(id.as_str()).to_string_lossy().into_owned())
     }
 }
+
+#[cfg(test)]
+mod tests;

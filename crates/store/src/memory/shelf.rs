@@ -103,10 +103,12 @@ impl Shelf {
         turns().next().map(drop).ok_or(StoreError::NotFound)
     }
 
-    /// The owner's jobs that belong to conversations and are still kept, in order of arrival.
-    pub(super) fn turns(&self, owner: &OwnerId, now: Timestamp) -> impl Iterator<Item = &Job> {
+    /// Jobs that belong to conversations, that `scope` sees and that are still kept, in order of arrival.
+    pub(super) fn turns(&self, scope: &Scope, now: Timestamp) -> impl Iterator<Item = &Job> {
         self.records.values().map(|record| &record.job).filter(move |job| {
-            job.new.conversation.is_some() && job.new.owner == *owner && !rules::expired(job, now)
+            job.new.conversation.is_some()
+                && scope.sees(&job.new.owner)
+                && !rules::expired(job, now)
         })
     }
 
@@ -117,7 +119,8 @@ impl Shelf {
         now: Timestamp,
     ) -> ConversationPage {
         let mut found: HashMap<&ConversationId, (u64, ConversationSummary)> = HashMap::new();
-        let shown = self.turns(owner, now).filter(|job| job.is_shown());
+        let scope = Scope::Owner(owner.clone());
+        let shown = self.turns(&scope, now).filter(|job| job.is_shown());
         let mut shown: Vec<&Job> = shown.collect();
         shown.sort_by_key(|job| job.turn);
         for job in shown {

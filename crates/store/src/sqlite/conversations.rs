@@ -2,7 +2,7 @@
 
 use outlast_core::{
     ConversationId, ConversationPage, ConversationQuery, ConversationSummary, Cursor, Job, OwnerId,
-    Timestamp,
+    Scope, Timestamp,
 };
 use rusqlite::{Connection, Row};
 
@@ -17,17 +17,22 @@ const KEPT: &str = "(expires_at IS NULL OR expires_at > :now)";
 /// The turns of a conversation in order.
 pub(super) fn turns(
     connection: &Connection,
-    owner: &OwnerId,
+    scope: &Scope,
     conversation: &ConversationId,
     now: Timestamp,
 ) -> Result<Vec<Job>, Fault> {
+    // Two statements, so that an owner's own turns are found by the index.
+    let (owned, owner) = match scope {
+        Scope::Owner(owner) => ("owner = :owner", owner.as_str()),
+        Scope::Operator => ("owner IS NOT :owner", ""),
+    };
     let select = format!(
         "SELECT jobs.*, bodies.ask, bodies.output FROM jobs JOIN bodies ON bodies.job = jobs.seq
-         WHERE owner = :owner AND conversation = :conversation AND {KEPT} ORDER BY turn"
+         WHERE {owned} AND conversation = :conversation AND {KEPT} ORDER BY owner, turn"
     );
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query(rusqlite::named_params! {
-        ":owner": owner.as_str(),
+        ":owner": owner,
         ":conversation": conversation.as_str(),
         ":now": now.as_millis(),
     })?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    ConversationId, ConversationQuery, Job, NewJob, OwnerId, StateKind, Visibility,
+    ConversationId, ConversationQuery, Job, NewJob, OwnerId, Scope, StateKind, Visibility,
 };
 
 use super::bench::{Bench, LEASE, a_job, alice, bob, fail, profiles, succeed, worker};
@@ -35,9 +35,18 @@ pub async fn turns_come_in_order_and_whole(bench: Bench) {
     add_ended(&bench, a_turn("d", "stranger")).await;
     let second = bench.add(a_turn("c", "two")).await;
     let name = ConversationId::new("c");
-    assert_eq!(bench.store.turns(&alice(), &name).await.unwrap(), [first, second]);
-    assert_eq!(bench.store.turns(&bob(), &name).await.unwrap(), [], "foreign is unknown");
-    assert_eq!(bench.store.turns(&alice(), &ConversationId::new("x")).await.unwrap(), []);
+    assert_eq!(
+        bench.store.turns(&Scope::Owner(alice()), &name).await.unwrap(),
+        [first.clone(), second.clone()]
+    );
+    let theirs = bench.add(NewJob { owner: bob(), ..a_turn("c", "theirs") }).await;
+    let all = bench.store.turns(&Scope::Operator, &name).await.unwrap();
+    assert_eq!(all, [first, second, theirs.clone()]);
+    assert_eq!(bench.store.turns(&Scope::Owner(bob()), &name).await.unwrap(), [theirs]);
+    assert_eq!(
+        bench.store.turns(&Scope::Owner(alice()), &ConversationId::new("x")).await.unwrap(),
+        []
+    );
 }
 
 /// B17: newest first, each once, whatever the number of its turns.

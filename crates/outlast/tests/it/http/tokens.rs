@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use super::client::Served;
-use crate::support::World;
+use crate::support::{Ran, World};
 
 #[tokio::test]
 async fn a_token_is_made_at_the_first_start_and_kept() {
@@ -99,7 +100,7 @@ async fn what_would_be_unsafe_is_refused_at_the_start() {
         }
         let http: &[&str] = if flags.is_empty() { &["--http", "127.0.0.1:0"] } else { flags };
         let arguments: Vec<&str> = ["serve"].iter().chain(http).copied().collect();
-        let ran = world.run(&arguments).await;
+        let ran = refused(&world, &arguments).await;
         assert_eq!(ran.code, Some(2), "{arguments:?} {environment:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(expected), "{arguments:?} {environment:?}: {}", ran.stderr);
         assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
@@ -114,7 +115,7 @@ async fn our_own_token_is_not_used_when_others_can_read_it() {
     drop(Served::start_as_it_is(&world, &[]).await);
     let file = world.data_dir().join("http-token");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-    let ran = world.run(&["serve", "--http", "127.0.0.1:0"]).await;
+    let ran = refused(&world, &["serve", "--http", "127.0.0.1:0"]).await;
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("http-token") && ran.stderr.contains("0640"), "{}", ran.stderr);
 }
@@ -127,6 +128,12 @@ async fn stdio_does_not_look_at_tokens() {
     let _server = world.serve().await;
     assert_eq!(world.run(&["jobs", "list"]).await.code, Some(0));
     assert!(!world.data_dir().join("http-token").exists());
+}
+
+/// Runs a server that should not start; one that does would run for ever.
+async fn refused(world: &World, arguments: &[&str]) -> Ran {
+    let ran = tokio::time::timeout(Duration::from_secs(30), world.run(arguments)).await;
+    ran.unwrap_or_else(|_| panic!("{arguments:?} started"))
 }
 
 fn tempfile_with(text: &str, mode: u32) -> tempfile::NamedTempFile {

@@ -1,36 +1,11 @@
 //! What events and trouble in passing make of a run.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use outlast_core::{Clock, Timestamp};
-
 use super::*;
-use crate::http::HttpOptions;
-use crate::perplexity::AgentOptions;
-
-struct Epoch;
-
-impl Clock for Epoch {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(0)
-    }
-}
 
 fn run() -> AgentRun {
-    let options = AgentOptions {
-        base_url: "http://127.0.0.1:1".to_owned(),
-        api_key: "k".to_owned(),
-        http: HttpOptions { timeout: Duration::from_secs(1), proxy: None },
-        clock: Arc::new(Epoch),
-    };
-    let remote = RemoteRun {
-        provider: "perplexity/agent".to_owned(),
-        id: "resp_1".to_owned(),
-        cursor: None,
-        begun_at: Timestamp::from_millis(0),
-    };
-    AgentRun::resumed(Api::new(options).unwrap(), remote)
+    let api = Api::nowhere();
+    let remote = api.remote("perplexity/agent", "resp_1".to_owned());
+    AgentRun::resumed(api, remote)
 }
 
 fn wait(run: &AgentRun) -> u64 {

@@ -11,9 +11,9 @@ use super::super::api::{Api, is_event_stream};
 use super::super::delivered::Delivered;
 use super::super::errors::stream_before_id;
 use super::super::events::EventStream;
-use super::super::submit::{Sent, Submit};
+use super::super::milestones::Milestones;
+use super::super::submit::Submit;
 use super::joined::Joined;
-use super::milestones::Milestones;
 use super::request::Request;
 use super::wire::Completion;
 use super::{errors, remote, report};
@@ -28,14 +28,10 @@ pub(super) async fn begin(
     ask: &ResearchAsk,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
-    let request = api.post(&["chat", "completions"], &Request::streamed(ask));
-    let request = request.map_err(BeginError::NotSent)?;
+    let request = api.post(&["chat", "completions"], &Request::streamed(ask))?;
     let request = request.header("accept", "text/event-stream, application/json");
     let submit = Submit::new(api);
-    let response = match submit.send(request).await? {
-        Sent::Accepted(response) => response,
-        Sent::Refused(answer) => return Err(errors::refusal(api, &answer)),
-    };
+    let response = submit.send(request, |answer| errors::refusal(api, answer)).await?;
     if is_event_stream(&response) {
         let run = submit.in_time(AnswerRun::begun(api, response, key)).await??;
         return Ok(Box::new(run));
@@ -79,9 +75,7 @@ impl AnswerRun {
         let mut events = EventStream::new(response);
         let mut joined = Joined::default();
         loop {
-            let data = events.data().await.map_err(|error| {
-                BeginError::Unknown(stream_before_id(error.as_ref().map(ToString::to_string)))
-            })?;
+            let data = events.data().await.map_err(stream_before_id)?;
             let Some(chunk) = read(&mut joined, &data) else { continue };
             if chunk.error.is_some() {
                 return Err(BeginError::Unknown(errors::no_answer(api, data.as_bytes())));

@@ -82,15 +82,13 @@ pub(super) fn broke_off(error: Option<&BoxError>) -> ProviderError {
         .map(reqwest::Error::is_timeout);
     let (trouble, sentence) = match (error, timed_out) {
         (_, Some(true)) => {
-            (Trouble::TimedOut, "the provider fell silent in the middle of its answer; ask again")
+            (Trouble::TimedOut, "the provider fell silent in the middle of its answer")
         }
         (_, Some(false)) => {
-            (Trouble::Unreachable, "the connection broke in the middle of the answer; ask again")
+            (Trouble::Unreachable, "the connection broke in the middle of the answer")
         }
-        (Some(_), None) => (Trouble::Malformed, "the provider's answer cannot be read; ask again"),
-        (None, None) => {
-            (Trouble::Malformed, "the provider's answer ended before it was complete; ask again")
-        }
+        (Some(_), None) => (Trouble::Malformed, "the provider's answer cannot be read"),
+        (None, None) => (Trouble::Malformed, "the provider's answer ended before it was complete"),
     };
     let detail = error.map(ToString::to_string);
     ProviderError { trouble, sentence: sentence.to_owned(), detail }
@@ -100,7 +98,7 @@ pub(super) fn broke_off(error: Option<&BoxError>) -> ProviderError {
 pub(super) fn said(api: &Api, error: &Value) -> ProviderError {
     ProviderError {
         trouble: Trouble::Unavailable { retry_after: None },
-        sentence: "the provider gave up in the middle of its answer; ask again".to_owned(),
+        sentence: "the provider gave up in the middle of its answer".to_owned(),
         detail: Some(api.redacted(&error.to_string())),
     }
 }

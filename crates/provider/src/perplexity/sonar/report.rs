@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::super::thinking;
 use super::wire::{self, Completion, SearchResult};
+use crate::prices::{Extras, Prices};
 
 /// What a whole completion says; `None` when it says nothing.
 pub(super) fn output(completion: Completion) -> Option<Box<Output>> {
@@ -14,16 +15,17 @@ pub(super) fn output(completion: Completion) -> Option<Box<Output>> {
 
 /// The output with this text and everything else of the completion; `None` when there is no text.
 pub(super) fn said(text: String, completion: Completion) -> Option<Box<Output>> {
+    let (mut text, thinking) = thinking::told_apart(text);
+    // Thoughts alone are no report.
     if text.trim().is_empty() {
         return None;
     }
-    let (mut text, thinking) = thinking::told_apart(text);
     if completion.finish_reason() == Some("length") {
         text.push_str("\n\n*The provider ended this report early (length).*");
     }
     let sources = sources(&completion);
     let usage = completion.usage.as_ref().map(usage).unwrap_or_default();
-    let cost = cost(&completion);
+    let cost = cost(&completion, &usage);
     let related = completion.related_questions.unwrap_or_default();
     let body = Body::Report { text, sources, thinking, related };
     Some(Box::new(Output { body, model: completion.model, usage, cost }))
@@ -60,6 +62,7 @@ fn source(number: u32, url: &str, result: Option<&SearchResult>) -> Option<Sourc
     Some(Source { number, url: url.to_owned(), title, date, snippet: None })
 }
 
+/// Deep research counts and bills its reasoning apart from what it writes.
 fn usage(usage: &wire::Usage) -> Usage {
     let input_tokens = usage.prompt_tokens.unwrap_or(0);
     let output_tokens = usage.completion_tokens.unwrap_or(0);
@@ -73,12 +76,17 @@ fn usage(usage: &wire::Usage) -> Usage {
     }
 }
 
-/// As the provider says. A cost of nothing is the skeleton that streams carry until their end, not a gift.
-fn cost(completion: &Completion) -> Cost {
-    let reported = completion.usage.as_ref().and_then(|usage| usage.cost.as_ref()?.total_cost);
-    let reported = reported.and_then(NanoUsd::from_usd).filter(|cost| *cost > NanoUsd(0));
-    // The one place for a price table: model and usage are known here.
-    reported.map_or(Cost::Unknown, Cost::Reported)
+/// The provider's own word first (C9). A cost of nothing is the skeleton that streams carry until their end, not a
+/// gift.
+fn cost(completion: &Completion, consumed: &Usage) -> Cost {
+    let Some(usage) = &completion.usage else { return Cost::Unknown };
+    let reported = usage.cost.as_ref().and_then(|cost| cost.total_cost).and_then(NanoUsd::from_usd);
+    if let Some(reported) = reported.filter(|cost| *cost > NanoUsd(0)) {
+        return Cost::Reported(reported);
+    }
+    let extras = Extras { context: usage.search_context_size, ..Extras::default() };
+    let model = completion.model.as_deref().unwrap_or_default();
+    Prices::current().bill(model, consumed, &extras)
 }
 
 #[cfg(test)]
@@ -158,16 +166,52 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_reported_is_unknown_and_what_is_cut_says_so() {
+    fn what_is_cut_says_so_and_nothing_is_no_report() {
         let (output, text, _) = report(
             r#"{"choices":[{"finish_reason":"length","message":{"content":"half"}}],
-                "usage":{"prompt_tokens":1,"completion_tokens":2,"cost":{"total_cost":0}}}"#,
+                "usage":{"prompt_tokens":1,"completion_tokens":2}}"#,
         );
-        assert_eq!(output.cost, Cost::Unknown);
         assert_eq!(output.usage.total_tokens, 3);
         assert_eq!(text, "half\n\n*The provider ended this report early (length).*");
-        for nothing in [r#"{"choices":[]}"#, r#"{"choices":[{"message":{"content":" "}}]}"#, "{}"] {
+        let thoughts =
+            r#"{"choices":[{"finish_reason":"length","message":{"content":"<think>hm</think>"}}]}"#;
+        let blank = r#"{"choices":[{"message":{"content":" "}}]}"#;
+        for nothing in [r#"{"choices":[]}"#, blank, thoughts, "{}"] {
             assert!(super::output(Completion::parse(nothing.as_bytes()).unwrap()).is_none());
+        }
+    }
+    /// C9: reported first, else computed with reasoning beside the output, else an estimate, else nothing.
+    #[test]
+    fn c9_a_cost_that_is_not_reported_comes_from_the_table() {
+        let cost = |model: &str, usage: &str| {
+            let said = r#""choices":[{"message":{"content":"x"}}]"#;
+            report(&format!(r#"{{"model":{model},"usage":{usage},{said}}}"#)).0.cost
+        };
+        let deep = |cost: &str| {
+            format!(
+                r#"{{"prompt_tokens":1001,"completion_tokens":2373,"total_tokens":3374,"citation_tokens":8834,
+                "num_search_queries":19,"reasoning_tokens":220303,"cost":{cost}}}"#
+            )
+        };
+        let research = r#""sonar-deep-research""#;
+        let pro = r#""sonar-pro""#;
+        let short =
+            r#"{"prompt_tokens":1000,"completion_tokens":1000,"search_context_size":"high"}"#;
+        let skeleton = r#"{"prompt_tokens":0,"completion_tokens":0,"cost":{"total_cost":0}}"#;
+        let cases = [
+            (
+                cost(research, &deep(r#"{"total_cost":0.781}"#)),
+                Cost::Reported(NanoUsd(781_000_000)),
+            ),
+            (cost(research, &deep(r#"{"total_cost":0}"#)), Cost::Computed(NanoUsd(794_563_000))),
+            (cost(research, &deep("null")), Cost::Computed(NanoUsd(794_563_000))),
+            (cost(pro, short), Cost::Computed(NanoUsd(32_000_000))),
+            (cost("null", short), Cost::Estimate(NanoUsd(10_000_000))),
+            (cost(pro, skeleton), Cost::Unknown),
+            (cost(pro, "null"), Cost::Unknown),
+        ];
+        for (cost, expected) in cases {
+            assert_eq!(cost, expected);
         }
     }
 }

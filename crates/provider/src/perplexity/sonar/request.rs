@@ -30,13 +30,7 @@ impl<'a> Request<'a> {
 
     fn new(ask: &'a ResearchAsk) -> Self {
         Self {
-            model: match ask.kind {
-                AskKind::Research => "sonar-deep-research",
-                AskKind::Ask => "sonar-pro",
-                AskKind::Reason => "sonar-reasoning-pro",
-                // Ranked results have an endpoint of their own; the quick model is the nearest to it.
-                AskKind::Search | AskKind::Results => "sonar",
-            },
+            model: model(ask.kind),
             messages: &ask.messages,
             reasoning_effort: ask.effort,
             narrowing: Narrowing::from(&ask.filters),
@@ -44,6 +38,17 @@ impl<'a> Request<'a> {
             return_related_questions: ask.filters.related_questions,
             stream: false,
         }
+    }
+}
+
+/// The model for an ask of this kind.
+pub(super) fn model(kind: AskKind) -> &'static str {
+    match kind {
+        AskKind::Research => "sonar-deep-research",
+        AskKind::Ask => "sonar-pro",
+        AskKind::Reason => "sonar-reasoning-pro",
+        // Ranked results have an endpoint of their own; the quick model is the nearest to it.
+        AskKind::Search | AskKind::Results => "sonar",
     }
 }
 

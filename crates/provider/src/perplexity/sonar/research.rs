@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::super::api::Api;
 use super::super::errors::{gone, malformed, no_id};
-use super::super::submit::{Sent, Submit};
-use super::milestones::Milestones;
+use super::super::milestones::Milestones;
+use super::super::submit::Submit;
 use super::request::Research;
 use super::wire::{Job, Status};
 use super::{errors, remote, report};
@@ -24,12 +24,9 @@ pub(super) async fn begin(
     ask: &ResearchAsk,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
-    let request = api.post(&PATH, &Research::new(ask, key)).map_err(BeginError::NotSent)?;
+    let request = api.post(&PATH, &Research::new(ask, key))?;
     let submit = Submit::new(api);
-    let response = match submit.send(request).await? {
-        Sent::Accepted(response) => response,
-        Sent::Refused(answer) => return Err(errors::refusal_under_key(api, &answer)),
-    };
+    let response = submit.send(request, |answer| errors::refusal_under_key(api, answer)).await?;
     let body = submit.read(response).await?;
     let id = Job::parse(&body).and_then(Job::into_id);
     let id = id.ok_or_else(|| BeginError::Unknown(errors::never_again(no_id())))?;
@@ -157,33 +154,8 @@ impl Run for ResearchRun {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use outlast_core::{Clock, Timestamp};
-
-    use super::super::super::api::AgentOptions;
-    use super::super::Sonar;
+    use super::super::super::waits::Waits;
     use super::*;
-    use crate::http::HttpOptions;
-
-    struct Epoch;
-
-    impl Clock for Epoch {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_millis(0)
-        }
-    }
-
-    fn api() -> Api {
-        let options = AgentOptions {
-            base_url: "http://127.0.0.1:1".to_owned(),
-            api_key: "k".to_owned(),
-            http: HttpOptions { timeout: Duration::from_secs(1), proxy: None },
-            clock: Arc::new(Epoch),
-        };
-        Sonar::new(options).unwrap().api
-    }
 
     fn waits(mut run: ResearchRun) -> Vec<u64> {
         let mut waits = Vec::new();
@@ -201,9 +173,11 @@ mod tests {
     /// A5: the series of waits, kept through every kind of passing trouble.
     #[tokio::test(start_paused = true)]
     async fn a5_checks_come_1_s_after_the_submit_and_then_in_growing_intervals() {
-        let run = ResearchRun::begun(api(), remote(&api(), "u".to_owned()));
+        let api = Api::nowhere().with_waits(Waits::sonar());
+        let remote = remote(&api, "u".to_owned());
+        let run = ResearchRun::begun(api.clone(), remote.clone());
         assert_eq!(waits(run), [1, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
-        let run = ResearchRun::resumed(api(), remote(&api(), "u".to_owned()));
+        let run = ResearchRun::resumed(api, remote);
         assert_eq!(waits(run), [0, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
     }
 }

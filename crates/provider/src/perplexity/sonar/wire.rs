@@ -1,11 +1,12 @@
 //! What the Sonar dialect answers, and nobody else's business. What has another type than we know is taken to be
 //! absent.
 
+use outlast_core::ContextSize;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::super::wire::{known, known_items};
+use super::super::wire::{UsageCost, known, known_items};
 
 /// Deep research as the provider shows it.
 #[derive(Debug, Default, Deserialize)]
@@ -149,16 +150,11 @@ pub(super) struct Usage {
     pub(super) reasoning_tokens: Option<u64>,
     #[serde(deserialize_with = "known")]
     pub(super) num_search_queries: Option<u64>,
+    /// How much of what was found the model read; a request is billed by it.
+    #[serde(deserialize_with = "known")]
+    pub(super) search_context_size: Option<ContextSize>,
     #[serde(deserialize_with = "known")]
     pub(super) cost: Option<UsageCost>,
-}
-
-/// What it cost.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct UsageCost {
-    #[serde(deserialize_with = "known")]
-    pub(super) total_cost: Option<f64>,
 }
 
 /// A list in which the place of an item counts: one whose type we do not know is kept, empty.

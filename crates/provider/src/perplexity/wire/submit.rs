@@ -1,14 +1,17 @@
 //! The body of a submit: what an ask means in the vendor's words. Only fields it knows are sent, for it refuses
 //! others.
 
-use outlast_core::{
-    AskKind, ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters,
-};
+use outlast_core::{AskKind, ContextSize, Effort, Message, ResearchAsk, Role, SearchFilters};
 use serde::Serialize;
+
+use super::super::narrowing::Filters;
 
 /// What the API has no field for, said in words.
 const SCHOLARLY: &str =
     "Use scholarly sources only: peer-reviewed papers, preprints, academic books.";
+
+/// The preset that stands for deep research where no effort is asked for.
+pub(in crate::perplexity) const DEEP_RESEARCH: &str = "high";
 
 /// The body of a submit.
 #[derive(Debug, Serialize)]
@@ -57,27 +60,6 @@ enum Tool<'a> {
     FetchUrl,
 }
 
-#[derive(Debug, PartialEq, Serialize)]
-struct Filters<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    search_recency_filter: Option<Recency>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    search_domain_filter: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    search_after_date_filter: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    search_before_date_filter: Option<&'a str>,
-}
-
-impl Filters<'_> {
-    fn is_empty(&self) -> bool {
-        self.search_recency_filter.is_none()
-            && self.search_domain_filter.is_empty()
-            && self.search_after_date_filter.is_none()
-            && self.search_before_date_filter.is_none()
-    }
-}
-
 #[derive(Debug, Serialize)]
 struct Location<'a> {
     country: &'a str,
@@ -101,8 +83,8 @@ impl<'a> From<&'a ResearchAsk> for Submit<'a> {
             input,
             instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
             effort,
-            // The API wants one of effort and preset; this preset is what it calls deep research.
-            preset: effort.is_none().then_some("high"),
+            // The API wants one of effort and preset.
+            preset: effort.is_none().then_some(DEEP_RESEARCH),
             tools: tools(&ask.filters, effort),
             background: true,
             stream: true,
@@ -131,12 +113,7 @@ fn item(message: &Message) -> Item<'_> {
 /// The tools to use, when a search is to be narrowed. A list sent replaces the preset's, so it must be complete: all
 /// presets used here but the fast one also read pages.
 fn tools<'a>(filters: &'a SearchFilters, effort: Option<&str>) -> Vec<Tool<'a>> {
-    let narrowed = Filters {
-        search_recency_filter: filters.recency,
-        search_domain_filter: &filters.domains,
-        search_after_date_filter: filters.after.as_deref(),
-        search_before_date_filter: filters.before.as_deref(),
-    };
+    let narrowed = Filters::from(filters);
     let user_location = filters.country.as_deref().map(|country| Location { country });
     let asked_for = !narrowed.is_empty()
         || filters.context_size.is_some()
@@ -159,6 +136,7 @@ fn tools<'a>(filters: &'a SearchFilters, effort: Option<&str>) -> Vec<Tool<'a>> 
 
 #[cfg(test)]
 mod tests {
+    use outlast_core::Recency;
     use serde_json::{Value, json};
 
     use super::*;

@@ -21,6 +21,8 @@ pub(super) enum Place {
     New,
     /// In this one.
     In(Box<Conversation>),
+    /// In one that only files know.
+    Archived { id: ConversationId, said: Vec<Message> },
 }
 
 /// How a job differs from others of this set.
@@ -37,6 +39,7 @@ impl Place {
         match self {
             Self::New => None,
             Self::In(conversation) => Some(&conversation.id),
+            Self::Archived { id, .. } => Some(id),
         }
     }
 
@@ -45,6 +48,7 @@ impl Place {
         let said = match self {
             Self::New => Vec::new(),
             Self::In(conversation) => conversation.context(),
+            Self::Archived { said, .. } => said.clone(),
         };
         let question = Message { role: Role::User, content: question.to_owned() };
         instructions.into_iter().chain(said).chain([question]).collect()
@@ -54,11 +58,12 @@ impl Place {
 impl Research {
     /// Finds the conversation to be continued, or refuses.
     pub(super) async fn place(&self, caller: &Caller, given: &str) -> Result<Place, Refusal> {
-        let found = match conversation_id(given) {
-            Some(id) => self.engine.conversation(&caller.owner, &id).await?,
-            None => None,
-        };
-        found.map(|conversation| Place::In(Box::new(conversation))).ok_or_else(|| not_found(given))
+        let Some(id) = conversation_id(given) else { return Err(not_found(given)) };
+        if let Some(conversation) = self.engine.conversation(&caller.owner, &id).await? {
+            return Ok(Place::In(Box::new(conversation)));
+        }
+        let archived = self.archived_place(&caller.owner, &id).await?;
+        archived.ok_or_else(|| not_found(given))
     }
 
     /// The job for a question.

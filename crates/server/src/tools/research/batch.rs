@@ -138,8 +138,8 @@ impl Research {
                 "NOT_FOUND",
                 &format!("there is no such conversation; check the id, or find it with {LIST}"),
             ),
-            Err(error) => {
-                tracing::warn!(conversation.id = %id, %error, "a conversation of a batch cannot be read");
+            Err(refusal) => {
+                tracing::warn!(conversation.id = %id, ?refusal, "a conversation of a batch cannot be read");
                 failed(
                     "RETRIEVAL_ERROR",
                     &format!("the conversation cannot be read just now; try {HISTORY} later"),

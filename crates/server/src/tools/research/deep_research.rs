@@ -1,8 +1,11 @@
 //! Deep research: held until the report is there, or queued and asked after, as the mode says.
 
+use std::time::Duration;
+
 use outlast_core::{AskKind, Job, JobState, ResearchAsk, Visibility};
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::answer::{self, Asked};
 use super::arguments::{ResearchArguments, input_hash, take_conversation};
@@ -10,6 +13,7 @@ use super::ask::{Place, Terms};
 use super::{DEEP_RESEARCH_FOLLOWUP, Research, ResearchMode, instruct};
 use crate::arguments;
 use crate::caller::Caller;
+use crate::receipt::Receipt;
 use crate::reply::{Answered, Refusal, RefusalCode};
 use crate::wait;
 
@@ -104,17 +108,16 @@ impl Research {
         caller: &mut Caller,
         job: &Job,
         asked: &Asked,
-        budget: Option<std::time::Duration>,
+        budget: Option<Duration>,
     ) -> Result<CallToolResult, Refusal> {
+        let since = Instant::now();
         let reading = wait::for_job(&self.engine, caller, &job.id, budget).await?;
         let Some(reading) = reading else { return Err(forgotten()) };
         let Some(outcome) = ended(&reading.job, asked) else {
-            return Err(still_running(budget));
+            return Err(still_running(budget.filter(|budget| since.elapsed() >= *budget)));
         };
-        // From here on the same call is a new one. If this cannot be stored, the outcome is only told once more.
-        if let Err(error) = self.engine.answered(&job.id).await {
-            tracing::warn!(job.id = %job.id, %error, "not recorded that the call was answered");
-        }
+        // Once this caller has it, the same call is a new one.
+        caller.receipt = Some(Receipt { engine: self.engine.clone(), job: job.id });
         outcome
     }
 
@@ -138,7 +141,8 @@ pub(super) fn ended(job: &Job, asked: &Asked) -> Option<Result<CallToolResult, R
     })
 }
 
-fn still_running(budget: Option<std::time::Duration>) -> Refusal {
+/// The wait ended before the job did: after all of its budget, or because the server leaves.
+fn still_running(budget: Option<Duration>) -> Refusal {
     match budget {
         Some(budget) => Refusal::because(
             RefusalCode::Timeout,

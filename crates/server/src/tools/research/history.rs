@@ -6,7 +6,7 @@ use outlast_core::conversation::{
     Conversation, CostShape, ErrorEntry, ProgressShape, Said, SearchResult, StatusFile, StatusWord,
     UsageShape, cost_of, usage_of,
 };
-use outlast_core::{ConversationId, Job, JobState, OwnerId, ReportCheck, Role, StoreError};
+use outlast_core::{ConversationId, Job, JobState, ReportCheck, Role};
 use outlast_engine::Waits;
 use rmcp::model::CallToolResult;
 use serde::Serialize;
@@ -33,29 +33,30 @@ pub(super) struct Show {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConversationShape {
-    conversation_id: String,
-    created_at: String,
-    updated_at: String,
-    message_count: usize,
-    messages: Vec<MessageShape>,
+    pub(super) conversation_id: String,
+    pub(super) created_at: String,
+    pub(super) updated_at: String,
+    pub(super) message_count: usize,
+    pub(super) messages: Vec<MessageShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    conversation_path: Option<String>,
+    pub(super) conversation_path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<UsageShape>,
+    pub(super) usage: Option<UsageShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<CostShape>,
+    pub(super) cost: Option<CostShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    search_results: Option<Vec<SearchResult>>,
+    pub(super) search_results: Option<Vec<SearchResult>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    report_check: Option<ReportCheck>,
+    pub(super) report_check: Option<ReportCheck>,
 }
 
+/// One message of it.
 #[derive(Debug, Serialize)]
-struct MessageShape {
-    role: Role,
-    content: String,
+pub(super) struct MessageShape {
+    pub(super) role: Role,
+    pub(super) content: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    failed: bool,
+    pub(super) failed: bool,
 }
 
 /// What was said, and where it stands.
@@ -82,9 +83,9 @@ pub(super) struct Shown {
     /// Of a turn that did not end badly.
     pub(super) progress: Option<ProgressShape>,
     /// In words, with what to do next.
-    standing: String,
+    pub(super) standing: String,
     /// What stands below the messages.
-    notes: String,
+    pub(super) notes: String,
 }
 
 impl Research {
@@ -118,9 +119,9 @@ impl Research {
         caller: &Caller,
         id: &ConversationId,
         show: Show,
-    ) -> Result<Option<Shown>, StoreError> {
+    ) -> Result<Option<Shown>, Refusal> {
         let Some(conversation) = self.engine.conversation(&caller.owner, id).await? else {
-            return Ok(self.archived(&caller.owner, id));
+            return self.archived(&caller.owner, id, show).await;
         };
         let now = self.engine.now();
         let last = conversation.last();
@@ -137,11 +138,6 @@ impl Research {
         let shape = shape(&conversation, show, path);
         let notes = notes(&conversation, &shape);
         Ok(Some(Shown { conversation: shape, status, progress, standing, notes }))
-    }
-
-    /// A conversation that an older server left in a folder and the store does not know. None are read yet.
-    fn archived(&self, _owner: &OwnerId, _id: &ConversationId) -> Option<Shown> {
-        None
     }
 
     /// Why a turn waits, if it does; a reason that cannot be found is not worth an error.
@@ -193,7 +189,7 @@ fn message(said: Said, show: Show) -> MessageShape {
     MessageShape { role: said.role, content, failed: said.failed }
 }
 
-fn sanitised(mut status: StatusFile) -> StatusFile {
+pub(super) fn sanitised(mut status: StatusFile) -> StatusFile {
     for entry in status.error.iter_mut().chain(&mut status.error_history) {
         entry.message = printable(&entry.message);
     }

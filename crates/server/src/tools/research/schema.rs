@@ -31,8 +31,7 @@ pub(super) fn tools(options: &ResearchOptions) -> Vec<Tool> {
             .to_owned(),
         ResearchMode::Queued => format!(
             "Queues a question for research in depth and answers at once; read the report with {HISTORY}. Takes \
-             minutes. Where a client waits for the report itself, a timeout of 180 s or more is recommended; shorter \
-             ones may fail."
+             minutes. Client timeout: 180 s or more recommended; shorter ones may fail."
         ),
         ResearchMode::Auto => format!(
             "Researches a question in depth; answers with the report if it is there within {} s, else read it with \
@@ -92,7 +91,7 @@ pub(super) fn tools(options: &ResearchOptions) -> Vec<Tool> {
             "Await conversations",
             &format!(
                 "Waits until all these conversations have ended; without a progress token {budget} s at most. \
-                 Clients cut long calls, often after 60 s: call again to go on waiting, the jobs are not affected."
+                 Clients cut long calls, often after 60 s: call again, the jobs go on."
             ),
             input::histories(),
             output::batch(),
@@ -109,11 +108,7 @@ pub(super) fn tools(options: &ResearchOptions) -> Vec<Tool> {
 }
 
 fn asking(name: &'static str, title: &str, description: &str, input: Map<String, Value>) -> Tool {
-    let annotations = ToolAnnotations::new()
-        .read_only(false)
-        .destructive(false)
-        .idempotent(false)
-        .open_world(true);
+    let annotations = ToolAnnotations::new().read_only(false).destructive(false).open_world(true);
     tool(name, title, description, input, output::answer(), annotations)
 }
 

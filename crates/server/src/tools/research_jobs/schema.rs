@@ -19,11 +19,7 @@ pub(super) fn tools(poll_budget: Duration, keep: Duration) -> Vec<Tool> {
             "Starts deep research and returns a jobId at once. Research takes minutes: poll the jobId with \
              perplexity_research_poll. The job goes on if the client disconnects or the server restarts.",
             start_input(),
-            ToolAnnotations::new()
-                .read_only(false)
-                .destructive(false)
-                .idempotent(false)
-                .open_world(true),
+            ToolAnnotations::new().read_only(false).destructive(false).open_world(true),
         ),
         tool(
             POLL,
@@ -120,13 +116,12 @@ fn output() -> Map<String, Value> {
         "properties": {
             "jobId": { "type": "string" },
             "status": {
-                "type": "string",
                 "enum": ["CREATED", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "NOT_FOUND"]
             },
-            "response": { "type": "string", "description": "The report with citations; when COMPLETED." },
-            "error": { "type": "string", "description": "CODE: sentence; when FAILED." },
+            "response": { "type": "string" },
+            "error": { "type": "string" },
             "elapsedSec": { "type": "number" },
-            "message": { "type": "string", "description": "What to do next." }
+            "message": { "type": "string" }
         },
         "required": ["jobId", "status", "elapsedSec", "message"],
         "additionalProperties": false

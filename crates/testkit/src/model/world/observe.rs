@@ -82,8 +82,13 @@ impl<S: Subject> World<'_, S> {
             (queries.0.after, queries.1.after) = (Some(model), Some(subject));
         }
         let name = conversation(self.steps % CONVERSATIONS);
+        let scope = if self.steps.is_multiple_of(2) {
+            Scope::Operator
+        } else {
+            Scope::Owner(owner.clone())
+        };
         let turns =
-            (self.model.turns(&owner, &name).await, self.handles[other].turns(&owner, &name).await);
+            (self.model.turns(&scope, &name).await, self.handles[other].turns(&scope, &name).await);
         self.same("turns", turns, |ids, jobs: Vec<Job>| {
             jobs.into_iter().map(|job| ids.job(job)).collect::<Vec<_>>()
         })?;

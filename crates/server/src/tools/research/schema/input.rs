@@ -16,12 +16,10 @@ pub(super) fn research(place: In) -> Map<String, Value> {
         place,
         json!({
             "reasoning_effort": {
-                "type": "string", "enum": ["low", "medium", "high"], "default": "medium",
-                "description": "High writes 5000 words or more, and costs more."
+                "type": "string", "enum": ["low", "medium", "high"], "default": "medium"
             },
             "priority": {
-                "type": "integer", "minimum": -100, "maximum": 100, "default": 0,
-                "description": "Higher runs first."
+                "type": "integer", "minimum": -100, "maximum": 100, "default": 0
             },
             "idempotency_key": {
                 "type": "string", "minLength": 1, "maxLength": 200,
@@ -41,7 +39,7 @@ pub(super) fn search(place: In) -> Map<String, Value> {
             },
             "search_domain_filter": {
                 "type": "array", "items": { "type": "string" }, "maxItems": 20,
-                "description": "Only these domains, or with a leading `-` none of these."
+                "description": "Only these, or with a leading `-` none of these."
             },
             "search_after_date_filter": { "type": "string", "description": "MM/DD/YYYY" },
             "search_before_date_filter": { "type": "string", "description": "MM/DD/YYYY" },
@@ -74,7 +72,7 @@ pub(super) fn list() -> Map<String, Value> {
                 "enum": ["pending", "in_progress", "completed", "failed", "cancelled"]
             },
             "limit": { "type": "integer", "minimum": 1, "maximum": 100, "default": 20 },
-            "cursor": { "type": "string", "description": "The nextCursor of the last page." }
+            "cursor": { "type": "string" }
         },
         "additionalProperties": false
     }))

@@ -3,8 +3,9 @@
 use outlast_core::{BeginError, Body, Cost, NanoUsd, Step, Trouble};
 use serde_json::{Value, json};
 
-use crate::bench::{Followed, PATIENCE, SOON, answered, ask, begin, follow, not_begun, sonar};
-use crate::server::{Reply, Server, Then, raw, reply, stream};
+use super::bench::{SOON, answered, ask, begin, not_begun, sonar};
+use crate::bench::{Followed, PATIENCE, follow};
+use crate::canned::{Canned, Reply, Then, raw, reply, stream};
 
 const SAID: &str = "<think>h\u{e9} \u{1F600} thinks</think>\n\nWater boils [1] at 100 \u{b0}C [2].";
 
@@ -50,7 +51,7 @@ fn chunks() -> Vec<String> {
 }
 
 async fn asked(reply: Reply) -> Followed {
-    let server = Server::always(reply).await;
+    let server = Canned::always(reply).await;
     let followed = answered(&sonar(&server.url, PATIENCE), &ask("ask")).await;
     assert_eq!(server.lines(), ["POST /chat/completions"]);
     followed
@@ -97,7 +98,7 @@ async fn a_streamed_answer_is_the_same_wherever_its_bytes_are_cut() {
     // The first frames have the open tag, an accent and an emoji.
     let places = frame(0) + frame(1) + frame(2);
     let drip: Vec<usize> = (1..(0..events.len()).map(frame).sum()).collect();
-    let server = Server::serve(move |_, nth| {
+    let server = Canned::serve(move |_, nth| {
         let cuts = if nth < places { vec![nth] } else { drip.clone() };
         stream(&events, Then::Hold).cut(&cuts)
     })
@@ -111,14 +112,14 @@ async fn a_streamed_answer_is_the_same_wherever_its_bytes_are_cut() {
 
 #[tokio::test]
 async fn begin_returns_with_the_first_chunk() {
-    let server = Server::always(stream(&chunks()[..1], Then::Hold)).await;
+    let server = Canned::always(stream(&chunks()[..1], Then::Hold)).await;
     let run = begin(&sonar(&server.url, PATIENCE), &ask("reason")).await;
     assert_eq!(run.remote().id, "c-1");
 }
 
 #[tokio::test]
 async fn each_kind_asks_its_model_for_a_stream() {
-    let server = Server::always(reply(200, &plain().to_string())).await;
+    let server = Canned::always(reply(200, &plain().to_string())).await;
     let sonar = sonar(&server.url, PATIENCE);
     for (kind, model) in
         [("search", "sonar"), ("ask", "sonar-pro"), ("reason", "sonar-reasoning-pro")]
@@ -150,7 +151,7 @@ async fn deltas_or_whole_messages_are_enough() {
 async fn an_answer_without_an_id_is_still_an_answer() {
     let whole = r#"{"choices":[{"finish_reason":"stop","message":{"content":"yes"},"delta":{"content":"yes"}}]}"#;
     for reply in [reply(200, whole), stream(&[whole], Then::Close)] {
-        let server = Server::always(reply).await;
+        let server = Canned::always(reply).await;
         let mut run = begin(&sonar(&server.url, PATIENCE), &ask("search")).await;
         assert_eq!(run.remote().id, "key-1");
         assert_eq!(follow(&mut *run).await.text(), "yes");
@@ -160,7 +161,7 @@ async fn an_answer_without_an_id_is_still_an_answer() {
 /// A stream that stays open after the end is not waited for.
 #[tokio::test]
 async fn an_end_without_done_ends_an_open_stream() {
-    let server = Server::always(stream(&chunks(), Then::Hold)).await;
+    let server = Canned::always(stream(&chunks(), Then::Hold)).await;
     let asked = tokio::time::Instant::now();
     answered(&sonar(&server.url, PATIENCE), &ask("ask")).await.output();
     assert!(asked.elapsed().as_secs() < 10);
@@ -211,7 +212,7 @@ async fn b9a_a_stream_that_breaks_is_an_error_that_buys_nothing() {
         ("never ends a line", raw(200, sse, &huge, Then::Hold), Trouble::Malformed),
     ];
     for (case, reply, trouble) in cases {
-        let server = Server::always(reply).await;
+        let server = Canned::always(reply).await;
         let timeout = if case == "falls silent" { SOON } else { PATIENCE };
         let followed = answered(&sonar(&server.url, timeout), &ask("ask")).await;
         let error = followed.error();
@@ -233,7 +234,7 @@ async fn b9a_a_stream_that_never_begins_is_unknown() {
         ("silent", silent),
     ];
     for (case, reply) in cases {
-        let server = Server::always(reply).await;
+        let server = Canned::always(reply).await;
         let error = not_begun(&sonar(&server.url, SOON), &ask("ask")).await;
         assert!(matches!(error, BeginError::Unknown(_)), "{case}: {error:?}");
         assert_eq!(server.submits(), 1, "{case}");
@@ -255,7 +256,7 @@ async fn a_long_answer_tells_its_progress_by_its_words() {
 #[tokio::test]
 async fn a_dropped_next_loses_no_text() {
     let server =
-        Server::always(stream(&chunks(), Then::Close).cut(&(1..2_000).collect::<Vec<_>>())).await;
+        Canned::always(stream(&chunks(), Then::Close).cut(&(1..2_000).collect::<Vec<_>>())).await;
     let mut run = begin(&sonar(&server.url, PATIENCE), &ask("ask")).await;
     let mut drops = 0;
     let output = loop {

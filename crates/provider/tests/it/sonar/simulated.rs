@@ -5,7 +5,8 @@ use outlast_provider::perplexity::Sonar;
 use outlast_simulator::{Options, Simulator, SonarMode};
 use serde_json::{Value, json};
 
-use crate::bench::{KEY, PATIENCE, answered, begin, follow, not_begun, patiently, sonar};
+use super::bench::{answered, begin, not_begun, sonar};
+use crate::bench::{KEY, PATIENCE, follow, patiently};
 
 async fn live() -> (Simulator, Sonar) {
     simulated(SonarMode::Live).await

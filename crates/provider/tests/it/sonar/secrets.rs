@@ -2,8 +2,9 @@
 
 use outlast_core::{Provider, ProviderError};
 
-use crate::bench::{KEY, PATIENCE, agent, answered, ask, not_begun, sonar};
-use crate::server::{Server, Then, reply, stream};
+use super::bench::{agent, answered, ask, not_begun, sonar};
+use crate::bench::{KEY, PATIENCE};
+use crate::canned::{Canned, Then, reply, stream};
 
 #[track_caller]
 fn keeps_the_key(case: &str, error: &ProviderError) {
@@ -17,7 +18,7 @@ async fn no_error_carries_the_key_even_when_the_provider_repeats_it() {
     let envelope = format!(r#"{{"error":{{"message":"bad {KEY}","type":"t","code":0}}}}"#);
     let statuses = [200, 400, 401, 403, 409, 422, 429, 500, 503];
     let said = envelope.clone();
-    let server = Server::serve(move |_, nth| reply(statuses[nth % statuses.len()], &said)).await;
+    let server = Canned::serve(move |_, nth| reply(statuses[nth % statuses.len()], &said)).await;
     let (sonar_here, agent_here) = (sonar(&server.url, PATIENCE), agent(&server.url, PATIENCE));
     let asks: [(&dyn Provider, &str); 4] = [
         (&sonar_here, "research"),
@@ -38,12 +39,12 @@ async fn no_error_carries_the_key_even_when_the_provider_repeats_it() {
     let failed = format!(r#"{{"id":"j","status":"FAILED","error_message":"bad {KEY}"}}"#);
     let empty = format!(r#"{{"id":"j","status":"COMPLETED","error_message":"bad {KEY}"}}"#);
     for body in [failed, empty] {
-        let server = Server::always(reply(200, &body)).await;
+        let server = Canned::always(reply(200, &body)).await;
         let followed = answered(&sonar(&server.url, PATIENCE), &ask("research")).await;
         keeps_the_key(&body, followed.error());
     }
     let chunk = r#"{"id":"c","choices":[{"delta":{"content":"a"}}]}"#;
-    let server = Server::always(stream(&[chunk, &envelope], Then::Hold)).await;
+    let server = Canned::always(stream(&[chunk, &envelope], Then::Hold)).await;
     keeps_the_key("stream", answered(&sonar(&server.url, PATIENCE), &ask("ask")).await.error());
 }
 

@@ -1,13 +1,23 @@
-//! How far a run has come, from what is seen of it (B6): a status, or words that arrive. Never from the time.
+//! The milestones of a run, and words between them (B6): from what is seen of it, never from the time.
 
 use outlast_core::Progress;
 
-const QUERYING: (u8, &str) = (25, "Querying Perplexity API...");
-const PROCESSING: (u8, &str) = (50, "Processing response...");
-const FINALIZING: (u8, &str) = (75, "Finalizing research report...");
+pub(super) const QUERYING: (u8, &str) = (25, "Querying Perplexity API...");
+pub(super) const PROCESSING: (u8, &str) = (50, "Processing response...");
+pub(super) const FINALIZING: (u8, &str) = (75, "Finalizing research report...");
 
 /// A step of progress for so many words, so that a long answer is not a thousand notes.
-const WORDS_A_STEP: usize = 50;
+pub(super) const WORDS_A_STEP: usize = 50;
+
+/// How far a run is that has written so many words, and how that is said.
+pub(super) fn writing(words: usize) -> (u8, String) {
+    let steps = u8::try_from(words / WORDS_A_STEP).unwrap_or(u8::MAX);
+    let percent = PROCESSING.0 + steps.min(FINALIZING.0 - PROCESSING.0 - 1);
+    match steps {
+        0 => (percent, PROCESSING.1.to_owned()),
+        _ => (percent, format!("{} {words} words so far", PROCESSING.1)),
+    }
+}
 
 /// Tells each milestone once; never goes down.
 #[derive(Debug, Default)]
@@ -34,12 +44,8 @@ impl Milestones {
             return None;
         }
         self.written = steps;
-        let further = u8::try_from(steps).unwrap_or(u8::MAX).min(FINALIZING.0 - PROCESSING.0 - 1);
-        self.percent = self.percent.max(PROCESSING.0 + further);
-        let message = match steps {
-            0 => PROCESSING.1.to_owned(),
-            _ => format!("{} {words} words so far", PROCESSING.1),
-        };
+        let (percent, message) = writing(words);
+        self.percent = self.percent.max(percent);
         Some(Progress { percent: Some(self.percent), message })
     }
 

@@ -3,8 +3,9 @@
 use outlast_core::{Again, BeginError, Cost, NanoUsd, Nature, Provider, Step, Trouble};
 use serde_json::json;
 
-use crate::bench::{PATIENCE, agent, answered, ask, begin, not_begun, sonar};
-use crate::server::{Server, Then, raw, reply};
+use super::bench::{agent, answered, ask, begin, not_begun, sonar};
+use crate::bench::PATIENCE;
+use crate::canned::{Canned, Then, raw, reply};
 
 const FOUND: &str = r#"{"id":"s-1","results":[
     {"title":"First","url":"https://a.example","snippet":"It is so.","date":"2026-10-02","last_updated":"2026-10-05"},
@@ -15,7 +16,7 @@ const FOUND: &str = r#"{"id":"s-1","results":[
 
 #[tokio::test]
 async fn results_are_listed_as_text_and_as_sources_in_both_dialects() {
-    let server = Server::always(reply(200, FOUND)).await;
+    let server = Canned::always(reply(200, FOUND)).await;
     let (agent, sonar) = (agent(&server.url, PATIENCE), sonar(&server.url, PATIENCE));
     let providers: [&dyn Provider; 2] = [&agent, &sonar];
     for provider in providers {
@@ -53,7 +54,7 @@ async fn results_are_listed_as_text_and_as_sources_in_both_dialects() {
 
 #[tokio::test]
 async fn a_search_sends_its_question_and_its_filters() {
-    let server = Server::always(reply(200, FOUND)).await;
+    let server = Canned::always(reply(200, FOUND)).await;
     let sonar = sonar(&server.url, PATIENCE);
     answered(&sonar, &ask("results")).await.output();
     assert_eq!(
@@ -75,7 +76,7 @@ async fn a_search_sends_its_question_and_its_filters() {
 
 #[tokio::test]
 async fn no_results_come_with_a_hint() {
-    let server = Server::always(reply(200, r#"{"results":[]}"#)).await;
+    let server = Canned::always(reply(200, r#"{"results":[]}"#)).await;
     let followed = answered(&sonar(&server.url, PATIENCE), &ask("results")).await;
     assert!(followed.text().starts_with("Found 0 search results:"), "{}", followed.text());
     assert!(followed.text().contains("fewer filters"), "{}", followed.text());
@@ -87,10 +88,31 @@ async fn no_results_come_with_a_hint() {
 async fn b9a_a_search_answered_with_nonsense_is_unknown() {
     let endless = raw(200, "content-type: application/json", &vec![b' '; 33 << 20], Then::Hold);
     for reply in [reply(200, "{}"), reply(200, "<html>"), reply(204, ""), endless] {
-        let server = Server::always(reply).await;
+        let server = Canned::always(reply).await;
         let error = not_begun(&agent(&server.url, PATIENCE), &ask("results")).await;
         let BeginError::Unknown(error) = error else { panic!("{error:?}") };
         assert_eq!(error.trouble, Trouble::Malformed);
         assert_eq!(server.submits(), 1);
     }
+}
+
+/// C10, and what the model is called until one has answered; both known before anything is sent.
+#[test]
+fn c10_an_ask_names_its_model_and_its_typical_cost() {
+    let sonar = sonar("http://127.0.0.1:9", PATIENCE);
+    let cases = [
+        ("research", Some("sonar-deep-research"), 800),
+        ("ask", Some("sonar-pro"), 6),
+        ("search", Some("sonar"), 20),
+        ("reason", Some("sonar-reasoning-pro"), 20),
+        ("results", None, 5),
+    ];
+    for (kind, model, thousandths) in cases {
+        assert_eq!(sonar.expected_model(&ask(kind)).as_deref(), model, "{kind}");
+        let cost = Cost::Estimate(NanoUsd(thousandths * 1_000_000));
+        assert_eq!(sonar.typical_cost(&ask(kind)), cost, "{kind}");
+    }
+    let unreadable = serde_json::json!({"prompt": "q"});
+    assert_eq!(sonar.expected_model(&unreadable), None);
+    assert_eq!(sonar.typical_cost(&unreadable), Cost::Unknown);
 }

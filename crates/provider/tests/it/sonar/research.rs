@@ -11,10 +11,9 @@ use outlast_provider::perplexity::Sonar;
 use outlast_testkit::clock::ManualClock;
 use serde_json::{Value, json};
 
-use crate::bench::{
-    KEY, PATIENCE, SOON, answered, ask, begin, follow, not_begun, options, sonar, sonar_by,
-};
-use crate::server::{Reply, Server, Then, raw, reply};
+use super::bench::{SOON, answered, ask, begin, not_begun, sonar, sonar_by};
+use crate::bench::{KEY, PATIENCE, follow, options};
+use crate::canned::{Canned, Reply, Then, raw, reply};
 
 const CREATED: &str = r#"{"id":"job-1","model":"sonar-deep-research","status":"CREATED"}"#;
 const RUNNING: &str = r#"{"id":"job-1","status":"IN_PROGRESS","response":null}"#;
@@ -24,8 +23,8 @@ const DONE: &str = r##"{"id":"job-1","status":"COMPLETED","response":{"id":"c-1"
     "usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"cost":{"total_cost":0.795}}}}"##;
 
 /// A server that takes a submit and then shows these states, the last one for ever.
-async fn showing(states: &'static [&'static str]) -> Server {
-    Server::serve(move |line, nth| match line.starts_with("POST") {
+async fn showing(states: &'static [&'static str]) -> Canned {
+    Canned::serve(move |line, nth| match line.starts_with("POST") {
         true => reply(200, CREATED),
         false => reply(200, states[(nth - 1).min(states.len() - 1)]),
     })
@@ -92,7 +91,7 @@ async fn what_may_be_done_with_a_request_depends_on_its_kind() {
 async fn a10_an_answer_without_an_id_is_unknown_and_permanent() {
     for body in ["{}", r#"{"id":""}"#, r#"{"id":7,"status":"CREATED"}"#, "<html>welcome</html>", ""]
     {
-        let server = Server::always(reply(200, body)).await;
+        let server = Canned::always(reply(200, body)).await;
         let error = not_begun(&sonar(&server.url, PATIENCE), &ask("research")).await;
         let BeginError::Unknown(error) = error else { panic!("{body}: {error:?}") };
         assert!(error.sentence.contains("no job id"), "{body}: {error}");
@@ -105,7 +104,7 @@ async fn a10_an_answer_without_an_id_is_unknown_and_permanent() {
 #[tokio::test]
 async fn b9a_a_conflict_under_a_key_is_unknown_even_in_the_providers_words() {
     let envelope = r#"{"error":{"message":"key in use","type":"conflict","code":409}}"#;
-    let server = Server::always(reply(409, envelope)).await;
+    let server = Canned::always(reply(409, envelope)).await;
     let sonar = sonar(&server.url, PATIENCE);
     assert!(matches!(not_begun(&sonar, &ask("research")).await, BeginError::Unknown(_)));
     assert!(matches!(not_begun(&sonar, &ask("ask")).await, BeginError::Refused(_)));
@@ -114,9 +113,9 @@ async fn b9a_a_conflict_under_a_key_is_unknown_even_in_the_providers_words() {
 /// The first check after a restart is made at once: the waits here would outlast the test.
 #[tokio::test]
 async fn a_resumed_run_is_checked_at_once() {
-    let server = Server::always(reply(200, DONE)).await;
+    let server = Canned::always(reply(200, DONE)).await;
     let clock: Arc<ManualClock> = Arc::default();
-    let sonar = Sonar::new(options(&server.url, PATIENCE, &clock)).unwrap();
+    let sonar = Sonar::new(options(&server.url, KEY, PATIENCE, &clock)).unwrap();
     for id in ["job-1", "job/1?x", "../cancel", "..", "."] {
         let provider = Sonar::NAME.to_owned();
         let remote = RemoteRun { provider, id: id.to_owned(), cursor: None, begun_at: clock.now() };
@@ -132,7 +131,7 @@ async fn a_resumed_run_is_checked_at_once() {
 #[tokio::test]
 async fn a5_a_begun_run_is_first_checked_after_a_second() {
     let server = showing(&[DONE]).await;
-    let sonar = Sonar::new(options(&server.url, PATIENCE, &Arc::default())).unwrap();
+    let sonar = Sonar::new(options(&server.url, KEY, PATIENCE, &Arc::default())).unwrap();
     let mut run = begin(&sonar, &ask("research")).await;
     let begun = tokio::time::Instant::now();
     follow(&mut *run).await.output();
@@ -142,7 +141,7 @@ async fn a5_a_begun_run_is_first_checked_after_a_second() {
 #[tokio::test]
 async fn a_run_that_failed_says_why_to_the_operator_alone() {
     let failed = r#"{"id":"job-1","status":"FAILED","error_message":"model fell over pplx-abc"}"#;
-    let server = Server::always(reply(200, failed)).await;
+    let server = Canned::always(reply(200, failed)).await;
     let followed = answered(&sonar(&server.url, PATIENCE), &ask("research")).await;
     let error = followed.error();
     assert_eq!(error.trouble, Trouble::RunFailed);
@@ -155,7 +154,7 @@ async fn a_completed_run_whose_report_is_late_is_looked_at_three_more_times() {
     const LATE: &str =
         r#"{"id":"job-1","status":"COMPLETED","response":null,"note":"hunter2-of-the-house 42"}"#;
     let odd = r#"{"id":"job-1","status":"COMPLETED","response":{"choices":"none"}}"#;
-    let server = Server::serve(move |line, nth| match nth {
+    let server = Canned::serve(move |line, nth| match nth {
         0 => reply(200, CREATED),
         1 | 3 => reply(200, LATE),
         2 => reply(200, odd),
@@ -190,7 +189,7 @@ async fn a_run_cannot_be_stopped_and_says_so() {
 async fn a5_a_missing_run_is_gone_at_its_second_404_once_it_is_30_s_old() {
     let clock: Arc<ManualClock> = Arc::default();
     let aging = clock.clone();
-    let server = Server::serve(move |_, nth| {
+    let server = Canned::serve(move |_, nth| {
         match nth {
             0 => return reply(200, CREATED),
             1 => aging.advance(Duration::from_millis(29_999)),
@@ -203,7 +202,7 @@ async fn a5_a_missing_run_is_gone_at_its_second_404_once_it_is_30_s_old() {
     let followed = answered(&sonar_by(&server.url, PATIENCE, &clock), &ask("research")).await;
     assert_eq!(followed.error().trouble, Trouble::RunGone);
     assert_eq!(server.lines().len(), 1 + 5);
-    let once = Server::serve(|_, nth| match nth {
+    let once = Canned::serve(|_, nth| match nth {
         0 => reply(200, CREATED),
         1 | 3 => reply(404, ""),
         2 => reply(200, RUNNING),
@@ -223,7 +222,7 @@ async fn a_dropped_next_loses_nothing() {
     // Done only once it was told to be in progress: a check that was dropped may have been answered.
     let heard = Arc::new(AtomicBool::new(false));
     let is_heard = heard.clone();
-    let server = Server::serve(move |line, _| match line.starts_with("POST") {
+    let server = Canned::serve(move |line, _| match line.starts_with("POST") {
         true => reply(200, CREATED),
         false if is_heard.load(Ordering::SeqCst) => reply(200, DONE),
         false => reply(200, RUNNING),
@@ -253,7 +252,7 @@ async fn a_dropped_next_loses_nothing() {
 #[tokio::test]
 async fn an_endless_check_is_made_again() {
     let endless = || raw(200, "content-type: application/json", &vec![b' '; 33 << 20], Then::Hold);
-    let server = Server::serve(move |_, nth| -> Reply {
+    let server = Canned::serve(move |_, nth| -> Reply {
         match nth {
             0 => reply(200, CREATED),
             1 => endless(),
@@ -263,7 +262,7 @@ async fn an_endless_check_is_made_again() {
     .await;
     let followed = answered(&sonar(&server.url, PATIENCE), &ask("research")).await;
     assert_eq!(followed.text(), "# Report [1]");
-    let endless_submit = Server::serve(move |_, _| endless()).await;
+    let endless_submit = Canned::serve(move |_, _| endless()).await;
     let error = not_begun(&sonar(&endless_submit.url, SOON * 20), &ask("research")).await;
     assert!(matches!(error, BeginError::Unknown(_)), "{error:?}");
 }

@@ -1,0 +1,116 @@
+//! What stands in `conversation-logs` while tools are used, and what older servers left there.
+
+use std::path::PathBuf;
+
+use super::*;
+
+fn folder(world: &World, id: &str) -> PathBuf {
+    world.data_dir().join("conversation-logs").join(id)
+}
+
+fn file(world: &World, id: &str, name: &str) -> Value {
+    let text = std::fs::read_to_string(folder(world, id).join(name));
+    serde_json::from_str(&text.unwrap_or_else(|error| panic!("{name}: {error}"))).unwrap()
+}
+
+/// C2, B4: before a submit is answered its three files are there, with everything in them.
+#[tokio::test]
+async fn c2_the_files_stand_when_a_submit_is_answered() {
+    let (world, mut client) = queueing().await;
+    let queued = client.ok(DEEP, query("stuck")).await;
+    let id = id_of(&queued);
+    let path = folder(&world, &id);
+    assert_eq!(queued.shape["conversationPath"].as_str(), path.to_str());
+    let conversation = file(&world, &id, "conversation.json");
+    let messages = conversation["messages"].as_array().unwrap();
+    assert_eq!(messages.last().unwrap()["role"], "user");
+    assert!(conversation["model"].is_string() && conversation["createdAt"].is_string());
+    let status = file(&world, &id, "status.json");
+    assert!(["pending", "in_progress"].contains(&status["status"].as_str().unwrap()));
+    assert_eq!(status["toolName"], "perplexity_deep_research");
+    assert_eq!(status["attempts"], 0);
+    let job = file(&world, &id, "job.json");
+    assert_eq!(job["params"]["reasoning_effort"], "medium");
+    assert_eq!(job["priority"], 0);
+    assert_eq!(job["jobId"], status["jobId"]);
+}
+
+/// C3, B14: the end appends the report, and `job.json` goes.
+#[tokio::test]
+async fn c3_completion_is_seen_in_the_files() {
+    let (world, mut client) = queueing().await;
+    let id = client.queue(QUICK).await;
+    client.ended(&id).await;
+    eventually("job.json goes", || !folder(&world, &id).join("job.json").exists()).await;
+    let conversation = file(&world, &id, "conversation.json");
+    assert_eq!(conversation["messages"].as_array().unwrap().last().unwrap()["role"], "assistant");
+    assert_eq!(conversation["cost"]["kind"], "reported");
+    let status = file(&world, &id, "status.json");
+    assert_eq!(status["status"], "completed");
+    assert!(status["completedAt"].is_string());
+}
+
+/// C5: a blocking call that fails leaves no folder; one that succeeds leaves what was said, and nothing to be done.
+#[tokio::test]
+async fn c5_a_blocking_call_leaves_files_only_when_it_succeeds() {
+    let (world, mut client) = blocking().await;
+    let (code, _) = client.refused(DEEP, query("http;status=400")).await;
+    assert_eq!(code, "EXECUTION_ERROR");
+    let answer = client.ok(DEEP, query(QUICK)).await;
+    let id = id_of(&answer);
+    eventually("conversation.json comes", || {
+        folder(&world, &id).join("conversation.json").exists()
+    })
+    .await;
+    let logs = world.data_dir().join("conversation-logs");
+    let folders: Vec<_> = std::fs::read_dir(logs).unwrap().map(|entry| entry.unwrap()).collect();
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    assert!(!folder(&world, &id).join("job.json").exists());
+    assert!(!folder(&world, &id).join("status.json").exists());
+}
+
+/// tools.md: folders of older servers can be read and continued; what was said there goes upstream with the question.
+#[tokio::test]
+async fn an_older_servers_conversation_is_read_and_continued() {
+    let (world, mut client) = blocking().await;
+    let id = "20251031-1761930000000";
+    std::fs::create_dir_all(folder(&world, id)).unwrap();
+    let old = json!({
+        "conversationId": id,
+        "createdAt": "2025-10-31T17:00:00.000Z",
+        "updatedAt": "2025-10-31T17:05:00.000Z",
+        "messageCount": 3,
+        "messages": [
+            { "role": "system", "content": "Be thorough." },
+            { "role": "user", "content": "What is a fjord?" },
+            { "role": "assistant", "content": "A drowned valley." }
+        ]
+    });
+    std::fs::write(folder(&world, id).join("conversation.json"), old.to_string()).unwrap();
+    let history = client.history(id).await;
+    assert_eq!(history.shape["messageCount"], 2);
+    assert_eq!(history.shape["messages"][1]["content"], "A drowned valley.");
+    assert_eq!(history.shape["status"], "completed");
+
+    let answer = client.ok(SEARCH_FOLLOWUP, followup(id, QUICK)).await;
+    assert_eq!(answer.shape["conversationId"], id);
+    let asked = world.simulator.requests();
+    let asked = asked.iter().rfind(|request| request.method == "POST").unwrap();
+    assert!(asked.body.to_string().contains("A drowned valley."), "{}", asked.body);
+    let history = client.history(id).await;
+    assert_eq!(history.shape["messageCount"], 4, "nothing of it is lost");
+    assert_eq!(history.shape["messages"][0]["content"], "What is a fjord?");
+}
+
+/// Scenario 94: a damaged folder says so, and the server lives on.
+#[tokio::test]
+async fn a_damaged_folder_is_named_and_harms_nobody_else() {
+    let (world, mut client) = blocking().await;
+    let id = "20251031-1761930000001";
+    std::fs::create_dir_all(folder(&world, id)).unwrap();
+    std::fs::write(folder(&world, id).join("conversation.json"), "{ broken").unwrap();
+    let (code, _) = client.refused(HISTORY, json!({ "conversationId": id })).await;
+    assert_eq!(code, "CONVERSATION_CORRUPTED");
+    let answer = client.ok(SEARCH, query(QUICK)).await;
+    client.history(answer.shape["conversationId"].as_str().unwrap()).await;
+}

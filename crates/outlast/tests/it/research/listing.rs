@@ -1,0 +1,120 @@
+//! What is listed: names, order, schemas, annotations, size, descriptions, instructions.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::support::{CANCEL, POLL, START};
+
+fn names(client: &Client) -> Vec<&str> {
+    client.tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+fn tool<'a>(client: &'a Client, name: &str) -> &'a Value {
+    client.tools.iter().find(|tool| tool["name"] == name).unwrap()
+}
+
+/// B16: await is listed in async mode only. The order of the list is that of the sets.
+#[tokio::test]
+async fn b16_await_is_listed_in_async_mode_alone() {
+    let mut world = World::new().await;
+    let base = [DEEP, DEEP_FOLLOWUP, SEARCH, SEARCH_FOLLOWUP, HISTORY, HISTORIES];
+    let client = Client::of(world.serve().await).await;
+    assert_eq!(names(&client), [&base[..], &[LIST, START, POLL, CANCEL]].concat());
+    for mode in ["true", "auto"] {
+        world.set(SWITCH, mode);
+        let client = Client::of(world.serve().await).await;
+        assert_eq!(names(&client), [&base[..], &[AWAIT, LIST, START, POLL, CANCEL]].concat());
+        let warning = tool(&client, AWAIT)["description"].as_str().unwrap();
+        assert!(warning.contains("Clients cut long calls"), "{warning}");
+    }
+    let client = Client::of(world.serve_with(&["--tools", "research-jobs,research"]).await).await;
+    assert_eq!(names(&client)[..4], [START, POLL, CANCEL, DEEP]);
+}
+
+/// tools.md: schemas that validate strictly, titles, annotations; E7: ids have no pattern. And they are small.
+#[tokio::test]
+async fn the_listed_tools_keep_their_contract() {
+    let (_world, client) = queueing().await;
+    for tool in &client.tools {
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
+        assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+        assert_eq!(tool["outputSchema"]["type"], "object", "{tool}");
+        assert!(tool["title"].is_string() && tool["annotations"].is_object(), "{tool}");
+        assert!(!tool.to_string().contains("\"format\""), "formats make validators warn");
+        let id = &tool["inputSchema"]["properties"]["conversationId"];
+        assert!(!id.to_string().contains("pattern") && !id.to_string().contains("maxLength"));
+    }
+    for name in [DEEP, DEEP_FOLLOWUP, SEARCH, SEARCH_FOLLOWUP] {
+        let hints = &tool(&client, name)["annotations"];
+        assert_eq!(
+            (&hints["readOnlyHint"], &hints["openWorldHint"]),
+            (&json!(false), &json!(true))
+        );
+    }
+    for name in [HISTORY, HISTORIES, AWAIT, LIST] {
+        let hints = &tool(&client, name)["annotations"];
+        let expected = (&json!(true), &json!(true), &json!(false));
+        let found = (&hints["readOnlyHint"], &hints["idempotentHint"], &hints["openWorldHint"]);
+        assert_eq!(found, expected, "{name}");
+    }
+    assert!(tool(&client, HISTORY)["outputSchema"]["anyOf"].is_array());
+    let (jobs, research): (Vec<&Value>, Vec<&Value>) = client
+        .tools
+        .iter()
+        .partition(|tool| [START, POLL, CANCEL].contains(&tool["name"].as_str().unwrap()));
+    let size = |tools: &[&Value]| json!(tools).to_string().len();
+    let all = json!(client.tools).to_string().len();
+    let sizes =
+        format!("research {}, research-jobs {}, all {all} bytes", size(&research), size(&jobs));
+    eprintln!("{sizes}");
+    assert!(all < 12_000, "tools/list is sent with every conversation: {sizes}");
+}
+
+/// A12: the instructions of all sets together name the tools, and are short.
+#[tokio::test]
+async fn the_instructions_teach_the_flow_in_few_words() {
+    let mut world = World::new().await;
+    for mode in ["false", "true", "auto"] {
+        world.set(SWITCH, mode);
+        let mut server = world.spawn(&["serve"]);
+        let greeting = server.greet().await;
+        let instructions = greeting["instructions"].as_str().unwrap();
+        for tool in [DEEP, SEARCH, SEARCH_FOLLOWUP, HISTORY, HISTORIES, LIST, START, POLL, CANCEL] {
+            assert!(instructions.contains(tool), "{tool}: {instructions}");
+        }
+        assert_eq!(instructions.contains(AWAIT), mode != "false", "{instructions}");
+        let words = instructions.split_whitespace().count();
+        assert!(words < 200, "{words} words");
+    }
+}
+
+/// C8: the description recommends a patient client.
+#[tokio::test]
+async fn c8_the_description_recommends_a_long_timeout() {
+    let mut world = World::new().await;
+    for mode in ["false", "true", "auto"] {
+        world.set(SWITCH, mode);
+        let client = Client::of(world.serve().await).await;
+        let description = tool(&client, DEEP)["description"].as_str().unwrap();
+        assert!(description.contains("180 s or more"), "{description}");
+        assert!(description.contains("shorter ones may fail"), "{description}");
+    }
+}
+
+/// C11: the disclaimer is on the query tools alone, and only when it is switched on.
+#[tokio::test]
+async fn c11_the_disclaimer_is_on_the_query_tools_when_asked_for() {
+    let mut world = World::new().await;
+    for (value, shown) in [("false", false), ("true", true), ("1", true)] {
+        world.set("PERPLEXITY_ENABLE_SECURITY_DISCLAIMER", value);
+        let client = Client::of(world.serve().await).await;
+        for tool in &client.tools {
+            let name = tool["name"].as_str().unwrap();
+            let asks = [DEEP, DEEP_FOLLOWUP, SEARCH, SEARCH_FOLLOWUP].contains(&name);
+            let description = tool["description"].as_str().unwrap();
+            assert_eq!(description.contains("third party"), asks && shown, "{name}: {description}");
+            let stressed = [DEEP, DEEP_FOLLOWUP].contains(&name) && shown;
+            assert_eq!(description.contains("special care"), stressed, "{name}: {description}");
+        }
+    }
+}

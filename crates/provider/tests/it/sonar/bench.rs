@@ -1,0 +1,46 @@
+//! Adapters of the Sonar dialect as tests have them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{BeginError, Provider, Run};
+use outlast_provider::perplexity::{Agent, Sonar};
+use outlast_testkit::clock::ManualClock;
+use serde_json::{Value, json};
+
+use crate::bench::{Followed, KEY, follow, options, patiently, quick};
+
+/// Short enough to wait for.
+pub(crate) const SOON: Duration = Duration::from_millis(200);
+
+/// With waits between checks that a test need not feel.
+pub(crate) fn sonar(url: &str, timeout: Duration) -> Sonar {
+    sonar_by(url, timeout, &Arc::default())
+}
+
+pub(crate) fn sonar_by(url: &str, timeout: Duration, clock: &Arc<ManualClock>) -> Sonar {
+    let sonar = Sonar::new(options(url, KEY, timeout, clock)).unwrap();
+    sonar.with_waits(quick())
+}
+
+pub(crate) fn agent(url: &str, timeout: Duration) -> Agent {
+    Agent::new(options(url, KEY, timeout, &Arc::default())).unwrap()
+}
+
+pub(crate) fn ask(kind: &str) -> Value {
+    json!({"kind": kind, "messages": [{"role": "user", "content": "why?"}]})
+}
+
+pub(crate) async fn begin(provider: &dyn Provider, ask: &Value) -> Box<dyn Run> {
+    patiently(provider.begin(ask, "key-1")).await.unwrap()
+}
+
+pub(crate) async fn not_begun(provider: &dyn Provider, ask: &Value) -> BeginError {
+    let Err(error) = patiently(provider.begin(ask, "key-1")).await else { panic!("it began") };
+    error
+}
+
+/// Asks and follows.
+pub(crate) async fn answered(provider: &dyn Provider, ask: &Value) -> Followed {
+    follow(&mut *begin(provider, ask).await).await
+}

@@ -1,0 +1,114 @@
+//! Conversations that an older server left as files and the store does not know: read, and continued, by the local owner
+//! alone. Nobody works on them any more, whatever their files say.
+
+use outlast_core::conversation::{StatusFile, StatusWord};
+use outlast_core::{ConversationId, Message, OwnerId, Role};
+use outlast_engine::{ArchiveError, Archived};
+
+use super::ask::Place;
+use super::history::{ConversationShape, MessageShape, Show, Shown, sanitised};
+use super::{Research, status};
+use crate::reply::{Refusal, RefusalCode};
+use crate::text::printable;
+
+impl Research {
+    /// A conversation that only its files know, as it is shown.
+    pub(super) async fn archived(
+        &self,
+        owner: &OwnerId,
+        id: &ConversationId,
+        show: Show,
+    ) -> Result<Option<Shown>, Refusal> {
+        Ok(self.archive(owner, id).await?.map(|archived| shown(id, archived, show)))
+    }
+
+    /// The same as a place to ask in: what was said there goes with the question, and stays in its files.
+    pub(super) async fn archived_place(
+        &self,
+        owner: &OwnerId,
+        id: &ConversationId,
+    ) -> Result<Option<Place>, Refusal> {
+        let Some(Archived { conversation, .. }) = self.archive(owner, id).await? else {
+            return Ok(None);
+        };
+        let said = conversation.messages.into_iter();
+        let said = said.filter(|message| message.role != Role::System).collect();
+        Ok(Some(Place::Archived { id: id.clone(), said }))
+    }
+
+    async fn archive(
+        &self,
+        owner: &OwnerId,
+        id: &ConversationId,
+    ) -> Result<Option<Archived>, Refusal> {
+        self.engine.archived(owner, id).await.map_err(|error| match error {
+            ArchiveError::Store(error) => error.into(),
+            ArchiveError::Corrupted { .. } => {
+                tracing::warn!(conversation.id = %id, %error, "a conversation's files are damaged");
+                Refusal::because(
+                    RefusalCode::ConversationCorrupted,
+                    format!("the files of conversation {id} are damaged; mend or remove its folder"),
+                )
+            }
+            ArchiveError::Unreadable { .. } => {
+                tracing::warn!(conversation.id = %id, %error, "a conversation's files cannot be read");
+                Refusal::because(
+                    RefusalCode::ServiceUnavailable,
+                    format!("the files of conversation {id} cannot be read just now; try again"),
+                )
+            }
+        })
+    }
+}
+
+fn shown(id: &ConversationId, archived: Archived, show: Show) -> Shown {
+    let Archived { folder, conversation: file, status } = archived;
+    let said = file.messages.iter().filter(|said| show.system || said.role != Role::System);
+    let messages: Vec<MessageShape> = said
+        .map(|Message { role, content }| MessageShape {
+            role: *role,
+            content: printable(content),
+            failed: false,
+        })
+        .collect();
+    let status = sanitised(status.unwrap_or_else(|| ended(id, &file.created_at, &file.updated_at)));
+    let standing = match status.status {
+        StatusWord::Pending | StatusWord::InProgress => {
+            "**Status: Left unfinished** by an older server; its last question can be asked again as a follow-up."
+                .to_owned()
+        }
+        StatusWord::Completed | StatusWord::Failed | StatusWord::Cancelled => {
+            status::standing(&status, None, None)
+        }
+    };
+    let conversation = ConversationShape {
+        conversation_id: id.as_str().to_owned(),
+        created_at: printable(&file.created_at),
+        updated_at: printable(&file.updated_at),
+        message_count: messages.len(),
+        messages,
+        conversation_path: Some(folder.to_string_lossy().into_owned()),
+        usage: file.usage,
+        cost: file.cost,
+        search_results: file.search_results,
+        report_check: None,
+    };
+    Shown { conversation, status, progress: None, standing, notes: String::new() }
+}
+
+/// Of a conversation without a status: a search, or a call that waited for its report. Both were over when it was written.
+fn ended(id: &ConversationId, created_at: &str, updated_at: &str) -> StatusFile {
+    StatusFile {
+        conversation_id: id.as_str().to_owned(),
+        job_id: None,
+        status: StatusWord::Completed,
+        tool_name: "perplexity_search".to_owned(),
+        started_at: created_at.to_owned(),
+        updated_at: updated_at.to_owned(),
+        completed_at: Some(updated_at.to_owned()),
+        attempts: 0,
+        progress: None,
+        error: None,
+        error_history: Vec::new(),
+    }
+}

@@ -1,0 +1,287 @@
+//! What needs a provider that shows its thinking, costs a fortune or never answers.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use outlast_core::{
+    Again, BeginError, Body, Cost, NanoUsd, Nature, Output, Provider, ProviderError, RemoteRun,
+    RemoteStop, Run, Source, Step, Timestamp, Usage,
+};
+use outlast_engine::{Mirror, MirrorOptions, Options, Providers, Stop, Takes, Until, Worker};
+use outlast_store::{MemoryStore, SystemClock};
+use serde_json::json;
+
+use super::*;
+
+/// A provider that answers at once, or never.
+#[derive(Clone)]
+struct Oracle {
+    answer: Option<Output>,
+    typical_cost: Cost,
+    asks: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Oracle {
+    fn answering(answer: Option<Output>, typical_cost: Cost) -> Self {
+        Self { answer, typical_cost, asks: Arc::default() }
+    }
+}
+
+#[async_trait]
+impl Provider for Oracle {
+    fn name(&self) -> &'static str {
+        "oracle"
+    }
+
+    fn nature(&self, _ask: &Value) -> Nature {
+        Nature { again: Again::Never, resumes: true, stops: true }
+    }
+
+    fn expected_model(&self, _ask: &Value) -> Option<String> {
+        Some("delphi".to_owned())
+    }
+
+    fn typical_cost(&self, _ask: &Value) -> Cost {
+        self.typical_cost
+    }
+
+    async fn begin(&self, ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
+        self.asks.lock().unwrap().push(ask.clone());
+        Ok(Box::new(self.clone()))
+    }
+
+    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        Ok(Box::new(self.clone()))
+    }
+
+    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        Ok(RemoteStop::Done)
+    }
+}
+
+#[async_trait]
+impl Run for Oracle {
+    fn remote(&self) -> RemoteRun {
+        RemoteRun {
+            provider: "oracle".to_owned(),
+            id: "r-1".to_owned(),
+            cursor: None,
+            begun_at: Timestamp::from_millis(0),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Step, ProviderError> {
+        match self.answer.clone() {
+            Some(output) => Ok(Step::Done { output: Box::new(output), raw: None }),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn thoughtful() -> Output {
+    let body = Body::Report {
+        text: "Because of Rayleigh [1].\u{1b}[31m".to_owned(),
+        sources: vec![Source {
+            number: 1,
+            url: "https://a.example".to_owned(),
+            ..Source::default()
+        }],
+        thinking: Some("hm".to_owned()),
+        related: vec!["And at dusk?".to_owned()],
+    };
+    let cost = Cost::Reported(NanoUsd(7_000_000));
+    Output { body, model: Some("delphi-2".to_owned()), usage: Usage::default(), cost }
+}
+
+/// The set over a provider, with a worker at hand.
+async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
+    let profile = Profile::new("oracle");
+    let providers = Providers::from([(profile.clone(), Arc::new(oracle) as Arc<dyn Provider>)]);
+    let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
+    let folder = tempfile::tempdir().unwrap().keep();
+    let mirror = MirrorOptions {
+        logs_dir: folder.join("logs"),
+        state_dir: folder.join("state"),
+        owner: OwnerId::new("local"),
+    };
+    let mirror = Some(Arc::new(Mirror::open(mirror).unwrap()));
+    let engine_options = Options { mirror, ..Options::default() };
+    let engine = Engine::new(store, providers, engine_options, Stop::new()).await;
+    let (engine, _follower) = engine.unwrap();
+    tokio::spawn(Worker::new(&engine, Takes::TheQueue).run(Until::Asked));
+    let options = ResearchOptions {
+        profile,
+        mode,
+        inline_budget: Duration::from_secs(45),
+        max_failures: 2,
+        attempt_timeout: Duration::from_secs(600),
+        search_timeout: Duration::from_secs(30),
+        keep: Duration::from_secs(3600),
+        disclaimer: Disclaimer::Off,
+    };
+    Research::new(engine, options)
+}
+
+fn caller(owner: &str) -> Caller {
+    Caller {
+        owner: OwnerId::new(owner),
+        progress: None,
+        takes_tasks: false,
+        metrics: Arc::default(),
+        receipt: None,
+    }
+}
+
+/// The structured content and the text of a call that does as it is asked.
+async fn ask(set: &Research, owner: &str, tool: &str, arguments: Value) -> (Value, String) {
+    let Value::Object(arguments) = arguments else { panic!("not an object") };
+    let answer = set.call(&mut caller(owner), tool, Some(arguments)).await.unwrap();
+    let Ok(Answered::Now(answer)) = answer else { panic!("refused, or a task") };
+    let result = serde_json::to_value(answer).unwrap();
+    let text = result["content"][0]["text"].as_str().unwrap().to_owned();
+    (result["structuredContent"].clone(), text)
+}
+
+/// Defect B7 of the older server: thinking is shown where it is asked for, and nowhere else.
+#[tokio::test]
+async fn thinking_is_shown_only_on_request() {
+    let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
+    let set = research(oracle, ResearchMode::Blocking).await;
+    let (hidden, text) = ask(&set, "local", SEARCH, json!({ "query": "why?" })).await;
+    assert!(!text.contains("hm") && !hidden.to_string().contains("think"), "{text}");
+    let (shown, text) =
+        ask(&set, "local", SEARCH, json!({ "query": "why so?", "showThinking": true })).await;
+    let raw = shown["rawResultText"].as_str().unwrap();
+    assert!(raw.starts_with("<think>\nhm\n</think>\n\nBecause"), "{raw}");
+    assert!(text.contains(raw) && text.contains("\n- And at dusk?"), "{text}");
+    assert!(!text.contains('\u{1b}'), "sanitised: {text:?}");
+    assert_eq!(shown["responseId"], "r-1");
+    assert_eq!(shown["modelUsed"], "delphi-2");
+
+    let id = &shown["conversationId"];
+    let (plain, _) = ask(&set, "local", HISTORY, json!({ "conversationId": id })).await;
+    assert!(!plain.to_string().contains("think"), "{plain}");
+    let asked = json!({ "conversationId": id, "showThinking": true });
+    let (whole, _) = ask(&set, "local", HISTORY, asked).await;
+    assert!(whole["messages"][1]["content"].as_str().unwrap().starts_with("<think>\nhm"));
+    let asked = json!({ "conversationIds": [id], "showThinking": true });
+    let (batch, _) = ask(&set, "local", HISTORIES, asked).await;
+    assert!(batch.to_string().contains("<think>"), "{batch}");
+}
+
+/// tools.md: what a search is narrowed to reaches its provider, and nothing that was not asked for does.
+#[tokio::test]
+async fn filters_reach_the_provider() {
+    let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
+    let set = research(oracle.clone(), ResearchMode::Blocking).await;
+    ask(&set, "local", SEARCH, json!({ "query": "plain" })).await;
+    let narrowed = json!({
+        "query": "narrow",
+        "return_related_questions": true,
+        "search_recency_filter": "week",
+        "search_domain_filter": ["-a.example"],
+        "search_after_date_filter": "02/28/2026",
+        "search_before_date_filter": "03/01/2026",
+        "search_mode": "academic"
+    });
+    ask(&set, "local", SEARCH, narrowed).await;
+    let asks = oracle.asks.lock().unwrap().clone();
+    assert_eq!(asks[0]["filters"], json!({}));
+    assert_eq!(
+        (&asks[0]["kind"], &asks[0]["messages"][0]["role"]),
+        (&json!("search"), &json!("user"))
+    );
+    let filters = json!({
+        "recency": "week", "domains": ["-a.example"], "after": "02/28/2026", "before": "03/01/2026",
+        "academic": true, "related_questions": true
+    });
+    assert_eq!(asks[1]["filters"], filters);
+}
+
+/// tools.md: only the local owner is told where files are.
+#[tokio::test]
+async fn the_path_is_for_the_local_owner_alone() {
+    let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
+    let set = research(oracle, ResearchMode::Blocking).await;
+    for (owner, local) in [("local", true), ("ann", false)] {
+        let (answer, text) = ask(&set, owner, DEEP_RESEARCH, json!({ "query": "why?" })).await;
+        let id = answer["conversationId"].as_str().unwrap().to_owned();
+        let place = |answer: &Value| answer["conversationPath"].as_str().map(str::to_owned);
+        assert_eq!(
+            place(&answer).is_some_and(|path| path.ends_with(&format!("/logs/{id}"))),
+            local
+        );
+        assert_eq!(text.contains("/logs/"), local, "{text}");
+        let (history, text) = ask(&set, owner, HISTORY, json!({ "conversationId": id })).await;
+        assert_eq!(place(&history), place(&answer));
+        assert_eq!(text.contains("/logs/"), local, "{text}");
+    }
+}
+
+/// Takes down what is logged on this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// C10: queued answers carry the estimate; over a dollar is logged as a warning.
+#[tokio::test]
+async fn c10_a_dear_question_is_logged_and_its_estimate_told() {
+    for (nanos, usd, warned) in [(2_500_000_000, 2.5, true), (900_000_000, 0.9, false)] {
+        let log = Log::default();
+        let written = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || log.clone()).finish();
+        let _listening = tracing::subscriber::set_default(subscriber);
+        let oracle = Oracle::answering(None, Cost::Computed(NanoUsd(nanos)));
+        let set = research(oracle, ResearchMode::Queued).await;
+        let (queued, text) = ask(&set, "local", DEEP_RESEARCH, json!({ "query": "why?" })).await;
+        assert_eq!(queued["cost"], json!({ "usd": usd, "kind": "estimate" }));
+        assert_eq!(queued["modelUsed"], "delphi");
+        assert!(text.contains("Estimated cost: about $"), "{text}");
+        let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(log.contains("likely to cost over $1"), warned, "{log}");
+        assert_eq!(log.contains("WARN"), warned, "{log}");
+    }
+}
+
+/// tools.md: a search ends after 30 s, and leaves no conversation.
+#[tokio::test(start_paused = true)]
+async fn a_search_ends_after_its_time() {
+    let oracle = Oracle::answering(None, Cost::Unknown);
+    let set = research(oracle, ResearchMode::Blocking).await;
+    let before = tokio::time::Instant::now();
+    let arguments = json!({ "query": "why?" }).as_object().cloned();
+    let answer = set.call(&mut caller("local"), SEARCH, arguments).await.unwrap();
+    let result = answer.unwrap_err().into_result();
+    let text = serde_json::to_value(result).unwrap()["content"][0]["text"].clone();
+    assert!(text.as_str().unwrap().starts_with("TIMEOUT: "), "{text}");
+    let waited = before.elapsed();
+    assert!((29..=31).contains(&waited.as_secs()), "{waited:?}");
+    let (listed, _) = ask(&set, "local", LIST, json!({})).await;
+    assert_eq!(listed["conversations"], json!([]));
+}
+
+/// design.md: a name that two sets share belongs to the set listed first.
+#[tokio::test]
+async fn a_shared_name_belongs_to_the_first_set() {
+    use rmcp::ServerHandler;
+
+    let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
+    let first = research(oracle.clone(), ResearchMode::Blocking).await;
+    let second = research(oracle, ResearchMode::Queued).await;
+    let sets = [first, second].map(|set| crate::Tools::Research(Box::new(set)));
+    let face = crate::Face { owner: OwnerId::new("local"), sets: sets.into() };
+    let server = crate::Server::new(face);
+    let described = server.get_tool(DEEP_RESEARCH).unwrap().description.unwrap();
+    assert!(described.contains("picks the research up"), "that of the first: {described}");
+    assert!(server.get_tool(AWAIT).is_some(), "what only the second has is there as well");
+}
