@@ -18,6 +18,8 @@ mod mirror;
 mod requirements;
 mod research;
 mod research_jobs;
+mod perplexity;
+mod tasks;
 mod sharing;
 mod sonar;
 mod upkeep;

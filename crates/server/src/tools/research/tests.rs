@@ -278,8 +278,9 @@ async fn a_shared_name_belongs_to_the_first_set() {
     let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
     let first = research(oracle.clone(), ResearchMode::Blocking).await;
     let second = research(oracle, ResearchMode::Queued).await;
+    let engine = first.engine.clone();
     let sets = [first, second].map(|set| crate::Tools::Research(Box::new(set)));
-    let face = crate::Face { owner: OwnerId::new("local"), sets: sets.into() };
+    let face = crate::Face { owner: OwnerId::new("local"), engine, sets: sets.into() };
     let server = crate::Server::new(face);
     let described = server.get_tool(DEEP_RESEARCH).unwrap().description.unwrap();
     assert!(described.contains("picks the research up"), "that of the first: {described}");

@@ -1,0 +1,198 @@
+//! MCP tasks on the real binary: a task is a job, so it outlives its connection, its client and its server.
+
+use outlast_testkit::mcp_process::McpProcess;
+use serde_json::{Value, json};
+
+use crate::support::{POLL, START, World};
+
+const DEEP: &str = "perplexity_deep_research";
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// A client of the newest revision over a pipe; it may declare the extension.
+struct Modern {
+    server: McpProcess,
+    capabilities: Value,
+}
+
+impl Modern {
+    fn of(world: &World, capabilities: Value) -> Self {
+        Self { server: world.spawn(&["serve"]), capabilities }
+    }
+
+    fn with_tasks(world: &World) -> Self {
+        Self::of(world, json!({ "extensions": { TASKS: {} } }))
+    }
+
+    async fn request(&mut self, method: &str, mut params: Value) -> Value {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        });
+        self.server.request(method, params).await
+    }
+
+    async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let answer =
+            self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        answer["result"].clone()
+    }
+
+    async fn task(&mut self, id: &str) -> Value {
+        self.request("tasks/get", json!({ "taskId": id })).await["result"].clone()
+    }
+
+    /// Reads the task until it has ended.
+    async fn ended(&mut self, id: &str) -> Value {
+        let waited = async {
+            loop {
+                let task = self.task(id).await;
+                if task["status"] != "working" {
+                    return task;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(60), waited).await.expect("it ends")
+    }
+}
+
+fn query(scenario: &str) -> Value {
+    json!({ "query": format!("Why is the sky blue? [[sim:{scenario}]]") })
+}
+
+#[tokio::test]
+async fn research_is_answered_with_a_task_at_once_and_read_to_its_end() {
+    let world = World::new().await;
+    let mut client = Modern::with_tasks(&world);
+    let discovered = client.request("server/discover", json!({})).await;
+    assert!(discovered["result"]["capabilities"]["extensions"].get(TASKS).is_some());
+    let created = client.call(DEEP, query("ok;words=60;delay_ms=0;hold=true")).await;
+    assert_eq!(created["resultType"], "task", "{created}");
+    assert_eq!(created["status"], "working");
+    assert_eq!(created["ttlMs"], Value::Null, "research is kept for ever");
+    let id = created["taskId"].as_str().unwrap().to_owned();
+    assert!(client.task(&id).await["statusMessage"].is_string());
+    crate::support::eventually("the run is under way", || world.submits() == 1).await;
+    world.simulator.release();
+    let task = client.ended(&id).await;
+    assert_eq!(task["status"], "completed", "{task}");
+    let result = &task["result"];
+    assert_eq!(result["structuredContent"]["status"], "completed");
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("Sources:"));
+    assert_eq!(client.task(&id).await, task, "the same again");
+    assert_eq!(world.submits(), 1);
+}
+
+#[tokio::test]
+async fn a_task_survives_kill_9_and_every_face_finds_it() {
+    let world = World::new().await;
+    let mut client = Modern::with_tasks(&world);
+    let created = client.call(DEEP, query("ok;words=60;delay_ms=0;hold=true")).await;
+    let id = created["taskId"].as_str().unwrap().to_owned();
+    // Its first progress is shown after the run's name was recorded.
+    while !client.task(&id).await["statusMessage"].as_str().unwrap().contains('%') {}
+    client.server.kill().await;
+    let mut client = Modern::with_tasks(&world);
+    assert_eq!(client.task(&id).await["status"], "working");
+    world.simulator.release();
+    assert_eq!(client.ended(&id).await["status"], "completed");
+    assert_eq!(world.submits(), 1, "paid for once");
+    let polled = client.call(POLL, json!({ "jobId": id })).await;
+    assert_eq!(polled["structuredContent"]["status"], "COMPLETED", "one id space");
+}
+
+#[tokio::test]
+async fn a_task_can_be_cancelled_and_asks_for_nothing() {
+    let world = World::new().await;
+    let mut client = Modern::with_tasks(&world);
+    let created = client.call(DEEP, query("stuck")).await;
+    let id = created["taskId"].as_str().unwrap().to_owned();
+    let updated =
+        client.request("tasks/update", json!({ "taskId": id, "inputResponses": {} })).await;
+    assert_eq!(updated["error"]["code"], -32602, "{updated}");
+    let cancelled = client.request("tasks/cancel", json!({ "taskId": id })).await;
+    assert!(cancelled.get("error").is_none(), "{cancelled}");
+    assert_eq!(client.task(&id).await["status"], "cancelled");
+    let again = client.request("tasks/cancel", json!({ "taskId": id })).await;
+    assert!(again.get("error").is_none(), "the same acknowledgement: {again}");
+}
+
+/// design.md: failed is completed with isError.
+#[tokio::test]
+async fn a_task_that_fails_has_a_result_that_says_why() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_MAX_JOB_RETRIES", "0");
+    let mut client = Modern::with_tasks(&world);
+    let created = client.call(DEEP, query("http;status=401")).await;
+    let id = created["taskId"].as_str().unwrap().to_owned();
+    let task = client.ended(&id).await;
+    assert_eq!(task["status"], "completed");
+    assert_eq!(task["result"]["isError"], true);
+    let text = task["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("UNAUTHORIZED: "), "{text}");
+}
+
+#[tokio::test]
+async fn unknown_and_foreign_tasks_cannot_be_told_apart() {
+    let mut world = World::new().await;
+    let mut client = Modern::with_tasks(&world);
+    let created = client.call(DEEP, query("stuck")).await;
+    let id = created["taskId"].as_str().unwrap().to_owned();
+    world.set("OUTLAST_OWNER", "bob");
+    let mut stranger = Modern::with_tasks(&world);
+    let mut answers = Vec::new();
+    for id in [id.as_str(), "0123456789abcdef0123456789abcdef", "../../etc/passwd", ""] {
+        for method in ["tasks/get", "tasks/cancel"] {
+            let answer = stranger.request(method, json!({ "taskId": id })).await;
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+            answers.push(answer["error"].clone());
+        }
+    }
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert_eq!(client.task(&id).await["status"], "working", "untouched");
+}
+
+/// Never offered to who does not declare it, and never under older revisions, whatever they declare.
+#[tokio::test]
+async fn only_who_declares_tasks_in_the_newest_revision_gets_one() {
+    let world = World::new().await;
+    let quick = || query("ok;words=60;delay_ms=0");
+    let mut plain = Modern::of(&world, json!({}));
+    let answer = plain.call(DEEP, quick()).await;
+    assert_eq!(answer["structuredContent"]["status"], "completed", "{answer}");
+
+    let mut legacy = world.spawn(&["serve"]);
+    let hello = legacy
+        .request(
+            "initialize",
+            json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": { "extensions": { TASKS: {} } },
+                "clientInfo": { "name": "old", "version": "1" },
+            }),
+        )
+        .await;
+    assert!(hello["result"]["capabilities"].get("extensions").is_none(), "{hello}");
+    legacy.notify("notifications/initialized", json!({})).await;
+    let answer = legacy.call(DEEP, quick()).await;
+    assert_eq!(answer["structuredContent"]["status"], "completed", "{answer}");
+    let refused = legacy.request("tasks/get", json!({ "taskId": "x" })).await;
+    assert!(refused["error"]["code"].is_i64(), "{refused}");
+}
+
+/// Start, poll, search and histories answer as they always do.
+#[tokio::test]
+async fn quick_calls_never_become_tasks() {
+    let world = World::new().await;
+    let mut client = Modern::with_tasks(&world);
+    let messages = json!([{ "role": "user", "content": "why? [[sim:ok;words=60;delay_ms=0]]" }]);
+    let started = client.call(START, json!({ "messages": messages })).await;
+    let id = started["structuredContent"]["jobId"].clone();
+    assert!(id.is_string(), "{started}");
+    let polled = client.call(POLL, json!({ "jobId": id })).await;
+    assert_eq!(polled["structuredContent"]["status"], "COMPLETED");
+    let found = client.call("perplexity_search", query("ok;words=60;delay_ms=0")).await;
+    assert_eq!(found["structuredContent"]["status"], "completed", "{found}");
+}
