@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use outlast_core::OwnerId;
 use outlast_engine::{Engine, Stop};
+use rmcp::ServerHandler;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -71,11 +72,24 @@ pub async fn serve_http(
     listener: TcpListener,
     stop: Stop,
 ) {
+    serve_http_as(server.clone(), server, engine, options, listener, stop).await;
+}
+
+/// The same, spoken by a handler that stands before the server: for tools that are no part of it.
+pub async fn serve_http_as<H: ServerHandler + Clone>(
+    handler: H,
+    server: Server,
+    engine: Engine,
+    options: HttpOptions,
+    listener: TcpListener,
+    stop: Stop,
+) {
     let HttpOptions { callers, hosts, origins, rates, session_idle } = options;
     let closed = CancellationToken::new();
     let app = Arc::new(App {
         metrics: server.metrics(),
         server,
+        speaker: mcp::speaker(handler),
         engine,
         callers,
         hosts,

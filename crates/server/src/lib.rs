@@ -17,6 +17,7 @@ pub use stdio::{ServeError, serve_stdio};
 mod http;
 pub use http::{
     BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, Token, Tokens, serve_http,
+    serve_http_as,
 };
 
 mod metrics;
@@ -26,6 +27,7 @@ mod caller;
 mod tasks;
 mod wait;
 mod receipt;
+mod guest;
 
 mod arguments;
 mod reply;

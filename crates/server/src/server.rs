@@ -18,6 +18,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::caller::Caller;
 use crate::metrics::Metrics;
@@ -84,7 +85,7 @@ impl Server {
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<Caller, ErrorData> {
-        let caller = Caller::of(context, &self.face.owner, self.metrics());
+        let caller = self.caller(context);
         if caller.takes_tasks { Ok(caller) } else { Err(ErrorData::method_not_found::<M>()) }
     }
 
@@ -95,6 +96,27 @@ impl Server {
 
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.metrics)
+    }
+
+    /// Who makes this call.
+    pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        Caller::of(context, &self.face.owner, self.metrics())
+    }
+
+    /// Counts a call as under way until it is dropped.
+    pub(crate) fn under_way(&self) -> TaskTrackerToken {
+        self.calls.token()
+    }
+
+    /// Records that a call's answer was received, if that is worth a record, unless the caller takes it back.
+    pub(crate) fn see_received(&self, caller: Caller, context: &RequestContext<RoleServer>) {
+        let Some(receipt) = caller.receipt else { return };
+        let taken_back = self.receipts.expect(&context.id);
+        // Cancelled a moment ago, before there was anything to take back: rmcp drops the answer.
+        if context.ct.is_cancelled() {
+            taken_back.cancel();
+        }
+        self.calls.spawn(self.receipts.clone().record(context.id.clone(), receipt, taken_back));
     }
 
     pub(crate) fn calls_under_way(&self) -> usize {
@@ -185,8 +207,8 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let _under_way = self.calls.token();
-        let mut caller = Caller::of(&context, &self.face.owner, self.metrics());
+        let _under_way = self.under_way();
+        let mut caller = self.caller(&context);
         let answer = tokio::select! {
             biased;
             // The client gave up on this call: its wait ends, the job goes on.
@@ -195,14 +217,7 @@ impl ServerHandler for Server {
             }
             answer = self.dispatch(&mut caller, request) => answer,
         };
-        if let Some(receipt) = caller.receipt {
-            let taken_back = self.receipts.expect(&context.id);
-            // Cancelled a moment ago, before there was anything to take back: rmcp drops the answer.
-            if context.ct.is_cancelled() {
-                taken_back.cancel();
-            }
-            self.calls.spawn(self.receipts.clone().record(context.id, receipt, taken_back));
-        }
+        self.see_received(caller, &context);
         answer
     }
 

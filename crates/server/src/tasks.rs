@@ -54,10 +54,9 @@ impl Server {
         }
     }
 
-    /// `tasks/update`: no task of ours asks for anything.
+    /// `tasks/update`: no task of ours asks for anything, and an answer nobody asked for is to be ignored.
     pub(crate) async fn task_updated(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
-        self.task_job(caller, id).await?;
-        Err(ErrorData::invalid_params("this task asks for no input; read it with tasks/get", None))
+        self.task_job(caller, id).await.map(drop)
     }
 
     async fn task_job(&self, caller: &Caller, id: &str) -> Result<Job, ErrorData> {
@@ -69,7 +68,7 @@ impl Server {
     }
 
     /// What the tool that began the job would have answered.
-    fn outcome(&self, job: &Job) -> CallToolResult {
+    pub(crate) fn outcome(&self, job: &Job) -> CallToolResult {
         let told = self.sets().find_map(|set| set.outcome(job));
         told.unwrap_or_else(|| crate::tools::plain_outcome(job))
             .unwrap_or_else(Refusal::into_result)

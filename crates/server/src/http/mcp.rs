@@ -8,10 +8,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Full};
 use outlast_core::OwnerId;
+use rmcp::ServerHandler;
 use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -61,15 +63,33 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
         owner,
         refused: AtomicBool::new(false),
     });
-    // Made anew for each request: that is how rmcp's sessions learn whose request it is.
-    let server = app.server.clone();
-    let service =
-        StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config(app));
-    let response = service.handle(Request::from_parts(parts, Full::new(body))).await;
+    let request = Request::from_parts(parts, Full::new(body));
+    let response = (app.speaker)(request, Arc::clone(&sessions), config(app)).await;
     if sessions.refused.load(Ordering::Relaxed) {
         return Err(Refused::too_many_sessions());
     }
-    rendered(app, &method, response.map(Body::new), in_use).await
+    rendered(app, &method, response, in_use).await
+}
+
+/// Who speaks MCP, whatever its type.
+pub(super) type Speaker = Box<
+    dyn Fn(
+            Request<Full<Bytes>>,
+            Arc<OwnSessions>,
+            StreamableHttpServerConfig,
+        ) -> BoxFuture<'static, Response>
+        + Send
+        + Sync,
+>;
+
+/// Lets this handler speak.
+pub(super) fn speaker<H: ServerHandler + Clone>(handler: H) -> Speaker {
+    Box::new(move |request, sessions, config| {
+        // Made anew for each request: that is how rmcp's sessions learn whose request it is.
+        let handler = handler.clone();
+        let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
+        Box::pin(async move { service.handle(request).await.map(Body::new) })
+    })
 }
 
 fn config(app: &App) -> StreamableHttpServerConfig {

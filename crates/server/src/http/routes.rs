@@ -27,6 +27,7 @@ pub(super) const HEALTH: &str = "/health";
 /// What every request can reach.
 pub(super) struct App {
     pub(super) server: Server,
+    pub(super) speaker: mcp::Speaker,
     pub(super) engine: Engine,
     pub(super) metrics: Arc<Metrics>,
     pub(super) callers: Callers,

@@ -1,0 +1,75 @@
+//! outlast's own HTTP layer, engine, SQLite store and tasks, with the tools that the official conformance runner asks
+//! for in place of the tool sets. Prints `{"url": ...}` and serves until it is interrupted. Never shipped.
+//!
+//! What is tested is ours as far as we have it: every fixture is a job that the engine runs, held or as a task. What is
+//! not ours (a task that asks for input, or ends with a protocol error) is in [`asking`] and [`handler`], and says so.
+
+mod tools;
+mod work;
+mod asking;
+mod handler;
+
+use std::io::Write;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use outlast_core::{OwnerId, Profile};
+use outlast_engine::{Engine, Options, Providers, Stop, Takes, Until, Worker};
+use outlast_server::{Callers, Face, Hosts, HttpOptions, Origins, Rates, Server, serve_http_as};
+use outlast_store::{SqliteStore, SystemClock};
+use tokio::net::TcpListener;
+
+use crate::asking::Asking;
+use crate::handler::Fixtures;
+use crate::work::Work;
+
+/// The runner asks as fast as it can.
+const RATE: NonZeroU32 = NonZeroU32::new(1_000_000).unwrap();
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let stop = Stop::new();
+    let asking = Arc::new(Asking::default());
+    let folder = tempfile::tempdir().context("make a folder for the store")?;
+    let store = SqliteStore::open(&folder.path().join("jobs.db"), Arc::new(SystemClock))?;
+    let store = Arc::new(store);
+    let profile = Profile::new("conformance");
+    let providers = Providers::from([(profile.clone(), Arc::new(Work::new(&asking)) as Arc<_>)]);
+    let (engine, follower) =
+        Engine::new(store.clone(), providers, Options::default(), stop.clone()).await?;
+    let worker = tokio::spawn(Worker::new(&engine, Takes::HeldCallsOnly).run(Until::Asked));
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.context("listen")?;
+    let address = listener.local_addr()?;
+    let owner = OwnerId::new("local");
+    let options = HttpOptions {
+        callers: Callers::Anybody(owner.clone()),
+        hosts: Hosts::loopback(),
+        // The runner plays a page of this very server.
+        origins: Origins::parse(&format!("http://{address},http://localhost:{}", address.port()))?,
+        rates: Rates { per_owner: RATE, strangers: RATE },
+        session_idle: Duration::from_secs(3600),
+    };
+    let server = Server::new(Face { owner, engine: engine.clone(), sets: Vec::new() });
+    let fixtures = Fixtures::new(server.clone(), profile, asking);
+    let interrupted = stop.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            interrupted.ask();
+        }
+    });
+    writeln!(
+        std::io::stdout(),
+        "{}",
+        serde_json::json!({ "url": format!("http://{address}/mcp") })
+    )?;
+
+    serve_http_as(fixtures, server, engine, options, listener, stop.clone()).await;
+    stop.ask();
+    drop(tokio::time::timeout(Duration::from_secs(2), worker).await);
+    follower.await?;
+    store.close().await;
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! The tools the runner asks for by name, and what each does.
+
+use std::sync::Arc;
+
+use rmcp::model::Tool;
+use serde_json::{Value, json};
+
+/// How a tool's call is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Held until its job is done; never a task.
+    Held,
+    /// Held, or a task for clients that take tasks.
+    MayBeTask,
+    /// A task or nothing.
+    MustBeTask,
+    /// Asks for a name before anything else, then as [`Kind::MayBeTask`].
+    AsksFirst,
+    /// Refused to clients that cannot sample, and of no use to others.
+    NeedsSampling,
+}
+
+/// One of them.
+pub(crate) struct Fixture {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    schema: fn() -> Value,
+}
+
+/// All of them, in the order they are listed. The first must be callable by anybody: some checks take the first.
+pub(crate) const FIXTURES: &[Fixture] = &[
+    Fixture { name: "test_simple_text", kind: Kind::Held, schema: nothing },
+    Fixture { name: "test_error_handling", kind: Kind::Held, schema: nothing },
+    Fixture { name: "test_image_content", kind: Kind::Held, schema: nothing },
+    Fixture { name: "test_audio_content", kind: Kind::Held, schema: nothing },
+    Fixture { name: "test_embedded_resource", kind: Kind::Held, schema: nothing },
+    Fixture { name: "test_multiple_content_types", kind: Kind::Held, schema: nothing },
+    Fixture { name: "test_tool_with_progress", kind: Kind::Held, schema: nothing },
+    Fixture { name: "test_reconnection", kind: Kind::Held, schema: nothing },
+    Fixture { name: "test_logging_tool", kind: Kind::Held, schema: nothing },
+    Fixture { name: "test_streaming_elicitation", kind: Kind::Held, schema: nothing },
+    Fixture { name: "test_missing_capability", kind: Kind::NeedsSampling, schema: nothing },
+    Fixture { name: "test_custom_header", kind: Kind::Held, schema: with_header },
+    Fixture { name: "json_schema_2020_12_tool", kind: Kind::Held, schema: broad },
+    Fixture { name: "greet", kind: Kind::Held, schema: name },
+    Fixture { name: "slow_compute", kind: Kind::MayBeTask, schema: seconds },
+    Fixture { name: "failing_job", kind: Kind::MustBeTask, schema: nothing },
+    Fixture { name: "protocol_error_job", kind: Kind::MayBeTask, schema: nothing },
+    Fixture { name: "confirm_delete", kind: Kind::MayBeTask, schema: filename },
+    Fixture { name: "multi_input", kind: Kind::MayBeTask, schema: nothing },
+    Fixture { name: "test_tool_with_task", kind: Kind::AsksFirst, schema: nothing },
+];
+
+impl Fixture {
+    /// The one of that name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        FIXTURES.iter().find(|fixture| fixture.name == name)
+    }
+
+    /// As it is listed.
+    pub(crate) fn tool(&self) -> Tool {
+        let schema = match (self.schema)() {
+            Value::Object(schema) => schema,
+            _ => serde_json::Map::new(),
+        };
+        Tool::new(self.name, "A fixture of the conformance runner.", Arc::new(schema))
+    }
+}
+
+fn nothing() -> Value {
+    json!({ "type": "object", "properties": {} })
+}
+
+fn name() -> Value {
+    json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] })
+}
+
+fn filename() -> Value {
+    json!({ "type": "object", "properties": { "filename": { "type": "string" } } })
+}
+
+fn seconds() -> Value {
+    json!({
+        "type": "object",
+        "properties": { "seconds": { "type": "number" }, "label": { "type": "string" } },
+        "required": ["seconds"],
+    })
+}
+
+fn with_header() -> Value {
+    json!({
+        "type": "object",
+        "properties": { "region": { "type": "string", "x-mcp-header": "Region" } },
+        "required": ["region"],
+    })
+}
+
+/// Every keyword that must come through a listing unharmed.
+fn broad() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {
+            "address": {
+                "$anchor": "addressDef",
+                "type": "object",
+                "properties": { "street": { "type": "string" }, "city": { "type": "string" } },
+            },
+        },
+        "properties": {
+            "name": { "type": "string" },
+            "address": { "$ref": "#/$defs/address" },
+            "contactMethod": { "type": "string", "enum": ["phone", "email"] },
+            "phone": { "type": "string" },
+            "email": { "type": "string" },
+        },
+        "allOf": [{ "anyOf": [{ "required": ["phone"] }, { "required": ["email"] }] }],
+        "if": {
+            "properties": { "contactMethod": { "const": "phone" } },
+            "required": ["contactMethod"],
+        },
+        "then": { "required": ["phone"] },
+        "else": { "required": ["email"] },
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,103 @@
+# For scripts/interop and scripts/conformance: clients and servers to try outlast with. Everything is kept in
+# target/interop; what cannot be had is an error, never a check that is skipped.
+
+node_version=22.23.3 # for the conformance runner, where the system's own is older
+kept=$PWD/target/interop
+started=()
+
+fail() {
+  echo "error: $1" >&2
+  echo >&2
+  echo "hint: $2" >&2
+  exit 1
+}
+
+# Nothing of this machine's configuration may reach the servers.
+forget_configuration() {
+  local name
+  for name in $(compgen -e | grep -E '^(PERPLEXITY_|OUTLAST_)' || true); do unset "$name"; done
+}
+
+# Ends what was started here, whatever happened.
+end_servers() {
+  [ ${#started[@]} = 0 ] || kill "${started[@]}" 2>/dev/null || true
+  wait 2>/dev/null || true
+  rm -rf "$work"
+}
+
+begin() {
+  work=$(mktemp -d)
+  trap end_servers EXIT
+  mkdir -p "$kept"
+}
+
+# start NAME PATTERN COMMAND...: waits until its output matches; what matched is in $found.
+start() {
+  local name=$1 pattern=$2 tries=0
+  shift 2
+  "$@" >"$work/$name.log" 2>&1 </dev/null &
+  started+=($!)
+  until found=$(grep -oE "$pattern" "$work/$name.log" | head -1) && [ -n "$found" ]; do
+    tries=$((tries + 1))
+    if [ $tries -gt 150 ] || ! kill -0 $! 2>/dev/null; then
+      cat "$work/$name.log" >&2
+      fail "$name did not start" "the log above says why"
+    fi
+    sleep 0.1
+  done
+}
+
+need_npm() {
+  command -v npm >/dev/null 2>&1 || fail "npm is missing" "install Node.js 20 or newer"
+}
+
+# packages FOLDER: installs what interop/FOLDER/package-lock.json pins.
+packages() {
+  local from=interop/$1 to=$kept/$1
+  need_npm
+  if ! cmp -s "$from/package-lock.json" "$to/installed"; then
+    rm -rf "$to"
+    mkdir -p "$to"
+    cp "$from/package.json" "$from/package-lock.json" "$to/"
+    (cd "$to" && npm ci --ignore-scripts --no-audit --no-fund >"$to/install.log" 2>&1) || {
+      tail -5 "$to/install.log" >&2
+      fail "the packages of $from cannot be installed" "the npm registry must be within reach"
+    }
+    cp "$from/package-lock.json" "$to/installed"
+  fi
+}
+
+# A Node.js that is new enough, in $node: the system's, or one from the registry.
+need_node_22() {
+  need_npm
+  node=$(command -v node)
+  [ "$("$node" -p 'parseInt(process.versions.node) >= 22')" = true ] && return
+  local name to=$kept/node-$node_version
+  name=node-$("$node" -p 'process.platform + "-" + process.arch')
+  node=$to/node_modules/$name/bin/node
+  if ! "$node" --version >/dev/null 2>&1; then
+    mkdir -p "$to"
+    npm install --prefix "$to" --no-save --ignore-scripts --no-audit --no-fund "$name@$node_version" \
+      >"$to/install.log" 2>&1 || {
+      tail -5 "$to/install.log" >&2
+      fail "Node.js $node_version cannot be installed" "the npm registry must be within reach, or install Node.js 22"
+    }
+  fi
+}
+
+# A Python with the client, in $python.
+need_python() {
+  local from=interop/python/requirements.txt to=$kept/python
+  command -v python3 >/dev/null 2>&1 || fail "python3 is missing" "install Python 3.11 or newer"
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "python3 is too old" "install Python 3.11 or newer"
+  python=$to/bin/python
+  if ! cmp -s "$from" "$to/installed"; then
+    rm -rf "$to"
+    python3 -m venv "$to" || fail "no virtual environment can be made" "on Debian: apt-get install python3-venv"
+    "$python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$from" >"$to/install.log" 2>&1 || {
+      tail -5 "$to/install.log" >&2
+      fail "the packages of $from cannot be installed" "the Python package index must be within reach"
+    }
+    cp "$from" "$to/installed"
+  fi
+}
