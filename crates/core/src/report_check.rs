@@ -139,7 +139,8 @@ mod tests {
     /// C4: what is cited must be there, and what is there should be cited.
     #[test]
     fn citations_and_sources_are_held_against_each_other() {
-        let cases: [(&str, &[u32], &[u32], &[u32]); 8] = [
+        type Case<'a> = (&'a str, &'a [u32], &'a [u32], &'a [u32]);
+        let cases: [Case<'_>; 8] = [
             ("All good [1][2].", &[1, 2], &[], &[]),
             ("A list [1, 2] and a link [3](https://a.example).", &[1, 2, 3], &[], &[]),
             ("Nobody knows [4].", &[1], &[4], &[1]),
