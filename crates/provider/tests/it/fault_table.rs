@@ -19,11 +19,13 @@ pub(crate) enum Call {
     Cancel,
 }
 
+/// Makes the adapter for a server, with a limit for a call.
+pub(crate) type Make = fn(&Canned, Duration) -> Box<dyn Provider>;
+
 /// A provider's way of speaking.
 pub(crate) struct Dialect {
     pub(crate) name: &'static str,
-    /// The adapter for a server, with this limit for a call.
-    pub(crate) make: fn(&Canned, Duration) -> Box<dyn Provider>,
+    pub(crate) make: Make,
     pub(crate) ask: Value,
     /// Which call a request line is.
     pub(crate) call: fn(&str) -> Call,

@@ -1,14 +1,10 @@
 //! Every fault at every call of every dialect: what B9a and A5 demand, and never a second submit. The table is that
 //! of the Agent dialect; the others say where they differ.
 
-use std::time::Duration;
-
-use outlast_core::Provider;
-
 use crate::bench::ask;
-use crate::canned::{Canned, Reply, Then, raw, reply, stream};
+use crate::canned::{Reply, Then, raw, reply, stream};
 use crate::fault_table::{
-    Call, Dialect, Row, check, envelope, half_a_body, hang_up, html, raw_bytes, silence,
+    Call, Dialect, Make, Row, check, envelope, half_a_body, hang_up, html, raw_bytes, silence,
 };
 use crate::sonar::bench::{ask as kind, sonar};
 
@@ -185,7 +181,7 @@ async fn b9a_every_fault_of_a_sonar_answer_leads_where_it_must() {
 /// B9a: a search of either dialect.
 #[tokio::test]
 async fn b9a_every_fault_of_a_search_leads_where_it_must() {
-    let makes: [(_, fn(&Canned, Duration) -> Box<dyn Provider>); 2] = [
+    let makes: [(&str, Make); 2] = [
         ("search by the agent", |server, limit| Box::new(server.agent(limit))),
         ("search by sonar", |server, limit| Box::new(sonar(&server.url, limit))),
     ];

@@ -119,7 +119,7 @@ pub(super) fn settle(
     rules::settle(&mut record, lease, settlement, tx.now())?;
     rows::save(tx, seq, &mut record)?;
     let (output, raw) = match settlement {
-        Settlement::Succeed { output, raw } => (Some(rows::json(output)?), raw.as_deref()),
+        Settlement::Succeed { output, raw } => (Some(rows::json(&**output)?), raw.as_deref()),
         Settlement::Fail { failure: _, raw } => (None, raw.as_deref()),
         Settlement::Retry { .. } | Settlement::Release => return Ok(record.job),
     };
