@@ -58,32 +58,15 @@ fn tests_in(source: &str) -> Vec<(String, String)> {
 }
 
 /// What no test shows yet, and when it comes.
-const LATER: [(&str, &str); 25] = [
-    ("D1", "a later version"),
-    ("D2", "a later version"),
-    ("D3", "a later version"),
-    ("D4", "a later version"),
-    ("D5", "a later version"),
-    ("D6", "a later version"),
-    ("D7", "a later version"),
-    ("D8", "a later version"),
-    ("D9", "a later version"),
-    ("D10", "a later version"),
-    ("D11", "a later version"),
-    ("D12", "a later version"),
-    ("D13", "a later version"),
+const LATER: [(&str, &str); 8] = [
     ("E1", "a later version"),
     ("E2", "a later version"),
     ("E3", "a later version"),
     ("E4", "a later version"),
-    ("E5", "a later version"),
     ("E6", "a later version"),
     ("E10", "a later version"),
-    ("E11", "a later version"),
     ("E12", "a later version"),
     ("E13", "a later version"),
-    ("E14", "a later version"),
-    ("E15", "a later version"),
 ];
 
 const HEAD: &str = "# Requirements and the tests that show them
@@ -118,6 +101,7 @@ fn page() -> String {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "asked of the test, not of the program")]
 fn the_map_of_requirements_is_whole_and_true() {
     let path = root().join("docs/requirements.md");
     let page = page();
