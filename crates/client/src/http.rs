@@ -25,6 +25,8 @@ use crate::error::ClientError;
 
 /// How long a connection may take to open.
 const CONNECT: Duration = Duration::from_secs(10);
+/// Calls that may wait for the first byte of their answers at once; more wait for their turn.
+const CALLS: usize = 64;
 const SSE: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const SESSION: &str = "mcp-session-id";
@@ -43,6 +45,7 @@ pub(crate) fn transport(
         board: board.clone(),
     };
     let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
+        .max_concurrent_requests(CALLS)
         // A cancellation waits for a second at most, and so do we.
         .control_request_timeout(crate::call::FAREWELL);
     Ok(StreamableHttpClientTransport::with_client(web, config))
