@@ -15,6 +15,8 @@ pub struct Answer {
     pub structured: Option<Value>,
     /// Whether the tool calls its own answer an error.
     pub is_error: bool,
+    /// What the server says about the answer, such as a code of the error.
+    pub meta: Option<Value>,
 }
 
 impl From<CallToolResult> for Answer {
@@ -27,6 +29,7 @@ impl From<CallToolResult> for Answer {
             content: content.collect(),
             structured: result.structured_content,
             is_error: result.is_error.unwrap_or(false),
+            meta: result.meta.and_then(|meta| serde_json::to_value(meta).ok()),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Streamable HTTP under rmcp's transport: our own requests, so that no answer is read without a bound and nothing is
 //! taken from the environment.
 
+mod error;
+mod event_size;
+
 use std::collections::HashMap;
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,8 +25,14 @@ use crate::board::{Board, Fault};
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
 
+pub(crate) use error::failure;
+use error::{WebError, chain};
+use event_size::EventSize;
+
 /// How long a connection may take to open.
 const CONNECT: Duration = Duration::from_secs(10);
+/// Calls that may wait for the first byte of their answers at once; more wait for their turn.
+const CALLS: usize = 64;
 const SSE: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const SESSION: &str = "mcp-session-id";
@@ -43,18 +51,10 @@ pub(crate) fn transport(
         board: board.clone(),
     };
     let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
+        .max_concurrent_requests(CALLS)
         // A cancellation waits for a second at most, and so do we.
         .control_request_timeout(crate::call::FAREWELL);
     Ok(StreamableHttpClientTransport::with_client(web, config))
-}
-
-/// What an error of this transport means to a caller.
-pub(crate) fn failure(error: &(dyn Error + Send + Sync + 'static)) -> Option<ClientError> {
-    Some(match error.downcast_ref::<StreamableHttpError<WebError>>()? {
-        StreamableHttpError::Client(WebError::Unauthorized) => ClientError::Unauthorized,
-        StreamableHttpError::Client(error) => ClientError::Gone { how: chain(error) },
-        error => ClientError::Gone { how: chain(error) },
-    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place of this crate, with the same limits")]
@@ -68,29 +68,6 @@ fn client() -> Result<reqwest::Client, reqwest::Error> {
         .retry(reqwest::retry::never())
         .no_proxy()
         .build()
-}
-
-/// What went wrong on the way.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WebError {
-    #[error("the server cannot be reached")]
-    Unreachable(#[source] reqwest::Error),
-    #[error("the connection broke")]
-    Broken(#[source] reqwest::Error),
-    #[error("no or wrong token")]
-    Unauthorized,
-    #[error("HTTP {0}{1}")]
-    Status(StatusCode, String),
-    #[error("the answer is too long")]
-    TooLong,
-    #[error("the answer is not MCP")]
-    NotMcp,
-}
-
-impl From<WebError> for StreamableHttpError<WebError> {
-    fn from(error: WebError) -> Self {
-        Self::Client(error)
-    }
 }
 
 type Failed = StreamableHttpError<WebError>;
@@ -151,7 +128,7 @@ impl Web {
 
     /// Its events; one that is too long ends them, and the connection.
     fn events(&self, response: Response) -> Events {
-        let mut size = EventSize { longest: self.longest, event: 0, empty_line: true };
+        let mut size = EventSize::new(self.longest);
         let board = self.board.clone();
         let pieces = stream::try_unfold(response, async |mut response| {
             let piece = response.chunk().await;
@@ -167,31 +144,6 @@ impl Web {
             Err(WebError::TooLong)
         });
         SseStream::from_bytes_stream(bytes).boxed()
-    }
-}
-
-/// Counts the bytes of an event, which ends with an empty line.
-struct EventSize {
-    longest: usize,
-    event: usize,
-    empty_line: bool,
-}
-
-impl EventSize {
-    fn fits(&mut self, bytes: &[u8]) -> bool {
-        for byte in bytes {
-            self.event += 1;
-            match byte {
-                b'\n' if self.empty_line => self.event = 0,
-                b'\n' => self.empty_line = true,
-                b'\r' => {}
-                _ => self.empty_line = false,
-            }
-            if self.event > self.longest {
-                return false;
-            }
-        }
-        true
     }
 }
 
@@ -312,16 +264,4 @@ fn refused(
 fn content_type(response: &Response) -> String {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.unwrap_or_default().to_ascii_lowercase()
-}
-
-/// An error with its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }

@@ -69,6 +69,9 @@ fn show(answer: &Answer, as_json: bool) -> ExitCode {
         if let Some(structured) = &answer.structured {
             result["structuredContent"] = structured.clone();
         }
+        if let Some(meta) = &answer.meta {
+            result["_meta"] = meta.clone();
+        }
         ui::line(&format!("{result:#}"));
     } else {
         show_text(answer);

@@ -1,12 +1,16 @@
 //! A web server that says exactly what it is told: each request goes to the test with the socket it came on.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+
+/// No request takes longer to come in a test; a limit, never a pause.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A web server that a test speaks for.
 pub struct Web {
@@ -54,7 +58,8 @@ impl Web {
     /// The next request with this JSON-RPC method; the others are answered with 405.
     pub async fn hear(&mut self, method: &str) -> Request {
         loop {
-            let request = self.requests.recv().await.expect("listens");
+            let request = tokio::time::timeout(LIMIT, self.requests.recv()).await;
+            let request = request.unwrap_or_else(|_| panic!("no {method} came")).expect("listens");
             if request.body["method"] == method {
                 return request;
             }
