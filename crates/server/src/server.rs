@@ -19,7 +19,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
-use crate::caller::Caller;
+use crate::caller::{self, Caller};
 use crate::metrics::Metrics;
 use crate::receipt::Receipts;
 use crate::reply::Answered;
@@ -196,12 +196,13 @@ impl ServerHandler for Server {
             answer = self.dispatch(&mut caller, request) => answer,
         };
         if let Some(receipt) = caller.receipt {
-            let taken_back = self.receipts.expect(&context.id);
+            let asked = (caller.owner, context.id);
+            let taken_back = self.receipts.expect(&asked);
             // Cancelled a moment ago, before there was anything to take back: rmcp drops the answer.
             if context.ct.is_cancelled() {
                 taken_back.cancel();
             }
-            self.calls.spawn(self.receipts.clone().record(context.id, receipt, taken_back));
+            self.calls.spawn(self.receipts.clone().record(asked, receipt, taken_back));
         }
         answer
     }
@@ -209,10 +210,11 @@ impl ServerHandler for Server {
     async fn on_cancelled(
         &self,
         notification: CancelledNotificationParam,
-        _context: NotificationContext<RoleServer>,
+        context: NotificationContext<RoleServer>,
     ) {
-        if let Some(request) = &notification.request_id {
-            self.receipts.take_back(request);
+        if let Some(request) = notification.request_id {
+            let owner = caller::owner(&context.extensions, &self.face.owner);
+            self.receipts.take_back(&(owner.clone(), request));
         }
     }
 
