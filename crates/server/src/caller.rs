@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{OwnerId, Scope};
-use rmcp::model::{ProgressNotificationParam, ProgressToken, ProtocolVersion};
+use rmcp::model::{Extensions, ProgressNotificationParam, ProgressToken, ProtocolVersion};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::time::Instant;
 
@@ -36,9 +36,7 @@ impl Caller {
         local: &OwnerId,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let principal = context.extensions.get::<http::request::Parts>();
-        let principal = principal.and_then(|parts| parts.extensions.get::<Principal>());
-        let owner = principal.map_or(local, |Principal(owner)| owner).clone();
+        let owner = owner(&context.extensions, local).clone();
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Reporter::new(context.peer.clone(), token));
         Self { owner, progress, takes_tasks: takes_tasks(context), metrics, receipt: None }
@@ -48,6 +46,13 @@ impl Caller {
     pub(crate) fn scope(&self) -> Scope {
         Scope::Owner(self.owner.clone())
     }
+}
+
+/// Whose message it is; `local`'s where no other principal was found out.
+pub(crate) fn owner<'a>(extensions: &'a Extensions, local: &'a OwnerId) -> &'a OwnerId {
+    let parts = extensions.get::<http::request::Parts>();
+    let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
+    principal.map_or(local, |Principal(owner)| owner)
 }
 
 /// The extension means nothing under older revisions: clients there would take a task for an empty result.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use outlast_core::JobId;
+use outlast_core::{JobId, OwnerId};
 use outlast_engine::Engine;
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
@@ -22,22 +22,26 @@ pub(crate) struct Receipt {
 /// The answers on their way. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Receipts {
-    // Ids of several connections may meet here: then one more call is told again than need be.
-    open: Arc<Mutex<HashMap<RequestId, CancellationToken>>>,
+    // Ids of an owner's several connections may meet here: then one more call is told again than need be. Those of
+    // different owners must not: nobody takes back what another was told.
+    open: Arc<Mutex<HashMap<Asked, CancellationToken>>>,
 }
+
+/// Who asked, and under which id.
+type Asked = (OwnerId, RequestId);
 
 impl Receipts {
     /// Expects that a call is answered; from now on its caller can take it back.
-    pub(crate) fn expect(&self, request: &RequestId) -> CancellationToken {
+    pub(crate) fn expect(&self, asked: &Asked) -> CancellationToken {
         let taken_back = CancellationToken::new();
-        self.open().insert(request.clone(), taken_back.clone());
+        self.open().insert(asked.clone(), taken_back.clone());
         taken_back
     }
 
     /// Records that the call was answered, unless its caller takes it back in a moment.
     pub(crate) async fn record(
         self,
-        request: RequestId,
+        asked: Asked,
         receipt: Receipt,
         taken_back: CancellationToken,
     ) {
@@ -47,7 +51,7 @@ impl Receipts {
             () = tokio::time::sleep(CROSSING) => true,
             () = engine.leaving() => true,
         };
-        self.open().remove(&request);
+        self.open().remove(&asked);
         if !received {
             return tracing::debug!(job.id = %job, "the answer crossed a cancellation; it is kept for the next call");
         }
@@ -58,13 +62,31 @@ impl Receipts {
     }
 
     /// The caller no longer waits for this answer, which may be on its way.
-    pub(crate) fn take_back(&self, request: &RequestId) {
-        if let Some(open) = self.open().get(request) {
+    pub(crate) fn take_back(&self, asked: &Asked) {
+        if let Some(open) = self.open().get(asked) {
             open.cancel();
         }
     }
 
-    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<Asked, CancellationToken>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients count their requests from one, so the same ids are on their way for everybody.
+    #[test]
+    fn e7_nobody_takes_back_what_another_owner_was_told() {
+        let receipts = Receipts::default();
+        let asked = |owner: &str| (OwnerId::new(owner), RequestId::Number(7));
+        let anns = receipts.expect(&asked("ann"));
+        let bobs = receipts.expect(&asked("bob"));
+        receipts.take_back(&asked("bob"));
+        assert!(bobs.is_cancelled() && !anns.is_cancelled());
+        receipts.take_back(&asked("ann"));
+        assert!(anns.is_cancelled());
     }
 }

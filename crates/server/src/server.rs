@@ -20,7 +20,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::caller::Caller;
+use crate::caller::{self, Caller};
 use crate::metrics::Metrics;
 use crate::receipt::Receipts;
 use crate::reply::Answered;
@@ -111,12 +111,13 @@ impl Server {
     /// Records that a call's answer was received, if that is worth a record, unless the caller takes it back.
     pub(crate) fn see_received(&self, caller: Caller, context: &RequestContext<RoleServer>) {
         let Some(receipt) = caller.receipt else { return };
-        let taken_back = self.receipts.expect(&context.id);
+        let asked = (caller.owner, context.id.clone());
+        let taken_back = self.receipts.expect(&asked);
         // Cancelled a moment ago, before there was anything to take back: rmcp drops the answer.
         if context.ct.is_cancelled() {
             taken_back.cancel();
         }
-        self.calls.spawn(self.receipts.clone().record(context.id.clone(), receipt, taken_back));
+        self.calls.spawn(self.receipts.clone().record(asked, receipt, taken_back));
     }
 
     pub(crate) fn calls_under_way(&self) -> usize {
@@ -224,10 +225,11 @@ impl ServerHandler for Server {
     async fn on_cancelled(
         &self,
         notification: CancelledNotificationParam,
-        _context: NotificationContext<RoleServer>,
+        context: NotificationContext<RoleServer>,
     ) {
-        if let Some(request) = &notification.request_id {
-            self.receipts.take_back(request);
+        if let Some(request) = notification.request_id {
+            let owner = caller::owner(&context.extensions, &self.face.owner);
+            self.receipts.take_back(&(owner.clone(), request));
         }
     }
 

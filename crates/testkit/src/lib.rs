@@ -8,6 +8,7 @@
 )]
 
 pub mod clock;
+pub mod isolation;
 pub mod mcp_process;
 pub mod model;
 pub mod peer;

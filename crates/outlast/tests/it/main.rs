@@ -15,6 +15,7 @@ mod crash;
 mod demo;
 mod faults;
 mod http;
+mod isolation;
 mod mirror;
 mod requirements;
 mod research;

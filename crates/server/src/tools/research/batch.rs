@@ -103,14 +103,15 @@ impl Research {
         text.line("");
         text.line(&counts.summary());
         match waited {
-            Waited::InPart => text.line(&format!(
+            // What is there to be shown decides, not the clock: a slow read of what never was has nothing to wait for.
+            Waited::InPart if counts.unfinished > 0 => text.line(&format!(
                 "Not all have ended. Call `{AWAIT}` again with the same ids to go on waiting; nothing is lost and \
                  nothing runs twice."
             )),
             Waited::No if counts.unfinished > 0 => {
                 text.line("Not all have ended. Ask again in half a minute.");
             }
-            Waited::No | Waited::ToTheEnd => {}
+            Waited::No | Waited::ToTheEnd | Waited::InPart => {}
         }
         told(text.done(), &entries)
     }
@@ -248,5 +249,29 @@ impl Counts {
     fn summary(&self) -> String {
         let Self { read, errors, unfinished } = self;
         format!("{read} read, {errors} not found or not readable, {unfinished} not yet ended.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::Cost;
+
+    use super::super::ResearchMode;
+    use super::super::tests::{Oracle, caller, research};
+    use super::*;
+
+    /// E7: how long the store took to look is nobody's business, and a model is not sent to wait for nothing.
+    #[tokio::test]
+    async fn e7_a_wait_for_what_never_was_is_over_however_long_it_took() {
+        let set = research(Oracle::answering(None, Cost::Unknown), ResearchMode::Queued).await;
+        let ids = ["0".repeat(32)];
+        let show = Show { system: false, thinking: false };
+        let mut said = Vec::new();
+        for waited in [Waited::ToTheEnd, Waited::InPart] {
+            let told = set.present(&caller("ann"), &ids, show, waited).await.unwrap();
+            said.push(serde_json::to_string(&told).unwrap());
+        }
+        assert!(said[0].contains("NOT_FOUND"), "{}", said[0]);
+        assert_eq!(said[0], said[1]);
     }
 }

@@ -15,14 +15,14 @@ use super::*;
 
 /// A provider that answers at once, or never.
 #[derive(Clone)]
-struct Oracle {
+pub(super) struct Oracle {
     answer: Option<Output>,
     typical_cost: Cost,
     asks: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Oracle {
-    fn answering(answer: Option<Output>, typical_cost: Cost) -> Self {
+    pub(super) fn answering(answer: Option<Output>, typical_cost: Cost) -> Self {
         Self { answer, typical_cost, asks: Arc::default() }
     }
 }
@@ -94,7 +94,7 @@ fn thoughtful() -> Output {
 }
 
 /// The set over a provider, with a worker at hand.
-async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
+pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
     let profile = Profile::new("oracle");
     let providers = Providers::from([(profile.clone(), Arc::new(oracle) as Arc<dyn Provider>)]);
     let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
@@ -122,7 +122,7 @@ async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
     Research::new(engine, options)
 }
 
-fn caller(owner: &str) -> Caller {
+pub(super) fn caller(owner: &str) -> Caller {
     Caller {
         owner: OwnerId::new(owner),
         progress: None,

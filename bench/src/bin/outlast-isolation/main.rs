@@ -1,0 +1,66 @@
+//! Isolation: three owners over two servers and one store do everything that can be done, at random, with their own ids,
+//! each other's and invented ones; nothing of one is ever told to another.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "it stops at the first leak, and prints"
+)]
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use outlast_simulator::{Options, Simulator};
+use outlast_testkit::isolation::{self, Plan, Servers};
+use tokio::time::Instant;
+
+/// Looks for leaks between owners.
+#[derive(Parser)]
+struct Cli {
+    /// The program to look at
+    #[arg(long)]
+    binary: PathBuf,
+    /// What its servers log
+    #[arg(long, default_value = "warn")]
+    log: String,
+    /// How many requests
+    #[arg(default_value_t = 100_000)]
+    operations: u64,
+    /// What decides everything random here; timing aside, the same seed does the same again
+    seed: Option<u64>,
+}
+
+#[tokio::main]
+async fn main() {
+    let cli = Cli::parse();
+    let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
+    println!("isolation: {} operations, seed {seed}", cli.operations);
+    let began = Instant::now();
+    let options = Options { speed: 1000.0, seed, ..Options::default() };
+    let simulator = Simulator::start(options).await.unwrap();
+    let servers = Servers::start(&cli.binary, simulator.url(), &cli.log).await;
+    let plan = Plan { operations: cli.operations, connections: 8, seed };
+    let sent = || simulator.requests().into_iter().map(|seen| seen.body).collect();
+    let report = isolation::run(servers, plan, sent).await;
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "no leak in {} operations: {} ids told to one owner each, {} foreign jobs attacked in vain, {} answers about \
+         foreign ids like those about invented ones; {} runs; {seconds:.0} s, {:.0} operations/s",
+        report.operations,
+        report.ids,
+        report.attacked,
+        report.pairs,
+        simulator.stats().submits,
+        report.operations as f64 / seconds
+    );
+    println!("medians in ms, foreign / invented:");
+    for (what, timing) in report.timings {
+        println!(
+            "  {what:34} {:7.2} / {:7.2} = {:.2}  ({} pairs)",
+            timing.foreign.as_secs_f64() * 1e3,
+            timing.invented.as_secs_f64() * 1e3,
+            timing.ratio(),
+            timing.samples
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Searches what an owner heard for what is not theirs.
+
+use std::path::Path;
+
+use super::client::Heard;
+use super::ledger::Ledger;
+use super::owners::{MIRRORED, NAMES, token};
+use super::request::Request;
+
+/// What nobody is to read.
+pub(super) struct Secrets {
+    /// Where the servers keep everything; only the owner whose conversations are files is told of it.
+    folder: String,
+}
+
+impl Secrets {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_string_lossy().into_owned() }
+    }
+
+    /// What leaked, if anything.
+    pub(super) fn leak(
+        &self,
+        ledger: &Ledger,
+        owner: usize,
+        request: &Request,
+        heard: &Heard,
+    ) -> Option<String> {
+        let said = format!("{}\n{}", heard.head, heard.body);
+        if let Some(name) = foreign_words(owner, &said) {
+            return Some(format!("it has words of {name}'s"));
+        }
+        if (0..NAMES.len()).any(|owner| said.contains(&token(owner))) {
+            return Some("it has a token".to_owned());
+        }
+        if owner != MIRRORED && said.contains(&self.folder) {
+            return Some("it says where the servers keep their files".to_owned());
+        }
+        for id in ids(&said).filter(|id| !request.says(id)) {
+            if let Some(other) = ledger.told(owner, id) {
+                return Some(format!("it has the id {id}, which was told to {other}"));
+            }
+        }
+        None
+    }
+}
+
+/// Whose words are in a text that this owner reads, if it is not theirs.
+pub(super) fn foreign_words(owner: usize, said: &str) -> Option<&'static str> {
+    let said = said.to_ascii_lowercase();
+    let mut others = NAMES.iter().enumerate().filter(|(other, _)| *other != owner);
+    others.find(|(_, name)| said.contains(**name)).map(|(_, name)| *name)
+}
+
+/// Everything in a text that has the form of an id: of a job, a conversation, a session, a run.
+pub(super) fn ids(said: &str) -> impl Iterator<Item = &str> {
+    let words = said.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')));
+    words.filter(|word| is_id(word.strip_prefix("resp_").unwrap_or(word)))
+}
+
+fn is_id(word: &str) -> bool {
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match word.len() {
+        32 => is_hex(word),
+        36 => word.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && word.split('-').all(is_hex),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_found_wherever_they_stand() {
+        let job = "0123456789abcdef0123456789abcdef";
+        let uuid = "01234567-89ab-cdef-0123-456789abcdef";
+        let said = format!("`{job}`: \"{uuid}\" /logs/{job}/x resp_{uuid} {job}0 not-an-id");
+        let found: Vec<&str> = ids(&said).collect();
+        assert_eq!(found, [job, uuid, job, &format!("resp_{uuid}")]);
+    }
+
+    #[test]
+    fn words_of_others_are_found_in_any_case() {
+        assert_eq!(foreign_words(0, "Zqann asks"), None);
+        assert_eq!(foreign_words(0, "about Zqbob17x"), Some("zqbob"));
+    }
+}

@@ -1,0 +1,106 @@
+//! One of an owner's connections, and what it does next.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::Value;
+
+use super::Shared;
+use super::client::{Client, Heard};
+use super::ledger::Kind;
+use super::owners::{NAMES, token};
+use super::request::Request;
+
+pub(super) struct Worker {
+    pub(super) shared: Arc<Shared>,
+    pub(super) owner: usize,
+    /// Which of the owner's connections this is.
+    pub(super) slot: usize,
+    /// Which server it is connected to.
+    pub(super) door: usize,
+    pub(super) random: fastrand::Rng,
+    /// Questions asked so far.
+    pub(super) asked: u64,
+    /// Keys used so far.
+    pub(super) keys: u64,
+    client: Client,
+}
+
+impl Worker {
+    pub(super) fn new(shared: Arc<Shared>, owner: usize, slot: usize) -> Self {
+        let door = slot % shared.doors.len();
+        let number = (owner * shared.plan.connections + slot) as u64;
+        Self {
+            owner,
+            slot,
+            door,
+            random: fastrand::Rng::with_seed(shared.plan.seed.wrapping_mul(1009) + number),
+            asked: 0,
+            keys: 0,
+            client: Client::new(shared.doors[door], token(owner)),
+            shared,
+        }
+    }
+
+    pub(super) async fn work(mut self) {
+        while self.shared.done.load(Ordering::Relaxed) < self.shared.plan.operations {
+            match self.random.u8(..100) {
+                0..14 => self.make_something().await,
+                14..34 => self.read_own().await,
+                34..80 => self.pry().await,
+                80..90 => self.pry_in_a_batch().await,
+                90..99 => self.use_sessions().await,
+                _ => self.read_pages().await,
+            }
+        }
+    }
+
+    /// Makes a request; whatever is heard must not be another's.
+    pub(super) async fn hear(&mut self, request: &Request) -> Heard {
+        let number = self.shared.done.fetch_add(1, Ordering::Relaxed);
+        let heard = self.client.make(request).await;
+        let Shared { secrets, ledger, .. } = &*self.shared;
+        if let Some(leak) = secrets.leak(ledger, self.owner, request, &heard) {
+            self.broken(number, &leak, request, &heard);
+        }
+        heard
+    }
+
+    /// The same, of a call that is answered in MCP: the answer's `result`, or null.
+    pub(super) async fn result(&mut self, request: &Request) -> Value {
+        let heard = self.hear(request).await;
+        let answer = heard.answer();
+        if heard.status != 200 || answer.is_null() {
+            self.broken(self.number(), "it is no answer", request, &heard);
+        }
+        answer["result"].clone()
+    }
+
+    /// Stops everything with what is needed to see it again.
+    pub(super) fn broken(&self, number: u64, why: &str, request: &Request, heard: &Heard) -> ! {
+        let super::Plan { operations, seed, .. } = self.shared.plan;
+        panic!(
+            "operation {number} of seed {seed}, by {}: {why}\n--- asked: {request:?}\n--- heard: {} {}\n{}\n\
+             --- to replay: scripts/isolation {operations} {seed}\n",
+            NAMES[self.owner], heard.status, heard.head, heard.body
+        );
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.shared.done.load(Ordering::Relaxed)
+    }
+
+    /// The id of a request: few of them, so that those of different owners meet.
+    pub(super) fn request_id(&mut self) -> u64 {
+        self.random.u64(1..40)
+    }
+
+    /// One of the others.
+    pub(super) fn other(&mut self) -> usize {
+        (self.owner + self.random.usize(1..NAMES.len())) % NAMES.len()
+    }
+
+    pub(super) fn own(&mut self, kind: Kind) -> Option<String> {
+        self.shared.ledger.some(self.owner, kind, &mut self.random)
+    }
+}
