@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_core::{BoxError, Clock, Profile, Provider, Store, StoreError};
 use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Stop};
+use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::library::{Library, LibraryOptions};
 use outlast_provider::perplexity::{Agent, PerplexityOptions, Sonar};
@@ -13,7 +15,7 @@ use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
 use crate::armed::{ArmedProvider, ArmedStore, KillPoint};
-use crate::config::{Config, Dialect, StoreUrl};
+use crate::config::{Config, Dialect, Program, StoreUrl, Work, Workflow};
 use crate::failed::Failed;
 use crate::observed::ObservedStore;
 
@@ -189,6 +191,57 @@ pub(crate) fn library_provider(
         Failed::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
     })?;
     Ok((library.profile(), Arc::new(library)))
+}
+
+/// What a worker must have to run this workflow's jobs.
+///
+/// The name alone, not what it stands for: a queued job runs the command line of the day it is run, so that a mended one
+/// mends what waits for it, and a changed one leaves no job behind that nobody can run.
+pub(crate) fn workflow_profile(name: &str) -> Profile {
+    Profile::new(format!("workflow {name}"))
+}
+
+/// Who does the configured workflows, by the profile of their jobs; in the order of the configuration.
+pub(crate) fn workflow_providers(
+    config: &Config,
+) -> Result<Vec<(Profile, Arc<dyn Provider>)>, Failed> {
+    let guard = Arc::new(Guard::new(own_program()?, vec!["guard".into()]));
+    let providers = config.workflows.iter().map(|workflow| match &workflow.work {
+        Work::Command { program, timeout } => Ok(command(workflow, program, *timeout, &guard)),
+        Work::Tool { .. } => {
+            let error = anyhow::anyhow!("workflow `{}` is a tool of another server", workflow.name);
+            Err(Failed::usage(error, "this version runs commands only"))
+        }
+    });
+    providers.collect()
+}
+
+fn command(
+    workflow: &Workflow,
+    program: &Program,
+    timeout: Duration,
+    guard: &Arc<Guard>,
+) -> (Profile, Arc<dyn Provider>) {
+    let command = Command::new(CommandOptions {
+        program: program.argv.clone(),
+        cwd: program.cwd.clone(),
+        environment: program.environment.0.clone(),
+        timeout,
+        rerun: if workflow.rerun_after_crash { Rerun::AfterCrash } else { Rerun::Never },
+        guard: Arc::clone(guard),
+        clock: Arc::new(SystemClock),
+    });
+    (workflow_profile(&workflow.name), Arc::new(command))
+}
+
+/// This program, also after its file was replaced by a newer one.
+fn own_program() -> Result<PathBuf, Failed> {
+    if cfg!(target_os = "linux") {
+        return Ok(PathBuf::from("/proc/self/exe"));
+    }
+    let program = std::env::current_exe();
+    program
+        .map_err(|error| anyhow::Error::new(error).context("find this program's own file").into())
 }
 
 fn cannot_set_up(error: BoxError) -> Failed {

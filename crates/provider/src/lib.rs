@@ -2,6 +2,7 @@
 //!
 //! Adapters map, call and map back; they hold no policy. Only `perplexity/wire.rs` knows the vendor's JSON.
 
+pub mod command;
 pub mod http;
 pub mod library;
 pub mod perplexity;

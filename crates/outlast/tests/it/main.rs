@@ -14,6 +14,7 @@ mod crash;
 mod demo;
 mod faults;
 mod http;
+mod jobs;
 mod mirror;
 mod requirements;
 mod research;
