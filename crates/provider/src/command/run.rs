@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{Progress, ProviderError, RemoteRun, Run, Step, Timestamp, Trouble};
+use rustix::process::Signal;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Child;
 use tokio::sync::mpsc;
@@ -65,8 +66,9 @@ impl CommandRun {
         let (sender, steps) = mpsc::channel(UNTAKEN);
         let Terms { timeout, message, .. } = terms;
         let task = tokio::spawn(async move {
-            let watched = Watched { group, guard };
-            see_through(child, &watched.group, message, timeout, sender).await;
+            let mut watched = Watched { group, guard, ended: false };
+            see_through(child, &group, message, timeout, sender).await;
+            watched.ended = true;
         });
         Ok(Self { remote, steps, _task: task })
     }
@@ -89,15 +91,21 @@ impl Run for CommandRun {
     }
 }
 
-/// A group the guard watches over until it is gone, also when the task that has it ends badly.
+/// A group the guard watches over until it is gone. If the task that has it does not come to its end, because it
+/// panicked or the process leaves, the group is killed here and the guard keeps watching.
 struct Watched {
     group: Group,
     guard: Arc<Guard>,
+    ended: bool,
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.guard.release(&self.group);
+        if self.ended {
+            self.guard.release(&self.group);
+        } else {
+            self.group.signal(Signal::KILL);
+        }
     }
 }
 
@@ -150,7 +158,7 @@ async fn see_through(
         }
     };
     if !matches!(ended, Ended::Exited(_)) {
-        group.signal(rustix::process::Signal::TERM);
+        group.signal(Signal::TERM);
         // It may want to say something first, and must not be held up by a full pipe.
         let leave = async {
             loop {
@@ -161,7 +169,7 @@ async fn see_through(
             }
         };
         if timeout(GRACE, leave).await.is_err() {
-            group.signal(rustix::process::Signal::KILL);
+            group.signal(Signal::KILL);
             // At once, but for a process that is stuck in the kernel.
             drop(timeout(GRACE, child.wait()).await);
         }

@@ -222,7 +222,7 @@ async fn e7_a_foreign_id_is_an_unknown_one() {
 async fn e7_every_set_finds_any_job_of_the_owner() {
     let shop = Shop::new().await;
     let mut server = shop.serve_with(&["--async", "--tools", "research-jobs"]).await;
-    let other = crate::support::start(&mut server, "quick").await;
+    let other = crate::support::start(&mut server, "ok;words=60;delay_ms=0").await;
     crate::support::finished(&mut server, &other).await;
     let got = server.structured("get_job", json!({ "job_id": other })).await;
     assert_eq!(got["status"], "completed");

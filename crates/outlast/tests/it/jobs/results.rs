@@ -81,7 +81,7 @@ async fn e12_deep_research_is_built_in() {
     let mut server = shop.serve_with(&["--async", "--tools", "research"]).await;
     let asked = json!({
         "workflow": "deep_research",
-        "message": "Why is the sky blue? [[sim:quick]]",
+        "message": "Why is the sky blue? [[sim:ok;words=60;delay_ms=0]]",
         "arguments": { "reasoning_effort": "low" },
         "session_id": "s1"
     });
