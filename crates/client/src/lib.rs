@@ -1,81 +1,49 @@
 //! Call an MCP tool that may take an hour.
 //!
-//! For now: one connection over a pair of byte streams, and calls without a limit. Only this crate and the server
-//! know rmcp.
+//! ```no_run
+//! # use std::time::Duration;
+//! # use outlast_client::{CallOptions, Client, ClientError, ConnectOptions, Program};
+//! # async fn run() -> Result<(), ClientError> {
+//! let server = Program::new("outlast").arg("serve");
+//! let client = Client::spawn(server, ConnectOptions::default()).await?;
+//! let options = CallOptions::default()
+//!     .timeout(Duration::from_secs(60))           // no sign of life for a minute: give up
+//!     .reset_timeout_on_progress()                // progress is a sign of life
+//!     .max_total_timeout(Duration::from_secs(3 * 3600))
+//!     .on_progress(|progress| eprintln!("{progress}"));
+//! let question = serde_json::json!({ "query": "Heat pumps in cold climates?" });
+//! let answer = client.call_tool("perplexity_deep_research", question, options).await?;
+//! eprintln!("{}", answer.text);
+//! client.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What each limit means, beside what other clients do: `docs/timeouts.md`. Only this crate and the server know rmcp.
 
-use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock};
-use rmcp::service::{RoleClient, RunningService, ServiceExt};
-use serde_json::{Map, Value};
-use tokio::io::{AsyncRead, AsyncWrite};
+mod client;
+mod options;
+mod answer;
+mod error;
 
-/// A connection to an MCP server.
-pub struct Client {
-    service: RunningService<RoleClient, ()>,
-}
+mod patience;
+mod progress;
+mod call;
+mod task;
 
-/// What a tool answered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
-    /// All text blocks, joined by newlines.
-    pub text: String,
-    /// The structured form, if there is one.
-    pub structured: Option<Value>,
-    /// Whether the tool calls its own answer an error.
-    pub is_error: bool,
-}
+mod tap;
+mod board;
+mod stream;
+mod child;
+mod endpoint;
+mod http;
 
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The other side does not speak MCP, or left while being greeted.
-    #[error("the server could not be greeted: {0}")]
-    Greeting(String),
-    /// The connection broke, or the server refused the call.
-    #[error("the call failed: {0}")]
-    Call(String),
-}
-
-impl Client {
-    /// Greets the server behind these streams: its output, and its input.
-    pub async fn connect<R, W>(output: R, input: W) -> Result<Self, ClientError>
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
-    {
-        let service = ().serve((output, input)).await;
-        let service = service.map_err(|error| ClientError::Greeting(error.to_string()))?;
-        Ok(Self { service })
-    }
-
-    /// Calls a tool and waits for its answer.
-    pub async fn call(
-        &self,
-        tool: &str,
-        arguments: Map<String, Value>,
-    ) -> Result<Answer, ClientError> {
-        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let result = self.service.call_tool(request).await;
-        result.map(Answer::from).map_err(|error| ClientError::Call(error.to_string()))
-    }
-
-    /// Says goodbye.
-    pub async fn close(self) {
-        // Whether the other side still listened makes no difference to a client that leaves.
-        drop(self.service.cancel().await);
-    }
-}
-
-impl From<CallToolResult> for Answer {
-    fn from(result: CallToolResult) -> Self {
-        let texts: Vec<String> = result.content.iter().filter_map(text).collect();
-        Self {
-            text: texts.join("\n"),
-            structured: result.structured_content,
-            is_error: result.is_error.unwrap_or(false),
-        }
-    }
-}
-
-fn text(block: &ContentBlock) -> Option<String> {
-    block.as_text().map(|text| text.text.clone())
-}
+pub use answer::Answer;
+pub use board::Dropped;
+pub use child::{LastWords, Left, Program};
+pub use client::Client;
+pub use endpoint::Endpoint;
+pub use error::{ClientError, TimedOut};
+pub use options::{CallOptions, ConnectOptions, Era};
+pub use patience::{Limit, Limits, Noted, Patience, Verdict};
+pub use progress::{Progress, Token};

@@ -77,6 +77,13 @@ pub(crate) enum Command {
     /// configured provider. The report goes to standard output, everything else to standard error. Ctrl-C leaves; the
     /// job is kept.
     Research(ResearchArgs),
+    /// Call a tool of any MCP server, however long it takes
+    ///
+    /// The server is a program that is started for the call, or an address. Its answer goes to standard output, its
+    /// progress to standard error. Without limits the call waits for ever. Exit code 1 when the tool fails, 3 when a
+    /// limit is reached, 130 on Ctrl-C; the server is told in both cases.
+    #[command(after_long_help = CALL_EXAMPLES)]
+    Call(CallArgs),
     /// List and look into jobs
     #[command(subcommand)]
     Jobs(JobsCommand),
@@ -176,6 +183,57 @@ pub(crate) enum ResearchEffort {
     Medium,
     /// Everything there is
     High,
+}
+
+/// What `outlast call --help` ends with.
+const CALL_EXAMPLES: &str = "\
+Examples:
+  outlast call --tool list_conversations -- outlast serve
+  outlast call --tool perplexity_deep_research --args '{\"query\":\"Heat pumps?\"}' \\
+    --timeout 2m --reset-timeout-on-progress --max-total-timeout 3h -- outlast serve
+  outlast call --url https://example.com/mcp --bearer-env TOKEN --tool search --args '{\"q\":\"rust\"}' --json";
+
+/// `outlast call`
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The address of the server, with its path, such as http://127.0.0.1:8080/mcp
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with = "program",
+        required_unless_present = "program"
+    )]
+    pub(crate) url: Option<String>,
+    /// The tool to call
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: String,
+    /// Its arguments, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    /// Give up after so long without an answer, such as 90s, 5m or 2h
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::limit)]
+    pub(crate) timeout: Option<std::time::Duration>,
+    /// Let progress begin the time of --timeout anew
+    #[arg(long)]
+    pub(crate) reset_timeout_on_progress: bool,
+    /// Give up so long after the start, whatever happens
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::limit)]
+    pub(crate) max_total_timeout: Option<std::time::Duration>,
+    /// Send this header, as in 'Name: value'; may be repeated
+    #[arg(long, value_name = "HEADER", conflicts_with = "program")]
+    pub(crate) header: Vec<String>,
+    /// Send the token that is in this variable
+    #[arg(long, value_name = "NAME", conflicts_with = "program")]
+    pub(crate) bearer_env: Option<String>,
+    /// Give the program this variable, as in NAME=value; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
+    pub(crate) env: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The program that is the server, and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) program: Vec<std::ffi::OsString>,
 }
 
 /// `outlast worker`

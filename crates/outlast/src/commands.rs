@@ -6,6 +6,7 @@ mod guard;
 mod signals;
 
 mod research;
+mod call;
 mod jobs;
 mod store;
 
@@ -35,6 +36,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
             Command::Serve(args) => serve::run(&global, args).await,
             Command::Worker(args) => worker::run(&global, args).await,
             Command::Research(args) => research::run(&global, args).await,
+            Command::Call(args) => call::run(&global, args).await,
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Demo => demo::run().await,

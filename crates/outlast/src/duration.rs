@@ -18,6 +18,16 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     number.checked_mul(millis).map(Duration::from_millis).ok_or_else(|| HINT.to_owned())
 }
 
+/// Reads one that is to be waited for: no time at all is no limit.
+pub(crate) fn limit(text: &str) -> Result<Duration, String> {
+    match parse(text)? {
+        Duration::ZERO => {
+            Err("must be longer than nothing; leave it out to wait for ever".to_owned())
+        }
+        limit => Ok(limit),
+    }
+}
+
 const HINT: &str = "write a whole number and a unit: 500ms, 90s, 5m, 2h or 7d";
 
 #[cfg(test)]

@@ -17,12 +17,19 @@ enum Kind {
     Work,
     /// The command line or the configuration is wrong: 2.
     Usage,
+    /// The time given ended first: 3.
+    TimedOut,
 }
 
 impl Failed {
     /// The command line or the configuration is wrong; `hint` says what would be right.
     pub(crate) fn usage(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
         Self { error: error.into(), hint: Some(hint.into()), kind: Kind::Usage }
+    }
+
+    /// The time given ended first.
+    pub(crate) fn timed_out(error: impl Into<anyhow::Error>) -> Self {
+        Self { error: error.into(), hint: None, kind: Kind::TimedOut }
     }
 
     /// The same failure with a next step.
@@ -40,6 +47,7 @@ impl Failed {
         match self.kind {
             Kind::Work => 1,
             Kind::Usage => 2,
+            Kind::TimedOut => 3,
         }
     }
 }

@@ -39,11 +39,13 @@ pub(crate) fn line(text: &str) {
 
 /// Text from outside as data: control characters must not steer the terminal.
 pub(crate) fn text(text: &str) {
-    let clean: String = text
-        .chars()
-        .filter(|character| !character.is_control() || matches!(character, '\n' | '\t'))
-        .collect();
-    line(&clean);
+    line(&tame(text));
+}
+
+/// Text without the characters that steer a terminal.
+fn tame(text: &str) -> String {
+    let tame = |character: &char| !character.is_control() || matches!(character, '\n' | '\t');
+    text.chars().filter(tame).collect()
 }
 
 /// A name and its value, aligned.
@@ -98,7 +100,8 @@ pub(crate) fn dim(text: &str) -> String {
 
 /// A failure, and after a blank line the next step.
 pub(crate) fn error(failed: &Failed) {
-    err(&format!("{RED}error:{RED:#} {failed}\n"));
+    // Some of it may be another program's words.
+    err(&format!("{RED}error:{RED:#} {}\n", tame(&failed.to_string())));
     if let Some(hint) = failed.next_step() {
         err(&format!("\n{CYAN}hint:{CYAN:#} {hint}\n"));
     }

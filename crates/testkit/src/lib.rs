@@ -10,5 +10,6 @@
 pub mod clock;
 pub mod mcp_process;
 pub mod model;
+pub mod peer;
 pub mod scripted;
 pub mod store_suite;

@@ -1,6 +1,6 @@
 //! `serve --http` on the real binary over real sockets.
 
-mod client;
+pub(crate) mod client;
 
 mod calls;
 mod figures;

@@ -9,6 +9,7 @@
 
 mod support;
 
+mod call;
 mod cli;
 mod crash;
 mod demo;

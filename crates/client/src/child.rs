@@ -1,0 +1,270 @@
+//! A server as a child process: started in a process group of its own, and seen off.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt;
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ClientError;
+
+/// How long a child may take to leave: by itself, and again after SIGTERM.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long to wait for the exit status of a child whose pipe broke.
+const STATUS: Duration = Duration::from_millis(500);
+/// How much of its last words is kept.
+const TAIL: usize = 8 * 1024;
+/// How much of them is told.
+const LINES: usize = 5;
+
+/// A program to start.
+#[derive(Clone, Debug)]
+pub struct Program {
+    name: OsString,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    clear: bool,
+    folder: Option<PathBuf>,
+    last_words: LastWords,
+}
+
+/// What becomes of a child's standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LastWords {
+    /// The end of it is kept for the error message.
+    #[default]
+    Keep,
+    /// It goes where ours goes.
+    Pass,
+}
+
+impl Program {
+    /// A program by name or path.
+    pub fn new(name: impl AsRef<OsStr>) -> Self {
+        Self {
+            name: name.as_ref().to_owned(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            clear: false,
+            folder: None,
+            last_words: LastWords::Keep,
+        }
+    }
+
+    /// With one more argument.
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    /// With more arguments.
+    pub fn args<A: AsRef<OsStr>>(self, arguments: impl IntoIterator<Item = A>) -> Self {
+        arguments.into_iter().fold(self, Self::arg)
+    }
+
+    /// With this variable in its environment.
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// With nothing of our own environment.
+    pub fn env_clear(mut self) -> Self {
+        self.clear = true;
+        self
+    }
+
+    /// In this folder.
+    pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// What becomes of its standard error.
+    pub fn last_words(mut self, last_words: LastWords) -> Self {
+        self.last_words = last_words;
+        self
+    }
+}
+
+/// How a child went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// By itself.
+    ByItself(ExitStatus),
+    /// After SIGTERM.
+    Terminated(ExitStatus),
+    /// It had to be killed.
+    Killed,
+}
+
+/// A child that runs.
+pub(crate) struct Child {
+    process: Mutex<tokio::process::Child>,
+    group: Group,
+    tail: Tail,
+}
+
+impl Child {
+    /// Starts a program; its output and its input are the connection.
+    pub(crate) fn start(program: &Program) -> Result<(Self, ChildStdout, ChildStdin), ClientError> {
+        let failed = |source| ClientError::Start {
+            program: program.name.to_string_lossy().into_owned(),
+            source,
+        };
+        let gone = || failed(std::io::ErrorKind::BrokenPipe.into());
+        let mut process = command(program).spawn().map_err(failed)?;
+        let pid = process.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        let group = Group { pid: pid.ok_or_else(gone)?, over: false };
+        let streams = process.stdout.take().zip(process.stdin.take());
+        let (output, input) = streams.ok_or_else(gone)?;
+        let tail = Tail::of(process.stderr.take());
+        Ok((Self { process: Mutex::new(process), group, tail }, output, input))
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.group.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Sees it off: its input is closed already.
+    pub(crate) async fn leave(self) -> Left {
+        let Self { process, mut group, tail: _tail } = self;
+        let mut process = process.into_inner();
+        if let Ok(Ok(status)) = tokio::time::timeout(GRACE, process.wait()).await {
+            group.over = true;
+            return Left::ByItself(status);
+        }
+        group.send(Signal::TERM);
+        if let Ok(Ok(status)) = tokio::time::timeout(GRACE, process.wait()).await {
+            group.over = true;
+            return Left::Terminated(status);
+        }
+        group.send(Signal::KILL);
+        // SIGKILL cannot be refused, but a process in the kernel's hands may take its time.
+        drop(tokio::time::timeout(GRACE, process.wait()).await);
+        group.over = true;
+        Left::Killed
+    }
+
+    /// Adds what is known of a child that left.
+    pub(crate) async fn explained(&self, error: ClientError) -> ClientError {
+        match error {
+            ClientError::Gone { .. } => ClientError::Gone { how: self.end().await },
+            ClientError::Greeting(why) => match self.end().await {
+                end if end.is_empty() => ClientError::Greeting(why),
+                end => ClientError::Greeting(format!("{why}; {end}")),
+            },
+            other => other,
+        }
+    }
+
+    /// Its exit status and its last words.
+    async fn end(&self) -> String {
+        let mut process = self.process.lock().await;
+        let status = match tokio::time::timeout(STATUS, process.wait()).await {
+            Ok(Ok(status)) => Some(status.to_string()),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        let words = self.tail.read().await.map(|words| format!("its last words: {words}"));
+        status.into_iter().chain(words).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn command(program: &Program) -> Command {
+    let mut command = Command::new(&program.name);
+    command.args(&program.arguments);
+    if program.clear {
+        command.env_clear();
+    }
+    command.envs(program.environment.iter().map(|(name, value)| (name, value)));
+    if let Some(folder) = &program.folder {
+        command.current_dir(folder);
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    command.stderr(match program.last_words {
+        LastWords::Keep => Stdio::piped(),
+        LastWords::Pass => Stdio::inherit(),
+    });
+    // Its own group: Ctrl-C is ours to answer, and its children go with it.
+    command.process_group(0);
+    command
+}
+
+/// A child's process group; killed when it is dropped before its end.
+struct Group {
+    pid: Pid,
+    over: bool,
+}
+
+impl Group {
+    fn send(&self, signal: Signal) {
+        // A group that is gone already is what was wanted.
+        let _ = kill_process_group(self.pid, signal);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.over {
+            self.send(Signal::KILL);
+        }
+    }
+}
+
+/// The end of what a child said on standard error.
+struct Tail {
+    kept: Arc<std::sync::Mutex<Vec<u8>>>,
+    whole: CancellationToken,
+    reading: Option<JoinHandle<()>>,
+}
+
+impl Tail {
+    fn of(stderr: Option<ChildStderr>) -> Self {
+        let kept = Arc::<std::sync::Mutex<Vec<u8>>>::default();
+        let whole = CancellationToken::new();
+        let reading = stderr.map(|stderr| tokio::spawn(keep(stderr, kept.clone(), whole.clone())));
+        Self { kept, whole, reading }
+    }
+
+    /// The last lines, if there are any.
+    async fn read(&self) -> Option<String> {
+        self.reading.as_ref()?;
+        // A grandchild may hold the pipe open.
+        drop(tokio::time::timeout(STATUS, self.whole.cancelled()).await);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&kept);
+        let lines: Vec<&str> = text.trim().lines().collect();
+        let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
+        (!last.is_empty()).then(|| last.join(" | "))
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        if let Some(reading) = &self.reading {
+            reading.abort();
+        }
+    }
+}
+
+async fn keep(
+    mut stderr: ChildStderr,
+    kept: Arc<std::sync::Mutex<Vec<u8>>>,
+    whole: CancellationToken,
+) {
+    let mut piece = vec![0; 4096];
+    while let Ok(read @ 1..) = stderr.read(&mut piece).await {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(piece.get(..read).unwrap_or_default());
+        let excess = kept.len().saturating_sub(TAIL);
+        kept.drain(..excess);
+    }
+    whole.cancel();
+}

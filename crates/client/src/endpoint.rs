@@ -1,0 +1,90 @@
+//! Where a server is on the web, and what it wants to see.
+
+use std::fmt;
+
+use http::{HeaderName, HeaderValue};
+use reqwest::Url;
+
+use crate::error::ClientError;
+
+/// An address of a server, with what to send along.
+#[derive(Clone)]
+pub struct Endpoint {
+    pub(crate) url: Url,
+    pub(crate) bearer: Option<HeaderValue>,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Headers the protocol itself uses.
+const RESERVED: [&str; 7] = [
+    "accept",
+    "content-type",
+    "mcp-session-id",
+    "mcp-protocol-version",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+];
+
+impl Endpoint {
+    /// An address that begins with `http://` or `https://`.
+    pub fn new(url: &str) -> Result<Self, ClientError> {
+        let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = parsed.ok_or_else(|| {
+            ClientError::Usage("the URL must begin with http:// or https://".to_owned())
+        })?;
+        Ok(Self { url, bearer: None, headers: Vec::new() })
+    }
+
+    /// With this token in the Authorization header.
+    pub fn bearer(mut self, token: &str) -> Result<Self, ClientError> {
+        let value = HeaderValue::from_str(&format!("Bearer {token}"));
+        let mut value = value.map_err(|_| {
+            ClientError::Usage("the token has characters that no header can carry".to_owned())
+        })?;
+        value.set_sensitive(true);
+        self.bearer = Some(value);
+        Ok(self)
+    }
+
+    /// With this header in every request.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, ClientError> {
+        let usage = |why: &str| ClientError::Usage(format!("the header `{name}` {why}"));
+        let parsed: HeaderName = name.parse().map_err(|_| usage("is not a header's name"))?;
+        if RESERVED.contains(&parsed.as_str()) {
+            return Err(usage("belongs to the protocol"));
+        }
+        let mut value: HeaderValue =
+            value.parse().map_err(|_| usage("has a value that no header can carry"))?;
+        value.set_sensitive(true);
+        self.headers.push((parsed, value));
+        Ok(self)
+    }
+}
+
+/// Says nothing of tokens.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.url.host_str().unwrap_or_default();
+        f.debug_struct("Endpoint").field("host", &host).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_checked_when_it_is_made_and_keeps_its_secrets() {
+        for url in ["", "localhost:80/mcp", "ftp://host/", "/mcp", "https://"] {
+            assert!(Endpoint::new(url).is_err(), "{url}");
+        }
+        let endpoint = Endpoint::new("https://user:pw@host/mcp?key=pw").unwrap();
+        let endpoint = endpoint.bearer("pw").unwrap().header("X-Key", "pw").unwrap();
+        assert!(!format!("{endpoint:?}").contains("pw"), "{endpoint:?}");
+        assert!(endpoint.clone().header("Mcp-Session-Id", "1").is_err());
+        assert!(endpoint.clone().header("two words", "1").is_err());
+        assert!(endpoint.clone().header("X", "a\nb").is_err());
+        assert!(endpoint.bearer("a\nb").is_err());
+    }
+}

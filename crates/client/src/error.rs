@@ -1,0 +1,152 @@
+//! Why there is no answer.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::patience::Limit;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The call was asked for in a way that makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// The program could not be started.
+    #[error("cannot start {program}")]
+    Start {
+        /// Its name.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The other side does not speak MCP, or left while being greeted.
+    #[error("the server could not be greeted: {0}")]
+    Greeting(String),
+    /// The other side did not answer the greeting in time.
+    #[error("the server did not answer the greeting within {}", said(*limit))]
+    GreetingTimedOut {
+        /// The limit.
+        limit: Duration,
+    },
+    /// The server wants a token, or another one.
+    #[error("the server asks for a token, or does not take this one")]
+    Unauthorized,
+    /// A limit of the call was reached.
+    #[error(transparent)]
+    TimedOut(#[from] TimedOut),
+    /// The server refused the request.
+    #[error("the server refused: {message} ({code})")]
+    Refused {
+        /// The JSON-RPC code.
+        code: i32,
+        /// The server's words.
+        message: String,
+    },
+    /// The connection ended before the answer.
+    #[error("the server left before it answered{}", after(how))]
+    Gone {
+        /// What is known of it: an exit status, last words, an error of the transport.
+        how: String,
+    },
+    /// One message was longer than we take.
+    #[error("a message of the server is longer than {limit} bytes")]
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
+    /// The server asks for something only a person can give.
+    #[error("the server asks for input, which this client cannot give")]
+    NeedsInput,
+    /// Somebody cancelled the task that the call had become.
+    #[error("the task {task} was cancelled")]
+    TaskCancelled {
+        /// Its id.
+        task: String,
+    },
+    /// The server answered with something that is not an answer to this.
+    #[error("the server's answer makes no sense: {0}")]
+    Unexpected(String),
+}
+
+/// A limit was reached: which, and what had been seen until then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub struct TimedOut {
+    /// Which limit.
+    pub limit: Limit,
+    /// Its length.
+    pub length: Duration,
+    /// The time from the request's start to the end of patience.
+    pub elapsed: Duration,
+    /// How many progress notes had come.
+    pub notes: u64,
+    /// How long ago the last of them came.
+    pub last_note: Option<Duration>,
+    /// Whether the server was told that nobody waits any more. Not so only if it has stopped reading.
+    pub told: bool,
+}
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let length = said(self.length);
+        match self.limit {
+            Limit::Idle => write!(f, "no answer within the timeout of {length}")?,
+            Limit::Total => write!(f, "no answer within the total timeout of {length}")?,
+        }
+        write!(f, " (after {}; ", said(self.elapsed))?;
+        match (self.notes, self.last_note) {
+            (1, Some(ago)) => write!(f, "1 progress note, {} ago", said(ago))?,
+            (notes @ 2.., Some(ago)) => {
+                write!(f, "{notes} progress notes, the last {} ago", said(ago))?
+            }
+            _ => f.write_str("no progress")?,
+        }
+        f.write_str(if self.told { ")" } else { "; the server has stopped reading)" })
+    }
+}
+
+fn after(how: &str) -> String {
+    if how.is_empty() { String::new() } else { format!(": {how}") }
+}
+
+/// A length as people say it, exact to the millisecond below ten seconds.
+fn said(length: Duration) -> String {
+    match length.as_millis() {
+        millis @ 0..1_000 => format!("{millis} ms"),
+        millis @ 1_000..10_000 if millis % 1_000 != 0 => format!("{:.1} s", length.as_secs_f64()),
+        1_000..120_000 => format!("{} s", length.as_secs()),
+        120_000..7_200_000 => format!("{} min", length.as_secs() / 60),
+        _ => format!("{} h", length.as_secs() / 3_600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d12_the_error_says_which_limit_how_long_and_what_was_seen() {
+        let mut error = TimedOut {
+            limit: Limit::Idle,
+            length: Duration::from_secs(60),
+            elapsed: Duration::from_millis(60_004),
+            notes: 0,
+            last_note: None,
+            told: true,
+        };
+        assert_eq!(
+            error.to_string(),
+            "no answer within the timeout of 60 s (after 60 s; no progress)"
+        );
+        (error.notes, error.last_note) = (1, Some(Duration::from_millis(1_500)));
+        assert!(error.to_string().ends_with("(after 60 s; 1 progress note, 1.5 s ago)"));
+        (error.limit, error.length, error.notes) = (Limit::Total, Duration::from_secs(5_400), 12);
+        error.told = false;
+        assert_eq!(
+            error.to_string(),
+            "no answer within the total timeout of 90 min (after 60 s; 12 progress notes, the last 1.5 s ago; \
+             the server has stopped reading)"
+        );
+    }
+}

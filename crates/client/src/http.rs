@@ -1,0 +1,330 @@
+//! Streamable HTTP under rmcp's transport: our own requests, so that no answer is read without a bound and nothing is
+//! taken from the environment.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use reqwest::{RequestBuilder, Response, redirect};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use sse_stream::{Error as SseError, Sse, SseStream};
+
+use crate::board::{Board, Fault};
+use crate::endpoint::Endpoint;
+use crate::error::ClientError;
+
+/// How long a connection may take to open.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Calls that may wait for the first byte of their answers at once; more wait for their turn.
+const CALLS: usize = 64;
+const SSE: &str = "text/event-stream";
+const JSON: &str = "application/json";
+const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";
+
+/// The transport to this endpoint.
+pub(crate) fn transport(
+    endpoint: &Endpoint,
+    longest: usize,
+    board: &Arc<Board>,
+) -> Result<StreamableHttpClientTransport<Web>, ClientError> {
+    let web = Web {
+        client: client().map_err(|error| ClientError::Usage(chain(&error)))?,
+        endpoint: endpoint.clone(),
+        longest,
+        board: board.clone(),
+    };
+    let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
+        .max_concurrent_requests(CALLS)
+        // A cancellation waits for a second at most, and so do we.
+        .control_request_timeout(crate::call::FAREWELL);
+    Ok(StreamableHttpClientTransport::with_client(web, config))
+}
+
+/// What an error of this transport means to a caller.
+pub(crate) fn failure(error: &(dyn Error + Send + Sync + 'static)) -> Option<ClientError> {
+    Some(match error.downcast_ref::<StreamableHttpError<WebError>>()? {
+        StreamableHttpError::Client(WebError::Unauthorized) => ClientError::Unauthorized,
+        StreamableHttpError::Client(error) => ClientError::Gone { how: chain(error) },
+        error => ClientError::Gone { how: chain(error) },
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place of this crate, with the same limits")]
+fn client() -> Result<reqwest::Client, reqwest::Error> {
+    // Fails only when one is installed already, which serves as well.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    reqwest::Client::builder()
+        .user_agent(concat!("outlast/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT)
+        .redirect(redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .build()
+}
+
+/// What went wrong on the way.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WebError {
+    #[error("the server cannot be reached")]
+    Unreachable(#[source] reqwest::Error),
+    #[error("the connection broke")]
+    Broken(#[source] reqwest::Error),
+    #[error("no or wrong token")]
+    Unauthorized,
+    #[error("HTTP {0}{1}")]
+    Status(StatusCode, String),
+    #[error("the answer is too long")]
+    TooLong,
+    #[error("the answer is not MCP")]
+    NotMcp,
+}
+
+impl From<WebError> for StreamableHttpError<WebError> {
+    fn from(error: WebError) -> Self {
+        Self::Client(error)
+    }
+}
+
+type Failed = StreamableHttpError<WebError>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// Makes the requests of one connection.
+#[derive(Clone)]
+pub(crate) struct Web {
+    client: reqwest::Client,
+    endpoint: Endpoint,
+    longest: usize,
+    board: Arc<Board>,
+}
+
+impl Web {
+    fn with_headers(
+        &self,
+        mut request: RequestBuilder,
+        session: Option<&str>,
+        protocol: HashMap<HeaderName, HeaderValue>,
+    ) -> RequestBuilder {
+        if let Some(bearer) = &self.endpoint.bearer {
+            request = request.header(AUTHORIZATION, bearer);
+        }
+        for (name, value) in &self.endpoint.headers {
+            request = request.header(name, value);
+        }
+        for (name, value) in protocol {
+            request = request.header(name, value);
+        }
+        match session {
+            Some(session) => request.header(SESSION, session),
+            None => request,
+        }
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, WebError> {
+        request.send().await.map_err(|error| {
+            let error = error.without_url();
+            if error.is_connect() { WebError::Unreachable(error) } else { WebError::Broken(error) }
+        })
+    }
+
+    /// The whole body, if it is not too long.
+    async fn body(&self, mut response: Response) -> Result<Vec<u8>, WebError> {
+        let mut body = Vec::new();
+        while let Some(piece) =
+            response.chunk().await.map_err(|error| WebError::Broken(error.without_url()))?
+        {
+            if body.len() + piece.len() > self.longest {
+                self.board.break_off(Fault::TooLong);
+                return Err(WebError::TooLong);
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    /// Its events; one that is too long ends them, and the connection.
+    fn events(&self, response: Response) -> Events {
+        let mut size = EventSize { longest: self.longest, event: 0, empty_line: true };
+        let board = self.board.clone();
+        let pieces = stream::try_unfold(response, async |mut response| {
+            let piece = response.chunk().await;
+            let piece = piece.map_err(|error| WebError::Broken(error.without_url()))?;
+            Ok(piece.map(|piece| (piece, response)))
+        });
+        let bytes = pieces.map(move |piece| {
+            let piece = piece?;
+            if size.fits(&piece) {
+                return Ok(piece);
+            }
+            board.break_off(Fault::TooLong);
+            Err(WebError::TooLong)
+        });
+        SseStream::from_bytes_stream(bytes).boxed()
+    }
+}
+
+/// Counts the bytes of an event, which ends with an empty line.
+struct EventSize {
+    longest: usize,
+    event: usize,
+    empty_line: bool,
+}
+
+impl EventSize {
+    fn fits(&mut self, bytes: &[u8]) -> bool {
+        for byte in bytes {
+            self.event += 1;
+            match byte {
+                b'\n' if self.empty_line => self.event = 0,
+                b'\n' => self.empty_line = true,
+                b'\r' => {}
+                _ => self.empty_line = false,
+            }
+            if self.event > self.longest {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl StreamableHttpClient for Web {
+    type Error = WebError;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _token: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let request = self.client.post(&*uri).header(ACCEPT, format!("{JSON}, {SSE}"));
+        let request = self.with_headers(request, session.as_deref(), headers).json(&message);
+        let response = self.send(request).await?;
+        let status = response.status();
+        let kind = content_type(&response);
+        let new_session = response.headers().get(SESSION);
+        let new_session = new_session.and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let expects = matches!(message, ClientJsonRpcMessage::Request(_));
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(WebError::Unauthorized.into()),
+            StatusCode::NOT_FOUND if session.is_some() => Err(Failed::SessionExpired),
+            StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
+                Ok(StreamableHttpPostResponse::Accepted)
+            }
+            _ if !status.is_success() => {
+                let body = self.body(response).await?;
+                refused(&message, session.is_some(), status, &body)
+            }
+            _ if !expects => Ok(StreamableHttpPostResponse::Accepted),
+            _ if kind.starts_with(SSE) => {
+                Ok(StreamableHttpPostResponse::Sse(self.events(response), new_session))
+            }
+            _ if kind.starts_with(JSON) => {
+                let body = self.body(response).await?;
+                let message = serde_json::from_slice(&body).map_err(|_| WebError::NotMcp)?;
+                Ok(StreamableHttpPostResponse::Json(message, new_session))
+            }
+            _ => Err(WebError::NotMcp.into()),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        _token: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failed> {
+        let request = self.with_headers(self.client.delete(&*uri), Some(&session), headers);
+        // Whether the server keeps the session is its own affair.
+        self.send(request).await?;
+        Ok(())
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        _token: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<Events, Failed> {
+        let mut request = self.client.get(&*uri).header(ACCEPT, SSE);
+        if let Some(last_event) = last_event {
+            request = request.header(LAST_EVENT, last_event);
+        }
+        let request = self.with_headers(request, session.as_deref(), headers);
+        let response = self.send(request).await?;
+        match response.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Err(Failed::ServerDoesNotSupportSse),
+            status if !status.is_success() => Err(WebError::Status(status, String::new()).into()),
+            _ if content_type(&response).starts_with(SSE) => Ok(self.events(response)),
+            _ => Err(WebError::NotMcp.into()),
+        }
+    }
+}
+
+/// A refusal may be a JSON-RPC error; to the question whether it knows the newest era, any refusal is an answer.
+fn refused(
+    message: &ClientJsonRpcMessage,
+    in_session: bool,
+    status: StatusCode,
+    body: &[u8],
+) -> Result<StreamableHttpPostResponse, Failed> {
+    let said = match serde_json::from_slice::<ServerJsonRpcMessage>(body) {
+        Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
+        _ => None,
+    };
+    if let ClientJsonRpcMessage::Request(request) = message
+        && matches!(request.request, ClientRequest::DiscoverRequest(_))
+        && !in_session
+        && status.is_client_error()
+    {
+        let error = said.map(|said| said.error);
+        let error = error.unwrap_or_else(|| {
+            ErrorData::invalid_request(format!("server/discover was refused: HTTP {status}"), None)
+        });
+        let error = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+        return Ok(StreamableHttpPostResponse::Json(error, None));
+    }
+    match said {
+        Some(error) => {
+            Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None))
+        }
+        None => {
+            let words: String = String::from_utf8_lossy(body).chars().take(200).collect();
+            let words = words.trim();
+            let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+            Err(WebError::Status(status, words).into())
+        }
+    }
+}
+
+fn content_type(response: &Response) -> String {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.unwrap_or_default().to_ascii_lowercase()
+}
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}

@@ -1,0 +1,304 @@
+//! A table of what must happen, and thousands of generated sequences against an oracle that is too simple to be wrong.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MINE: Token = Token::Number(7);
+const THEIRS: Token = Token::Number(8);
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// What happens in a case.
+#[derive(Clone, Debug)]
+enum Event {
+    /// Progress of this request, with this value.
+    Mine(f64),
+    /// Progress of another.
+    Theirs(f64),
+}
+use Event::{Mine, Theirs};
+
+struct Case {
+    what: &'static str,
+    timeout: Option<u64>,
+    reset: bool,
+    total: Option<u64>,
+    events: &'static [(u64, Event)],
+    /// Which limit falls, and when.
+    ends: Option<(Limit, u64)>,
+}
+
+#[test]
+fn limits_fall_due_as_the_table_says() {
+    let cases = [
+        Case {
+            what: "the default waits for ever",
+            timeout: None,
+            reset: false,
+            total: None,
+            events: &[],
+            ends: None,
+        },
+        Case {
+            what: "D2: no progress, the timeout fires",
+            timeout: Some(100),
+            reset: true,
+            total: None,
+            events: &[],
+            ends: Some((Limit::Idle, 100)),
+        },
+        Case {
+            what: "D3: progress resets the window to now + timeout",
+            timeout: Some(100),
+            reset: true,
+            total: None,
+            events: &[(99, Mine(1.0))],
+            ends: Some((Limit::Idle, 199)),
+        },
+        Case {
+            what: "D4: progress stops, the window's timeout fires",
+            timeout: Some(100),
+            reset: true,
+            total: None,
+            events: &[(50, Mine(1.0)), (120, Mine(2.0))],
+            ends: Some((Limit::Idle, 220)),
+        },
+        Case {
+            what: "D5: many resets keep a call alive",
+            timeout: Some(100),
+            reset: true,
+            total: None,
+            events: &[(90, Mine(1.0)), (180, Mine(2.0)), (270, Mine(3.0)), (360, Mine(4.0))],
+            ends: Some((Limit::Idle, 460)),
+        },
+        Case {
+            what: "D6: with the flag off progress resets nothing",
+            timeout: Some(100),
+            reset: false,
+            total: None,
+            events: &[(50, Mine(1.0)), (90, Mine(2.0))],
+            ends: Some((Limit::Idle, 100)),
+        },
+        Case {
+            what: "D7: the ceiling holds whatever comes",
+            timeout: Some(100),
+            reset: true,
+            total: Some(250),
+            events: &[(90, Mine(1.0)), (180, Mine(2.0)), (240, Mine(3.0))],
+            ends: Some((Limit::Total, 250)),
+        },
+        Case {
+            what: "D7: with a silent server, before a longer window",
+            timeout: Some(900),
+            reset: true,
+            total: Some(300),
+            events: &[],
+            ends: Some((Limit::Total, 300)),
+        },
+        Case {
+            what: "D7: with the flag off",
+            timeout: Some(900),
+            reset: false,
+            total: Some(300),
+            events: &[(100, Mine(1.0))],
+            ends: Some((Limit::Total, 300)),
+        },
+        Case {
+            what: "D7: alone",
+            timeout: None,
+            reset: true,
+            total: Some(300),
+            events: &[(100, Mine(1.0))],
+            ends: Some((Limit::Total, 300)),
+        },
+        Case {
+            what: "D7: both together: total",
+            timeout: Some(100),
+            reset: true,
+            total: Some(200),
+            events: &[(100 - 1, Mine(1.0)), (100, Mine(2.0))],
+            ends: Some((Limit::Total, 200)),
+        },
+        Case {
+            what: "D10: another request's progress",
+            timeout: Some(100),
+            reset: true,
+            total: None,
+            events: &[(50, Theirs(1.0)), (90, Theirs(2.0))],
+            ends: Some((Limit::Idle, 100)),
+        },
+        Case {
+            what: "D10: progress that does not rise",
+            timeout: Some(100),
+            reset: true,
+            total: None,
+            events: &[(50, Mine(5.0)), (80, Mine(5.0)), (90, Mine(4.0)), (95, Mine(f64::NAN))],
+            ends: Some((Limit::Idle, 150)),
+        },
+        Case {
+            what: "progress at the deadline is late",
+            timeout: Some(100),
+            reset: true,
+            total: None,
+            events: &[(100, Mine(1.0))],
+            ends: Some((Limit::Idle, 100)),
+        },
+    ];
+    for Case { what, timeout, reset, total, events, ends } in cases {
+        let mut patience = listening(limits(timeout, reset, total));
+        for (at, event) in events {
+            tell(&mut patience, ms(*at), event);
+        }
+        let far = ms(1_000_000);
+        match ends {
+            None => assert_eq!(patience.look(far), Verdict::Wait { until: None }, "{what}"),
+            Some((limit, due)) => {
+                let early = events.iter().all(|(at, _)| *at < due);
+                if early {
+                    let wait = Verdict::Wait { until: Some(ms(due)) };
+                    assert_eq!(patience.look(ms(due) - Duration::from_nanos(1)), wait, "{what}");
+                }
+                let end = Verdict::TimedOut { limit, due: ms(due) };
+                assert_eq!(patience.look(ms(due)), end, "{what}");
+                assert_eq!(patience.look(far), end, "{what}: for good");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_counts_until_a_limit_was_reported_and_not_after() {
+    let mut patience = listening(limits(Some(100), false, None));
+    assert_eq!(patience.answered(), Verdict::Answered);
+    assert_eq!(patience.look(ms(500)), Verdict::Answered);
+    assert_eq!(patience.progress(ms(500), &MINE, 1.0), Noted::Late);
+
+    let mut patience = listening(limits(Some(100), false, None));
+    let end = patience.look(ms(100));
+    assert_eq!(patience.answered(), end);
+}
+
+/// The checklist of timeouts, H: no arithmetic on 32 bits, and none that overflows.
+#[test]
+fn a_limit_of_centuries_is_only_long() {
+    for long in [ms(1 << 31), ms(1 << 33), Duration::MAX] {
+        let limits =
+            Limits { timeout: Some(long), reset_timeout_on_progress: true, ..Limits::default() };
+        let mut patience = listening(limits);
+        assert_eq!(patience.progress(ms(5), &MINE, 1.0), Noted::Counted);
+        let until = ms(5).saturating_add(long);
+        assert_eq!(patience.look(ms(1 << 30)), Verdict::Wait { until: Some(until) });
+    }
+}
+
+fn listening(limits: Limits) -> Patience {
+    let mut patience = Patience::new(limits);
+    patience.listen(MINE);
+    patience
+}
+
+fn limits(timeout: Option<u64>, reset: bool, total: Option<u64>) -> Limits {
+    Limits {
+        timeout: timeout.map(ms),
+        reset_timeout_on_progress: reset,
+        max_total_timeout: total.map(ms),
+    }
+}
+
+fn tell(patience: &mut Patience, at: Duration, event: &Event) -> Noted {
+    match event {
+        Mine(value) => patience.progress(at, &MINE, *value),
+        Theirs(value) => patience.progress(at, &THEIRS, *value),
+    }
+}
+
+/// Goes through time one millisecond at a time: the first at which a limit is reached, and the notes that counted.
+fn oracle(
+    limits: Limits,
+    events: &[(u64, Event)],
+    answer: Option<u64>,
+) -> (Option<(Limit, u64)>, u64) {
+    let mut window_began = 0;
+    let mut highest = f64::NEG_INFINITY;
+    let mut notes = 0;
+    for now in 0..=HORIZON {
+        if limits.max_total_timeout.is_some_and(|total| ms(now) >= total) {
+            return (Some((Limit::Total, now)), notes);
+        }
+        if limits.timeout.is_some_and(|window| ms(now - window_began) >= window) {
+            return (Some((Limit::Idle, now)), notes);
+        }
+        for (_, event) in events.iter().filter(|(at, _)| *at == now) {
+            if let Mine(value) = event
+                && *value > highest
+            {
+                highest = *value;
+                notes += 1;
+                if limits.reset_timeout_on_progress {
+                    window_began = now;
+                }
+            }
+        }
+        if answer == Some(now) {
+            return (None, notes);
+        }
+    }
+    (None, notes)
+}
+
+const HORIZON: u64 = 400;
+
+fn any_limits() -> impl Strategy<Value = Limits> {
+    let timeout = proptest::option::weighted(0.8, 1..120_u64);
+    let total = proptest::option::weighted(0.5, 1..300_u64);
+    (timeout, any::<bool>(), total)
+        .prop_map(|(timeout, reset, total)| limits(timeout, reset, total))
+}
+
+fn any_events() -> impl Strategy<Value = Vec<(u64, Event)>> {
+    let value = (0..30_i32).prop_map(f64::from);
+    let event = prop_oneof![4 => value.clone().prop_map(Mine), 1 => value.prop_map(Theirs)];
+    proptest::collection::vec((0..HORIZON, event), 0..40).prop_map(|mut events| {
+        events.sort_by_key(|(at, _)| *at);
+        events
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    /// D2 to D7 and D10: nothing fires early, nothing fires late, and the right limit is named.
+    #[test]
+    fn the_machine_agrees_with_the_oracle(
+        limits in any_limits(),
+        events in any_events(),
+        answer in proptest::option::of(0..HORIZON),
+        looks in proptest::collection::vec(0..HORIZON, 0..20),
+    ) {
+        let (end, notes) = oracle(limits, &events, answer);
+        let mut patience = listening(limits);
+        // Looking in between must not change anything: a waiter wakes for many reasons.
+        let mut steps: Vec<(u64, u8, Option<Event>)> =
+            events.iter().map(|(at, event)| (*at, 1, Some(event.clone()))).collect();
+        steps.extend(looks.iter().map(|at| (*at, 0, None)));
+        steps.extend(answer.map(|at| (at, 2, None)));
+        steps.sort_by_key(|(at, kind, _)| (*at, *kind));
+        for (at, kind, event) in steps {
+            match (kind, event) {
+                (1, Some(event)) => { tell(&mut patience, ms(at), &event); }
+                (2, _) => { if matches!(patience.look(ms(at)), Verdict::Wait { .. }) { patience.answered(); } }
+                _ => { patience.look(ms(at)); }
+            }
+        }
+        let said = patience.look(ms(HORIZON));
+        match (end, answer) {
+            (Some((limit, at)), _) => prop_assert_eq!(said, Verdict::TimedOut { limit, due: ms(at) }),
+            (None, Some(_)) => prop_assert_eq!(said, Verdict::Answered),
+            (None, None) => prop_assert!(matches!(said, Verdict::Wait { .. }), "{:?}", said),
+        }
+        prop_assert_eq!(patience.notes(), notes);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a server says of its work while one waits.
+
+use std::fmt;
+
+/// How far a call has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Rises with each note.
+    pub value: f64,
+    /// What the value would be at the end, if that is known.
+    pub total: Option<f64>,
+    /// In words.
+    pub message: Option<String>,
+}
+
+impl Progress {
+    /// The share that is done, from 0 to 100, if the end is known.
+    pub fn percent(&self) -> Option<f64> {
+        let total = self.total.filter(|total| *total > 0.0)?;
+        Some((self.value / total * 100.0).clamp(0.0, 100.0))
+    }
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.percent(), &self.message) {
+            (Some(percent), Some(message)) => write!(f, "{percent:.0} %: {message}"),
+            (Some(percent), None) => write!(f, "{percent:.0} %"),
+            (None, Some(message)) => f.write_str(message),
+            (None, None) => write!(f, "{}", self.value),
+        }
+    }
+}
+
+/// What ties progress to its request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Token {
+    /// As we send them.
+    Number(i64),
+    /// As a server may return them.
+    Text(String),
+}
+
+impl Token {
+    /// Whether the other is this token, as sent or as its digits. Nothing else is taken for it: the empty text is not 0.
+    pub fn matches(&self, other: &Self) -> bool {
+        self == other || *self == other.as_sent()
+    }
+
+    /// The number a server may have turned into its digits.
+    pub(crate) fn as_sent(&self) -> Self {
+        match self {
+            Self::Text(text) => match text.parse::<i64>() {
+                Ok(number) if number.to_string() == *text => Self::Number(number),
+                _ => self.clone(),
+            },
+            Self::Number(_) => self.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The checklist of timeouts, G.
+    #[test]
+    fn a_token_returned_as_digits_is_the_same_token_and_nothing_else_is() {
+        let ours = Token::Number(0);
+        assert!(ours.matches(&Token::Number(0)));
+        assert!(ours.matches(&Token::Text("0".to_owned())));
+        for other in ["", "00", " 0", "+0", "-0", "0.0", "false"] {
+            assert!(!ours.matches(&Token::Text(other.to_owned())), "{other:?}");
+        }
+        assert!(!ours.matches(&Token::Number(1)));
+    }
+
+    #[test]
+    fn percent_needs_a_total_and_stays_in_bounds() {
+        let at = |value, total| Progress { value, total, message: None }.percent();
+        assert_eq!(at(3.0, None), None);
+        assert_eq!(at(3.0, Some(0.0)), None);
+        assert_eq!(at(3.0, Some(12.0)), Some(25.0));
+        assert_eq!(at(30.0, Some(12.0)), Some(100.0));
+        assert_eq!(at(-1.0, Some(12.0)), Some(0.0));
+    }
+}

@@ -1,0 +1,179 @@
+//! D10: whose progress counts, and what is dropped.
+
+use outlast_client::{CallOptions, Dropped};
+use outlast_testkit::peer::result;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::support::{calling, greeted, ms, remembering, timed_out};
+
+fn patient() -> CallOptions {
+    CallOptions::default().timeout(ms(300)).reset_timeout_on_progress()
+}
+
+#[tokio::test(start_paused = true)]
+async fn d10_only_progress_with_this_requests_token_resets_it() {
+    let (client, mut peer) = greeted().await;
+    let first = calling(&client, patient());
+    let asked = peer.call().await;
+    let second = calling(&client, patient());
+    let other = peer.call().await;
+    assert_ne!(asked.token, other.token);
+    for value in 1..=4 {
+        sleep(ms(200)).await;
+        peer.progress(&other.token, f64::from(value)).await;
+        peer.progress(&json!("made up"), f64::from(value)).await;
+    }
+    peer.answer(&other.id, result("kept alive")).await;
+    assert_eq!(second.await.unwrap().unwrap().text, "kept alive");
+    let timed_out = timed_out(first.await.unwrap());
+    assert_eq!((timed_out.notes, timed_out.elapsed.as_millis()), (0, 300));
+    assert_eq!(client.dropped(), Dropped { stray_progress: 4, ..Dropped::default() });
+}
+
+/// The checklist of timeouts, I.
+#[tokio::test(start_paused = true)]
+async fn d10_progress_that_does_not_rise_resets_nothing() {
+    let (client, mut peer) = greeted().await;
+    let (options, told) = remembering(patient());
+    let call = calling(&client, options);
+    let asked = peer.call().await;
+    peer.progress(&asked.token, 5.0).await;
+    for value in [5.0, 4.0, -1.0] {
+        sleep(ms(90)).await;
+        peer.progress(&asked.token, value).await;
+    }
+    let timed_out = timed_out(call.await.unwrap());
+    assert_eq!((timed_out.notes, timed_out.elapsed.as_millis()), (1, 300));
+    assert_eq!(told.lock().unwrap().len(), 1);
+    assert_eq!(client.dropped(), Dropped { stale_progress: 3, ..Dropped::default() });
+}
+
+/// The checklist of timeouts, F: no error, no noise, and the connection serves on.
+#[tokio::test(start_paused = true)]
+async fn d10_what_comes_late_is_dropped_and_counted() {
+    let (client, mut peer) = greeted().await;
+    let (options, told) = remembering(patient());
+    let call = calling(&client, options);
+    let asked = peer.call().await;
+    timed_out(call.await.unwrap());
+    assert_eq!(peer.hear().await["method"], "notifications/cancelled");
+    peer.progress(&asked.token, 1.0).await;
+    peer.answer(&asked.id, result("too late")).await;
+    peer.answer(&json!(4711), result("nobody asked")).await;
+
+    let call = calling(&client, patient());
+    let asked = peer.call().await;
+    peer.answer(&asked.id, result("in time")).await;
+    peer.answer(&asked.id, result("twice")).await;
+    peer.progress(&asked.token, 1.0).await;
+    assert_eq!(call.await.unwrap().unwrap().text, "in time");
+
+    // One more round trip: everything said before it has been read.
+    let call = calling(&client, patient());
+    let asked = peer.call().await;
+    peer.answer(&asked.id, result("in time")).await;
+    assert_eq!(call.await.unwrap().unwrap().text, "in time");
+    let dropped = Dropped { stray_progress: 2, stale_progress: 0, stray_answers: 3 };
+    assert_eq!(client.dropped(), dropped);
+    assert!(told.lock().unwrap().is_empty(), "nobody is told of what came late");
+}
+
+/// The checklist of timeouts, E.
+#[tokio::test(start_paused = true)]
+async fn d10_a_callback_that_panics_does_not_break_the_call() {
+    let (client, mut peer) = greeted().await;
+    let call = calling(&client, patient().on_progress(|_| panic!("the callback's own trouble")));
+    let asked = peer.call().await;
+    for value in 1..=3 {
+        sleep(ms(200)).await;
+        peer.progress(&asked.token, f64::from(value)).await;
+    }
+    peer.answer(&asked.id, result("in time")).await;
+    assert_eq!(call.await.unwrap().unwrap().text, "in time");
+}
+
+/// The checklist of timeouts, G.
+#[tokio::test(start_paused = true)]
+async fn a_token_or_an_id_that_comes_back_as_digits_is_known() {
+    let (client, mut peer) = greeted().await;
+    let (options, told) = remembering(patient());
+    let call = calling(&client, options);
+    let asked = peer.call().await;
+    for token in [json!(asked.token.to_string()), json!(""), json!(true), json!(null)] {
+        sleep(ms(50)).await;
+        peer.progress(&token, 1.0).await;
+    }
+    peer.answer(&json!(asked.id.to_string()), result("known")).await;
+    assert_eq!(call.await.unwrap().unwrap().text, "known");
+    assert_eq!(told.lock().unwrap().len(), 1);
+}
+
+/// What was said before the answer is told before the call returns, also when it comes in one piece.
+#[tokio::test(start_paused = true)]
+async fn progress_is_told_in_order_and_before_the_answer() {
+    let (client, mut peer) = greeted().await;
+    let (options, told) = remembering(CallOptions::default());
+    let call = calling(&client, options);
+    let asked = peer.call().await;
+    for value in 1..=9 {
+        peer.progress(&asked.token, f64::from(value)).await;
+    }
+    peer.answer(&asked.id, result("done")).await;
+    call.await.unwrap().unwrap();
+    let values: Vec<f64> = told.lock().unwrap().iter().map(|progress| progress.value).collect();
+    assert_eq!(values, (1..=9).map(f64::from).collect::<Vec<_>>());
+}
+
+/// A callback that is slower than the server: the newest notes are told, memory is bounded, every note counts.
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_progress_is_coalesced_and_still_counts() {
+    let (client, mut peer) = greeted().await;
+    let (options, told) = remembering(CallOptions::default().max_total_timeout(ms(1_000)));
+    let call = calling(&client, options);
+    let asked = peer.call().await;
+    for value in 1..=20_000 {
+        peer.progress(&asked.token, f64::from(value)).await;
+    }
+    let timed_out = timed_out(call.await.unwrap());
+    assert_eq!(timed_out.notes, 20_000);
+    let told = told.lock().unwrap();
+    assert_eq!(told.last().map(|progress| progress.value), Some(20_000.0), "the latest is told");
+}
+
+/// An answer that is there when the limit falls due is not thrown away.
+#[tokio::test(start_paused = true)]
+async fn an_answer_at_the_deadline_is_taken() {
+    let (client, mut peer) = greeted().await;
+    let call = calling(&client, patient());
+    let asked = peer.call().await;
+    // Both are due at the same moment; the pipe is read first.
+    peer.answer(&asked.id, result("just in time")).await;
+    tokio::time::advance(ms(300)).await;
+    assert_eq!(call.await.unwrap().unwrap().text, "just in time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_calls_at_once_have_tokens_and_answers_of_their_own() {
+    let (client, mut peer) = greeted().await;
+    let calls: Vec<_> = (0..8).map(|_| calling(&client, patient())).collect();
+    let mut asked = Vec::new();
+    for _ in &calls {
+        asked.push(peer.call().await);
+    }
+    let tokens: std::collections::BTreeSet<String> =
+        asked.iter().map(|call| call.token.to_string()).collect();
+    assert_eq!(tokens.len(), 8);
+    for call in asked.iter().rev() {
+        let text = Value::to_string(&call.id);
+        peer.answer(&call.id, result(&text)).await;
+    }
+    let mut texts: Vec<String> = Vec::new();
+    for call in calls {
+        texts.push(call.await.unwrap().unwrap().text);
+    }
+    let mut expected: Vec<String> = asked.iter().map(|call| call.id.to_string()).collect();
+    texts.sort();
+    expected.sort();
+    assert_eq!(texts, expected);
+}

@@ -1,0 +1,134 @@
+//! Real processes that misbehave over real pipes: every call ends as documented, and memory stays bounded.
+
+use std::time::Duration;
+
+use outlast_client::{CallOptions, Client, ClientError, ConnectOptions, Era, Limit, Program};
+use outlast_testkit::peer::shell::{LAST_WORDS, Misbehaviour, NEVER_GREETS, script};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::support::{ms, timed_out};
+
+/// A call that must end by itself, in the slowest of machines.
+const LIMIT: Duration = Duration::from_secs(60);
+
+async fn start(script: &str, greeting: Duration) -> Result<Client, ClientError> {
+    let options = ConnectOptions { era: Era::Initialize, greeting, ..ConnectOptions::default() };
+    Client::spawn(Program::new("sh").arg("-c").arg(script), options).await
+}
+
+async fn spawn(misbehaviour: Misbehaviour) -> Client {
+    start(&script(misbehaviour), LIMIT).await.unwrap()
+}
+
+async fn call(client: &Client, options: CallOptions) -> Result<String, ClientError> {
+    let called = client.call_tool("slow", json!({}), options);
+    let called = tokio::time::timeout(LIMIT, called).await.expect("the call ends");
+    called.map(|answer| answer.text)
+}
+
+#[tokio::test]
+async fn a_process_that_never_greets_is_given_up() {
+    let client = start(NEVER_GREETS, ms(500)).await.err();
+    assert!(matches!(client, Some(ClientError::GreetingTimedOut { .. })), "{client:?}");
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_exist_is_named() {
+    let client = Client::spawn(Program::new("no-such-program"), ConnectOptions::default()).await;
+    let error = client.err().unwrap();
+    assert_eq!(error.to_string(), "cannot start no-such-program");
+}
+
+#[tokio::test]
+async fn a_silent_process_runs_into_the_limit_and_the_connection_serves_on() {
+    let client = spawn(Misbehaviour::Silent).await;
+    for _ in 0..3 {
+        let began = Instant::now();
+        let called = client.call_tool("slow", json!({}), CallOptions::default().timeout(ms(200)));
+        let timed_out = timed_out(called.await);
+        assert_eq!((timed_out.limit, timed_out.told), (Limit::Idle, true));
+        assert!(began.elapsed() >= ms(200) && began.elapsed() < LIMIT);
+    }
+    client.close().await;
+}
+
+/// D11 on a real pipe that is full: nobody reads it.
+#[tokio::test]
+async fn d11_a_real_pipe_that_is_full_delays_the_error_by_a_second_at_most() {
+    let client = spawn(Misbehaviour::NeverReads).await;
+    // Several times what a pipe holds.
+    let long = json!({ "text": "x".repeat(512 * 1024) });
+    let began = Instant::now();
+    let called = client.call_tool("slow", long, CallOptions::default().timeout(ms(300))).await;
+    let timed_out = timed_out(called);
+    let delay = began.elapsed() - timed_out.elapsed;
+    assert!(!timed_out.told, "{timed_out}");
+    assert!(delay >= ms(990), "it had its second: {delay:?}");
+    assert!(delay < Duration::from_secs(5), "and no more: {delay:?}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_process_that_dies_leaves_its_last_words() {
+    let client = spawn(Misbehaviour::Dies).await;
+    let error = call(&client, CallOptions::default()).await.unwrap_err();
+    let words = error.to_string();
+    assert!(matches!(error, ClientError::Gone { .. }), "{words}");
+    assert!(words.contains("exit status: 3") && words.contains(LAST_WORDS), "{words}");
+    let again = call(&client, CallOptions::default()).await.unwrap_err();
+    assert!(matches!(again, ClientError::Gone { .. }), "{again:?}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_with_a_wrong_id_is_not_taken() {
+    let client = spawn(Misbehaviour::WrongId).await;
+    let called = client.call_tool("slow", json!({}), CallOptions::default().timeout(ms(500))).await;
+    timed_out(called);
+    assert_eq!(client.dropped().stray_answers, 1);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn lines_that_are_not_json_are_passed_over() {
+    let client = spawn(Misbehaviour::Garbage).await;
+    assert_eq!(call(&client, CallOptions::default()).await.unwrap(), "done");
+    client.close().await;
+}
+
+/// The line has no end; it is left after the longest message we take, long before memory is short.
+#[tokio::test]
+async fn an_endless_line_ends_in_an_error_and_bounded_memory() {
+    let client = spawn(Misbehaviour::EndlessLine).await;
+    let before = resident();
+    let error = call(&client, CallOptions::default()).await.unwrap_err();
+    assert!(matches!(error, ClientError::TooLong { limit } if limit == 16 << 20), "{error:?}");
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 100 << 20, "grown by {grown} bytes");
+    client.close().await;
+}
+
+/// Progress for nobody, as fast as a pipe carries it: the limit still falls, and nothing piles up.
+#[tokio::test]
+async fn a_flood_does_not_hold_up_the_limit_nor_fill_memory() {
+    let client = spawn(Misbehaviour::Floods).await;
+    let before = resident();
+    let options = CallOptions::default().timeout(ms(1_500)).reset_timeout_on_progress();
+    let began = Instant::now();
+    let called = client.call_tool("slow", Value::Null, options).await;
+    let timed_out = timed_out(called);
+    assert_eq!((timed_out.limit, timed_out.notes), (Limit::Idle, 0));
+    assert!(began.elapsed() < ms(1_500) + Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(client.dropped().stray_progress > 1_000, "{:?}", client.dropped());
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 50 << 20, "grown by {grown} bytes");
+    client.close().await;
+}
+
+/// The memory of this process, in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
+}

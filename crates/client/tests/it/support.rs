@@ -1,0 +1,55 @@
+//! A greeted client and the server it speaks to.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use outlast_client::{
+    Answer, CallOptions, Client, ClientError, ConnectOptions, Era, Progress, TimedOut,
+};
+use outlast_testkit::peer::Peer;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+pub(crate) type Called = Result<Answer, ClientError>;
+
+pub(crate) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Both sides, greeted in the initialize era.
+pub(crate) async fn greeted() -> (Arc<Client>, Peer) {
+    let (mut peer, read, write) = Peer::new();
+    let options = ConnectOptions { era: Era::Initialize, ..ConnectOptions::default() };
+    let (client, ()) = tokio::join!(Client::connect_with(read, write, options), peer.greet());
+    (Arc::new(client.unwrap()), peer)
+}
+
+/// The same, in the stateless era.
+pub(crate) async fn greeted_stateless() -> (Arc<Client>, Peer) {
+    let (mut peer, read, write) = Peer::new();
+    let (client, ()) = tokio::join!(Client::connect(read, write), peer.greet_stateless());
+    let client = client.unwrap();
+    assert_eq!(client.protocol().as_deref(), Some("2026-07-28"));
+    (Arc::new(client), peer)
+}
+
+/// Calls a tool beside the test.
+pub(crate) fn calling(client: &Arc<Client>, options: CallOptions) -> JoinHandle<Called> {
+    let client = client.clone();
+    tokio::spawn(async move { client.call_tool("slow", json!({}), options).await })
+}
+
+/// Options that remember the progress they were told.
+pub(crate) fn remembering(options: CallOptions) -> (CallOptions, Arc<Mutex<Vec<Progress>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let telling = told.clone();
+    (options.on_progress(move |progress| telling.lock().unwrap().push(progress.clone())), told)
+}
+
+/// The call ended at a limit.
+pub(crate) fn timed_out(called: Called) -> TimedOut {
+    match called {
+        Err(ClientError::TimedOut(timed_out)) => timed_out,
+        other => panic!("not timed out: {other:?}"),
+    }
+}

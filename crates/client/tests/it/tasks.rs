@@ -1,0 +1,166 @@
+//! D13: a call answered with a task is driven to its end.
+
+use outlast_client::{CallOptions, ClientError, Limit};
+use outlast_testkit::peer::{Peer, result};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::support::{calling, greeted_stateless, ms, remembering, timed_out};
+
+fn task(status: &str, message: &str) -> Value {
+    json!({
+        "resultType": "complete",
+        "taskId": "t-1",
+        "status": status,
+        "statusMessage": message,
+        "createdAt": "2026-11-15T00:00:00Z",
+        "lastUpdatedAt": "2026-11-15T00:00:00Z",
+        "ttlMs": null,
+        "pollIntervalMs": 2_000
+    })
+}
+
+fn with(mut task: Value, name: &str, value: Value) -> Value {
+    task[name] = value;
+    task
+}
+
+/// Answers the call with a task; returns when.
+async fn becomes_a_task(peer: &mut Peer) -> Instant {
+    let asked = peer.call().await;
+    let capabilities = &asked.params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    let declared = &capabilities["extensions"]["io.modelcontextprotocol/tasks"];
+    assert_eq!(declared, &json!({}), "the extension is declared: {asked:?}");
+    peer.answer(&asked.id, with(task("working", "0 %: Queued"), "resultType", json!("task"))).await;
+    Instant::now()
+}
+
+/// The next request, which must be this one about the task.
+async fn asked_after(peer: &mut Peer, method: &str) -> Value {
+    let message = peer.hear().await;
+    assert_eq!(message["method"], method, "{message}");
+    assert_eq!(message["params"]["taskId"], "t-1");
+    message["id"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn d13_a_task_is_asked_after_at_the_servers_pace_until_it_is_done() {
+    let (client, mut peer) = greeted_stateless().await;
+    let (options, told) = remembering(CallOptions::default());
+    let call = calling(&client, options);
+    let mut last = becomes_a_task(&mut peer).await;
+    for percent in [10, 10, 60] {
+        let id = asked_after(&mut peer, "tasks/get").await;
+        assert_eq!(last.elapsed().as_millis(), 2_000);
+        last = Instant::now();
+        peer.answer(&id, task("working", &format!("{percent} %: Reading"))).await;
+    }
+    let id = asked_after(&mut peer, "tasks/get").await;
+    peer.answer(&id, with(task("completed", "Done"), "result", result("the report"))).await;
+    assert_eq!(call.await.unwrap().unwrap().text, "the report");
+    let told: Vec<String> = told.lock().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["0 %: Queued", "10 %: Reading", "60 %: Reading"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn d13_an_error_of_the_tool_is_an_answer_and_a_failed_task_is_not() {
+    let (client, mut peer) = greeted_stateless().await;
+    let call = calling(&client, CallOptions::default());
+    becomes_a_task(&mut peer).await;
+    let id = asked_after(&mut peer, "tasks/get").await;
+    let wrong = with(result("no such repository"), "isError", json!(true));
+    peer.answer(&id, with(task("completed", "Done"), "result", wrong)).await;
+    let answer = call.await.unwrap().unwrap();
+    assert!(answer.is_error && answer.text == "no such repository", "{answer:?}");
+
+    let call = calling(&client, CallOptions::default());
+    becomes_a_task(&mut peer).await;
+    let id = asked_after(&mut peer, "tasks/get").await;
+    let error = json!({ "code": -32603, "message": "the disk is full" });
+    peer.answer(&id, with(task("failed", "Failed"), "error", error)).await;
+    let called = call.await.unwrap();
+    assert!(matches!(called, Err(ClientError::Refused { code: -32603, .. })), "{called:?}");
+
+    let call = calling(&client, CallOptions::default());
+    becomes_a_task(&mut peer).await;
+    let id = asked_after(&mut peer, "tasks/get").await;
+    peer.answer(&id, task("cancelled", "Cancelled")).await;
+    let called = call.await.unwrap();
+    assert!(matches!(called, Err(ClientError::TaskCancelled { .. })), "{called:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn d13_the_total_timeout_covers_the_whole_and_the_task_is_cancelled() {
+    let (client, mut peer) = greeted_stateless().await;
+    let began = Instant::now();
+    let options = CallOptions::default().timeout(ms(4_000)).reset_timeout_on_progress();
+    let call = calling(&client, options.max_total_timeout(ms(9_000)));
+    becomes_a_task(&mut peer).await;
+    for percent in 1..=4 {
+        let id = asked_after(&mut peer, "tasks/get").await;
+        peer.answer(&id, task("working", &format!("{percent} %"))).await;
+    }
+    let id = asked_after(&mut peer, "tasks/cancel").await;
+    assert_eq!(began.elapsed().as_millis(), 9_000);
+    assert!(!call.is_finished(), "the server hears of it first");
+    peer.answer(&id, json!({ "resultType": "complete" })).await;
+    let timed_out = timed_out(call.await.unwrap());
+    assert_eq!((timed_out.limit, timed_out.told, timed_out.notes), (Limit::Total, true, 5));
+}
+
+/// The same status again is no sign of life, whatever date it carries.
+#[tokio::test(start_paused = true)]
+async fn d13_a_task_that_says_nothing_new_runs_into_the_idle_timeout() {
+    let (client, mut peer) = greeted_stateless().await;
+    let options = CallOptions::default().timeout(ms(5_000)).reset_timeout_on_progress();
+    let call = calling(&client, options);
+    let began = becomes_a_task(&mut peer).await;
+    for date in ["2026-11-15T00:00:01Z", "2026-11-15T00:00:02Z"] {
+        let id = asked_after(&mut peer, "tasks/get").await;
+        peer.answer(&id, with(task("working", "0 %: Queued"), "lastUpdatedAt", json!(date))).await;
+    }
+    asked_after(&mut peer, "tasks/cancel").await;
+    assert_eq!(began.elapsed().as_millis(), 5_000);
+    // It never answers this; a second is all it gets.
+    let timed_out = timed_out(call.await.unwrap());
+    assert_eq!((timed_out.limit, timed_out.told), (Limit::Idle, false));
+    assert_eq!(began.elapsed().as_millis(), 6_000);
+}
+
+/// A server that does not answer a look is given up at the limit of the call.
+#[tokio::test(start_paused = true)]
+async fn d13_a_look_without_an_answer_ends_with_the_call() {
+    let (client, mut peer) = greeted_stateless().await;
+    let call = calling(&client, CallOptions::default().max_total_timeout(ms(5_000)));
+    becomes_a_task(&mut peer).await;
+    let look = asked_after(&mut peer, "tasks/get").await;
+    let cancelled = peer.hear().await;
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], look, "the look is taken back, not the task");
+    let id = asked_after(&mut peer, "tasks/cancel").await;
+    peer.answer(&id, json!({ "resultType": "complete" })).await;
+    timed_out(call.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn d13_a_caller_that_leaves_cancels_its_task() {
+    let (client, mut peer) = greeted_stateless().await;
+    let call = calling(&client, CallOptions::default());
+    becomes_a_task(&mut peer).await;
+    sleep(ms(1_000)).await;
+    call.abort();
+    asked_after(&mut peer, "tasks/cancel").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_asks_for_input_is_given_back() {
+    let (client, mut peer) = greeted_stateless().await;
+    let call = calling(&client, CallOptions::default());
+    becomes_a_task(&mut peer).await;
+    let id = asked_after(&mut peer, "tasks/get").await;
+    let asks = with(task("input_required", "Which one?"), "inputRequests", json!({}));
+    peer.answer(&id, asks).await;
+    let called = call.await.unwrap();
+    assert!(matches!(called, Err(ClientError::NeedsInput)), "{called:?}");
+    asked_after(&mut peer, "tasks/cancel").await;
+}

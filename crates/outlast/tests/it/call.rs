@@ -1,0 +1,252 @@
+//! `outlast call`: the real binary calls the real server, over a pipe and over HTTP.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use outlast_client::{CallOptions, Client, ConnectOptions, Endpoint, Era, Limit, Program};
+use outlast_testkit::mcp_process::{Signal, signal};
+use outlast_testkit::peer::shell::{LAST_WORDS, Misbehaviour, stateless_script};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::http::client::{ANN, Served};
+use crate::support::{POLL, Ran, START, World, binary, eventually, question};
+
+/// In the slowest of machines.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// `outlast call --tool TOOL --args ARGS ... -- outlast serve`
+async fn call(world: &World, tool: &str, arguments: &Value, flags: &[&str]) -> Ran {
+    let (server, arguments) = (binary().to_str().unwrap(), arguments.to_string());
+    let mut line = vec!["call", "--tool", tool, "--args", &arguments];
+    line.extend(flags);
+    line.extend(["--", server, "serve"]);
+    world.run(&line).await
+}
+
+fn research(scenario: &str) -> Value {
+    json!({ "query": format!("Why is the sky blue? [[sim:{scenario}]]"), "reasoning_effort": "low" })
+}
+
+/// E15, D's part: the start and poll tools, each call with a server of its own.
+#[tokio::test]
+async fn d9_a_call_starts_research_and_others_poll_it() {
+    let world = World::new().await;
+    let started = call(&world, START, &question("ok"), &[]).await;
+    assert_eq!(started.code, Some(0), "{started:?}");
+    let started: Value = serde_json::from_str(&started.stdout).unwrap();
+    let job = json!({ "jobId": started["jobId"] });
+    let polling = async {
+        loop {
+            let polled = call(&world, POLL, &job, &["--json"]).await;
+            assert_eq!(polled.code, Some(0), "{polled:?}");
+            let polled: Value = serde_json::from_str(&polled.stdout).unwrap();
+            assert_eq!(polled["isError"], false);
+            assert_eq!(polled["content"][0]["type"], "text");
+            if polled["structuredContent"]["status"] == "COMPLETED" {
+                return polled["structuredContent"]["response"].as_str().unwrap().to_owned();
+            }
+        }
+    };
+    let response = tokio::time::timeout(LIMIT, polling).await.expect("the job ends");
+    assert!(response.contains("Citations:"), "{response}");
+    assert_eq!(world.submits(), 1);
+}
+
+/// D13 with our own server: it answers the newest era with a task.
+#[tokio::test]
+async fn d13_a_call_that_becomes_a_task_is_followed_to_its_report() {
+    let world = World::new().await;
+    let flags = ["--timeout", "60s", "--reset-timeout-on-progress", "--max-total-timeout", "2m"];
+    let ran = call(&world, "perplexity_deep_research", &research("ok"), &flags).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("## "), "the report is on standard output: {}", ran.stdout);
+    assert!(ran.stderr.contains('%'), "and its progress on standard error: {}", ran.stderr);
+    assert_eq!(world.submits(), 1);
+}
+
+/// D9 over HTTP, with a token from a variable.
+#[tokio::test]
+async fn d9_a_call_over_http_with_a_token() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    world.set("ANNS_TOKEN", ANN);
+    let url = format!("http://{}/mcp", served.address);
+    let arguments = research("ok").to_string();
+    let line = ["call", "--url", &url, "--tool", "perplexity_deep_research", "--args", &arguments];
+    let ran = world.run(&[&line[..], &["--bearer-env", "ANNS_TOKEN"]].concat()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("## "), "{ran:?}");
+    let header = format!("Authorization: Bearer {ANN}");
+    let again = world.run(&[&line[..], &["--header", &header]].concat()).await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+
+    let ran = world.run(&line).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("hint: put the token in a variable"), "{ran:?}");
+    let ran = world.run(&[&line[..], &["--bearer-env", "NOT_SET"]].concat()).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+/// D3 to D5 with our own server: held calls with progress, over both transports and in both eras, all at once.
+#[tokio::test]
+async fn d5_a_held_call_with_progress_outlives_its_idle_timeout() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let url = format!("http://{}/mcp", served.address);
+    let connect = async |era, over_http| {
+        let options = ConnectOptions { era, tasks: false, ..ConnectOptions::default() };
+        if over_http {
+            let endpoint = Endpoint::new(&url).unwrap().bearer(ANN).unwrap();
+            Client::http(endpoint, options).await.unwrap()
+        } else {
+            Client::spawn(serving(&world), options).await.unwrap()
+        }
+    };
+    let calls = [
+        held(connect(Era::Initialize, false).await, 1),
+        held(connect(Era::Stateless, false).await, 2),
+        held(connect(Era::Initialize, true).await, 3),
+        held(connect(Era::Stateless, true).await, 4),
+    ];
+    for call in calls.map(tokio::spawn) {
+        call.await.unwrap();
+    }
+    assert_eq!(world.submits(), 4);
+}
+
+/// A call that takes longer than its window, which progress renews.
+async fn held(client: Client, sources: u32) {
+    let window = Duration::from_secs(6);
+    let notes = Arc::new(Mutex::new(Vec::new()));
+    let noting = notes.clone();
+    let options = CallOptions::default()
+        .timeout(window)
+        .reset_timeout_on_progress()
+        .max_total_timeout(LIMIT)
+        .on_progress(move |progress| noting.lock().unwrap().push(progress.value));
+    // Ten seconds at the simulator's speed; the sources tell the questions apart.
+    let asked = research(&format!("ok;delay_ms=200000;sources={sources}"));
+    let began = tokio::time::Instant::now();
+    let answer = client.call_tool("perplexity_deep_research", asked, options).await.unwrap();
+    assert!(began.elapsed() > window, "it took {:?}", began.elapsed());
+    assert!(!answer.is_error && answer.text.contains("## "), "{answer:?}");
+    let notes = notes.lock().unwrap().clone();
+    assert!(notes.len() >= 2 && notes.is_sorted(), "{notes:?}");
+    client.close().await;
+}
+
+/// The server as a program, with the world's environment and nothing else.
+fn serving(world: &World) -> Program {
+    let program = Program::new(binary()).arg("serve").env_clear();
+    let environment = world.environment.iter();
+    environment.fold(program, |program, (name, value)| program.env(name, value))
+}
+
+#[tokio::test]
+async fn a_call_that_times_out_exits_3_and_says_what_was_seen() {
+    let world = World::new().await;
+    for (flag, words) in
+        [("--timeout", "the timeout of"), ("--max-total-timeout", "the total timeout of")]
+    {
+        let stuck = research("stuck");
+        let ran = call(&world, "perplexity_deep_research", &stuck, &[flag, "2s"]).await;
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert_eq!(ran.stdout, "");
+        assert!(ran.stderr.contains(&format!("error: no answer within {words} 2 s")), "{ran:?}");
+        assert!(ran.stderr.contains("\n\nhint: "), "{ran:?}");
+    }
+}
+
+/// D13: giving up on a task cancels it, and the job with it.
+#[tokio::test]
+async fn d13_a_task_that_is_given_up_is_cancelled_at_the_server() {
+    let world = World::new().await;
+    let stuck = research("stuck");
+    let ran = call(&world, "perplexity_deep_research", &stuck, &["--timeout", "3s"]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let jobs = world.run(&["jobs", "list", "--json"]).await;
+    assert!(jobs.stdout.contains("\"cancelled\""), "{jobs:?}");
+}
+
+#[tokio::test]
+async fn the_exit_code_tells_a_tools_error_from_a_usage_error() {
+    let world = World::new().await;
+    let empty = json!({ "jobId": 5 });
+    let ran = call(&world, POLL, &empty, &[]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.starts_with("VALIDATION_ERROR: "), "{ran:?}");
+    let ran = call(&world, "no_such_tool", &json!({}), &[]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("no_such_tool") && ran.stderr.contains("hint: "), "{ran:?}");
+
+    let usage: [&[&str]; 9] = [
+        &["call", "--tool", "x"],
+        &["call", "--tool", "x", "--url", "http://127.0.0.1:9/", "--", "cat"],
+        &["call", "--url", "http://127.0.0.1:9/"],
+        &["call", "--tool", "x", "--timeout", "0s", "--", "cat"],
+        &["call", "--tool", "x", "--max-total-timeout", "-1s", "--", "cat"],
+        &["call", "--tool", "x", "--args", "[1]", "--", "cat"],
+        &["call", "--tool", "x", "--args", "{", "--", "cat"],
+        &["call", "--tool", "x", "--url", "ftp://host/"],
+        &["call", "--tool", "x", "--", "./no-such-program"],
+    ];
+    for line in usage {
+        let ran = world.run(line).await;
+        assert_eq!(ran.code, Some(2), "{line:?}: {ran:?}");
+        assert_eq!(ran.stdout, "", "{line:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_dies_is_told_with_its_last_words() {
+    let world = World::new().await;
+    let script = stateless_script(Misbehaviour::Dies);
+    let ran = world.run(&["call", "--tool", "x", "--", "/bin/sh", "-c", &script]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains(LAST_WORDS) && ran.stderr.contains("exit status: 3"), "{ran:?}");
+}
+
+/// Ctrl-C: exit 130, the server hears of it, and the child does not stay.
+#[tokio::test]
+async fn an_interrupted_call_exits_130_and_leaves_nothing_behind() {
+    let world = World::new().await;
+    let arguments = research("stuck").to_string();
+    let mut child = tokio::process::Command::new(binary())
+        .args(["call", "--tool", "perplexity_deep_research", "--args", &arguments, "--"])
+        .arg(binary())
+        .arg("serve")
+        .env_clear()
+        .envs(world.environment.iter().cloned())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // Progress is on standard error: the call is on its way.
+    let first = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert!(first.contains('%'), "{first}");
+    eventually("the provider was asked", || world.submits() == 1).await;
+    signal(child.id().unwrap(), Signal::INT);
+    let status = tokio::time::timeout(LIMIT, child.wait()).await.unwrap().unwrap();
+    assert_eq!(status.code(), Some(130));
+    let jobs = world.run(&["jobs", "list", "--json"]).await;
+    assert!(jobs.stdout.contains("\"cancelled\""), "its task was cancelled: {jobs:?}");
+}
+
+/// D12 on the command line's side: the limit is a word of the library.
+#[tokio::test]
+async fn d12_the_library_names_the_limit() {
+    let world = World::new().await;
+    let client = Client::spawn(serving(&world), ConnectOptions::default()).await.unwrap();
+    let options = CallOptions::default().timeout(LIMIT).max_total_timeout(Duration::from_secs(1));
+    let called = client.call_tool("perplexity_deep_research", research("stuck"), options).await;
+    let Err(outlast_client::ClientError::TimedOut(timed_out)) = called else {
+        panic!("not timed out: {called:?}")
+    };
+    assert_eq!((timed_out.limit, timed_out.told), (Limit::Total, true));
+    assert!(timed_out.elapsed >= Duration::from_secs(1) && timed_out.elapsed < LIMIT);
+    client.close().await;
+}
