@@ -17,7 +17,7 @@ use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{ConfigError, Flags};
-pub(crate) use workflows::{Program, Upstream, Work, Workflow};
+pub(crate) use workflows::{Program, Tool, Upstream, Work, Workflow};
 
 /// Everything a command may need to know, parsed once.
 #[derive(Debug)]

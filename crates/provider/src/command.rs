@@ -22,7 +22,7 @@ use outlast_core::{
 use serde_json::Value;
 use tokio::process;
 
-use self::group::Group;
+pub(crate) use self::group::Group;
 pub use self::guard::{Guard, keep_watch};
 use self::run::{CommandRun, Terms};
 

@@ -33,19 +33,20 @@ pub(crate) struct Workflow {
 /// Who does it.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    Command {
-        program: Program,
-        timeout: Duration,
-    },
-    Tool {
-        /// The name of its server.
-        upstream: String,
-        tool: String,
-        message_argument: Option<String>,
-        idle_timeout: Duration,
-        reset_on_progress: bool,
-        total_timeout: Option<Duration>,
-    },
+    Command { program: Program, timeout: Duration },
+    Tool(Tool),
+}
+
+/// A tool of an upstream server.
+#[derive(Clone, Debug)]
+pub(crate) struct Tool {
+    /// The name of its server.
+    pub(crate) upstream: String,
+    pub(crate) name: String,
+    pub(crate) message_argument: Option<String>,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) reset_on_progress: bool,
+    pub(crate) total_timeout: Option<Duration>,
 }
 
 /// A server whose tools are workflows.
@@ -276,14 +277,14 @@ impl Reader<'_> {
         }
         let resets =
             entry.reset_timeout_on_progress.as_ref().is_none_or(|resets| *resets.get_ref());
-        Ok(Work::Tool {
+        Ok(Work::Tool(Tool {
             upstream: upstream.to_owned(),
-            tool: name.to_owned(),
+            name: name.to_owned(),
             message_argument: entry.message_argument.as_ref().map(|name| name.get_ref().clone()),
             idle_timeout: self.duration("timeout", entry.timeout.as_ref())?.unwrap_or(TOOL_TIMEOUT),
             reset_on_progress: resets,
             total_timeout: self.duration("max_total_timeout", entry.max_total_timeout.as_ref())?,
-        })
+        }))
     }
 
     fn upstream(

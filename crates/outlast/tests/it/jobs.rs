@@ -6,6 +6,7 @@ mod results;
 mod commands;
 mod ending;
 mod blocking;
+mod upstream;
 mod configuring;
 mod many;
 

@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A process group that was led by this process, which was started then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Group {
+pub(crate) struct Group {
     pub(super) leader: Pid,
     /// In ticks since the machine was started; zero where the system does not say.
     pub(super) started: u64,
@@ -21,7 +21,7 @@ pub(super) struct Group {
 
 impl Group {
     /// The group of a child that was made its leader.
-    pub(super) fn led_by(pid: u32) -> io::Result<Self> {
+    pub(crate) fn led_by(pid: u32) -> io::Result<Self> {
         let leader = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let leader = leader.ok_or_else(|| io::Error::other("a child has no process id"))?;
         Ok(Self { leader, started: started(leader).unwrap_or(0) })

@@ -39,7 +39,7 @@ impl Guard {
     }
 
     /// Starts it if it does not run.
-    pub(super) fn ready(&self) -> io::Result<()> {
+    pub(crate) fn ready(&self) -> io::Result<()> {
         let mut state = self.state();
         let runs = match &mut state.child {
             Some(child) => child.try_wait()?.is_none(),
@@ -49,7 +49,7 @@ impl Guard {
     }
 
     /// Has it watch over a group.
-    pub(super) fn watch(&self, group: Group) -> io::Result<()> {
+    pub(crate) fn watch(&self, group: Group) -> io::Result<()> {
         let mut state = self.state();
         state.watched.insert(group);
         if tell(&mut state, &format!("+{group}\n")).is_err() {
@@ -60,7 +60,7 @@ impl Guard {
     }
 
     /// Has it forget a group that is gone.
-    pub(super) fn release(&self, group: &Group) {
+    pub(crate) fn release(&self, group: &Group) {
         let mut state = self.state();
         state.watched.remove(group);
         if tell(&mut state, &format!("-{group}\n")).is_err() {

@@ -58,8 +58,8 @@ pub(super) fn check_names(sets: &[Tools], config: &Config) -> Result<(), Failed>
 fn workflow(workflow: &config::Workflow) -> Workflow {
     let (work, timeout) = match &workflow.work {
         config::Work::Command { timeout, .. } => (Work::Command, *timeout),
-        config::Work::Tool { message_argument, idle_timeout, .. } => {
-            (Work::Tool { takes_message: message_argument.is_some() }, *idle_timeout)
+        config::Work::Tool(tool) => {
+            (Work::Tool { takes_message: tool.message_argument.is_some() }, tool.idle_timeout)
         }
     };
     Workflow {
