@@ -9,6 +9,7 @@ mod time;
 
 mod job;
 mod ask;
+mod workflow;
 mod output;
 mod failure;
 mod lease;
@@ -36,3 +37,4 @@ pub use store::{
     Settlement, Store, StoreError, Summary,
 };
 pub use time::{Clock, Timestamp};
+pub use workflow::{WorkflowAsk, session_of};

@@ -32,6 +32,9 @@ pub trait Provider: Send + Sync {
 
     /// Sends the request and returns once the provider has a name for the run.
     ///
+    /// `key` is this try's own and begins with the job's id ([`crate::rules::job_of_key`]); where an earlier run has to
+    /// be begun anew because it cannot be taken up, it is that run's id.
+    ///
     /// Not cancel-safe, on purpose: a dropped `begin` may have bought something. Bounded by its own timeout.
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError>;
 
@@ -151,6 +154,8 @@ pub enum Trouble {
     RunGone,
     /// Somebody stopped the run at the provider.
     RunStopped,
+    /// The run took longer than it may and was ended; a new one may be begun.
+    RunTimedOut,
 }
 
 impl Trouble {
@@ -162,7 +167,7 @@ impl Trouble {
             Self::QuotaExhausted => Code::QuotaExhausted,
             Self::Retired => Code::EndpointRetired,
             Self::Unavailable { .. } | Self::Unreachable => Code::ServiceUnavailable,
-            Self::TimedOut => Code::Timeout,
+            Self::TimedOut | Self::RunTimedOut => Code::Timeout,
             Self::Rejected
             | Self::Malformed
             | Self::RunFailed
@@ -182,14 +187,15 @@ impl Trouble {
             | Self::Malformed
             | Self::RunFailed
             | Self::RunGone
-            | Self::RunStopped => false,
+            | Self::RunStopped
+            | Self::RunTimedOut => false,
         }
     }
 
     /// Whether the provider's run is over, so that a new one would not be a second spend.
     pub fn ends_the_run(&self) -> bool {
         match self {
-            Self::RunFailed | Self::RunGone | Self::RunStopped => true,
+            Self::RunFailed | Self::RunGone | Self::RunStopped | Self::RunTimedOut => true,
             Self::RateLimited { .. }
             | Self::Unauthorized
             | Self::QuotaExhausted
@@ -215,7 +221,8 @@ impl Trouble {
             | Self::Malformed
             | Self::RunFailed
             | Self::RunGone
-            | Self::RunStopped => None,
+            | Self::RunStopped
+            | Self::RunTimedOut => None,
         }
     }
 }

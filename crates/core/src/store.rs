@@ -350,6 +350,10 @@ pub struct Summary {
     pub visibility: Visibility,
     /// Where it stands.
     pub state: StateKind,
+    /// Whether any worker has ever held it.
+    pub was_claimed: bool,
+    /// The session its ask names ([`crate::session_of`]), if any.
+    pub session: Option<String>,
     /// How many tries have failed.
     pub failures: u32,
     /// How far the running try has come.

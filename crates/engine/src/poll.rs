@@ -81,7 +81,8 @@ impl Engine {
         }
     }
 
-    pub(crate) async fn reading(
+    /// The job as it stands, and why it waits if it does; `None` when the caller has no such job. Never waits.
+    pub async fn reading(
         &self,
         scope: &Scope,
         id: &JobId,

@@ -92,6 +92,9 @@ pub(crate) enum Command {
     Store(StoreCommand),
     /// Watch a research job survive kill -9; no key and no network needed
     Demo,
+    /// End what a killed server has left running; started by outlast itself
+    #[command(hide = true)]
+    Guard,
     /// Run a local server that speaks the provider's API, for tests and experiments
     #[command(after_long_help = SCENARIOS)]
     Simulate(SimulateArgs),
@@ -109,6 +112,15 @@ pub(crate) struct ServeArgs {
     /// Which tool sets to serve, separated by commas [env: OUTLAST_TOOLS]
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
+    /// Start workflows as jobs that are asked after, with the tools of `jobs` [env: OUTLAST_ASYNC]
+    #[arg(long = "async")]
+    pub(crate) async_mode: bool,
+    /// Let clients start this workflow and no other
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workflow: Option<String>,
+    /// How long get_job waits for a job's end, from 1 to 300 [env: OUTLAST_POLL_TIMEOUT] [default: 59]
+    #[arg(long, value_name = "SECS", allow_hyphen_values = true)]
+    pub(crate) poll_timeout: Option<String>,
     /// Only answer calls; leave the work to other processes on the same store
     #[arg(long)]
     pub(crate) no_worker: bool,

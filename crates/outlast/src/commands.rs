@@ -2,6 +2,7 @@
 
 mod serve;
 mod worker;
+mod guard;
 mod signals;
 
 mod research;
@@ -25,6 +26,9 @@ use crate::logging;
 /// Runs the command that was asked for.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
     let Cli { global, command } = cli;
+    if matches!(command, Command::Guard) {
+        return Ok(guard::run());
+    }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(async {
@@ -36,6 +40,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Demo => demo::run().await,
+            Command::Guard => Ok(guard::run()),
             Command::Simulate(args) => simulate::run(args).await,
         }
     });

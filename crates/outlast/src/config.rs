@@ -3,7 +3,9 @@
 mod layers;
 mod settings;
 mod http;
+mod workflows;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,12 +17,22 @@ use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{ConfigError, Flags};
+pub(crate) use workflows::{Program, Tool, Upstream, Work, Workflow};
 
 /// Everything a command may need to know, parsed once.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) perplexity: Perplexity,
     pub(crate) tools: Vec<ToolSet>,
+    /// Whether workflows are started as jobs rather than held.
+    pub(crate) async_mode: bool,
+    /// The one workflow that can be started, if there is only one.
+    pub(crate) fixed_workflow: Option<String>,
+    /// How long `get_job` waits.
+    pub(crate) long_poll: Duration,
+    pub(crate) workflows: Vec<Workflow>,
+    /// Servers whose tools are workflows, by name.
+    pub(crate) upstreams: BTreeMap<String, Upstream>,
     pub(crate) concurrency: usize,
     pub(crate) inline_budget: Duration,
     pub(crate) job_ttl: Duration,
@@ -94,6 +106,11 @@ impl Config {
         Self::from_layers(&mut Layers::read(flags)?)
     }
 
+    /// Whether anything is configured that answers research.
+    pub(crate) fn has_research(&self) -> bool {
+        self.perplexity.api_key.is_some() || !self.library.is_empty()
+    }
+
     fn from_layers(layers: &mut Layers) -> Result<Self, ConfigError> {
         let perplexity = Perplexity {
             api: layers.dialect()?,
@@ -115,11 +132,23 @@ impl Config {
             retry_base: layers.millis("perplexity.retry_base_ms"),
         };
         let store = layers.store()?;
+        let (workflows, upstreams) = layers.workflows()?;
+        let mut tools = layers.tools()?;
+        // Either asks for the other.
+        let async_mode = layers.flag("server.async_mode")? || tools.contains(&ToolSet::Jobs);
+        if async_mode && !tools.contains(&ToolSet::Jobs) {
+            tools.push(ToolSet::Jobs);
+        }
         Ok(Self {
             perplexity,
             data_dir: layers.data_dir_beside(&store)?,
             library: layers.paths("server.library"),
-            tools: layers.tools()?,
+            tools,
+            async_mode,
+            fixed_workflow: layers.fixed_workflow(&workflows)?,
+            long_poll: layers.seconds_within("server.long_poll_timeout", 1..=300)?,
+            workflows,
+            upstreams,
             concurrency: layers.number("server.concurrency", 1..=10_000)? as usize,
             inline_budget: layers.duration("server.inline_budget_ms")?,
             job_ttl: layers.duration("server.job_ttl_ms")?,

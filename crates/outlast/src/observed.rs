@@ -293,5 +293,6 @@ fn word(trouble: &Trouble) -> &'static str {
         Trouble::RunFailed => "run_failed",
         Trouble::RunGone => "run_gone",
         Trouble::RunStopped => "run_stopped",
+        Trouble::RunTimedOut => "run_timed_out",
     }
 }

@@ -1,19 +1,24 @@
 //! The one place where concrete types meet: from the configuration to an engine over a store and its providers.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use outlast_client::Endpoint;
 use outlast_core::{BoxError, Clock, Profile, Provider, Store, StoreError};
 use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Stop};
+use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::library::{Library, LibraryOptions};
+use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Server, Upstream};
 use outlast_provider::perplexity::{Agent, PerplexityOptions, Sonar};
 use outlast_server::Metrics;
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
 use crate::armed::{ArmedProvider, ArmedStore, KillPoint};
-use crate::config::{Config, Dialect, StoreUrl};
+use crate::config::{self, Config, Dialect, Program, StoreUrl, Tool, Work, Workflow};
 use crate::failed::Failed;
 use crate::observed::ObservedStore;
 
@@ -189,6 +194,111 @@ pub(crate) fn library_provider(
         Failed::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
     })?;
     Ok((library.profile(), Arc::new(library)))
+}
+
+/// What a worker must have to run this workflow's jobs.
+///
+/// The name alone, not what it stands for: a queued job runs the command line of the day it is run, so that a mended one
+/// mends what waits for it, and a changed one leaves no job behind that nobody can run.
+pub(crate) fn workflow_profile(name: &str) -> Profile {
+    Profile::new(format!("workflow {name}"))
+}
+
+/// Who does the configured workflows, by the profile of their jobs; in the order of the configuration.
+pub(crate) fn workflow_providers(
+    config: &Config,
+) -> Result<Vec<(Profile, Arc<dyn Provider>)>, Failed> {
+    let guard = Arc::new(Guard::new(own_program()?, vec!["guard".into()]));
+    let mut upstreams = HashMap::new();
+    for (name, upstream) in &config.upstreams {
+        let upstream = Upstream::new(name.clone(), server(name, upstream)?, Arc::clone(&guard));
+        upstreams.insert(name.as_str(), Arc::new(upstream));
+    }
+    let providers = config.workflows.iter().map(|workflow| match &workflow.work {
+        Work::Command { program, timeout } => Ok(command(workflow, program, *timeout, &guard)),
+        Work::Tool(called) => match upstreams.get(called.upstream.as_str()) {
+            Some(upstream) => Ok(tool(workflow, called, upstream)),
+            None => Err(anyhow::anyhow!("there is no upstream `{}`", called.upstream).into()),
+        },
+    });
+    providers.collect()
+}
+
+fn command(
+    workflow: &Workflow,
+    program: &Program,
+    timeout: Duration,
+    guard: &Arc<Guard>,
+) -> (Profile, Arc<dyn Provider>) {
+    let command = Command::new(CommandOptions {
+        program: program.argv.clone(),
+        cwd: program.cwd.clone(),
+        environment: program.environment.0.clone(),
+        timeout,
+        rerun: rerun(workflow),
+        guard: Arc::clone(guard),
+        clock: Arc::new(SystemClock),
+    });
+    (workflow_profile(&workflow.name), Arc::new(command))
+}
+
+fn tool(
+    workflow: &Workflow,
+    tool: &Tool,
+    upstream: &Arc<Upstream>,
+) -> (Profile, Arc<dyn Provider>) {
+    let tool = McpTool::new(McpToolOptions {
+        upstream: Arc::clone(upstream),
+        tool: tool.name.clone(),
+        message_argument: tool.message_argument.clone(),
+        idle_timeout: tool.idle_timeout,
+        reset_on_progress: tool.reset_on_progress,
+        total_timeout: tool.total_timeout,
+        rerun: rerun(workflow),
+        clock: Arc::new(SystemClock),
+    });
+    (workflow_profile(&workflow.name), Arc::new(tool))
+}
+
+fn rerun(workflow: &Workflow) -> Rerun {
+    if workflow.rerun_after_crash { Rerun::AfterCrash } else { Rerun::Never }
+}
+
+fn server(name: &str, upstream: &config::Upstream) -> Result<Server, Failed> {
+    match upstream {
+        config::Upstream::Program(program) => {
+            let path = match program.argv.first().map(String::as_str).unwrap_or_default() {
+                path if path.contains('/') => program.cwd.join(Path::new(path)),
+                name => PathBuf::from(name),
+            };
+            let started = outlast_client::Program::new(path)
+                .args(program.argv.iter().skip(1))
+                .env_clear()
+                .current_dir(&program.cwd);
+            let environment = &program.environment.0;
+            let started = environment.iter().fold(started, |it, (name, value)| it.env(name, value));
+            Ok(Server::Program(started))
+        }
+        config::Upstream::Url { url, headers } => {
+            let endpoint = Endpoint::new(url).and_then(|endpoint| {
+                headers.iter().try_fold(endpoint, |it, (name, value)| it.header(name, &value.0))
+            });
+            endpoint.map(Server::Endpoint).map_err(|error| {
+                let error = anyhow::Error::new(error).context(format!("read [upstream.{name}]"));
+                Failed::usage(error, "mend it in outlast.toml")
+            })
+        }
+    }
+}
+
+/// This program, also after its file was replaced by a newer one.
+fn own_program() -> Result<PathBuf, Failed> {
+    if cfg!(target_os = "linux") {
+        return Ok(PathBuf::from("/proc/self/exe"));
+    }
+    let program = std::env::current_exe();
+    program
+        .map_err(|error| anyhow::Error::new(error).context("find this program's own file").into())
 }
 
 fn cannot_set_up(error: BoxError) -> Failed {

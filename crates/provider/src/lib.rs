@@ -2,8 +2,10 @@
 //!
 //! Adapters map, call and map back; they hold no policy. Only `perplexity/wire.rs` knows the vendor's JSON.
 
+pub mod command;
 pub mod http;
 pub mod library;
+pub mod mcp_tool;
 pub mod perplexity;
 pub mod prices;
 mod asked;

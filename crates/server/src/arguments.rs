@@ -18,6 +18,20 @@ pub(crate) fn read<T: DeserializeOwned>(
     })
 }
 
+/// The arguments within one of the arguments.
+pub(crate) fn read_in<T: DeserializeOwned>(
+    field: &str,
+    arguments: &serde_json::Map<String, Value>,
+) -> Result<T, Refusal> {
+    serde_path_to_error::deserialize(Value::Object(arguments.clone())).map_err(|error| {
+        let path = match error.path().to_string().as_str() {
+            "." => field.to_owned(),
+            path => format!("{field}.{path}"),
+        };
+        Refusal::validation(explained(&path, &error.inner().to_string()))
+    })
+}
+
 /// An idempotency key of the caller's own, together with what it stands for.
 pub(crate) fn key(text: &str, input_hash: [u8; 32]) -> Result<Key, Refusal> {
     let length = text.chars().count();

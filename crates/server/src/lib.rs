@@ -3,6 +3,7 @@
 //! Only this crate and the client know rmcp. A tool is read in one place: its arguments, its call, its answer.
 
 mod tools;
+pub use tools::jobs::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Work, Workflow};
 pub use tools::perplexity::{Perplexity, PerplexityOptions};
 pub use tools::research::{Disclaimer, Research, ResearchMode, ResearchOptions};
 pub use tools::research_jobs::{ResearchJobs, ResearchJobsOptions};

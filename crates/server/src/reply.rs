@@ -92,6 +92,14 @@ impl Refusal {
         Self { code: RefusalCode::Validation, sentence: sentence.into(), retry_after_seconds: None }
     }
 
+    /// The same of a field that is called otherwise here.
+    pub(crate) fn about(mut self, field: &str, called: &str) -> Self {
+        if let Some(rest) = self.sentence.strip_prefix(field) {
+            self.sentence = format!("{called}{rest}");
+        }
+        self
+    }
+
     /// A defect of ours; the log has the details.
     pub(crate) fn internal() -> Self {
         let sentence = "something is wrong with this server; its log has the details".to_owned();

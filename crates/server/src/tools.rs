@@ -1,5 +1,6 @@
 //! The tool sets. A set is a list of tools, one function that calls them by name, and a few words on how to use them.
 
+pub(crate) mod jobs;
 pub(crate) mod perplexity;
 pub(crate) mod research;
 pub(crate) mod research_jobs;
@@ -11,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::caller::Caller;
 use crate::reply::{Answered, Refusal};
 use crate::text::with_citations;
+use jobs::Jobs;
 use perplexity::Perplexity;
 use research::Research;
 use research_jobs::ResearchJobs;
@@ -24,6 +26,8 @@ pub enum ToolSet {
     ResearchJobs,
     /// The vendor's own four tools.
     Perplexity,
+    /// Any configured workflow as a job.
+    Jobs,
 }
 
 /// A tool set that is on.
@@ -35,6 +39,8 @@ pub enum Tools {
     ResearchJobs(Box<ResearchJobs>),
     /// See [`ToolSet::Perplexity`].
     Perplexity(Box<Perplexity>),
+    /// See [`ToolSet::Jobs`].
+    Jobs(Box<Jobs>),
 }
 
 /// No set of that name.
@@ -47,7 +53,7 @@ pub struct UnknownToolSet {
 
 impl ToolSet {
     /// All there are, in the order of the default.
-    pub const ALL: [Self; 3] = [Self::Research, Self::ResearchJobs, Self::Perplexity];
+    pub const ALL: [Self; 4] = [Self::Research, Self::ResearchJobs, Self::Perplexity, Self::Jobs];
 
     /// Its name in `OUTLAST_TOOLS` and `--tools`.
     pub fn name(self) -> &'static str {
@@ -55,6 +61,7 @@ impl ToolSet {
             Self::Research => "research",
             Self::ResearchJobs => "research-jobs",
             Self::Perplexity => "perplexity",
+            Self::Jobs => "jobs",
         }
     }
 
@@ -76,7 +83,13 @@ impl Tools {
             Self::Research(set) => set.tools(),
             Self::ResearchJobs(set) => set.tools(),
             Self::Perplexity(set) => set.tools(),
+            Self::Jobs(set) => set.tools(),
         }
+    }
+
+    /// The names of its tools.
+    pub fn names(&self) -> Vec<String> {
+        self.tools().into_iter().map(|tool| tool.name.into_owned()).collect()
     }
 
     /// How a model should use them.
@@ -85,6 +98,7 @@ impl Tools {
             Self::Research(set) => set.instructions(),
             Self::ResearchJobs(set) => set.instructions(),
             Self::Perplexity(set) => set.instructions(),
+            Self::Jobs(set) => set.instructions(),
         }
     }
 
@@ -102,6 +116,7 @@ impl Tools {
                 Some(answer.map(Answered::Now))
             }
             Self::Perplexity(set) => set.call(caller, name, arguments).await,
+            Self::Jobs(set) => set.call(caller, name, arguments).await,
         }
     }
 
@@ -118,6 +133,7 @@ impl Tools {
             {
                 Some(set.outcome(job))
             }
+            Self::Jobs(set) => set.outcome(job),
             Self::Research(_) | Self::Perplexity(_) | Self::ResearchJobs(_) => None,
         }
     }

@@ -1,6 +1,6 @@
 //! What a worker does with a job it has just claimed, judged by how far the last worker came.
 
-use crate::{Again, Checkpoint, Code, Failure, Job, Nature, RemoteRun, Timestamp};
+use crate::{Again, Checkpoint, Code, Failure, Job, JobId, Nature, RemoteRun, Timestamp};
 
 /// What to do with a claimed job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,11 @@ pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
     }
 }
 
+/// The job a key of [`Approach::Begin`] belongs to; also where a provider went on with the key in the id of its run.
+pub fn job_of_key(key: &str) -> Option<JobId> {
+    key.split('-').next()?.parse().ok()
+}
+
 /// Whether a try that ended here cannot be followed by another: what may have been paid for can neither be taken up
 /// nor sent again.
 pub(super) fn is_lost(checkpoint: &Checkpoint, nature: Nature) -> bool {
@@ -59,6 +64,17 @@ mod tests {
 
     const fn nature(again: Again, resumes: bool) -> Nature {
         Nature { again, resumes, stops: true }
+    }
+
+    #[test]
+    fn a_key_names_its_job() {
+        let job = running(Checkpoint::NotBegun).0.job;
+        let Approach::Begin { key } = approach(&job, nature(Again::Safe, false), NOW) else {
+            panic!("a fresh job is begun")
+        };
+        assert_eq!(job_of_key(&key), Some(job.id));
+        assert_eq!(job_of_key(&format!("{key}-and more")), Some(job.id));
+        assert_eq!(job_of_key("resp_1"), None);
     }
 
     /// B9a, design.md "what a kill -9 leaves".

@@ -303,6 +303,12 @@ mod tests {
             (
                 under_way(),
                 FLEETING,
+                End::Broken(error(Trouble::RunTimedOut)),
+                RetryAt(Checkpoint::NotBegun),
+            ),
+            (
+                under_way(),
+                FLEETING,
                 End::Broken(error(Trouble::Unauthorized)),
                 Fail(Code::Unauthorized),
             ),

@@ -1,6 +1,7 @@
 //! `outlast serve`: MCP over standard input and output or over HTTP, and a worker beside it.
 
 mod http;
+mod jobs;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,8 +10,9 @@ use std::time::Duration;
 use outlast_core::Profile;
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
 use outlast_server::{
-    Face, Metrics, Perplexity, PerplexityOptions, Research, ResearchJobs, ResearchJobsOptions,
-    ResearchMode, ResearchOptions, Server, ToolSet, Tools, serve_http, serve_stdio,
+    Face, Jobs, JobsOptions, Metrics, Perplexity, PerplexityOptions, Research, ResearchJobs,
+    ResearchJobsOptions, ResearchMode, ResearchOptions, Server, ToolSet, Tools, serve_http,
+    serve_stdio,
 };
 
 use crate::cli::{Global, ServeArgs};
@@ -18,7 +20,8 @@ use crate::config::Config;
 use crate::failed::Failed;
 use crate::observed;
 use crate::shifted::ShiftedClock;
-use crate::wire::{OpenStore, options, research_provider};
+use crate::wire::{OpenStore, options, research_provider, workflow_providers};
+use http::raise_open_files;
 
 use super::signals::stop_on_signals;
 
@@ -31,9 +34,22 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let mut flags = Vec::new();
     flags.extend(args.tools.map(|tools| ("server.tools", "--tools", tools)));
     flags.extend(args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string())));
+    let asked = args.async_mode.then(|| ("server.async_mode", "--async", "true".to_owned()));
+    flags.extend(asked);
+    flags.extend(args.workflow.map(|name| ("server.fixed_workflow", "--workflow", name)));
+    flags.extend(args.poll_timeout.map(|n| ("server.long_poll_timeout", "--poll-timeout", n)));
     let config = super::configured(global, flags)?;
     super::start_log(global, &config)?;
-    let (profile, provider) = research_provider(&config, args.kill_at)?;
+    let research = match needs_research(&config) || config.has_research() {
+        true => Some(research_provider(&config, args.kill_at)?),
+        false => None,
+    };
+    let profile = research.as_ref().map(|(profile, _)| profile.clone());
+    let workflows = workflow_providers(&config)?;
+    let jobs = jobs::options(&config, profile.as_ref())?;
+    if !workflows.is_empty() {
+        raise_open_files();
+    }
     let http = match args.http {
         None => None,
         Some(address) => {
@@ -50,9 +66,16 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let store = store.armed(args.kill_at).observed(&metrics);
     let mut options = options(&config)?;
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
-    let providers = Providers::from([(profile.clone(), provider)]);
+    let providers: Providers = research.into_iter().chain(workflows).collect();
     let providers = observed::providers(providers, &metrics);
     let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
+    let sets = sets(&engine, profile.as_ref(), jobs, &config);
+    if let Err(failed) = jobs::check_names(&sets, &config) {
+        stop.ask();
+        drop(follower.await);
+        store.close().await;
+        return Err(failed);
+    }
     let mirror_stop = Stop::new();
     let mirror = engine.run_mirror(mirror_stop.clone());
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
@@ -60,14 +83,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     log_mode(&config, takes);
     tokio::spawn(stop_on_signals(stop.clone())?);
 
-    let sets = config.tools.iter().map(|set| match set {
-        ToolSet::Research => Tools::Research(Box::new(research(&engine, &profile, &config))),
-        ToolSet::ResearchJobs => {
-            Tools::ResearchJobs(Box::new(research_jobs(&engine, &profile, &config)))
-        }
-        ToolSet::Perplexity => Tools::Perplexity(Box::new(perplexity(&engine, &profile, &config))),
-    });
-    let face = Face { owner: config.owner.clone(), engine: engine.clone(), sets: sets.collect() };
+    let face = Face { owner: config.owner.clone(), engine: engine.clone(), sets };
     let server = Server::new(face).counted(metrics);
     let served = match http {
         None => serve_stdio(server, stop.clone()).await,
@@ -88,11 +104,50 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether a tool set is on that answers nothing without a research provider.
+fn needs_research(config: &Config) -> bool {
+    config.tools.iter().any(|set| match set {
+        ToolSet::Research | ToolSet::ResearchJobs | ToolSet::Perplexity => true,
+        ToolSet::Jobs => false,
+    })
+}
+
+/// The tool sets that are on, in the order they are listed; workflows that are held come last.
+fn sets(
+    engine: &Engine,
+    profile: Option<&Profile>,
+    jobs: Option<JobsOptions>,
+    config: &Config,
+) -> Vec<Tools> {
+    let jobs = jobs.map(|options| Tools::Jobs(Box::new(Jobs::new(engine.clone(), options))));
+    let mut sets = Vec::new();
+    for set in &config.tools {
+        match (set, profile) {
+            (ToolSet::Research, Some(profile)) => {
+                sets.push(Tools::Research(Box::new(research(engine, profile, config))));
+            }
+            (ToolSet::ResearchJobs, Some(profile)) => {
+                sets.push(Tools::ResearchJobs(Box::new(research_jobs(engine, profile, config))));
+            }
+            (ToolSet::Perplexity, Some(profile)) => {
+                sets.push(Tools::Perplexity(Box::new(perplexity(engine, profile, config))));
+            }
+            (ToolSet::Jobs, _) => sets.extend(jobs.clone()),
+            (ToolSet::Research | ToolSet::ResearchJobs | ToolSet::Perplexity, None) => {}
+        }
+    }
+    if !config.async_mode {
+        sets.extend(jobs);
+    }
+    sets
+}
+
 /// Whether this process works on the queue: only where something it serves puts jobs there (B1).
 fn takes(config: &Config) -> Takes {
     let needed = config.tools.iter().any(|set| match set {
         ToolSet::Research => config.perplexity.mode != ResearchMode::Blocking,
         ToolSet::ResearchJobs => true,
+        ToolSet::Jobs => true,
         ToolSet::Perplexity => false,
     });
     if needed { Takes::TheQueue } else { Takes::HeldCallsOnly }

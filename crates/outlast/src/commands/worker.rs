@@ -7,18 +7,23 @@ use outlast_engine::{Providers, Stop, Takes, Until, Worker};
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs};
 use crate::failed::Failed;
-use crate::wire::{OpenStore, research_provider};
+use crate::wire::{OpenStore, research_provider, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, Failed> {
     let concurrency =
         args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string()));
     let config = super::configured(global, concurrency.into_iter().collect())?;
     super::start_log(global, &config)?;
-    let (profile, provider) = research_provider(&config, None)?;
+    let mut providers: Providers = workflow_providers(&config)?.into_iter().collect();
+    match research_provider(&config, None) {
+        Ok((profile, provider)) => drop(providers.insert(profile, provider)),
+        // There is other work.
+        Err(_) if !providers.is_empty() && !config.has_research() => {}
+        Err(failed) => return Err(failed),
+    }
 
     let stop = Stop::new();
     let store = OpenStore::open(&config.store)?;
-    let providers = Providers::from([(profile, provider)]);
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     let mirror_stop = Stop::new();
     let mirror = engine.run_mirror(mirror_stop.clone());

@@ -11,6 +11,7 @@ use outlast_provider::http::{ProxyOptions, ProxyScope};
 use outlast_server::{ResearchMode, ToolSet};
 
 use super::settings::{SETTINGS, Setting};
+use super::workflows::{self, Definitions};
 use super::{Dialect, StoreUrl};
 
 /// Values from the command line, by key.
@@ -34,6 +35,9 @@ pub(crate) enum ConfigError {
     /// The file has a key nobody knows.
     #[error("the configuration file {} has an unknown key `{key}`", path.display())]
     UnknownKey { path: PathBuf, key: String },
+    /// Something in the definition of a workflow or an upstream server.
+    #[error("the configuration file {}, line {line}: `{key}` {why}", path.display())]
+    BadEntry { path: PathBuf, line: usize, key: String, why: String },
     /// A list of tokens cannot be used. Never shows a token.
     #[error("{name} (from {source_name}) cannot be used: {why}")]
     BadTokens { name: String, source_name: String, why: String },
@@ -48,7 +52,9 @@ impl ConfigError {
         match self {
             Self::BadValue { allowed, .. } => format!("allowed: {allowed}"),
             Self::Unreadable { .. } => "mend the file, or name another with --config".to_owned(),
-            Self::UnknownKey { .. } => "docs/configuration.md lists every key".to_owned(),
+            Self::UnknownKey { .. } | Self::BadEntry { .. } => {
+                "docs/configuration.md lists every key".to_owned()
+            }
             Self::BadTokens { .. } => {
                 "OUTLAST_TOKENS is name=token,name=token; OUTLAST_TOKENS_FILE holds a line `name token` for each, \
                  and only its owner may read it: chmod 600"
@@ -99,11 +105,20 @@ impl Found {
     }
 }
 
+/// The file as it was read.
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    /// `section.key` to value.
+    values: HashMap<String, String>,
+    pub(super) definitions: Definitions,
+}
+
 /// Flags, environment and file, ready to be asked.
 pub(super) struct Layers {
     flags: Flags,
-    environment: HashMap<String, String>,
-    file: Option<(PathBuf, HashMap<String, String>)>,
+    pub(super) environment: HashMap<String, String>,
+    pub(super) file: Option<File>,
     warnings: Vec<String>,
 }
 
@@ -151,8 +166,8 @@ impl Layers {
             let value = self.environment.get(*name).filter(|value| !value.trim().is_empty())?;
             Some((value.clone(), Source::Variable(name)))
         });
-        let file = self.file.as_ref().and_then(|(path, values)| {
-            Some((values.get(key)?.clone(), Source::File(path.clone())))
+        let file = self.file.as_ref().and_then(|file| {
+            Some((file.values.get(key)?.clone(), Source::File(file.path.clone())))
         });
         let (text, source) = flag
             .or(variable)
@@ -240,6 +255,31 @@ impl Layers {
     pub(super) fn duration(&self, key: &str) -> Result<Duration, ConfigError> {
         let millis = self.number(key, 1..=u32::MAX)?;
         Ok(Duration::from_millis(millis.into()))
+    }
+
+    /// Whole seconds; a number out of bounds is brought into them with one warning, anything else is refused.
+    pub(super) fn seconds_within(
+        &mut self,
+        key: &str,
+        range: RangeInclusive<u32>,
+    ) -> Result<Duration, ConfigError> {
+        let (setting, found) = self.find(key);
+        let (least, most) = (f64::from(*range.start()), f64::from(*range.end()));
+        let Some(number) = found.text.parse::<f64>().ok().filter(|number| number.is_finite())
+        else {
+            let allowed = format!("a number of seconds from {least} to {most}");
+            return Err(self.bad(setting, found, allowed));
+        };
+        let within = number.round().clamp(least, most);
+        if within != number {
+            let name = found.name(setting);
+            let source = found.source_name();
+            self.warnings.push(format!(
+                "{name} = `{}` (from {source}) is no whole number from {least} to {most}; using {within}",
+                found.text
+            ));
+        }
+        Ok(Duration::from_secs_f64(within))
     }
 
     /// A switch.
@@ -379,7 +419,7 @@ fn default_file(environment: &HashMap<String, String>) -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("outlast").join("outlast.toml"))
 }
 
-fn read_file(path: &Path) -> Result<(PathBuf, HashMap<String, String>), ConfigError> {
+fn read_file(path: &Path) -> Result<File, ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
         path: path.to_owned(),
         why: error.to_string(),
@@ -388,12 +428,16 @@ fn read_file(path: &Path) -> Result<(PathBuf, HashMap<String, String>), ConfigEr
 }
 
 /// `section.key` to value; lists become comma-separated text, as variables have them.
-fn parse_file(path: &Path, text: &str) -> Result<(PathBuf, HashMap<String, String>), ConfigError> {
+fn parse_file(path: &Path, text: &str) -> Result<File, ConfigError> {
     let unreadable = |why: String| ConfigError::Unreadable { path: path.to_owned(), why };
     let table: toml::Table =
         text.parse().map_err(|error: toml::de::Error| unreadable(error.to_string()))?;
+    let definitions = workflows::parse(path, text)?;
     let mut values = HashMap::new();
     for (section, entries) in table {
+        if matches!(section.as_str(), "workflow" | "upstream") {
+            continue;
+        }
         let toml::Value::Table(entries) = entries else {
             return Err(ConfigError::UnknownKey { path: path.to_owned(), key: section });
         };
@@ -405,7 +449,7 @@ fn parse_file(path: &Path, text: &str) -> Result<(PathBuf, HashMap<String, Strin
             values.insert(key, plain(&value));
         }
     }
-    Ok((path.to_owned(), values))
+    Ok(File { path: path.to_owned(), text: text.to_owned(), values, definitions })
 }
 
 fn plain(value: &toml::Value) -> String {

@@ -119,6 +119,25 @@ pub(super) const SETTINGS: &[Setting] = &[
         "research,research-jobs",
         "the tool sets to serve, in this order; a name that two sets share belongs to the first",
     ),
+    setting(
+        "server.async_mode",
+        &["OUTLAST_ASYNC"],
+        "false",
+        "whether workflows are started as jobs and asked after (tool set `jobs`); otherwise each is a tool that returns \
+         its result",
+    ),
+    setting(
+        "server.fixed_workflow",
+        &[],
+        "",
+        "the one workflow that clients can start: its tool is `start_<name>` instead of `start_job`; `--workflow`",
+    ),
+    setting(
+        "server.long_poll_timeout",
+        &["OUTLAST_POLL_TIMEOUT"],
+        "59",
+        "how long `get_job` waits for a job's end, in seconds from 1 to 300",
+    ),
     setting("server.concurrency", &["OUTLAST_CONCURRENCY"], "5", "how many jobs to run at a time"),
     setting(
         "server.inline_budget_ms",
@@ -130,7 +149,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "server.job_ttl_ms",
         &["OUTLAST_JOB_TTL_MS"],
         "3600000",
-        "how long a held call that failed is kept",
+        "how long a finished job of a workflow, and a held call that failed, is kept",
     ),
     setting(
         "server.owner",

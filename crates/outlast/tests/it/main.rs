@@ -16,6 +16,7 @@ mod demo;
 mod faults;
 mod http;
 mod isolation;
+mod jobs;
 mod mirror;
 mod requirements;
 mod research;

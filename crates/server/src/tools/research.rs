@@ -2,7 +2,7 @@
 //! research is held until its report is there, or queued, as the mode says; search is always held.
 
 mod arguments;
-mod instruct;
+pub(super) mod instruct;
 mod ask;
 mod deep_research;
 mod search;

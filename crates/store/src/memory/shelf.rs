@@ -6,7 +6,7 @@ use outlast_core::rules::KeyRecord;
 use outlast_core::{
     Change, Changes, ConversationId, ConversationPage, ConversationQuery, ConversationSummary,
     Cursor, Job, JobId, JobState, NewJob, OwnerId, Profile, Prune, Pruned, Query, Record, Rev,
-    Scope, StateKind, StoreError, Summary, Timestamp, WorkerId, rules,
+    Scope, StateKind, StoreError, Summary, Timestamp, WorkerId, rules, session_of,
 };
 use uuid::Uuid;
 
@@ -213,6 +213,8 @@ pub(super) fn summary(job: &Job) -> Summary {
         title: job.new.title.clone(),
         visibility: job.new.visibility,
         state: job.state.kind(),
+        was_claimed: job.was_claimed(),
+        session: session_of(&job.new.ask).map(str::to_owned),
         failures: u32::try_from(job.failures.len()).unwrap_or(u32::MAX),
         progress: job.progress.clone(),
         created_at: job.created_at,

@@ -32,7 +32,9 @@ pub(super) fn list(
     let (conditions, values) = conditions(scope, query, now);
     let select = format!(
         "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
-           json_array_length(failures) AS failures,
+           json_array_length(failures) AS failures, fence > 0 AS was_claimed,
+           (SELECT CASE json_type(ask, '$.session_id') WHEN 'text' THEN json_extract(ask, '$.session_id') END
+            FROM bodies WHERE bodies.job = jobs.seq) AS session,
            percent, message, created_at, updated_at, ended_at
          FROM jobs WHERE {conditions} ORDER BY seq DESC LIMIT {}",
         u64::from(query.limit) + 1

@@ -162,6 +162,8 @@ pub(super) fn summary(row: &Row<'_>) -> Result<Summary, Fault> {
         title: row.get("title")?,
         visibility: unword(&id, "visibility", row.get("visibility")?)?,
         state: kind(&id, &state)?,
+        was_claimed: row.get("was_claimed")?,
+        session: row.get("session")?,
         failures: row.get("failures")?,
         progress: progress(row)?,
         created_at: time(row, "created_at")?,

@@ -126,7 +126,9 @@ pub async fn an_id_prefix_finds_its_jobs(bench: Bench) {
 /// Every field, at the stations of a job's life.
 pub async fn a_summary_says_where_the_job_stands(bench: Bench) {
     let conversation = Some(ConversationId::new("talk"));
-    let job = bench.add(NewJob { conversation, ..a_job() }).await;
+    let mut new = NewJob { conversation, ..a_job() };
+    new.ask["session_id"] = "tuesday".into();
+    let job = bench.add(new).await;
     assert_eq!(only(&bench).await, expected(&job));
     let claimed = bench.claim().await;
     let retry = Settlement::Retry {
@@ -175,6 +177,8 @@ fn expected(job: &Job) -> Summary {
         title: job.new.title.clone(),
         visibility: job.new.visibility,
         state: job.state.kind(),
+        was_claimed: job.was_claimed(),
+        session: Some("tuesday".to_owned()),
         failures: 0,
         progress: job.progress.clone(),
         created_at: START,

@@ -74,8 +74,8 @@ fn callers(no_auth: bool, config: &Config) -> Result<Callers, ConfigError> {
     Ok(Callers::With(tokens))
 }
 
-/// Every waiting client holds a socket; many systems allow a process far fewer than it may ask for.
-fn raise_open_files() {
+/// Every waiting client holds a socket, every command three pipes; many systems allow a process far fewer than it may ask for.
+pub(super) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         tracing::debug!(%error, "the limit of open files stays as it is");

@@ -1,0 +1,85 @@
+//! From the configuration to the tool set `jobs`: which workflows there are, and under which names.
+
+use std::collections::HashSet;
+
+use outlast_core::Profile;
+use outlast_server::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Tools, Work, Workflow};
+
+use crate::config::{self, Config};
+use crate::failed::Failed;
+
+/// What the set is told; `None` where there is nothing to show.
+pub(super) fn options(
+    config: &Config,
+    research: Option<&Profile>,
+) -> Result<Option<JobsOptions>, Failed> {
+    let configured = config.workflows.iter().map(workflow);
+    let (mode, workflows) = if config.async_mode {
+        let built_in = research.map(|profile| deep_research(profile, config));
+        let mode = match &config.fixed_workflow {
+            Some(name) => JobsMode::OneWorkflow(name.clone()),
+            None => JobsMode::AnyWorkflow,
+        };
+        (mode, built_in.into_iter().chain(configured).collect())
+    } else {
+        if config.workflows.is_empty() {
+            return Ok(None);
+        }
+        if config.fixed_workflow.is_some() {
+            tracing::warn!("a fixed workflow means nothing without --async");
+        }
+        (JobsMode::Held, configured.collect::<Vec<_>>())
+    };
+    if config.fixed_workflow.as_deref() == Some(DEEP_RESEARCH) && research.is_none() {
+        let error = anyhow::anyhow!("the workflow {DEEP_RESEARCH} needs a research provider");
+        return Err(Failed::usage(error, "set PERPLEXITY_API_KEY or OUTLAST_LIBRARY"));
+    }
+    Ok(Some(JobsOptions { workflows, mode, wait: config.long_poll, keep: config.job_ttl }))
+}
+
+/// Refuses a workflow whose name, or that of the tool that would start it, is a tool's already (E2).
+pub(super) fn check_names(sets: &[Tools], config: &Config) -> Result<(), Failed> {
+    let others = sets.iter().filter(|set| !matches!(set, Tools::Jobs(_)));
+    let mut taken: HashSet<String> = others.flat_map(Tools::names).collect();
+    if config.async_mode {
+        taken.extend(Jobs::NAMES.map(str::to_owned));
+    }
+    for config::Workflow { name, .. } in &config.workflows {
+        let clash =
+            [name.clone(), format!("start_{name}")].into_iter().find(|it| taken.contains(it));
+        if let Some(tool) = clash {
+            let error = anyhow::anyhow!("the workflow `{name}` clashes with the tool `{tool}`");
+            return Err(Failed::usage(error, "give the workflow another name in outlast.toml"));
+        }
+    }
+    Ok(())
+}
+
+fn workflow(workflow: &config::Workflow) -> Workflow {
+    let (work, timeout) = match &workflow.work {
+        config::Work::Command { timeout, .. } => (Work::Command, *timeout),
+        config::Work::Tool(tool) => {
+            (Work::Tool { takes_message: tool.message_argument.is_some() }, tool.idle_timeout)
+        }
+    };
+    Workflow {
+        name: workflow.name.clone(),
+        description: workflow.description.clone(),
+        profile: crate::wire::workflow_profile(&workflow.name),
+        work,
+        max_failures: workflow.retries,
+        timeout,
+    }
+}
+
+/// The built-in workflow.
+fn deep_research(profile: &Profile, config: &Config) -> Workflow {
+    Workflow {
+        name: DEEP_RESEARCH.to_owned(),
+        description: String::new(),
+        profile: profile.clone(),
+        work: Work::Research,
+        max_failures: config.perplexity.max_job_retries,
+        timeout: config.perplexity.polling_timeout,
+    }
+}

@@ -1,0 +1,420 @@
+//! Workflows and upstream servers, as outlast.toml has them. Every mistake names its file, line and key.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outlast_server::DEEP_RESEARCH;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::Secret;
+use super::layers::{ConfigError, Layers};
+
+/// How long a command may run when its workflow does not say.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// How long a tool may be silent when its workflow does not say.
+const TOOL_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// What every child is given of our own environment.
+const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
+
+/// A configured workflow.
+#[derive(Clone, Debug)]
+pub(crate) struct Workflow {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) retries: u32,
+    pub(crate) rerun_after_crash: bool,
+    pub(crate) work: Work,
+}
+
+/// Who does it.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    Command { program: Program, timeout: Duration },
+    Tool(Tool),
+}
+
+/// A tool of an upstream server.
+#[derive(Clone, Debug)]
+pub(crate) struct Tool {
+    /// The name of its server.
+    pub(crate) upstream: String,
+    pub(crate) name: String,
+    pub(crate) message_argument: Option<String>,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) reset_on_progress: bool,
+    pub(crate) total_timeout: Option<Duration>,
+}
+
+/// A server whose tools are workflows.
+#[derive(Clone, Debug)]
+pub(crate) enum Upstream {
+    Program(Program),
+    Url { url: String, headers: Vec<(String, Secret)> },
+}
+
+/// A program to start, with all it is given.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) argv: Vec<String>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) environment: Environment,
+}
+
+/// Variables of a child. Their values may be secret.
+#[derive(Clone)]
+pub(crate) struct Environment(pub(crate) Vec<(String, String)>);
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// What the file has of both.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Definitions {
+    #[serde(default)]
+    workflow: Vec<WorkflowEntry>,
+    #[serde(default)]
+    upstream: BTreeMap<Spanned<String>, UpstreamEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkflowEntry {
+    name: Spanned<String>,
+    #[serde(default)]
+    description: String,
+    command: Option<Spanned<Vec<String>>>,
+    tool: Option<Spanned<String>>,
+    timeout: Option<Spanned<String>>,
+    retries: Option<Spanned<u32>>,
+    #[serde(default)]
+    rerun_after_crash: bool,
+    message_argument: Option<Spanned<String>>,
+    reset_timeout_on_progress: Option<Spanned<bool>>,
+    max_total_timeout: Option<Spanned<String>>,
+    cwd: Option<Spanned<PathBuf>>,
+    env: Option<Spanned<BTreeMap<String, String>>>,
+    pass_env: Option<Spanned<Vec<String>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpstreamEntry {
+    command: Option<Spanned<Vec<String>>>,
+    url: Option<Spanned<String>>,
+    headers: Option<Spanned<BTreeMap<String, String>>>,
+    bearer_env: Option<Spanned<String>>,
+    cwd: Option<Spanned<PathBuf>>,
+    env: Option<Spanned<BTreeMap<String, String>>>,
+    pass_env: Option<Spanned<Vec<String>>>,
+}
+
+/// Reads the definitions; the rest of the file is somebody else's.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Definitions, ConfigError> {
+    toml::from_str(text).map_err(|error| {
+        let at = Place { path, text };
+        let span = error.span().unwrap_or_default();
+        at.wrong(&span, &at.key(&span), error.message())
+    })
+}
+
+/// Where in which file, for complaints.
+struct Place<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Place<'_> {
+    fn wrong(&self, span: &Range<usize>, key: &str, why: impl Into<String>) -> ConfigError {
+        let before = self.text.get(..span.start).unwrap_or_default();
+        ConfigError::BadEntry {
+            path: self.path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            key: key.to_owned(),
+            why: why.into(),
+        }
+    }
+
+    /// What stands before the `=` of a line.
+    fn key(&self, span: &Range<usize>) -> String {
+        let before = self.text.get(..span.start).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = self.text[start..].lines().next().unwrap_or_default();
+        line.split('=').next().unwrap_or_default().trim().to_owned()
+    }
+}
+
+impl Layers {
+    /// The one workflow that can be started, if there is only one.
+    pub(super) fn fixed_workflow(
+        &self,
+        workflows: &[Workflow],
+    ) -> Result<Option<String>, ConfigError> {
+        let (setting, found) = self.find("server.fixed_workflow");
+        let names = workflows.iter().map(|workflow| workflow.name.as_str());
+        let names: Vec<&str> = [DEEP_RESEARCH].into_iter().chain(names).collect();
+        match found.text.as_str() {
+            "" => Ok(None),
+            name if names.contains(&name) => Ok(Some(name.to_owned())),
+            _ => Err(self.bad(setting, found, names.join(", "))),
+        }
+    }
+
+    /// The configured workflows, and the servers that some of them are tools of.
+    pub(super) fn workflows(
+        &self,
+    ) -> Result<(Vec<Workflow>, BTreeMap<String, Upstream>), ConfigError> {
+        let Some(file) = &self.file else { return Ok((Vec::new(), BTreeMap::new())) };
+        let reader = Reader { layers: self, at: Place { path: &file.path, text: &file.text } };
+        let mut upstreams = BTreeMap::new();
+        for (name, entry) in &file.definitions.upstream {
+            upstreams.insert(name.get_ref().clone(), reader.upstream(name, entry)?);
+        }
+        let mut workflows: Vec<Workflow> = Vec::new();
+        for entry in &file.definitions.workflow {
+            let workflow = reader.workflow(entry, &upstreams)?;
+            if workflows.iter().any(|other| other.name == workflow.name) {
+                return Err(reader.at.wrong(&entry.name.span(), "name", "is used twice"));
+            }
+            workflows.push(workflow);
+        }
+        Ok((workflows, upstreams))
+    }
+}
+
+struct Reader<'a> {
+    layers: &'a Layers,
+    at: Place<'a>,
+}
+
+impl Reader<'_> {
+    fn workflow(
+        &self,
+        entry: &WorkflowEntry,
+        upstreams: &BTreeMap<String, Upstream>,
+    ) -> Result<Workflow, ConfigError> {
+        let name = self.name(&entry.name, "name")?;
+        if name == DEEP_RESEARCH {
+            return Err(self.at.wrong(
+                &entry.name.span(),
+                "name",
+                "is that of the built-in workflow",
+            ));
+        }
+        let work = match (&entry.command, &entry.tool) {
+            (Some(command), None) => self.command(entry, command)?,
+            (None, Some(tool)) => self.tool(entry, tool, upstreams)?,
+            (Some(_), Some(tool)) => {
+                return Err(self.at.wrong(&tool.span(), "tool", "cannot stand beside `command`"));
+            }
+            (None, None) => {
+                let why = "is missing, and so is `tool`: a workflow needs one of them";
+                return Err(self.at.wrong(&entry.name.span(), "command", why));
+            }
+        };
+        let retries = match &entry.retries {
+            Some(retries) if *retries.get_ref() > 100 => {
+                return Err(self.at.wrong(&retries.span(), "retries", "must be 0 to 100"));
+            }
+            Some(retries) => *retries.get_ref(),
+            None => 0,
+        };
+        Ok(Workflow {
+            name,
+            description: entry.description.clone(),
+            retries,
+            rerun_after_crash: entry.rerun_after_crash,
+            work,
+        })
+    }
+
+    fn command(
+        &self,
+        entry: &WorkflowEntry,
+        command: &Spanned<Vec<String>>,
+    ) -> Result<Work, ConfigError> {
+        let of_tools = "is for tools of an upstream server, not for commands";
+        self.absent("message_argument", entry.message_argument.as_ref(), of_tools)?;
+        self.absent(
+            "reset_timeout_on_progress",
+            entry.reset_timeout_on_progress.as_ref(),
+            of_tools,
+        )?;
+        self.absent("max_total_timeout", entry.max_total_timeout.as_ref(), of_tools)?;
+        let timeout = self.duration("timeout", entry.timeout.as_ref())?;
+        let program =
+            self.program(command, entry.cwd.as_ref(), entry.env.as_ref(), entry.pass_env.as_ref())?;
+        Ok(Work::Command { program, timeout: timeout.unwrap_or(COMMAND_TIMEOUT) })
+    }
+
+    fn tool(
+        &self,
+        entry: &WorkflowEntry,
+        tool: &Spanned<String>,
+        upstreams: &BTreeMap<String, Upstream>,
+    ) -> Result<Work, ConfigError> {
+        let of_commands = "is for commands; a tool's server has its own, in [upstream]";
+        self.absent("cwd", entry.cwd.as_ref(), of_commands)?;
+        self.absent("env", entry.env.as_ref(), of_commands)?;
+        self.absent("pass_env", entry.pass_env.as_ref(), of_commands)?;
+        let wrong = |why: String| self.at.wrong(&tool.span(), "tool", why);
+        let named = tool.get_ref().split_once('.');
+        let Some((upstream, name)) = named.filter(|(_, name)| !name.is_empty()) else {
+            return Err(wrong(
+                "must be the name of an upstream, a dot and the name of its tool".to_owned(),
+            ));
+        };
+        if !upstreams.contains_key(upstream) {
+            return Err(wrong(format!(
+                "names the server `{upstream}`, but there is no [upstream.{upstream}]"
+            )));
+        }
+        let resets =
+            entry.reset_timeout_on_progress.as_ref().is_none_or(|resets| *resets.get_ref());
+        Ok(Work::Tool(Tool {
+            upstream: upstream.to_owned(),
+            name: name.to_owned(),
+            message_argument: entry.message_argument.as_ref().map(|name| name.get_ref().clone()),
+            idle_timeout: self.duration("timeout", entry.timeout.as_ref())?.unwrap_or(TOOL_TIMEOUT),
+            reset_on_progress: resets,
+            total_timeout: self.duration("max_total_timeout", entry.max_total_timeout.as_ref())?,
+        }))
+    }
+
+    fn upstream(
+        &self,
+        name: &Spanned<String>,
+        entry: &UpstreamEntry,
+    ) -> Result<Upstream, ConfigError> {
+        self.name(name, "upstream")?;
+        match (&entry.command, &entry.url) {
+            (Some(command), None) => {
+                let of_urls = "is for servers with a `url`";
+                self.absent("headers", entry.headers.as_ref(), of_urls)?;
+                self.absent("bearer_env", entry.bearer_env.as_ref(), of_urls)?;
+                let (cwd, env) = (entry.cwd.as_ref(), entry.env.as_ref());
+                Ok(Upstream::Program(self.program(command, cwd, env, entry.pass_env.as_ref())?))
+            }
+            (None, Some(url)) => {
+                let of_programs = "is for servers with a `command`";
+                self.absent("cwd", entry.cwd.as_ref(), of_programs)?;
+                self.absent("env", entry.env.as_ref(), of_programs)?;
+                self.absent("pass_env", entry.pass_env.as_ref(), of_programs)?;
+                self.url(url, entry)
+            }
+            (Some(_), Some(url)) => {
+                Err(self.at.wrong(&url.span(), "url", "cannot stand beside `command`"))
+            }
+            (None, None) => {
+                let why = "is missing, and so is `url`: an upstream needs one of them";
+                Err(self.at.wrong(&name.span(), "command", why))
+            }
+        }
+    }
+
+    fn url(&self, url: &Spanned<String>, entry: &UpstreamEntry) -> Result<Upstream, ConfigError> {
+        let text = url.get_ref();
+        if !text.starts_with("https://") && !text.starts_with("http://") {
+            return Err(self.at.wrong(&url.span(), "url", "must start with https:// or http://"));
+        }
+        let given = entry.headers.as_ref().map(Spanned::get_ref);
+        let mut headers: Vec<(String, Secret)> = given
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), Secret(value.clone())))
+            .collect();
+        if let Some(bearer) = &entry.bearer_env {
+            let Some(token) = self.layers.environment.get(bearer.get_ref()) else {
+                let why = format!("names the variable {}, which is not set", bearer.get_ref());
+                return Err(self.at.wrong(&bearer.span(), "bearer_env", why));
+            };
+            headers.push(("Authorization".to_owned(), Secret(format!("Bearer {token}"))));
+        }
+        Ok(Upstream::Url { url: text.clone(), headers })
+    }
+
+    fn program(
+        &self,
+        command: &Spanned<Vec<String>>,
+        cwd: Option<&Spanned<PathBuf>>,
+        env: Option<&Spanned<BTreeMap<String, String>>>,
+        pass_env: Option<&Spanned<Vec<String>>>,
+    ) -> Result<Program, ConfigError> {
+        let argv = command.get_ref();
+        if argv.first().is_none_or(|program| program.is_empty()) {
+            let why = "must be a list: the program, then its arguments";
+            return Err(self.at.wrong(&command.span(), "command", why));
+        }
+        let mut environment = BTreeMap::new();
+        let passed = PASSED
+            .into_iter()
+            .chain(pass_env.map(Spanned::get_ref).into_iter().flatten().map(String::as_str));
+        for name in passed {
+            if let Some(value) = self.layers.environment.get(name) {
+                environment.insert(name.to_owned(), value.clone());
+            }
+        }
+        for (name, value) in env.map(Spanned::get_ref).into_iter().flatten() {
+            environment.insert(name.clone(), value.clone());
+        }
+        for (name, value) in &environment {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                let span = env.map(Spanned::span).unwrap_or_default();
+                return Err(self.at.wrong(
+                    &span,
+                    "env",
+                    "has a name or a value no variable can have",
+                ));
+            }
+        }
+        Ok(Program {
+            argv: argv.clone(),
+            cwd: self.folder().join(cwd.map_or(Path::new(""), |cwd| cwd.get_ref())),
+            environment: Environment(environment.into_iter().collect()),
+        })
+    }
+
+    /// The folder of the file.
+    fn folder(&self) -> PathBuf {
+        let path = std::path::absolute(self.at.path).unwrap_or_else(|_| self.at.path.to_owned());
+        path.parent().unwrap_or(Path::new("/")).to_owned()
+    }
+
+    fn name(&self, name: &Spanned<String>, key: &str) -> Result<String, ConfigError> {
+        let text = name.get_ref();
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if (1..=48).contains(&text.len()) && text.bytes().all(fits) {
+            return Ok(text.clone());
+        }
+        Err(self.at.wrong(&name.span(), key, "must have 1 to 48 of the characters A-Z a-z 0-9 - _"))
+    }
+
+    fn duration(
+        &self,
+        key: &str,
+        given: Option<&Spanned<String>>,
+    ) -> Result<Option<Duration>, ConfigError> {
+        let Some(given) = given else { return Ok(None) };
+        let parsed = crate::duration::parse(given.get_ref());
+        let parsed = parsed.map_err(|why| self.at.wrong(&given.span(), key, why))?;
+        if parsed.is_zero() {
+            return Err(self.at.wrong(&given.span(), key, "must be longer than nothing"));
+        }
+        Ok(Some(parsed))
+    }
+
+    fn absent<T>(
+        &self,
+        key: &str,
+        given: Option<&Spanned<T>>,
+        why: &str,
+    ) -> Result<(), ConfigError> {
+        given.map_or(Ok(()), |given| Err(self.at.wrong(&given.span(), key, why)))
+    }
+}

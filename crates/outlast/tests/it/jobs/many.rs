@@ -1,0 +1,74 @@
+//! Many jobs at a time.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Shop, ended};
+
+/// E15: each of many jobs gets its own result.
+#[tokio::test]
+async fn e15_concurrent_jobs_do_not_mix() {
+    let shop = Shop::new().await;
+    let mut server = shop.serve_with(&["--tools", "jobs", "--concurrency", "16"]).await;
+    let mut calls = Vec::new();
+    for n in 0..60 {
+        let asked = json!({ "workflow": "echo", "message": format!("job {n}") });
+        calls.push(
+            server.send("tools/call", json!({ "name": "start_job", "arguments": asked })).await,
+        );
+    }
+    let mut ids = Vec::new();
+    for call in calls {
+        let started = server.answer(call).await.unwrap();
+        ids.push(started["result"]["structuredContent"]["job_id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 60);
+    for (n, id) in ids.iter().enumerate() {
+        let got = ended(&mut server, id).await;
+        assert_eq!(got["result"]["content"][0]["text"], format!("job {n}"));
+    }
+}
+
+/// So many commands of a second each, so many at a time.
+async fn a_second_each(jobs: usize, concurrency: usize) -> Duration {
+    let mut shop =
+        Shop::with("[[workflow]]\nname = \"second\"\ncommand = [\"sleep\", \"1\"]\n").await;
+    shop.world.set("OUTLAST_LOG", "warn");
+    shop.world.set("OUTLAST_MAX_JOBS_PER_OWNER", "100000");
+    let flags = ["--tools", "jobs", "--concurrency", &concurrency.to_string()];
+    let mut server = shop.serve_with(&flags).await;
+    let began = Instant::now();
+    for _ in 0..jobs {
+        let asked = json!({ "name": "start_job", "arguments": { "workflow": "second" } });
+        server.send("tools/call", asked).await;
+    }
+    let mut ids = Vec::new();
+    while ids.len() < jobs {
+        let started = server.message().await.unwrap();
+        if let Value::String(id) = &started["result"]["structuredContent"]["job_id"] {
+            ids.push(id.clone());
+        }
+    }
+    for id in &ids {
+        assert_eq!(ended(&mut server, id).await["status"], "completed");
+    }
+    began.elapsed()
+}
+
+#[tokio::test]
+async fn e15_commands_run_side_by_side() {
+    let took = a_second_each(60, 20).await;
+    assert!(took < Duration::from_secs(12), "{took:?}");
+}
+
+/// The figure of the documentation; for a quiet machine and an optimised build.
+#[tokio::test]
+#[ignore = "a measurement: run it alone, with --release"]
+async fn a_thousand_seconds_at_two_hundred_a_time() {
+    let took = a_second_each(1000, 200).await;
+    eprintln!("1,000 commands of 1 s at concurrency 200: {took:?}");
+    assert!(took < Duration::from_secs(7), "{took:?}");
+}

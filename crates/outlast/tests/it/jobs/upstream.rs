@@ -1,0 +1,157 @@
+//! Tools of another server as workflows; the other server is our own, over a pipe.
+
+use serde_json::json;
+
+use super::{Shop, ended, ran, runs, start};
+use crate::support::{assert_refused, binary, eventually};
+
+/// Workflows that are the blocking workflows of another outlast.
+async fn shop(more: &str) -> Shop {
+    let mut shop = Shop::new().await;
+    shop.world.set("INNER_DATA", shop.file("inner").to_str().unwrap());
+    let inner = shop.file("inner.toml");
+    let echo =
+        "[[workflow]]\nname = \"own-pid\"\ncommand = [\"/bin/sh\", \"-c\", \"echo $PPID\"]\n";
+    std::fs::write(&inner, format!("{}{echo}", super::WORKFLOWS)).unwrap();
+    let outer = format!(
+        r#"
+[upstream.other]
+command = ["{}", "serve", "--config", "{}", "--data-dir", "{}"]
+env = {{ PERPLEXITY_API_KEY = "k" }}
+
+[[workflow]]
+name = "say"
+tool = "other.echo"
+message_argument = "message"
+
+[[workflow]]
+name = "plain"
+tool = "other.told"
+
+[[workflow]]
+name = "script"
+tool = "other.shell"
+message_argument = "message"
+{more}
+
+[[workflow]]
+name = "who"
+tool = "other.own-pid"
+
+[[workflow]]
+name = "nobody"
+tool = "other.nobody"
+"#,
+        binary().display(),
+        inner.display(),
+        shop.file("inner").display(),
+    );
+    std::fs::write(shop.file("outlast.toml"), outer).unwrap();
+    shop
+}
+
+/// E10, E12: arguments go up, the answer comes back as it was, an error of the tool's own included.
+#[tokio::test]
+async fn e12_a_tool_of_another_server_is_a_workflow() {
+    let shop = shop("").await;
+    let mut server = shop.serve().await;
+    let got = ran(&mut server, "say", "{\"a\": 1}").await;
+    let expected = json!({
+        "content": [{ "type": "text", "text": "{\"a\": 1}" }],
+        "structuredContent": { "a": 1 },
+        "isError": false
+    });
+    assert_eq!(got["result"], expected, "{got}");
+    let asked = json!({ "workflow": "plain", "arguments": { "session_id": "up", "arguments": { "x": 1 } } });
+    let started = server.structured("start_job", asked).await;
+    let got = ended(&mut server, started["job_id"].as_str().unwrap()).await;
+    let text = got["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("|{\"x\":1}|up|"), "{got}");
+    let message = json!({ "workflow": "plain", "message": "x" });
+    assert_refused(&server.call("start_job", message).await, "VALIDATION_ERROR", false);
+    let failed = ran(&mut server, "script", "exit 3").await;
+    assert_eq!(
+        (&failed["status"], &failed["result"]["isError"]),
+        (&json!("completed"), &json!(true))
+    );
+    let refused = ran(&mut server, "nobody", "").await;
+    assert_eq!(refused["status"], "failed", "{refused}");
+}
+
+/// E10: a JSON-RPC error is a failure.
+#[tokio::test]
+async fn e10_a_json_rpc_error_fails_the_job() {
+    let shop = shop("").await;
+    let mut server = shop.serve().await;
+    let started = server.structured("start_job", json!({ "workflow": "nobody" })).await;
+    let got = ended(&mut server, started["job_id"].as_str().unwrap()).await;
+    assert_eq!(
+        (&got["status"], &got["error"]["code"]),
+        (&json!("failed"), &json!("EXECUTION_ERROR"))
+    );
+    assert!(got["error"]["message"].as_str().unwrap().contains("code -32602"), "{got}");
+}
+
+/// E12: its progress is relayed, and a cancel reaches it.
+#[tokio::test]
+async fn e12_progress_is_relayed_and_a_cancel_goes_up() {
+    let shop = shop("").await;
+    let mut server = shop.serve().await;
+    let script =
+        "echo $$ > deep; echo '{\"progress\": 40, \"message\": \"scanning\"}' >&2; sleep 1000";
+    let id = start(&mut server, "script", script).await;
+    let deep = shop.pid("deep").await;
+    let seen = async {
+        loop {
+            let got =
+                server.structured("get_job", json!({ "job_id": id, "wait_seconds": 0 })).await;
+            assert_eq!(got["done"], false, "{got}");
+            if got["progress"]["percent"] == 40 {
+                return got;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    let limit = std::time::Duration::from_secs(30);
+    let got = tokio::time::timeout(limit, seen).await.expect("the progress is seen");
+    assert_eq!(got["progress"]["message"], "scanning");
+    let got = server.structured("cancel_job", json!({ "job_id": id })).await;
+    assert_eq!(got["status"], "cancelled");
+    eventually("the tool is stopped", || !runs(deep)).await;
+}
+
+/// tools.md: silence longer than the idle window is a timeout.
+#[tokio::test]
+async fn e12_a_silent_tool_times_out() {
+    let shop = shop("timeout = \"1s\"\nreset_timeout_on_progress = false").await;
+    let mut server = shop.serve().await;
+    let got = ran(&mut server, "script", "sleep 1000").await;
+    assert_eq!(
+        (&got["status"], &got["error"]["code"]),
+        (&json!("failed"), &json!("TIMEOUT")),
+        "{got}"
+    );
+}
+
+/// E6: a server that died is started again, and leaves nothing when we are killed.
+#[tokio::test]
+async fn e6_an_upstream_that_died_is_started_again() {
+    let shop = shop("").await;
+    let mut server = shop.serve().await;
+    let mut who = async || -> u32 {
+        let started = server.structured("start_job", json!({ "workflow": "who" })).await;
+        let got = ended(&mut server, started["job_id"].as_str().unwrap()).await;
+        got["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{got}"))
+            .trim()
+            .parse()
+            .unwrap()
+    };
+    let first = who().await;
+    outlast_testkit::mcp_process::signal(first, outlast_testkit::mcp_process::Signal::KILL);
+    let second = who().await;
+    assert_ne!(first, second);
+    server.kill().await;
+    eventually("the upstream is gone", || !runs(second)).await;
+}

@@ -1,0 +1,194 @@
+//! A configured command line as a provider: a child in a process group of its own, its message on standard input, its
+//! result on standard output. Never through a shell, and nothing a client sends becomes an argument or a program.
+//!
+//! A run does not outlive its process: the guard sees to that when we cannot.
+
+mod run;
+mod group;
+mod guard;
+mod stderr;
+mod stdout;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::{
+    Again, BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Run, Trouble,
+    WorkflowAsk, rules,
+};
+use serde_json::Value;
+use tokio::process;
+
+pub(crate) use self::group::Group;
+pub use self::guard::{Guard, keep_watch};
+use self::run::{CommandRun, Terms};
+
+/// After a request to leave, before a group is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What a command is made of.
+pub struct CommandOptions {
+    /// The program and its arguments, as configured.
+    pub program: Vec<String>,
+    /// Where it runs; a program with a relative path is looked for here.
+    pub cwd: PathBuf,
+    /// All of its environment but what a job adds.
+    pub environment: Vec<(String, String)>,
+    /// How long a run may take when its job does not say.
+    pub timeout: Duration,
+    /// Whether a run may be repeated after a crash.
+    pub rerun: Rerun,
+    /// Who ends its children when this process cannot.
+    pub guard: Arc<Guard>,
+    /// Tells when a run was begun.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Whether a run may be repeated when nobody knows how far it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rerun {
+    /// No: it may have done half of something.
+    Never,
+    /// Yes, the configuration says so.
+    AfterCrash,
+}
+
+/// A configured command line as a provider.
+pub struct Command {
+    options: CommandOptions,
+}
+
+impl Command {
+    /// The name in [`RemoteRun::provider`].
+    pub const NAME: &'static str = "command";
+
+    /// Starts nothing yet.
+    pub fn new(options: CommandOptions) -> Self {
+        Self { options }
+    }
+
+    fn command(&self, program: &str, ask: &WorkflowAsk, key: &str) -> process::Command {
+        let program = match Path::new(program) {
+            path if path.is_relative() && program.contains('/') => self.options.cwd.join(path),
+            path => path.to_owned(),
+        };
+        let arguments = Value::Object(ask.arguments.clone()).to_string();
+        let job = rules::job_of_key(key).map(|job| job.to_string()).unwrap_or_default();
+        let mut command = process::Command::new(program);
+        command
+            .args(self.options.program.iter().skip(1))
+            .current_dir(&self.options.cwd)
+            .env_clear()
+            .envs(self.options.environment.iter().map(|(name, value)| (name, value)))
+            .env("OUTLAST_ARGUMENTS", arguments)
+            .env("OUTLAST_SESSION_ID", ask.session_id.as_deref().unwrap_or_default())
+            .env("OUTLAST_JOB_ID", job)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+#[async_trait]
+impl Provider for Command {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn nature(&self, _ask: &Value) -> Nature {
+        let again = match self.options.rerun {
+            Rerun::Never => Again::Never,
+            Rerun::AfterCrash => Again::Safe,
+        };
+        Nature { again, resumes: false, stops: true }
+    }
+
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask: WorkflowAsk = serde_json::from_value(ask.clone())
+            .map_err(|error| BeginError::Refused(unreadable(&error.to_string())))?;
+        let (key, earlier) = Group::split(key);
+        if let Some(earlier) = earlier {
+            // Begun by a process that died: two at a time would be one too many.
+            earlier.end(GRACE).await;
+        }
+        let Some(program) = self.options.program.first() else {
+            return Err(BeginError::Refused(unreadable("the command line is empty")));
+        };
+        self.options.guard.ready().map_err(|error| BeginError::NotSent(unguarded(&error)))?;
+        let child = self.command(program, &ask, key).spawn();
+        let child = child.map_err(|error| not_started(program, &error))?;
+        let begun_at = self.options.clock.now();
+        let timeout = ask.timeout_ms.map_or(self.options.timeout, Duration::from_millis);
+        let terms = Terms { key, begun_at, timeout, message: ask.message.unwrap_or_default() };
+        match CommandRun::start(child, terms, Arc::clone(&self.options.guard)) {
+            Ok(run) => Ok(Box::new(run)),
+            Err(error) => Err(BeginError::Unknown(unguarded(&error))),
+        }
+    }
+
+    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        Err(ProviderError {
+            trouble: Trouble::RunGone,
+            sentence: "a command ends with the server that ran it".to_owned(),
+            detail: None,
+        })
+    }
+
+    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        if let (_, Some(group)) = Group::split(&run.id) {
+            if self.options.guard.watches(&group) {
+                // Its own run ends it, and has just been told to.
+                group.gone(2 * GRACE).await;
+            }
+            group.end(GRACE).await;
+        }
+        Ok(RemoteStop::Done)
+    }
+}
+
+/// A program that is not there will not be there at the next try; a system that is out of processes may have some.
+fn not_started(program: &str, error: &std::io::Error) -> BeginError {
+    use std::io::ErrorKind;
+    let detail = Some(format!("{program}: {error}"));
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::OutOfMemory | ErrorKind::Interrupted => {
+            BeginError::NotSent(ProviderError {
+                trouble: Trouble::Unavailable { retry_after: None },
+                sentence: "the system cannot start another process just now; try again later"
+                    .to_owned(),
+                detail,
+            })
+        }
+        _ => BeginError::Refused(ProviderError {
+            trouble: Trouble::Rejected,
+            sentence:
+                "the program of this workflow cannot be started; the server's log says why, and its \
+                       configuration names the program"
+                    .to_owned(),
+            detail,
+        }),
+    }
+}
+
+fn unreadable(why: &str) -> ProviderError {
+    ProviderError {
+        trouble: Trouble::Rejected,
+        sentence: "the request cannot be read by this version; start it again".to_owned(),
+        detail: Some(why.to_owned()),
+    }
+}
+
+fn unguarded(error: &std::io::Error) -> ProviderError {
+    ProviderError {
+        trouble: Trouble::Unavailable { retry_after: None },
+        sentence:
+            "the process that watches over commands cannot be started; the server's log says why"
+                .to_owned(),
+        detail: Some(error.to_string()),
+    }
+}

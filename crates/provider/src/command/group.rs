@@ -1,0 +1,135 @@
+//! The process group of a command: its name in a checkpoint, and its end.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::time::{Instant, sleep};
+
+/// Nothing tells us of the end of a process that is not our child, so we look.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A process group that was led by this process, which was started then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Group {
+    pub(super) leader: Pid,
+    /// In ticks since the machine was started; zero where the system does not say.
+    pub(super) started: u64,
+}
+
+impl Group {
+    /// The group of a child that was made its leader.
+    pub(crate) fn led_by(pid: u32) -> io::Result<Self> {
+        let leader = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let leader = leader.ok_or_else(|| io::Error::other("a child has no process id"))?;
+        Ok(Self { leader, started: started(leader).unwrap_or(0) })
+    }
+
+    /// The key a run was begun under and the group it ran as, from the run's id; from a plain key, the key alone.
+    pub(super) fn split(id: &str) -> (&str, Option<Self>) {
+        let Some((key, group)) = id.split_once("-group.") else { return (id, None) };
+        (key, Self::parse(group))
+    }
+
+    /// Reads what [`fmt::Display`] writes.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (leader, started) = text.split_once('.')?;
+        Some(Self { leader: Pid::from_raw(leader.parse().ok()?)?, started: started.parse().ok()? })
+    }
+
+    /// The id of a run begun under this key.
+    pub(super) fn id(&self, key: &str) -> String {
+        format!("{key}-group.{self}")
+    }
+
+    /// Whether its leader is alive and no other process that got the same number since.
+    pub(super) fn is_led(&self) -> bool {
+        self.started != 0 && started(self.leader) == Some(self.started)
+    }
+
+    /// Whether a process has its leader's number, whoever that is.
+    pub(super) fn has_a_leader(&self) -> bool {
+        rustix::process::test_kill_process(self.leader) != Err(Errno::SRCH)
+    }
+
+    /// Whether anybody is in it. Only for a group that is known to be ours: numbers are used again.
+    pub(super) fn has_members(&self) -> bool {
+        !matches!(test_kill_process_group(self.leader), Err(Errno::SRCH))
+    }
+
+    /// Sends a signal to everybody in it. Nobody there is no error.
+    pub(super) fn signal(&self, signal: Signal) {
+        match kill_process_group(self.leader, signal) {
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(error) => {
+                tracing::warn!(group = %self, %error, "a command's process group cannot be signalled");
+            }
+        }
+    }
+
+    /// Waits until nobody is in it, at most this long; says whether that is so.
+    pub(super) async fn gone(&self, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        while self.has_members() {
+            if Instant::now() >= end {
+                return false;
+            }
+            sleep(LOOK).await;
+        }
+        true
+    }
+
+    /// Asks everybody in it to leave, and kills who has not after `grace`. Leaves a stranger's group alone.
+    pub(super) async fn end(&self, grace: Duration) {
+        if self.is_led() {
+            self.end_own(grace).await;
+        }
+    }
+
+    /// The same for a group that is known to be ours.
+    pub(super) async fn end_own(&self, grace: Duration) {
+        self.signal(Signal::TERM);
+        if !self.gone(grace).await {
+            self.signal(Signal::KILL);
+        }
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.leader.as_raw_nonzero(), self.started)
+    }
+}
+
+/// When a process was started, in ticks since the machine was; `None` when there is none, or no way to know.
+fn started(pid: Pid) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The name in the second field may hold anything, a bracket included.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_keeps_its_name_in_the_id_of_its_run() {
+        let group = Group { leader: Pid::from_raw(4711).unwrap(), started: 99 };
+        let id = group.id("00000000000000000000000000000007-0");
+        assert_eq!(Group::split(&id), ("00000000000000000000000000000007-0", Some(group)));
+        assert_eq!(Group::split("plain-0"), ("plain-0", None));
+        assert_eq!(Group::split("k-group.x.y"), ("k", None));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_number_that_was_used_again_is_a_stranger() {
+        let me = Group::led_by(std::process::id()).unwrap();
+        assert!(me.started > 0 && me.is_led());
+        assert!(!Group { started: me.started + 1, ..me }.is_led());
+        assert!(!Group { leader: Pid::from_raw(i32::MAX).unwrap(), ..me }.is_led());
+    }
+}

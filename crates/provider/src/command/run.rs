@@ -1,0 +1,233 @@
+//! A run: the child and the task that feeds it, reads it and sees to its end.
+//!
+//! Dropping the run closes its channel, and that is how a cancel or a leaving worker ends the child.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::{Progress, ProviderError, RemoteRun, Run, Step, Timestamp, Trouble};
+use rustix::process::Signal;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Child;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::group::Group;
+use super::guard::Guard;
+use super::stderr::Stderr;
+use super::stdout::Stdout;
+use super::{Command, GRACE};
+
+/// A child that has ended may have left its pipes to others; they are not waited for longer.
+const LINGER: Duration = Duration::from_millis(500);
+/// Progress that nobody has taken yet; more of it is not worth keeping.
+const UNTAKEN: usize = 64;
+
+type Steps = mpsc::Sender<Result<Step, ProviderError>>;
+
+/// How a child is run.
+pub(super) struct Terms<'a> {
+    pub(super) key: &'a str,
+    pub(super) begun_at: Timestamp,
+    pub(super) timeout: Duration,
+    pub(super) message: String,
+}
+
+/// A command that is under way.
+pub(super) struct CommandRun {
+    remote: RemoteRun,
+    steps: mpsc::Receiver<Result<Step, ProviderError>>,
+    /// Kept so that the task has an owner; it is never waited for.
+    _task: JoinHandle<()>,
+}
+
+impl CommandRun {
+    /// Takes over a child that was just started as the leader of its group.
+    pub(super) fn start(
+        mut child: Child,
+        terms: Terms<'_>,
+        guard: Arc<Guard>,
+    ) -> std::io::Result<Self> {
+        let group = Group::led_by(child.id().unwrap_or(0))?;
+        if let Err(error) = guard.watch(group) {
+            drop(child.start_kill());
+            return Err(error);
+        }
+        let remote = RemoteRun {
+            provider: Command::NAME.to_owned(),
+            id: group.id(terms.key),
+            cursor: None,
+            begun_at: terms.begun_at,
+        };
+        let (sender, steps) = mpsc::channel(UNTAKEN);
+        let Terms { timeout, message, .. } = terms;
+        let task = tokio::spawn(async move {
+            let mut watched = Watched { group, guard, ended: false };
+            see_through(child, &group, message, timeout, sender).await;
+            watched.ended = true;
+        });
+        Ok(Self { remote, steps, _task: task })
+    }
+}
+
+#[async_trait]
+impl Run for CommandRun {
+    fn remote(&self) -> RemoteRun {
+        self.remote.clone()
+    }
+
+    async fn next(&mut self) -> Result<Step, ProviderError> {
+        self.steps.recv().await.unwrap_or_else(|| {
+            Err(ProviderError {
+                trouble: Trouble::RunFailed,
+                sentence: "the command was lost; the log of the server has the details".to_owned(),
+                detail: None,
+            })
+        })
+    }
+}
+
+/// A group the guard watches over until it is gone. If the task that has it does not come to its end, because it
+/// panicked or the process leaves, the group is killed here and the guard keeps watching.
+struct Watched {
+    group: Group,
+    guard: Arc<Guard>,
+    ended: bool,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if self.ended {
+            self.guard.release(&self.group);
+        } else {
+            self.group.signal(Signal::KILL);
+        }
+    }
+}
+
+/// What ended a run.
+enum Ended {
+    Exited(std::io::Result<ExitStatus>),
+    TimedOut,
+    /// Nobody wants it any more.
+    Dropped,
+}
+
+/// From the first byte to the last process.
+async fn see_through(
+    mut child: Child,
+    group: &Group,
+    message: String,
+    limit: Duration,
+    steps: Steps,
+) {
+    let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (mut stdout, mut stderr) = (Stdout::default(), Stderr::default());
+    let feed = async {
+        if let Some(mut input) = input {
+            // A child that never reads its input closes it, and that is its own affair.
+            drop(input.write_all(message.as_bytes()).await);
+        }
+    };
+    let read = async {
+        if let Some(output) = output {
+            stdout.collect(output).await;
+        }
+    };
+    // Coalesced by whoever writes it down; what does not fit is overtaken anyway.
+    let tell = |progress: Progress| drop(steps.try_send(Ok(Step::Progress(progress))));
+    let listen = async {
+        if let Some(errors) = errors {
+            stderr.collect(errors, tell).await;
+        }
+    };
+    let mut talk = Box::pin(async { tokio::join!(feed, read, listen) });
+    let mut talking = true;
+    let over = tokio::time::sleep(limit);
+    tokio::pin!(over);
+    let ended = loop {
+        tokio::select! {
+            _ = &mut talk, if talking => talking = false,
+            status = child.wait() => break Ended::Exited(status),
+            () = &mut over => break Ended::TimedOut,
+            () = steps.closed() => break Ended::Dropped,
+        }
+    };
+    if !matches!(ended, Ended::Exited(_)) {
+        group.signal(Signal::TERM);
+        // It may want to say something first, and must not be held up by a full pipe.
+        let leave = async {
+            loop {
+                tokio::select! {
+                    _ = &mut talk, if talking => talking = false,
+                    _ = child.wait() => return,
+                }
+            }
+        };
+        if timeout(GRACE, leave).await.is_err() {
+            group.signal(Signal::KILL);
+            // At once, but for a process that is stuck in the kernel.
+            drop(timeout(GRACE, child.wait()).await);
+        }
+    }
+    if talking {
+        drop(timeout(LINGER, &mut talk).await);
+    }
+    drop(talk);
+    let step = match ended {
+        Ended::Exited(Ok(status)) if status.success() => {
+            Some(Ok(Step::Done { output: Box::new(stdout.into_output()), raw: None }))
+        }
+        Ended::Exited(status) => Some(Err(failed(status, stderr.tail()))),
+        Ended::TimedOut => Some(Err(timed_out(limit, stderr.tail()))),
+        Ended::Dropped => None,
+    };
+    if let Some(step) = step {
+        // Nobody listens when the run was dropped in the last moment, and then nobody misses it.
+        drop(steps.send(step).await);
+    }
+    // What a command leaves behind in its group ends with it.
+    if group.has_members() {
+        group.end_own(GRACE).await;
+    }
+    if let Err(error) = child.wait().await {
+        tracing::warn!(%group, %error, "a command cannot be waited for");
+    }
+}
+
+fn failed(status: std::io::Result<ExitStatus>, tail: Option<String>) -> ProviderError {
+    let how = match status {
+        Ok(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => format!("ended with exit code {code}"),
+            (None, Some(signal)) => format!("was ended by signal {signal}"),
+            (None, None) => "ended in an unknown way".to_owned(),
+        },
+        Err(error) => {
+            tracing::error!(%error, "a command cannot be waited for");
+            "was lost".to_owned()
+        }
+    };
+    ProviderError {
+        trouble: Trouble::RunFailed,
+        sentence: format!(
+            "the command {how}; the server's log and `outlast jobs show` have what it wrote to standard error"
+        ),
+        detail: tail,
+    }
+}
+
+fn timed_out(limit: Duration, tail: Option<String>) -> ProviderError {
+    ProviderError {
+        trouble: Trouble::RunTimedOut,
+        sentence: format!(
+            "the command did not end within {} s and was ended; give its workflow a longer timeout if that is too \
+             short",
+            limit.as_secs_f64()
+        ),
+        detail: tail,
+    }
+}

@@ -1,0 +1,103 @@
+//! What a command wrote to standard output, and the result made of it.
+
+use outlast_core::{Body, Cost, Output, Usage};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Longer results are cut: a job's result is kept whole in the store and in memory.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// Output as it comes.
+#[derive(Default)]
+pub(super) struct Stdout {
+    kept: Vec<u8>,
+    dropped: u64,
+}
+
+impl Stdout {
+    /// Reads to the end. Beyond the limit it goes on reading, so that the child is not held up, and keeps nothing.
+    pub(super) async fn collect(&mut self, mut pipe: impl AsyncRead + Unpin) {
+        let mut piece = vec![0; 64 * 1024];
+        // A broken pipe is an end like any other; how the child ended says more.
+        while let Ok(read @ 1..) = pipe.read(&mut piece).await {
+            let room = LONGEST.saturating_sub(self.kept.len()).min(read);
+            self.kept.extend_from_slice(&piece[..room]);
+            self.dropped += (read - room) as u64;
+        }
+    }
+
+    /// The result of a command that ended well.
+    pub(super) fn into_output(self) -> Output {
+        let Self { kept, dropped } = self;
+        let mut text = match String::from_utf8(kept) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        };
+        let structured = if dropped == 0 { object(&text) } else { None };
+        if dropped > 0 {
+            text.push_str(&format!(
+                "\n[outlast: the output was cut here; {dropped} more bytes were not kept, {LONGEST} are the limit]\n"
+            ));
+        }
+        Output {
+            body: Body::Tool {
+                content: vec![json!({ "type": "text", "text": text })],
+                structured,
+                is_error: false,
+            },
+            model: None,
+            usage: Usage::default(),
+            cost: Cost::Unknown,
+        }
+    }
+}
+
+/// The output as one JSON object, if that is what it is.
+fn object(text: &str) -> Option<Value> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    serde_json::from_str(text).ok().filter(Value::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(bytes: &[u8]) -> (String, Option<Value>) {
+        let stdout = Stdout { kept: bytes.to_vec(), dropped: 0 };
+        match stdout.into_output().body {
+            Body::Tool { content, structured, is_error: false } => {
+                (content[0]["text"].as_str().unwrap().to_owned(), structured)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// E10: structured content when, and only when, the output is one JSON object.
+    #[test]
+    fn e10_one_json_object_is_structured_content_as_well() {
+        let cases = [
+            ("plain", None),
+            ("", None),
+            (" {\"a\": 1}\n", Some(json!({ "a": 1 }))),
+            ("{\"a\": 1} {\"b\": 2}", None),
+            ("[1]", None),
+            ("{\"a\": ", None),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(result(given.as_bytes()), (given.to_owned(), expected), "{given}");
+        }
+        assert_eq!(result(b"a\xffb").0, "a\u{fffd}b");
+    }
+
+    #[tokio::test]
+    async fn endless_output_is_read_to_its_end_and_cut_with_a_note() {
+        let mut stdout = Stdout::default();
+        stdout.collect(tokio::io::repeat(b'x').take(LONGEST as u64 + 5)).await;
+        assert_eq!((stdout.kept.len(), stdout.dropped), (LONGEST, 5));
+        let Body::Tool { content, .. } = stdout.into_output().body else { panic!("a report") };
+        let text = content[0]["text"].as_str().unwrap();
+        assert!(text.ends_with("5 more bytes were not kept, 16777216 are the limit]\n"));
+    }
+}

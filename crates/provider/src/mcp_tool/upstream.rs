@@ -1,0 +1,144 @@
+//! One upstream server: connected to when it is first needed, and again, after a while, when it has left.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_client::{CallOptions, Client, ClientError, ConnectOptions, Endpoint, Program};
+use outlast_core::ProviderError;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::trouble;
+use crate::command::{Group, Guard};
+
+/// After a server that could not be reached, before the next try; doubles.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How long a server may take to show that it is still there.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+
+/// Where a server is.
+#[derive(Clone, Debug)]
+pub enum Server {
+    /// A program to start, spoken to over its pipes.
+    Program(Program),
+    /// An address.
+    Endpoint(Endpoint),
+}
+
+/// A server whose tools are workflows. One connection serves all calls.
+pub struct Upstream {
+    name: String,
+    server: Server,
+    guard: Arc<Guard>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    connected: Option<Arc<Connected>>,
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+/// A connection. The guard watches over a program that was started, until the client has seen it off.
+pub(super) struct Connected {
+    pub(super) client: Client,
+    _watched: Option<Watched>,
+}
+
+struct Watched {
+    group: Group,
+    guard: Arc<Guard>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.guard.release(&self.group);
+    }
+}
+
+impl Upstream {
+    /// Connects to nothing yet. The guard ends a started program when this process cannot.
+    pub fn new(name: String, server: Server, guard: Arc<Guard>) -> Self {
+        Self { name, server, guard, state: Mutex::default() }
+    }
+
+    /// A connection that is known to live, or a new one.
+    pub(super) async fn connected(&self) -> Result<Arc<Connected>, ProviderError> {
+        // Held while the server is greeted, so that many jobs at once start one server.
+        let mut state = self.state.lock().await;
+        if let Some(connected) = &state.connected {
+            if lives(&connected.client).await {
+                return Ok(Arc::clone(connected));
+            }
+            tracing::warn!(
+                upstream = self.name,
+                "the upstream server has left; it is started again"
+            );
+            state.connected = None;
+        }
+        if let Some(moment) = state.not_before {
+            tokio::time::sleep_until(moment).await;
+        }
+        match self.connect().await {
+            Ok(connected) => {
+                let connected = Arc::new(connected);
+                *state = State { connected: Some(Arc::clone(&connected)), ..State::default() };
+                Ok(connected)
+            }
+            Err(error) => {
+                tracing::warn!(upstream = self.name, %error, "the upstream server cannot be reached");
+                let wait = FIRST_WAIT.saturating_mul(1 << state.failures.min(10)).min(LONGEST_WAIT);
+                state.failures += 1;
+                state.not_before = Some(Instant::now() + wait);
+                Err(trouble(&error))
+            }
+        }
+    }
+
+    /// Drops a connection that broke, so that the next call makes a new one.
+    pub(super) async fn lost(&self, connected: &Arc<Connected>) {
+        let mut state = self.state.lock().await;
+        if state.connected.as_ref().is_some_and(|current| Arc::ptr_eq(current, connected)) {
+            state.connected = None;
+        }
+    }
+
+    async fn connect(&self) -> Result<Connected, ClientError> {
+        let options = ConnectOptions::default();
+        let client = match &self.server {
+            Server::Program(program) => {
+                self.guard.ready().map_err(unguarded)?;
+                Client::spawn(program.clone(), options).await?
+            }
+            Server::Endpoint(endpoint) => Client::http(endpoint.clone(), options).await?,
+        };
+        let watched = match client.pid() {
+            Some(pid) => {
+                let group = Group::led_by(pid).map_err(unguarded)?;
+                self.guard.watch(group).map_err(unguarded)?;
+                Some(Watched { group, guard: Arc::clone(&self.guard) })
+            }
+            None => None,
+        };
+        tracing::info!(
+            upstream = self.name,
+            protocol = client.protocol(),
+            "upstream server connected"
+        );
+        Ok(Connected { client, _watched: watched })
+    }
+}
+
+/// Whether the server answers at all; that it does not know what was asked is an answer.
+async fn lives(client: &Client) -> bool {
+    let patience = CallOptions::default().timeout(SIGN_OF_LIFE);
+    let answer = client.request("ping", Value::Null, patience).await;
+    matches!(answer, Ok(_) | Err(ClientError::Refused { .. }))
+}
+
+fn unguarded(source: std::io::Error) -> ClientError {
+    ClientError::Start { program: "the guard over upstream servers".to_owned(), source }
+}

@@ -1,0 +1,122 @@
+//! Asking after a job, which waits for its end, and cancelling it.
+
+use std::time::Duration;
+
+use outlast_core::{Cancelled, JobId, NotAJobId};
+use outlast_engine::Reading;
+use rmcp::model::CallToolResult;
+use serde::Deserialize;
+use serde_json::{Map, Number, Value};
+
+use super::Jobs;
+use super::answer::Answer;
+use crate::arguments;
+use crate::caller::Caller;
+use crate::reply::{Refusal, structured};
+use crate::wait;
+
+/// The answer leaves so long before the wait is over, so that it arrives in time (E3).
+const SHORT: Duration = Duration::from_millis(500);
+/// The longest wait there is, in seconds.
+const LONGEST: f64 = 300.0;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GetArguments {
+    job_id: String,
+    #[serde(default)]
+    wait_seconds: Option<Number>,
+    #[serde(default)]
+    offset: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CancelArguments {
+    job_id: String,
+}
+
+impl Jobs {
+    pub(super) async fn get(
+        &self,
+        caller: &mut Caller,
+        arguments: Option<Map<String, Value>>,
+    ) -> Result<CallToolResult, Refusal> {
+        let GetArguments { job_id, wait_seconds, offset } = arguments::read(arguments)?;
+        let wait = wait_seconds.map(|number| wait(&number)).transpose()?;
+        let reading = match (job_id.parse::<JobId>(), wait.unwrap_or(self.options.wait)) {
+            (Err(NotAJobId), _) => None,
+            (Ok(id), Duration::ZERO) => self.engine.reading(&caller.scope(), &id).await?,
+            (Ok(id), wait) => {
+                let budget = Some(wait.saturating_sub(SHORT));
+                wait::for_job(&self.engine, caller, &id, budget).await?
+            }
+        };
+        let answer = match reading {
+            Some(reading) => Answer::about(&reading, &self.options, offset)?,
+            None => Answer::expired(&job_id, &self.options),
+        };
+        structured(&answer)
+    }
+
+    pub(super) async fn cancel(
+        &self,
+        caller: &Caller,
+        arguments: Option<Map<String, Value>>,
+    ) -> Result<CallToolResult, Refusal> {
+        let CancelArguments { job_id } = arguments::read(arguments)?;
+        let cancelled = match job_id.parse::<JobId>() {
+            Ok(id) => self.engine.cancel(&caller.scope(), &id).await?,
+            Err(NotAJobId) => None,
+        };
+        let answer = match cancelled {
+            Some(Cancelled::Now(job) | Cancelled::Already(job)) => {
+                let reading = Reading { job, now: self.engine.now(), waits: None };
+                Answer::about(&reading, &self.options, 0)?
+            }
+            None => Answer::expired(&job_id, &self.options),
+        };
+        structured(&answer)
+    }
+}
+
+/// Any whole number: none is at once, others are brought into bounds.
+fn wait(seconds: &Number) -> Result<Duration, Refusal> {
+    let number = seconds.as_f64().filter(|number| number.fract() == 0.0).ok_or_else(|| {
+        Refusal::validation(format!("wait_seconds must be a whole number, not {seconds}"))
+    })?;
+    let whole = if number == 0.0 { 0.0 } else { number.clamp(1.0, LONGEST) };
+    Ok(Duration::from_secs_f64(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// E3: any integer is taken.
+    #[test]
+    fn e3_a_wait_is_any_whole_number_brought_into_bounds() {
+        let seconds = |given: Value| match given {
+            Value::Number(number) => wait(&number).ok().map(|wait| wait.as_secs()),
+            other => panic!("{other}"),
+        };
+        let cases = [
+            (json!(0), Some(0)),
+            (json!(1), Some(1)),
+            (json!(59), Some(59)),
+            (json!(300), Some(300)),
+            (json!(301), Some(300)),
+            (json!(-7), Some(1)),
+            (json!(u64::MAX), Some(300)),
+            (json!(i64::MIN), Some(1)),
+            (json!(5.0), Some(5)),
+            (json!(1e300), Some(300)),
+            (json!(0.5), None),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(seconds(given.clone()), expected, "{given}");
+        }
+    }
+}
