@@ -7,7 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::{remark, short, watched};
 
 /// A terminal narrower than this gets a short bar.
-const NARROW: u16 = 70;
+const NARROW: usize = 70;
 
 /// A progress bar.
 pub(crate) struct Bar {
@@ -43,16 +43,19 @@ impl Bar {
 
     /// The same, where it may be unknown how far that is.
     pub(crate) fn show(&mut self, percent: Option<u64>, message: &str) {
-        let message = short(message, 200);
         if watched() {
-            if let Some(style) = style(percent.is_some(), !self.label.is_empty()) {
+            let columns = columns();
+            if let Some(style) = style(columns, percent.is_some(), !self.label.is_empty()) {
                 self.bar.set_style(style);
             }
+            // Never to the last column: what is typed there would leave the line standing.
+            let taken = 16 + self.label.len() + percent.map_or(0, |_| bar_width(columns) + 8);
             self.bar.set_prefix(self.label.clone());
             self.bar.set_position(percent.unwrap_or(0));
-            self.bar.set_message(message);
+            self.bar.set_message(short(message, columns.saturating_sub(taken).max(1)));
             return;
         }
+        let message = short(message, 200);
         let said = match percent {
             Some(percent) => format!("{percent:>3} %  {message}"),
             None => format!("       {message}"),
@@ -108,15 +111,22 @@ impl Rows {
     }
 }
 
-fn style(has_percent: bool, has_label: bool) -> Option<ProgressStyle> {
-    let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(80, |size| size.ws_col);
-    let bar = if columns < NARROW { 8 } else { 24 };
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.map_or(80, |size| usize::from(size.ws_col.max(1)))
+}
+
+fn bar_width(columns: usize) -> usize {
+    if columns < NARROW { 8 } else { 24 }
+}
+
+fn style(columns: usize, has_percent: bool, has_label: bool) -> Option<ProgressStyle> {
     let label = if has_label { "{prefix:.bold}  " } else { "" };
     let percent = match has_percent {
-        true => format!("{{bar:{bar}.cyan/dim}} {{pos:>3}} %  "),
+        true => format!("{{bar:{}.cyan/dim}} {{pos:>3}} %  ", bar_width(columns)),
         false => String::new(),
     };
-    let template = format!("  {{spinner:.cyan}} {label}{percent}{{elapsed:>3.dim}}  {{wide_msg}}");
+    let template = format!("  {{spinner:.cyan}} {label}{percent}{{elapsed:>3.dim}}  {{msg}}");
     let style = ProgressStyle::with_template(&template).ok()?;
     Some(style.progress_chars("\u{2501}\u{2578}\u{2500}"))
 }

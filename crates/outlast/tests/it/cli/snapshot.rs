@@ -65,25 +65,21 @@ pub(super) fn compare(name: &str, shown: &str) {
     assert_eq!(shown, expected, "\n{}: UPDATE_SNAPSHOTS=1 renews it\n", path.display());
 }
 
-/// Times, durations, process ids and the provider's own ids; then runs of spaces, which depend on them.
+/// Times, durations, ids nobody named, and the provider's own ids; then runs of spaces, which depend on them.
 fn line_masked(line: &str) -> String {
-    let words = line.split(' ').collect::<Vec<_>>();
     let mut masked: Vec<String> = Vec::new();
-    for word in words {
+    for word in line.split(' ') {
         let core = word.trim_matches(['(', ')', ',', '"', '+', '.', ':']);
-        let is_number = !core.is_empty() && core.chars().all(|c| c.is_ascii_digit() || c == '.');
         let is_unit = matches!(core, "ms" | "s" | "min" | "h" | "d");
-        let previous = masked.last().map(String::as_str).unwrap_or_default();
-        if is_unit && previous.trim_matches(['(', '+']).starts_with("<n>") {
-            let start = previous.replace("<n>", "<took>");
-            masked.pop();
-            masked.push(word.replacen(core, &start, 1));
+        let number = masked.last().filter(|_| is_unit).and_then(|last| number_in(last));
+        if let (Some(number), Some(last)) = (number, masked.last_mut()) {
+            *last = last.replacen(&number, &word.replacen(core, "<took>", 1), 1);
         } else if core.len() == 24 && core.ends_with('Z') && core.contains('T') {
             masked.push(word.replace(core, "<time>"));
-        } else if core.starts_with("resp_") || core.starts_with("sim-") {
+        } else if core.starts_with("resp_") {
             masked.push(word.replace(core, "<run>"));
-        } else if is_number && !word.ends_with('.') && !word.starts_with('"') {
-            masked.push(word.replace(core, "<n>"));
+        } else if core.len() == 32 && core.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            masked.push(word.replace(core, "<id>"));
         } else {
             masked.push(word.to_owned());
         }
@@ -92,5 +88,13 @@ fn line_masked(line: &str) -> String {
     while text.contains("   ") {
         text = text.replace("   ", "  ");
     }
-    text
+    // "2 min 5 s" is one duration.
+    text.replace("<took> <took>", "<took>")
+}
+
+fn number_in(word: &str) -> Option<String> {
+    let core = word.trim_matches(['(', '+']);
+    let is_number =
+        core.starts_with(|first: char| first.is_ascii_digit()) && core.parse::<f64>().is_ok();
+    is_number.then(|| core.to_owned())
 }

