@@ -9,6 +9,8 @@ use crate::ui;
 
 /// The shortest prefix of an id that is accepted: shorter ones are typing mistakes.
 const SHORTEST_PREFIX: usize = 8;
+/// Where ids are found.
+const JOB_IDS: &str = "`outlast jobs list` shows the ids";
 /// How many ids an ambiguous prefix is answered with.
 const SHOWN: usize = 5;
 /// How many conversations are read at a time to find one by its prefix.
@@ -16,7 +18,6 @@ const PAGE: u32 = 1_000;
 
 /// The job of this id or unique prefix.
 pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<Job, Failed> {
-    let hint = "`outlast jobs list` shows the ids";
     let is_prefix = given.len() >= SHORTEST_PREFIX
         && given.len() <= 32
         && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -24,8 +25,12 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<J
         let error = anyhow::anyhow!("`{}` is not the id of a job", ui::short(given, 64));
         return Err(Failed::usage(
             error,
-            format!("give 8 to 32 lower-case hexadecimal digits; {hint}"),
+            format!("give 8 to 32 lower-case hexadecimal digits; {JOB_IDS}"),
         ));
+    }
+    if let Ok(id) = given.parse::<JobId>() {
+        let job = engine.job(scope, &id).await?;
+        return job.ok_or_else(|| no_job(given));
     }
     let query =
         Query { id_prefix: Some(given.to_owned()), limit: SHOWN as u32, ..Query::default() };
@@ -36,7 +41,11 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<J
         [] => None,
         many => return Err(ambiguous("jobs", given, many.iter().map(JobId::to_string))),
     };
-    job.ok_or_else(|| Failed::from(anyhow::anyhow!("there is no job `{given}`")).hint(hint))
+    job.ok_or_else(|| no_job(given))
+}
+
+fn no_job(given: &str) -> Failed {
+    Failed::from(anyhow::anyhow!("there is no job `{given}`")).hint(JOB_IDS)
 }
 
 /// A conversation, and who knows it.

@@ -3,12 +3,15 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::support::{World, binary};
 
 const JOBS: usize = 100_000;
 
+#[expect(clippy::disallowed_methods, reason = "whoever measures names the binary")]
 fn median(world: &World, arguments: &[&str]) -> Duration {
     let program = std::env::var_os("OUTLAST_BENCH").map_or(binary().to_owned(), PathBuf::from);
     let mut times: Vec<Duration> = (0..21)
@@ -36,6 +39,7 @@ async fn help_and_lists_are_fast_with_100_000_jobs() {
     let world = World::new().await;
     let question = "Why is the sky blue? [[sim:ok;words=60;sources=2;delay_ms=0]]";
     let (job, _) = super::snapshots::asked(&world, question).await;
+    #[expect(clippy::disallowed_methods, reason = "rows are copied behind the store's back")]
     let connection = rusqlite::Connection::open(world.database()).unwrap();
     let columns: Vec<String> = connection
         .prepare("SELECT name FROM pragma_table_info('jobs') WHERE name NOT IN ('seq', 'id', 'conversation', 'turn')")

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::snapshot::is_renewing;
 use super::snapshots::{asked, failed};
 use crate::support::World;
 
@@ -39,7 +40,7 @@ async fn the_reference_in_the_docs_is_what_help_says() {
     let written = std::fs::read_to_string(path()).unwrap();
     let (text, old) = written.split_once(REFERENCE).unwrap();
     let new = format!("{}\n", reference.trim_end());
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+    if is_renewing() {
         std::fs::write(path(), format!("{text}{REFERENCE}{new}")).unwrap();
         return;
     }

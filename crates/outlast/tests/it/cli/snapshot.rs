@@ -52,12 +52,21 @@ impl Mask {
     }
 }
 
+/// Whether files are to be written anew.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever runs the tests decides, not the configuration"
+)]
+pub(super) fn is_renewing() -> bool {
+    std::env::var_os("UPDATE_SNAPSHOTS").is_some()
+}
+
 /// Compares a text with the file of this name.
 pub(super) fn compare(name: &str, shown: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it/cli/snapshots")
         .join(format!("{name}.txt"));
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+    if is_renewing() {
         std::fs::write(&path, shown).unwrap();
         return;
     }
