@@ -215,6 +215,11 @@ impl Engine {
         self.shared.expects(profile, ask)
     }
 
+    /// Whether a worker that takes jobs of this profile from the queue is known to live.
+    pub async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
+        self.shared.store.has_worker(profile).await
+    }
+
     /// A conversation with the turns that may be shown; `None` when the owner has no such conversation.
     pub async fn conversation(
         &self,

@@ -82,11 +82,7 @@ impl Engine {
     }
 
     /// The job as it stands, and why it waits if it does; `None` when the caller has no such job. Never waits.
-    pub async fn reading(
-        &self,
-        scope: &Scope,
-        id: &JobId,
-    ) -> Result<Option<Reading>, StoreError> {
+    pub async fn reading(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {
         let Some(job) = self.job(scope, id).await? else { return Ok(None) };
         let now = self.now();
         let waits = self.waits(&job, now).await?;

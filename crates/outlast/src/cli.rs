@@ -1,11 +1,22 @@
 //! The command line.
 
+mod jobs;
+mod conversations;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::armed::KillPoint;
+
+pub(crate) use conversations::{
+    ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, ListConversationsArgs,
+    ShowConversationArgs,
+};
+pub(crate) use jobs::{
+    CancelArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, ShowArgs, WaitArgs, WatchArgs,
+};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
 ///
@@ -75,7 +86,7 @@ pub(crate) enum Command {
     ///
     /// With --library the answer comes from your own folders of documents: no key, no network. Otherwise from the
     /// configured provider. The report goes to standard output, everything else to standard error. Ctrl-C leaves; the
-    /// job is kept.
+    /// job goes on, and `outlast jobs watch` comes back to it.
     Research(ResearchArgs),
     /// Call a tool of any MCP server, however long it takes
     ///
@@ -84,9 +95,12 @@ pub(crate) enum Command {
     /// limit is reached, 130 on Ctrl-C; the server is told in both cases.
     #[command(after_long_help = CALL_EXAMPLES)]
     Call(CallArgs),
-    /// List and look into jobs
+    /// List, follow, cancel and retry jobs
     #[command(subcommand)]
     Jobs(JobsCommand),
+    /// Read, export and delete conversations
+    #[command(subcommand)]
+    Conversations(ConversationsCommand),
     /// Back up and check the job store
     #[command(subcommand)]
     Store(StoreCommand),
@@ -163,11 +177,14 @@ pub(crate) struct ResearchArgs {
     /// Answer from the documents in this folder, and from nothing else; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) library: Vec<PathBuf>,
-    /// Go on with this conversation
+    /// Go on with this conversation; its id, or the first 8 characters or more
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) follow_up: Option<String>,
+    /// Print the job's id and leave at once; the job goes on
+    #[arg(long)]
+    pub(crate) detach: bool,
     /// Write the report to this file, with where it comes from on top
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "detach")]
     pub(crate) output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -245,6 +262,12 @@ pub(crate) struct WorkerArgs {
     /// Leave when there is nothing left to do
     #[arg(long)]
     pub(crate) until_idle: bool,
+    /// Work on the documents in this folder; for the worker that research leaves behind
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) library: Vec<PathBuf>,
+    /// Outlive the terminal; for the worker that research leaves behind
+    #[arg(long, hide = true)]
+    pub(crate) own_session: bool,
 }
 
 /// `outlast store`
@@ -258,59 +281,6 @@ pub(crate) enum StoreCommand {
     },
     /// Look for damage; exit code 1 when there is any
     Check,
-}
-
-/// `outlast jobs`
-#[derive(Debug, Subcommand)]
-pub(crate) enum JobsCommand {
-    /// List jobs, newest first
-    List(ListArgs),
-    /// Show one job: its state, history and result
-    Show(ShowArgs),
-    /// Remove finished jobs for good; never an unfinished one, never a conversation
-    Prune(PruneArgs),
-}
-
-/// `outlast jobs list`
-#[derive(Debug, Args)]
-pub(crate) struct ListArgs {
-    /// Jobs of every owner, not only your own
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// Only jobs in this state; may be repeated
-    #[arg(long, value_name = "STATE", value_parser = ["queued", "running", "succeeded", "failed", "cancelled"])]
-    pub(crate) state: Vec<String>,
-    /// Only jobs whose question contains this
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) search: Option<String>,
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `outlast jobs show`
-#[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
-    /// The job's id, or its first 8 characters or more
-    #[arg(value_name = "ID")]
-    pub(crate) id: String,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `outlast jobs prune`
-#[derive(Debug, Args)]
-pub(crate) struct PruneArgs {
-    /// Only jobs that ended longer ago than this, such as 90s, 5m, 2h or 7d; without it, those whose retention is over
-    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
-    pub(crate) older_than: Option<std::time::Duration>,
-    /// Jobs of every owner, not only your own
-    #[arg(long)]
-    pub(crate) all: bool,
 }
 
 /// What `outlast simulate --help` ends with.

@@ -6,8 +6,11 @@ mod guard;
 mod signals;
 
 mod research;
+mod left_behind;
 mod call;
 mod jobs;
+mod conversations;
+mod find;
 mod store;
 
 mod demo;
@@ -39,6 +42,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
             Command::Call(args) => call::run(&global, args).await,
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
+            Command::Conversations(command) => conversations::run(&global, command).await,
             Command::Demo => demo::run().await,
             Command::Guard => Ok(guard::run()),
             Command::Simulate(args) => simulate::run(args).await,
@@ -58,7 +62,11 @@ fn configured(
         flags.push(("store.url", "--store", store.clone()));
     }
     if let Some(dir) = &global.data_dir {
-        flags.push(("store.data_dir", "--data-dir", dir.to_string_lossy().into_owned()));
+        let Some(dir) = dir.to_str() else {
+            let error = anyhow::anyhow!("--data-dir = `{}` is not UTF-8", dir.display());
+            return Err(Failed::usage(error, "give a directory whose name is UTF-8"));
+        };
+        flags.push(("store.data_dir", "--data-dir", dir.to_owned()));
     }
     if global.no_mirror {
         flags.push(("store.mirror", "--no-mirror", "false".to_owned()));

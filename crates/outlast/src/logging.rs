@@ -1,7 +1,5 @@
 //! The log: standard error, one line an event, quiet about other people's crates.
 
-use std::io::IsTerminal;
-
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::Global;
@@ -20,7 +18,8 @@ pub(crate) fn start(global: &Global, configured: &str) -> Result<(), String> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        // Colour would need a feature that is off; to ask for it on a terminal would panic.
+        .with_ansi(false)
         .with_target(false)
         .init();
     Ok(())

@@ -2,17 +2,19 @@
 
 mod progress;
 mod table;
+mod markdown;
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use outlast_core::StateKind;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::Color;
 use crate::failed::Failed;
 
-pub(crate) use progress::Bar;
+pub(crate) use progress::{Bar, Rows};
 pub(crate) use table::{Cell, table};
 
 const DIM: Style = Style::new().dimmed();
@@ -21,6 +23,9 @@ const RED: Style = AnsiColor::Red.on_default().bold();
 const GREEN: Style = AnsiColor::Green.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
 const CYAN: Style = AnsiColor::Cyan.on_default();
+
+/// Lines longer than this are hard to read, however wide the terminal is.
+const WIDEST_PROSE: usize = 100;
 
 /// Decides about colour once, for both streams.
 pub(crate) fn set_color(color: Color) {
@@ -39,13 +44,42 @@ pub(crate) fn line(text: &str) {
 
 /// Text from outside as data: control characters must not steer the terminal.
 pub(crate) fn text(text: &str) {
-    line(&tame(text));
+    line(&printable(text));
 }
 
-/// Text without the characters that steer a terminal.
-fn tame(text: &str) -> String {
-    let tame = |character: &char| !character.is_control() || matches!(character, '\n' | '\t');
-    text.chars().filter(tame).collect()
+/// A report as data: set for a terminal, or as it is for whoever reads it elsewhere.
+pub(crate) fn report(markdown: &str) {
+    match terminal_width() {
+        Some(columns) => out(&markdown::rendered(&printable(markdown), columns.min(WIDEST_PROSE))),
+        None => text(markdown.trim_end()),
+    }
+}
+
+/// A heading that is data.
+pub(crate) fn title(text: &str) {
+    line(&format!("{BOLD}{}{BOLD:#}", one_line(text)));
+}
+
+/// A name as data, and how the thing it names ended.
+pub(crate) fn outcome(name: &str, state: StateKind, words: &str) {
+    let style = state_style(state);
+    let words = if words.is_empty() { String::new() } else { format!("  {}", one_line(words)) };
+    line(&format!("{name}  {style}{}{style:#}{words}", state.as_str()));
+}
+
+/// Whether somebody is there who can answer a question.
+pub(crate) fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && watched()
+}
+
+/// Asks for a yes; anything else is a no.
+pub(crate) fn confirm(question: &str) -> bool {
+    err(&format!("{CYAN}?{CYAN:#} {question} [y/N] "));
+    let mut answer = String::new();
+    match std::io::stdin().lock().read_line(&mut answer) {
+        Ok(_) => matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"),
+        Err(_) => false,
+    }
 }
 
 /// A name and its value, aligned.
@@ -101,19 +135,28 @@ pub(crate) fn dim(text: &str) -> String {
 /// A failure, and after a blank line the next step.
 pub(crate) fn error(failed: &Failed) {
     // Some of it may be another program's words.
-    err(&format!("{RED}error:{RED:#} {}\n", tame(&failed.to_string())));
+    err(&format!("{RED}error:{RED:#} {}\n", printable(&failed.to_string())));
     if let Some(hint) = failed.next_step() {
         err(&format!("\n{CYAN}hint:{CYAN:#} {hint}\n"));
     }
 }
 
-/// The first so many characters.
-pub(crate) fn short(text: &str, longest: usize) -> String {
+/// As much as fits into so many columns.
+pub(crate) fn short(text: &str, columns: usize) -> String {
     let clean = one_line(text);
-    if clean.chars().count() <= longest {
+    if clean.width() <= columns {
         return clean;
     }
-    let start: String = clean.chars().take(longest.saturating_sub(1)).collect();
+    let mut left = columns.saturating_sub(1);
+    let mut start = String::new();
+    for character in clean.chars() {
+        let width = character.width().unwrap_or(0);
+        if width > left {
+            break;
+        }
+        left -= width;
+        start.push(character);
+    }
     format!("{start}\u{2026}")
 }
 
@@ -128,6 +171,15 @@ pub(crate) fn ago(duration: Duration) -> String {
     }
 }
 
+/// How long something took, to the second.
+pub(crate) fn took(duration: Duration) -> String {
+    match duration.as_secs() {
+        0..60 => format!("{:.1} s", duration.as_secs_f64()),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
 fn state_style(state: StateKind) -> Style {
     match state {
         StateKind::Queued => DIM,
@@ -136,6 +188,19 @@ fn state_style(state: StateKind) -> Style {
         StateKind::Failed => RED,
         StateKind::Cancelled => YELLOW,
     }
+}
+
+/// Without what would steer a terminal; lines and tabs stay.
+fn printable(text: &str) -> String {
+    text.chars()
+        .filter(|character| !character.is_control() || matches!(character, '\n' | '\t'))
+        .collect()
+}
+
+/// The width to fit data into; `None` when nobody reads it on a terminal.
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
 fn one_line(text: &str) -> String {
@@ -181,5 +246,6 @@ mod tests {
         assert_eq!(short("abcdef", 6), "abcdef");
         assert_eq!(short("abcdefg", 6), "abcde\u{2026}");
         assert_eq!(short("a\nb", 6), "a b");
+        assert_eq!(short("\u{6f22}\u{5b57}\u{6f22}\u{5b57}", 5), "\u{6f22}\u{5b57}\u{2026}");
     }
 }

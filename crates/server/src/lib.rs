@@ -5,7 +5,9 @@
 mod tools;
 pub use tools::jobs::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Work, Workflow};
 pub use tools::perplexity::{Perplexity, PerplexityOptions};
-pub use tools::research::{Disclaimer, Research, ResearchMode, ResearchOptions};
+pub use tools::research::{
+    Disclaimer, Research, ResearchMode, ResearchOptions, research_instructions,
+};
 pub use tools::research_jobs::{ResearchJobs, ResearchJobsOptions};
 pub use tools::{ToolSet, Tools, UnknownToolSet};
 

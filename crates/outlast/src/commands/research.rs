@@ -3,33 +3,42 @@
 
 mod file;
 
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use outlast_core::conversation::Conversation;
 use outlast_core::{
     ConversationId, Effort, Job, JobState, Message, NewJob, Profile, ResearchAsk, Role, Scope,
-    Visibility,
+    StoreError, Visibility,
 };
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
+use outlast_server::research_instructions;
 
+use super::find::{self, Found};
 use super::jobs;
+use super::left_behind::{self, Carrier, Flags, short_id};
 use super::signals::stop_on_signals;
 use crate::cli::{Global, ResearchArgs, ResearchEffort};
-use crate::config::Config;
+use crate::config::{Config, StoreUrl};
 use crate::failed::Failed;
 use crate::ui::{self, Bar, Mark};
 use crate::wire::{OpenStore, library_provider, research_provider};
 
 /// What the shell sees when the person left before the end.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
+/// As long as the tools allow.
+const LONGEST_QUESTION: usize = 10_000;
+/// How late a try that has become due may be begun.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode, Failed> {
-    if args.question.trim().is_empty() {
-        let error = anyhow::anyhow!("the question is empty");
-        return Err(Failed::usage(error, "outlast research \"How does a job survive a crash?\""));
-    }
+    check(&args)?;
     let config = super::configured(global, Vec::new())?;
     super::start_quiet_log(global, &config)?;
+    if args.detach && config.store == StoreUrl::Memory {
+        let error = anyhow::anyhow!("a job in a memory store ends with this command");
+        return Err(Failed::usage(error, "leave out --detach, or name a store with --store"));
+    }
     let (profile, provider) = match args.library.as_slice() {
         [] => research_provider(&config, None)?,
         folders => library_provider(&config, folders.to_vec())?,
@@ -39,89 +48,194 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     let store = OpenStore::open(&config.store)?;
     let providers = Providers::from([(profile.clone(), provider)]);
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
-    let worker = tokio::spawn(Worker::new(&engine, Takes::HeldCallsOnly).run(Until::Asked));
-    tokio::spawn(stop_on_signals(stop.clone())?);
-
-    let done = ask_and_show(&engine, &config, profile, &args).await;
-
+    let flags = Flags { global, config: &config, library: &args.library };
+    let done = if args.detach {
+        detached(&engine, &flags, profile, &args).await
+    } else {
+        tokio::spawn(stop_on_signals(stop.clone())?);
+        attended(&engine, &flags, profile, &args, &stop).await
+    };
     stop.ask();
-    drop(worker.await);
     drop(follower.await);
     store.close().await;
     done
 }
 
-async fn ask_and_show(
+/// What can be known to be wrong before anything is paid for.
+fn check(args: &ResearchArgs) -> Result<(), Failed> {
+    let example = "outlast research \"How does a job survive a crash?\"";
+    match args.question.trim().chars().count() {
+        0 => return Err(Failed::usage(anyhow::anyhow!("the question is empty"), example)),
+        1..=LONGEST_QUESTION => {}
+        length => {
+            let error = anyhow::anyhow!("the question has {length} characters");
+            return Err(Failed::usage(error, format!("ask in {LONGEST_QUESTION} at most")));
+        }
+    }
+    let Some(path) = &args.output else { return Ok(()) };
+    writable(path)
+}
+
+/// Whether a file can be made there, as far as that is known beforehand.
+pub(super) fn writable(path: &Path) -> Result<(), Failed> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let why = if path.is_dir() {
+        "it is a directory"
+    } else if folder.is_some_and(|folder| !folder.is_dir()) {
+        "its directory does not exist"
+    } else {
+        return Ok(());
+    };
+    let error = anyhow::anyhow!("{} cannot be written: {why}", path.display());
+    Err(Failed::usage(error, "give -o the path of a file in a directory that exists"))
+}
+
+/// Starts the job and leaves it to a worker.
+async fn detached(
     engine: &Engine,
-    config: &Config,
+    flags: &Flags<'_>,
     profile: Profile,
     args: &ResearchArgs,
 ) -> Result<ExitCode, Failed> {
-    let job = new_job(engine, config, profile, args).await?;
-    let job = engine.start(job, None).await?.job;
-    engine.carry(&job.id);
-    let scope = Scope::Owner(config.owner.clone());
-    let job = followed(engine, &scope, job).await?;
+    let job = started(engine, flags.config, profile, args).await?;
+    // First of all, so that whatever follows the id is known.
     if args.json {
         ui::line(&jobs::json::job(&job, engine.now()));
+    } else {
+        ui::line(&job.id.to_string());
+    }
+    let carrier = flags.ensure_worker(engine, &job).await?;
+    ui::mark(Mark::Good, "started");
+    left_behind::tell(&carrier, &job);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the job, carries it in this process, and shows what comes of it.
+async fn attended(
+    engine: &Engine,
+    flags: &Flags<'_>,
+    profile: Profile,
+    args: &ResearchArgs,
+    stop: &Stop,
+) -> Result<ExitCode, Failed> {
+    let mirror_stop = Stop::new();
+    let mirror = engine.run_mirror(mirror_stop.clone());
+    let worker = tokio::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
+    let job = match started(engine, flags.config, profile, args).await {
+        Ok(job) => followed(engine, job).await,
+        Err(failed) => Err(failed),
+    };
+    // Whatever is unfinished is given back before anybody else is asked to go on with it.
+    stop.ask();
+    drop(worker.await);
+    let done = match job {
+        Ok(job) if job.state.kind().is_terminal() => ended(engine, args, &job),
+        Ok(job) => left(engine, flags, &job).await,
+        Err(failed) => Err(failed),
+    };
+    super::leave_mirror(mirror, &mirror_stop).await;
+    done
+}
+
+/// The person has left; the job goes on.
+async fn left(engine: &Engine, flags: &Flags<'_>, job: &Job) -> Result<ExitCode, Failed> {
+    let carrier = flags.ensure_worker(engine, job).await?;
+    let words = match carrier {
+        Carrier::Nobody => "left before the end",
+        Carrier::Present | Carrier::LeftBehind { .. } => "left before the end; the job goes on",
+    };
+    ui::mark(Mark::Step, &format!("{words}: {}", job.id));
+    left_behind::tell(&carrier, job);
+    Ok(ExitCode::from(INTERRUPTED))
+}
+
+fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Failed> {
+    if args.json {
+        ui::line(&jobs::json::job(job, engine.now()));
     }
     match &job.state {
         JobState::Succeeded { output, .. } => {
             if let Some(path) = &args.output {
-                file::write(path, &job, output)?;
+                file::write(path, job, output)?;
                 ui::mark(Mark::Good, &format!("written to {}", path.display()));
             } else if !args.json {
                 jobs::show::report(&output.body);
             }
-            ui::remark(&ui::dim(&epilogue(&job, engine)));
+            ui::remark("");
+            ui::remark(&ui::dim(&epilogue(job, engine)));
             Ok(ExitCode::SUCCESS)
         }
-        JobState::Failed { .. } => {
-            let why = job.failures.last().map_or_else(
-                || "for no known reason".to_owned(),
-                |failure| format!("{}: {}", failure.code, failure.message),
-            );
-            let failed = Failed::from(anyhow::anyhow!("the research failed: {why}"));
-            Err(failed.hint(format!("`outlast jobs show {}` has the details", job.id)))
-        }
         JobState::Cancelled { .. } => {
-            Err(Failed::from(anyhow::anyhow!("the research was cancelled by somebody else")))
+            let failed = Failed::from(anyhow::anyhow!("the research was cancelled"));
+            Err(failed.hint(format!("`outlast jobs retry {}` asks again", short_id(job))))
         }
-        JobState::Queued { .. } | JobState::Running { .. } => {
-            ui::mark(Mark::Step, &format!("left before the end; the job is kept: {}", job.id));
-            ui::remark("  `outlast worker --until-idle` goes on with it");
-            ui::remark(&format!("  `outlast jobs show {}` shows where it stands", job.id));
-            Ok(ExitCode::from(INTERRUPTED))
+        JobState::Failed { .. } | JobState::Queued { .. } | JobState::Running { .. } => {
+            let error = anyhow::anyhow!("the research failed: {}", jobs::show::why(job));
+            let id = short_id(job);
+            let details = format!("`outlast jobs show {id}` has the details");
+            Err(Failed::from(error)
+                .hint(format!("{details}, `outlast jobs retry {id}` asks again")))
         }
     }
 }
 
 /// The job, when it has ended or the person has left; shows how it comes on.
-async fn followed(engine: &Engine, scope: &Scope, job: Job) -> Result<Job, Failed> {
-    let Some((mut reading, mut watch)) = engine.watch(scope, &job.id).await? else {
+async fn followed(engine: &Engine, job: Job) -> Result<Job, Failed> {
+    let scope = Scope::Owner(job.new.owner.clone());
+    engine.carry(&job.id);
+    let Some((mut reading, mut watch)) = engine.watch(&scope, &job.id).await? else {
         return Ok(job);
     };
-    let mut bar = Bar::start();
+    let mut bar = Bar::since(Duration::ZERO);
+    let mut tick = tokio::time::interval(LOOK_AGAIN);
     while !reading.job.state.kind().is_terminal() {
-        if let Some(progress) = &reading.job.progress {
-            let percent = progress.percent.map_or(0, u64::from);
-            let attempt = reading.job.failures.len() + 1;
-            let message = ui::short(&progress.message, 100);
-            bar.at(
-                percent,
-                &if attempt > 1 { format!("{message} (attempt {attempt})") } else { message },
-            );
-        }
+        let (percent, message) = jobs::watch::standing(&reading);
+        bar.show(percent, &message);
         tokio::select! {
             changed = watch.changed() => match changed? {
                 Some(changed) => reading = changed,
                 None => break,
             },
+            // A try after a failed one is carried like the first, once its time has come.
+            _ = tick.tick() => if is_due(&reading.job, engine) { engine.carry(&reading.job.id) },
             () = engine.leaving() => break,
         }
     }
     bar.end();
-    Ok(reading.job)
+    let now = engine.job(&scope, &job.id).await?;
+    Ok(now.unwrap_or(reading.job))
+}
+
+fn is_due(job: &Job, engine: &Engine) -> bool {
+    matches!(job.state, JobState::Queued { run_at } if run_at <= engine.now())
+}
+
+async fn started(
+    engine: &Engine,
+    config: &Config,
+    profile: Profile,
+    args: &ResearchArgs,
+) -> Result<Job, Failed> {
+    let job = new_job(engine, config, profile, args).await?;
+    match engine.start(job, None).await {
+        Ok(started) => Ok(started.job),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Why a job was not accepted, with what can be done about it.
+pub(super) fn refused(error: StoreError) -> Failed {
+    let hint = match &error {
+        StoreError::ConversationBusy(job) => {
+            format!("`outlast jobs wait {job}` waits until it has ended")
+        }
+        StoreError::TooManyJobs => {
+            "wait for some of them, or cancel them: `outlast jobs list --state queued`".to_owned()
+        }
+        StoreError::Full => "make room on the disk".to_owned(),
+        _ => return Failed::from(error),
+    };
+    Failed::from(error).hint(hint)
 }
 
 async fn new_job(
@@ -131,20 +245,26 @@ async fn new_job(
     args: &ResearchArgs,
 ) -> Result<NewJob, Failed> {
     let question = args.question.trim();
-    let (conversation, mut messages) = match &args.follow_up {
-        Some(given) => {
-            let earlier = conversation(engine, config, given).await?;
-            (earlier.id.clone(), earlier.context())
-        }
+    let (conversation, said) = match &args.follow_up {
+        Some(given) => match find::conversation(engine, &config.owner, given).await? {
+            Found::Stored(earlier) => (earlier.id.clone(), earlier.context()),
+            Found::Archived(earlier) => {
+                let file = earlier.conversation;
+                let said = file.messages.into_iter().filter(|said| said.role != Role::System);
+                (ConversationId::new(file.conversation_id), said.collect())
+            }
+        },
         None => (ConversationId::new(uuid::Uuid::new_v4().simple().to_string()), Vec::new()),
     };
-    messages.push(Message { role: Role::User, content: question.to_owned() });
-    let effort = Some(match args.effort {
+    let effort = match args.effort {
         ResearchEffort::Low => Effort::Low,
         ResearchEffort::Medium => Effort::Medium,
         ResearchEffort::High => Effort::High,
-    });
-    let ask = ResearchAsk { messages, effort, ..ResearchAsk::default() };
+    };
+    let question_asked = Message { role: Role::User, content: question.to_owned() };
+    let messages = std::iter::once(research_instructions(effort)).chain(said);
+    let messages = messages.chain([question_asked]).collect();
+    let ask = ResearchAsk { messages, effort: Some(effort), ..ResearchAsk::default() };
     Ok(NewJob {
         owner: config.owner.clone(),
         conversation: Some(conversation),
@@ -161,27 +281,16 @@ async fn new_job(
     })
 }
 
-async fn conversation(
-    engine: &Engine,
-    config: &Config,
-    given: &str,
-) -> Result<Conversation, Failed> {
-    let found = engine.conversation(&config.owner, &ConversationId::new(given)).await?;
-    found.ok_or_else(|| {
-        let error = anyhow::anyhow!("there is no conversation `{}`", ui::short(given, 64));
-        Failed::usage(error, "`outlast jobs list --json` shows the conversations of your jobs")
-    })
-}
-
-/// What it took, in one line.
+/// What it took, and how to go on, in one line.
 fn epilogue(job: &Job, engine: &Engine) -> String {
     let JobState::Succeeded { output, .. } = &job.state else { return String::new() };
-    let mut facts = vec![job.id.to_string()];
+    let mut facts = vec![short_id(job)];
     facts.extend(output.model.clone());
     facts.push(jobs::show::cost(output.cost));
-    facts.push(format!("{:.1} s", job.elapsed(engine.now()).as_secs_f64()));
+    facts.push(ui::took(job.elapsed(engine.now())));
     if let Some(conversation) = &job.new.conversation {
-        facts.push(format!("--follow-up {}", conversation.as_str()));
+        let id: String = conversation.as_str().chars().take(8).collect();
+        facts.push(format!("ask on with --follow-up {id}"));
     }
     facts.join(" \u{b7} ")
 }

@@ -7,15 +7,25 @@ use outlast_engine::{Providers, Stop, Takes, Until, Worker};
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs};
 use crate::failed::Failed;
-use crate::wire::{OpenStore, research_provider, workflow_providers};
+use crate::wire::{OpenStore, library_provider, research_provider, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, Failed> {
+    if args.own_session {
+        // Refused only to whoever leads one already.
+        if let Err(error) = rustix::process::setsid() {
+            tracing::debug!(%error, "no session of its own");
+        }
+    }
     let concurrency =
         args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string()));
     let config = super::configured(global, concurrency.into_iter().collect())?;
     super::start_log(global, &config)?;
     let mut providers: Providers = workflow_providers(&config)?.into_iter().collect();
-    match research_provider(&config, None) {
+    let research = match args.library.as_slice() {
+        [] => research_provider(&config, None),
+        folders => library_provider(&config, folders.to_vec()),
+    };
+    match research {
         Ok((profile, provider)) => drop(providers.insert(profile, provider)),
         // There is other work.
         Err(_) if !providers.is_empty() && !config.has_research() => {}

@@ -1,40 +1,70 @@
-//! A line that moves while something runs; on a terminal only. Elsewhere each change is a line of its own.
+//! Lines that move while something runs; on a terminal only. Elsewhere each change is a line of its own.
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{remark, watched};
+use super::{remark, short, watched};
+
+/// A terminal narrower than this gets a short bar.
+const NARROW: usize = 70;
 
 /// A progress bar.
 pub(crate) struct Bar {
     bar: ProgressBar,
+    label: String,
     last: String,
 }
 
 impl Bar {
-    /// Starts one.
+    /// Starts one for something that began just now.
     pub(crate) fn start() -> Self {
+        Self::since(Duration::ZERO)
+    }
+
+    /// Starts one for something that has been going on for so long.
+    pub(crate) fn since(elapsed: Duration) -> Self {
         let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template(
-            "  {spinner:.cyan} {bar:28.cyan/dim} {pos:>3} %  {wide_msg}",
-        );
-        if let Ok(style) = style {
-            bar.set_style(style.progress_chars("\u{2501}\u{2578}\u{2500}"));
-        }
+        Self::over(bar, elapsed, String::new())
+    }
+
+    fn over(bar: ProgressBar, elapsed: Duration, label: String) -> Self {
+        let bar = bar.with_elapsed(elapsed);
         if watched() {
             bar.enable_steady_tick(Duration::from_millis(90));
         }
-        Self { bar, last: String::new() }
+        Self { bar, label, last: String::new() }
     }
 
     /// Shows how far it has come.
     pub(crate) fn at(&mut self, percent: u64, message: &str) {
-        self.bar.set_position(percent);
-        self.bar.set_message(message.to_owned());
-        if !watched() && message != self.last {
-            remark(&format!("  {percent:>3} %  {message}"));
-            message.clone_into(&mut self.last);
+        self.show(Some(percent), message);
+    }
+
+    /// The same, where it may be unknown how far that is.
+    pub(crate) fn show(&mut self, percent: Option<u64>, message: &str) {
+        if watched() {
+            let columns = columns();
+            if let Some(style) = style(columns, percent.is_some(), !self.label.is_empty()) {
+                self.bar.set_style(style);
+            }
+            // Never to the last column: what is typed there would leave the line standing.
+            let taken = 16 + self.label.len() + percent.map_or(0, |_| bar_width(columns) + 8);
+            self.bar.set_prefix(self.label.clone());
+            self.bar.set_position(percent.unwrap_or(0));
+            self.bar.set_message(short(message, columns.saturating_sub(taken).max(1)));
+            return;
+        }
+        let message = short(message, 200);
+        let said = match percent {
+            Some(percent) => format!("{percent:>3} %  {message}"),
+            None => format!("       {message}"),
+        };
+        if said != self.last {
+            let label =
+                if self.label.is_empty() { String::new() } else { format!("{}  ", self.label) };
+            remark(&format!("  {label}{said}"));
+            self.last = said;
         }
     }
 
@@ -42,4 +72,61 @@ impl Bar {
     pub(crate) fn end(self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Several bars under one another, each with a name.
+pub(crate) struct Rows {
+    all: MultiProgress,
+    bars: Vec<Bar>,
+}
+
+impl Rows {
+    /// Starts a row for each name and the time it has been going on for.
+    pub(crate) fn start(named: impl Iterator<Item = (String, Duration)>) -> Self {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        let bars = named
+            .map(|(name, elapsed)| Bar::over(all.add(ProgressBar::new(100)), elapsed, name))
+            .collect();
+        Self { all, bars }
+    }
+
+    /// Shows how far one of them has come.
+    pub(crate) fn show(&mut self, row: usize, percent: Option<u64>, message: &str) {
+        if let Some(bar) = self.bars.get_mut(row) {
+            bar.show(percent, message);
+        }
+    }
+
+    /// Leaves one of them standing as it is.
+    pub(crate) fn rest(&mut self, row: usize) {
+        if let Some(bar) = self.bars.get_mut(row) {
+            bar.bar.abandon();
+        }
+    }
+
+    /// Takes them all away.
+    pub(crate) fn end(self) {
+        self.bars.into_iter().for_each(Bar::end);
+        drop(self.all.clear());
+    }
+}
+
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.map_or(80, |size| usize::from(size.ws_col.max(1)))
+}
+
+fn bar_width(columns: usize) -> usize {
+    if columns < NARROW { 8 } else { 24 }
+}
+
+fn style(columns: usize, has_percent: bool, has_label: bool) -> Option<ProgressStyle> {
+    let label = if has_label { "{prefix:.bold}  " } else { "" };
+    let percent = match has_percent {
+        true => format!("{{bar:{}.cyan/dim}} {{pos:>3}} %  ", bar_width(columns)),
+        false => String::new(),
+    };
+    let template = format!("  {{spinner:.cyan}} {label}{percent}{{elapsed:>3.dim}}  {{msg}}");
+    let style = ProgressStyle::with_template(&template).ok()?;
+    Some(style.progress_chars("\u{2501}\u{2578}\u{2500}"))
 }

@@ -1,41 +1,62 @@
-//! Tables that fit the terminal: the last column takes what is left and is cut.
+//! Tables that fit the terminal: ids are shortened, the last column takes what is left and is cut. Where nobody reads it
+//! on a terminal, everything is there in full.
 
 use anstyle::Style;
 use outlast_core::StateKind;
+use unicode_width::UnicodeWidthStr;
 
-use super::{DIM, line, one_line, short, state_style};
+use super::{DIM, line, one_line, short, state_style, terminal_width};
+
+/// A terminal at least this wide has room for whole ids.
+const ROOM_FOR_IDS: usize = 110;
+/// A terminal narrower than this has room for the shortest only.
+const NARROW: usize = 60;
 
 /// A cell: its text, and how it looks.
 pub(crate) struct Cell {
     text: String,
     style: Style,
+    is_id: bool,
 }
 
 impl Cell {
     /// Text.
     pub(crate) fn plain(text: &str) -> Self {
-        Self { text: one_line(text), style: Style::new() }
+        Self { text: one_line(text), style: Style::new(), is_id: false }
+    }
+
+    /// An id, of which the first characters are enough.
+    pub(crate) fn id(text: &str) -> Self {
+        Self { is_id: true, ..Self::plain(text) }
     }
 
     /// A state, in its colour.
     pub(crate) fn state(text: String, state: StateKind) -> Self {
-        Self { text, style: state_style(state) }
+        Self { text, style: state_style(state), is_id: false }
     }
 
-    fn width(&self) -> usize {
-        self.text.chars().count()
+    fn fit(&mut self, terminal: Option<usize>) {
+        let Some(columns) = terminal.filter(|_| self.is_id) else { return };
+        let characters = match columns {
+            ROOM_FOR_IDS.. => return,
+            NARROW.. => 12,
+            _ => 8,
+        };
+        self.text = self.text.chars().take(characters).collect();
     }
 }
 
 /// Prints a table.
-pub(crate) fn table(heads: &[&str], rows: Vec<Vec<Cell>>) {
-    let widths = widths(heads, &rows, terminal_width());
+pub(crate) fn table(heads: &[&str], mut rows: Vec<Vec<Cell>>) {
+    let terminal = terminal_width();
+    rows.iter_mut().flatten().for_each(|cell| cell.fit(terminal));
+    let widths = widths(heads, &rows, terminal);
     let heads: Vec<Cell> =
-        heads.iter().map(|head| Cell { text: (*head).to_owned(), style: DIM }).collect();
+        heads.iter().map(|head| Cell { style: DIM, ..Cell::plain(head) }).collect();
     for row in std::iter::once(&heads).chain(&rows) {
         let cells = row.iter().zip(&widths).map(|(cell, width)| {
             let text = short(&cell.text, *width);
-            let padding = " ".repeat(width - text.chars().count());
+            let padding = " ".repeat(width.saturating_sub(text.width()));
             format!("{}{text}{:#}{padding}", cell.style, cell.style)
         });
         line(cells.collect::<Vec<_>>().join("  ").trim_end());
@@ -46,18 +67,12 @@ fn widths(heads: &[&str], rows: &[Vec<Cell>], terminal: Option<usize>) -> Vec<us
     let mut widths: Vec<usize> = heads.iter().map(|head| head.len()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.width().max(*width);
+            *width = cell.text.width().max(*width);
         }
     }
     if let (Some(terminal), Some((last, others))) = (terminal, widths.split_last_mut()) {
         let taken: usize = others.iter().map(|width| width + 2).sum();
-        *last = (*last).min(terminal.saturating_sub(taken).max(8));
+        *last = (*last).min(terminal.saturating_sub(taken).max(4));
     }
     widths
-}
-
-/// The width to fit into; `None` when nobody reads it on a terminal.
-fn terminal_width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }

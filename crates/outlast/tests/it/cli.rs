@@ -1,11 +1,22 @@
 //! The command line: exit codes, what goes to which stream, and errors with a next step.
 
+mod pty;
+mod snapshot;
+mod snapshots;
+mod wrong;
+mod research;
+mod jobs;
+mod conversations;
+mod terminal;
+mod docs;
+mod bench;
+
 use serde_json::{Value, json};
 
 use crate::support::{CANCEL, Ran, World, finished, running, start};
 
 /// What every error looks like.
-fn assert_usage_error(ran: &Ran, error: &str, hint: &str) {
+pub(crate) fn assert_usage_error(ran: &Ran, error: &str, hint: &str) {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert_eq!(ran.stdout, "", "standard output is data");
     let (said, next) =

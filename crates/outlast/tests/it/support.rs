@@ -76,7 +76,7 @@ impl World {
     }
 
     /// A command that runs to its end.
-    pub(crate) async fn run(&self, arguments: &[&str]) -> Ran {
+    pub(crate) async fn run<A: AsRef<std::ffi::OsStr>>(&self, arguments: &[A]) -> Ran {
         let output = tokio::process::Command::new(binary())
             .args(arguments)
             .env_clear()

@@ -27,6 +27,7 @@ use serde_json::{Map, Value};
 use crate::caller::Caller;
 use crate::reply::{Answered, Refusal};
 use answer::Asked;
+pub use instruct::research as research_instructions;
 
 pub(crate) const DEEP_RESEARCH: &str = "perplexity_deep_research";
 pub(crate) const DEEP_RESEARCH_FOLLOWUP: &str = "perplexity_deep_research_followup";

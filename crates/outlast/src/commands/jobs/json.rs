@@ -5,6 +5,8 @@ use outlast_core::{
 };
 use serde_json::{Value, json};
 
+use super::retry::retry_of;
+
 /// `jobs list --json`
 pub(super) fn page(page: &Page) -> String {
     let jobs: Vec<Value> = page.jobs.iter().map(summary).collect();
@@ -13,13 +15,31 @@ pub(super) fn page(page: &Page) -> String {
 
 /// `jobs show --json`
 pub(in crate::commands) fn job(job: &Job, now: Timestamp) -> String {
+    pretty(&whole(job, now))
+}
+
+/// `jobs watch --json`, `jobs wait --json`
+pub(super) fn jobs(jobs: &[Job], now: Timestamp) -> String {
+    let jobs: Vec<Value> = jobs.iter().map(|job| whole(job, now)).collect();
+    pretty(&json!({ "jobs": jobs }))
+}
+
+/// `jobs prune --json`
+pub(super) fn pruned(jobs: u32) -> String {
+    pretty(&json!({ "removed": jobs }))
+}
+
+fn whole(job: &Job, now: Timestamp) -> Value {
     let output = match &job.state {
         JobState::Succeeded { output, .. } => self::output(output),
         _ => Value::Null,
     };
-    pretty(&json!({
+    json!({
         "id": job.id.to_string(),
         "owner": job.new.owner,
+        "conversation": job.new.conversation,
+        "turn": job.turn,
+        "retry_of": retry_of(job).map(|id| id.to_string()),
         "workflow": job.new.workflow,
         "question": job.new.title,
         "state": job.state.kind().as_str(),
@@ -34,13 +54,14 @@ pub(in crate::commands) fn job(job: &Job, now: Timestamp) -> String {
         "elapsed_ms": u64::try_from(job.elapsed(now).as_millis()).unwrap_or(u64::MAX),
         "failures": job.failures.iter().map(failure).collect::<Vec<_>>(),
         "output": output,
-    }))
+    })
 }
 
 fn summary(job: &Summary) -> Value {
     json!({
         "id": job.id.to_string(),
         "owner": job.owner,
+        "conversation": job.conversation,
         "workflow": job.workflow,
         "question": job.title,
         "state": job.state.as_str(),
@@ -56,7 +77,7 @@ fn progress(progress: &Progress) -> Value {
     json!({ "percent": progress.percent, "message": progress.message })
 }
 
-fn failure(failure: &Failure) -> Value {
+pub(in crate::commands) fn failure(failure: &Failure) -> Value {
     json!({
         "code": failure.code.as_str(),
         "message": failure.message,
@@ -75,7 +96,7 @@ fn output(output: &Output) -> Value {
     json!({ "body": body, "model": output.model, "usage": output.usage, "cost": cost(output.cost) })
 }
 
-fn cost(cost: Cost) -> Value {
+pub(in crate::commands) fn cost(cost: Cost) -> Value {
     let (kind, nanos) = match cost {
         Cost::Reported(nanos) => ("reported", Some(nanos)),
         Cost::Computed(nanos) => ("computed", Some(nanos)),
@@ -85,6 +106,6 @@ fn cost(cost: Cost) -> Value {
     json!({ "kind": kind, "nano_usd": nanos })
 }
 
-fn pretty(value: &Value) -> String {
+pub(in crate::commands) fn pretty(value: &Value) -> String {
     format!("{value:#}")
 }

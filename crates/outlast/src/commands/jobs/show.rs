@@ -1,12 +1,13 @@
-//! One job as a person reads it: facts on top, history, then the report.
+//! One job as a person reads it: facts on top, what happened when, then the report.
 
 use outlast_core::{
-    Body, Checkpoint, Cost, Job, JobState, NanoUsd, RemoteStop, StateKind, Timestamp,
+    Body, Checkpoint, Cost, Job, JobId, JobState, NanoUsd, RemoteStop, Source, StateKind, Timestamp,
 };
 
+use super::retry::retry_of;
 use crate::ui;
 
-pub(super) fn job(job: &Job, now: Timestamp) {
+pub(super) fn job(job: &Job, now: Timestamp, retries: &[JobId]) {
     ui::line(&job.id.to_string());
     ui::fact("question", &job.new.title);
     ui::fact_styled("state", &state(job), job.state.kind());
@@ -15,7 +16,7 @@ pub(super) fn job(job: &Job, now: Timestamp) {
         &format!("{} ({} ago)", job.created_at, ui::ago(now.since(job.created_at))),
     );
     if let Some(ended_at) = job.ended_at() {
-        ui::fact("ended", &format!("{ended_at} (after {})", ui::ago(job.elapsed(now))));
+        ui::fact("ended", &format!("{ended_at} (after {})", ui::took(job.elapsed(now))));
     }
     if let Some(progress) = &job.progress {
         ui::fact("progress", &progress.message);
@@ -28,6 +29,15 @@ pub(super) fn job(job: &Job, now: Timestamp) {
         }
     }
     ui::fact("owner", job.new.owner.as_str());
+    if let Some(conversation) = &job.new.conversation {
+        ui::fact("conversation", &format!("{conversation}, turn {}", job.turn));
+    }
+    if let Some(first) = retry_of(job) {
+        ui::fact("retry of", &first.to_string());
+    }
+    for retry in retries {
+        ui::fact("retried as", &retry.to_string());
+    }
     for (number, failure) in job.failures.iter().enumerate() {
         ui::fact(
             &format!("failure {}", number + 1),
@@ -36,6 +46,11 @@ pub(super) fn job(job: &Job, now: Timestamp) {
         if let Some(detail) = &failure.detail {
             ui::fact("", &ui::short(detail, 500));
         }
+    }
+    for (number, (at, what)) in timeline(job, now).into_iter().enumerate() {
+        let name = if number == 0 { "timeline" } else { "" };
+        let after = format!("+{}", ui::took(at.since(job.created_at)));
+        ui::fact(name, &format!("{after:>12}  {what}"));
     }
     let JobState::Succeeded { output, .. } = &job.state else { return };
     if let Some(model) = &output.model {
@@ -47,24 +62,67 @@ pub(super) fn job(job: &Job, now: Timestamp) {
     report(&output.body);
 }
 
+/// What happened to it, in order.
+fn timeline(job: &Job, now: Timestamp) -> Vec<(Timestamp, String)> {
+    let mut events = vec![(job.created_at, "asked".to_owned())];
+    for (number, failure) in job.failures.iter().enumerate() {
+        events.push((failure.at, format!("attempt {} failed: {}", number + 1, failure.code)));
+    }
+    if let Checkpoint::Running(run) = &job.checkpoint {
+        events.push((run.begun_at, format!("begun at {}", run.provider)));
+    }
+    let attempt = job.failures.len() + 1;
+    match &job.state {
+        JobState::Queued { run_at } if *run_at > now => {
+            events.push((*run_at, format!("attempt {attempt} is due")));
+        }
+        JobState::Queued { .. } => {}
+        JobState::Running { since } => {
+            events.push((*since, format!("attempt {attempt} was taken by a worker")));
+        }
+        JobState::Succeeded { at, .. }
+        | JobState::Failed { at }
+        | JobState::Cancelled { at, .. } => {
+            events.push((*at, job.state.kind().as_str().to_owned()));
+        }
+    }
+    events.sort_by_key(|(at, _)| *at);
+    events
+}
+
+/// Why it failed, as far as it has.
+pub(in crate::commands) fn why(job: &Job) -> String {
+    job.failures.last().map_or_else(
+        || "for no known reason".to_owned(),
+        |failure| format!("{}: {}", failure.code, failure.message),
+    )
+}
+
 /// The result itself, and what it cites.
 pub(in crate::commands) fn report(body: &Body) {
     match body {
         Body::Report { text, sources, .. } => {
-            ui::text(text);
-            if !sources.is_empty() {
-                ui::line("\nSources");
-                for source in sources {
-                    let title = source.title.as_deref().unwrap_or_default();
-                    ui::text(&format!("[{}] {} {title}", source.number, source.url));
-                }
-            }
+            ui::report(text);
+            self::sources(sources);
         }
         Body::Tool { content, .. } => {
             for block in content {
                 ui::text(&block.to_string());
             }
         }
+    }
+}
+
+/// What a report cites, by number.
+pub(in crate::commands) fn sources(sources: &[Source]) {
+    if sources.is_empty() {
+        return;
+    }
+    ui::line("");
+    ui::title("Sources");
+    for source in sources {
+        let title = source.title.as_deref().unwrap_or_default();
+        ui::text(format!("[{}] {} {title}", source.number, source.url).trim_end());
     }
 }
 

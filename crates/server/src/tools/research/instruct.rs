@@ -3,7 +3,7 @@
 use outlast_core::{Effort, Message, Role};
 
 /// The system message of deep research.
-pub(in crate::tools) fn research(effort: Effort) -> Message {
+pub fn research(effort: Effort) -> Message {
     let mut content = "You are a careful research analyst. Answer with a research report in Markdown.\n\
         - Begin with an executive summary under a heading of its own.\n\
         - Go on in sections with Markdown headings.\n\

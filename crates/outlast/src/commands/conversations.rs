@@ -1,0 +1,163 @@
+//! `outlast conversations`: what was asked and answered, for people and for scripts.
+
+mod told;
+mod json;
+mod markdown;
+mod html;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError};
+use outlast_engine::{Engine, Providers, Stop};
+
+use super::find::{self, Found};
+use super::research::writable;
+use crate::cli::{
+    ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, Global, ListConversationsArgs,
+    ShowConversationArgs,
+};
+use crate::config::Config;
+use crate::failed::Failed;
+use crate::ui::{self, Mark};
+use crate::wire::OpenStore;
+use told::Told;
+
+pub(super) async fn run(
+    global: &Global,
+    command: ConversationsCommand,
+) -> Result<ExitCode, Failed> {
+    let config = super::configured(global, Vec::new())?;
+    let store = OpenStore::open(&config.store)?;
+    let stop = Stop::new();
+    let (engine, follower) = store.engine(&config, Providers::new(), stop.clone()).await?;
+    let done = match command {
+        ConversationsCommand::List(args) => list(&engine, &config, args).await,
+        ConversationsCommand::Show(args) => show(&engine, &config, args).await,
+        ConversationsCommand::Export(args) => export(&engine, &config, args).await,
+        ConversationsCommand::Delete(args) => delete(&engine, &config, args).await,
+    };
+    stop.ask();
+    drop(follower.await);
+    store.close().await;
+    done
+}
+
+async fn list(
+    engine: &Engine,
+    config: &Config,
+    args: ListConversationsArgs,
+) -> Result<ExitCode, Failed> {
+    let states = args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
+    let query = ConversationQuery { states, limit: args.limit, ..ConversationQuery::default() };
+    let page = engine.conversations(&config.owner, &query).await?;
+    if args.json {
+        ui::line(&json::page(&page));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if page.conversations.is_empty() {
+        ui::remark("No conversations.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = engine.now();
+    let rows = page.conversations.iter().map(|conversation| {
+        vec![
+            ui::Cell::id(conversation.id.as_str()),
+            ui::Cell::state(conversation.state.as_str().to_owned(), conversation.state),
+            ui::Cell::plain(&ui::ago(now.since(conversation.updated_at))),
+            ui::Cell::plain(&conversation.turns.to_string()),
+            ui::Cell::plain(&conversation.title),
+        ]
+    });
+    ui::table(&["ID", "STATE", "AGE", "TURNS", "QUESTION"], rows.collect());
+    if page.next.is_some() {
+        ui::remark(&format!("Only the newest {} are shown; --limit shows more.", args.limit));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(
+    engine: &Engine,
+    config: &Config,
+    args: ShowConversationArgs,
+) -> Result<ExitCode, Failed> {
+    let told = told(engine, config, &args.id).await?;
+    if args.json {
+        ui::line(&json::whole(&told));
+    } else {
+        told.show();
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn export(engine: &Engine, config: &Config, args: ExportArgs) -> Result<ExitCode, Failed> {
+    if let Some(path) = &args.output {
+        writable(path)?;
+    }
+    let told = told(engine, config, &args.id).await?;
+    let text = match args.format {
+        ExportFormat::Md => markdown::document(&told),
+        ExportFormat::Json => json::whole(&told) + "\n",
+        ExportFormat::Html => html::page(&told),
+    };
+    match &args.output {
+        Some(path) => write(path, &text)?,
+        None => ui::text(text.trim_end_matches('\n')),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failed> {
+    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
+    ui::mark(Mark::Good, &format!("written to {}", path.display()));
+    Ok(())
+}
+
+async fn told(engine: &Engine, config: &Config, given: &str) -> Result<Told, Failed> {
+    Ok(match find::conversation(engine, &config.owner, given).await? {
+        Found::Stored(conversation) => Told::stored(&conversation),
+        Found::Archived(archived) => Told::archived(&archived),
+    })
+}
+
+async fn delete(engine: &Engine, config: &Config, args: DeleteArgs) -> Result<ExitCode, Failed> {
+    let conversation = match find::conversation(engine, &config.owner, &args.id).await? {
+        Found::Stored(conversation) => *conversation,
+        Found::Archived(archived) => {
+            let error =
+                anyhow::anyhow!("the store does not know this conversation, only its files");
+            let hint = format!("remove the folder {}", archived.folder.display());
+            return Err(Failed::from(error).hint(hint));
+        }
+    };
+    let turns = conversation.turns().count();
+    if !args.yes {
+        if !ui::can_ask() {
+            let error = anyhow::anyhow!("nobody is there to be asked whether to delete it");
+            return Err(Failed::usage(error, "give --yes"));
+        }
+        let title = ui::short(&Told::stored(&conversation).title, 60);
+        let question = format!("Delete \"{title}\" ({turns} turns) for good?");
+        if !ui::confirm(&question) {
+            ui::remark("Nothing was deleted.");
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let scope = Scope::Owner(config.owner.clone());
+    match engine.prune(&scope, &Prune::Conversation(conversation.id.clone())).await {
+        Ok(pruned) => {
+            if args.json {
+                ui::line(&json::deleted(&conversation.id, pruned.jobs));
+            } else {
+                ui::line(conversation.id.as_str());
+            }
+            ui::mark(Mark::Good, "deleted");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error @ StoreError::ConversationBusy(job)) => Err(Failed::from(error).hint(format!(
+            "wait for it with `outlast jobs wait {job}`, or end it with `outlast jobs cancel {job}`"
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}

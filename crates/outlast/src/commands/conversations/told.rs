@@ -1,0 +1,191 @@
+//! A conversation as it is told, whoever knows it: questions, and what came of each.
+
+use outlast_core::conversation::{Conversation, CostShape, ErrorEntry, SearchResult, UsageShape};
+use outlast_core::{Body, Job, JobState, ResearchAsk, Role, Source, StateKind};
+use outlast_engine::Archived;
+
+use crate::commands::jobs::show;
+use crate::ui;
+
+/// A conversation.
+pub(super) struct Told {
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) state: StateKind,
+    pub(super) created_at: String,
+    pub(super) updated_at: String,
+    pub(super) turns: Vec<Turn>,
+}
+
+/// A question, and what came of it.
+pub(super) struct Turn {
+    pub(super) job: Option<String>,
+    pub(super) question: String,
+    pub(super) state: StateKind,
+    pub(super) asked_at: Option<String>,
+    pub(super) ended_at: Option<String>,
+    pub(super) failures: Vec<ErrorEntry>,
+    pub(super) answer: Option<Answer>,
+}
+
+/// A report.
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) sources: Vec<Source>,
+    pub(super) model: Option<String>,
+    pub(super) usage: Option<UsageShape>,
+    pub(super) cost: Option<CostShape>,
+    /// The cost in words.
+    pub(super) price: String,
+}
+
+impl Told {
+    /// One that the store knows.
+    pub(super) fn stored(conversation: &Conversation) -> Self {
+        Self {
+            id: conversation.id.as_str().to_owned(),
+            title: conversation.turns().next().map_or_else(String::new, question),
+            state: conversation.last().state.kind(),
+            created_at: conversation.created_at().to_string(),
+            updated_at: conversation.updated_at().to_string(),
+            turns: conversation.turns().map(Turn::of).collect(),
+        }
+    }
+
+    /// One that only its files know: every answer belongs to the question before it.
+    pub(super) fn archived(archived: &Archived) -> Self {
+        let file = &archived.conversation;
+        let status = archived.status.as_ref();
+        let mut turns: Vec<Turn> = Vec::new();
+        for said in &file.messages {
+            match said.role {
+                Role::System => {}
+                Role::User => turns.push(Turn::asked(&said.content)),
+                Role::Assistant => {
+                    if let Some(turn) = turns.last_mut() {
+                        turn.state = StateKind::Succeeded;
+                        turn.answer = Some(Answer::said(&said.content, file.model.clone()));
+                    }
+                }
+            }
+        }
+        if let (Some(last), Some(status)) = (turns.last_mut(), status) {
+            last.state = status.status.state();
+            last.failures.clone_from(&status.error_history);
+        }
+        if let Some(answer) = turns.last_mut().and_then(|turn| turn.answer.as_mut()) {
+            let results = file.search_results.iter().flatten();
+            answer.sources =
+                (1..).zip(results).map(|(number, result)| source(number, result)).collect();
+        }
+        Self {
+            id: file.conversation_id.clone(),
+            title: turns.first().map_or_else(String::new, |turn| turn.question.clone()),
+            state: turns.last().map_or(StateKind::Succeeded, |turn| turn.state),
+            created_at: file.created_at.clone(),
+            updated_at: file.updated_at.clone(),
+            turns,
+        }
+    }
+
+    /// For a person.
+    pub(super) fn show(&self) {
+        ui::line(&self.id);
+        ui::fact_styled("state", self.state.as_str(), self.state);
+        ui::fact("created", &self.created_at);
+        ui::fact("updated", &self.updated_at);
+        ui::fact("turns", &self.turns.len().to_string());
+        for (number, turn) in self.turns.iter().enumerate() {
+            ui::line("");
+            ui::title(&format!("{}. {}", number + 1, turn.question));
+            if let Some(job) = &turn.job {
+                ui::fact("job", job);
+            }
+            for failure in &turn.failures {
+                ui::fact("failure", &format!("{}: {}", failure.code, failure.message));
+            }
+            let Some(answer) = &turn.answer else {
+                ui::fact_styled("state", turn.state.as_str(), turn.state);
+                continue;
+            };
+            ui::line("");
+            ui::report(&answer.text);
+            show::sources(&answer.sources);
+        }
+    }
+}
+
+impl Turn {
+    fn of(job: &Job) -> Self {
+        let answer = match &job.state {
+            JobState::Succeeded { output, .. } => {
+                let (text, sources) = match &output.body {
+                    Body::Report { text, sources, .. } => (text.clone(), sources.clone()),
+                    Body::Tool { content, .. } => {
+                        let blocks = content.iter().map(|block| match block["text"].as_str() {
+                            Some(text) => text.to_owned(),
+                            None => block.to_string(),
+                        });
+                        (blocks.collect::<Vec<_>>().join("\n\n"), Vec::new())
+                    }
+                };
+                Some(Answer {
+                    text,
+                    sources,
+                    model: output.model.clone(),
+                    usage: Some((&output.usage).into()),
+                    cost: Some(output.cost.into()),
+                    price: show::cost(output.cost),
+                })
+            }
+            JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::Failed { .. }
+            | JobState::Cancelled { .. } => None,
+        };
+        Self {
+            job: Some(job.id.to_string()),
+            question: question(job),
+            state: job.state.kind(),
+            asked_at: Some(job.created_at.to_string()),
+            ended_at: job.ended_at().map(|at| at.to_string()),
+            failures: job.failures.iter().map(ErrorEntry::from).collect(),
+            answer,
+        }
+    }
+
+    fn asked(question: &str) -> Self {
+        Self {
+            job: None,
+            question: question.to_owned(),
+            state: StateKind::Failed,
+            asked_at: None,
+            ended_at: None,
+            failures: Vec::new(),
+            answer: None,
+        }
+    }
+}
+
+impl Answer {
+    fn said(text: &str, model: Option<String>) -> Self {
+        let price = "unknown".to_owned();
+        Self { text: text.to_owned(), sources: Vec::new(), model, usage: None, cost: None, price }
+    }
+}
+
+fn question(job: &Job) -> String {
+    let ask = serde_json::from_value::<ResearchAsk>(job.new.ask.clone());
+    let asked = ask.map(|ask| ask.question().to_owned()).unwrap_or_default();
+    if asked.is_empty() { job.new.title.clone() } else { asked }
+}
+
+fn source(number: u32, result: &SearchResult) -> Source {
+    Source {
+        number,
+        url: result.url.clone(),
+        title: Some(result.title.clone()),
+        date: result.date.clone(),
+        snippet: None,
+    }
+}

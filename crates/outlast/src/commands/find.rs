@@ -1,0 +1,126 @@
+//! From what a person types to a job or a conversation: the whole id, or a beginning that is unique.
+
+use outlast_core::conversation::Conversation;
+use outlast_core::{ConversationId, ConversationQuery, Job, JobId, OwnerId, Query, Scope};
+use outlast_engine::{Archived, Engine};
+
+use crate::failed::Failed;
+use crate::ui;
+
+/// The shortest prefix of an id that is accepted: shorter ones are typing mistakes.
+const SHORTEST_PREFIX: usize = 8;
+/// Where ids are found.
+const JOB_IDS: &str = "`outlast jobs list` shows the ids";
+/// How many ids an ambiguous prefix is answered with.
+const SHOWN: usize = 5;
+/// How many conversations are read at a time to find one by its prefix.
+const PAGE: u32 = 1_000;
+
+/// The job of this id or unique prefix.
+pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<Job, Failed> {
+    let is_prefix = given.len() >= SHORTEST_PREFIX
+        && given.len() <= 32
+        && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_prefix {
+        let error = anyhow::anyhow!("`{}` is not the id of a job", ui::short(given, 64));
+        return Err(Failed::usage(
+            error,
+            format!("give 8 to 32 lower-case hexadecimal digits; {JOB_IDS}"),
+        ));
+    }
+    if let Ok(id) = given.parse::<JobId>() {
+        let job = engine.job(scope, &id).await?;
+        return job.ok_or_else(|| no_job(given));
+    }
+    let query =
+        Query { id_prefix: Some(given.to_owned()), limit: SHOWN as u32, ..Query::default() };
+    let found = engine.list(scope, &query).await?;
+    let ids: Vec<JobId> = found.jobs.iter().map(|job| job.id).collect();
+    let job = match ids.as_slice() {
+        [id] => engine.job(scope, id).await?,
+        [] => None,
+        many => return Err(ambiguous("jobs", given, many.iter().map(JobId::to_string))),
+    };
+    job.ok_or_else(|| no_job(given))
+}
+
+fn no_job(given: &str) -> Failed {
+    Failed::from(anyhow::anyhow!("there is no job `{given}`")).hint(JOB_IDS)
+}
+
+/// A conversation, and who knows it.
+pub(super) enum Found {
+    /// The store.
+    Stored(Box<Conversation>),
+    /// Only its files: an older server made it, or the store is gone.
+    Archived(Box<Archived>),
+}
+
+/// The conversation of this id or unique prefix.
+pub(super) async fn conversation(
+    engine: &Engine,
+    owner: &OwnerId,
+    given: &str,
+) -> Result<Found, Failed> {
+    let hint = "`outlast conversations list` shows the ids";
+    let is_prefix = given.len() >= SHORTEST_PREFIX
+        && given.len() <= 64
+        && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    if !is_prefix {
+        let error = anyhow::anyhow!("`{}` is not the id of a conversation", ui::short(given, 64));
+        return Err(Failed::usage(error, format!("give its first 8 characters or more; {hint}")));
+    }
+    if let Some(found) = whole(engine, owner, &ConversationId::new(given)).await? {
+        return Ok(found);
+    }
+    let ids = starting_with(engine, owner, given).await?;
+    let found = match ids.as_slice() {
+        [id] => whole(engine, owner, id).await?,
+        [] => None,
+        many => {
+            let ids = many.iter().map(|id| id.as_str().to_owned());
+            return Err(ambiguous("conversations", given, ids));
+        }
+    };
+    found.ok_or_else(|| {
+        Failed::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
+    })
+}
+
+async fn whole(
+    engine: &Engine,
+    owner: &OwnerId,
+    id: &ConversationId,
+) -> Result<Option<Found>, Failed> {
+    if let Some(stored) = engine.conversation(owner, id).await? {
+        return Ok(Some(Found::Stored(Box::new(stored))));
+    }
+    let archived = engine.archived(owner, id).await?;
+    Ok(archived.map(|archived| Found::Archived(Box::new(archived))))
+}
+
+/// The ids that start with this, no more than an answer names.
+async fn starting_with(
+    engine: &Engine,
+    owner: &OwnerId,
+    given: &str,
+) -> Result<Vec<ConversationId>, Failed> {
+    let mut query = ConversationQuery { limit: PAGE, ..ConversationQuery::default() };
+    let mut found = Vec::new();
+    loop {
+        let page = engine.conversations(owner, &query).await?;
+        let ids = page.conversations.into_iter().map(|conversation| conversation.id);
+        found.extend(ids.filter(|id| id.as_str().starts_with(given)));
+        if page.next.is_none() || found.len() >= SHOWN {
+            found.truncate(SHOWN);
+            return Ok(found);
+        }
+        query.after = page.next;
+    }
+}
+
+fn ambiguous(what: &str, given: &str, ids: impl Iterator<Item = String>) -> Failed {
+    let list = ids.map(|id| format!("  {id}")).collect::<Vec<_>>().join("\n");
+    let error = anyhow::anyhow!("several {what} start with `{given}`:\n{list}");
+    Failed::usage(error, "give more of the id")
+}

@@ -1,0 +1,47 @@
+//! `outlast jobs cancel`
+
+use std::process::ExitCode;
+
+use outlast_core::{Cancelled, JobState, RemoteStop, StateKind};
+use outlast_engine::Engine;
+
+use super::{find, json, own};
+use crate::cli::CancelArgs;
+use crate::config::Config;
+use crate::failed::Failed;
+use crate::ui;
+
+pub(super) async fn run(
+    engine: &Engine,
+    config: &Config,
+    args: CancelArgs,
+) -> Result<ExitCode, Failed> {
+    let scope = own(config);
+    let job = find::job(engine, &scope, &args.id).await?;
+    let Some(cancelled) = engine.cancel(&scope, &job.id).await? else {
+        return Err(anyhow::anyhow!("job {} was removed", job.id).into());
+    };
+    let (job, was_ended) = match cancelled {
+        Cancelled::Now(job) => (job, false),
+        Cancelled::Already(job) => (job, true),
+    };
+    if was_ended && job.state.kind() != StateKind::Cancelled {
+        let state = job.state.kind().as_str();
+        let error = anyhow::anyhow!("job {} has ended already: {state}", job.id);
+        return Err(Failed::from(error).hint("`outlast jobs show` has what came of it"));
+    }
+    if args.json {
+        ui::line(&json::job(&job, engine.now()));
+    } else {
+        ui::outcome(&job.id.to_string(), job.state.kind(), "");
+    }
+    if was_ended {
+        ui::remark("It was cancelled before.");
+    }
+    if matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. })
+        && !engine.has_worker(&job.new.profile).await?
+    {
+        ui::remark("The provider has yet to be told: `outlast worker --until-idle` does so.");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,113 @@
+//! `outlast jobs retry`: the same request as a new job that names the one it comes from. Asked for twice, it is still one.
+
+use std::process::ExitCode;
+
+use outlast_core::{Job, JobId, Key, NewJob, Query, Scope, StateKind, Visibility};
+use outlast_engine::Engine;
+use serde_json::Value;
+
+use super::{find, json, own};
+use crate::cli::{Global, RetryArgs};
+use crate::commands::left_behind::{self, Flags, short_id};
+use crate::commands::research::refused;
+use crate::config::Config;
+use crate::failed::Failed;
+use crate::ui::{self, Mark};
+use crate::wire::research_provider;
+
+/// Where a request names the job it repeats.
+const RETRY_OF: &str = "retry_of";
+/// How many jobs with the same question are looked through for retries.
+const LOOKED_AT: u32 = 20;
+
+pub(super) async fn run(
+    engine: &Engine,
+    global: &Global,
+    config: &Config,
+    args: RetryArgs,
+) -> Result<ExitCode, Failed> {
+    let job = find::job(engine, &own(config), &args.id).await?;
+    let hint = match job.state.kind() {
+        StateKind::Failed | StateKind::Cancelled => None,
+        StateKind::Succeeded => Some("`outlast research` asks a question anew".to_owned()),
+        StateKind::Queued | StateKind::Running => {
+            Some(format!("`outlast jobs watch {}` follows it", short_id(&job)))
+        }
+    };
+    if let Some(hint) = hint {
+        let error = anyhow::anyhow!("job {} is {}", job.id, job.state.kind().as_str());
+        return Err(
+            Failed::from(error.context("only what failed or was cancelled is retried")).hint(hint)
+        );
+    }
+    let started = engine.start(again(&job, config), Some(key(&job.id))).await.map_err(refused)?;
+    if args.json {
+        ui::line(&json::job(&started.job, engine.now()));
+    } else {
+        ui::line(&started.job.id.to_string());
+    }
+    if started.existed {
+        let state = started.job.state.kind().as_str();
+        ui::remark(&format!("Job {} was retried as this one before; it is {state}.", job.id));
+        return Ok(ExitCode::SUCCESS);
+    }
+    ui::mark(Mark::Again, &format!("retry of {}", job.id));
+    go_on(engine, global, config, &started.job).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The jobs that repeat this one, newest first.
+pub(super) async fn retries_of(
+    engine: &Engine,
+    scope: &Scope,
+    job: &Job,
+) -> Result<Vec<JobId>, Failed> {
+    if !matches!(job.state.kind(), StateKind::Failed | StateKind::Cancelled) {
+        return Ok(Vec::new());
+    }
+    let search = Some(job.new.title.clone());
+    let query = Query { search, limit: LOOKED_AT, ..Query::default() };
+    let mut retries = Vec::new();
+    for same in engine.list(scope, &query).await?.jobs {
+        let same = engine.job(scope, &same.id).await?;
+        retries.extend(same.filter(|same| retry_of(same) == Some(job.id)).map(|same| same.id));
+    }
+    Ok(retries)
+}
+
+/// The job this one repeats.
+pub(super) fn retry_of(job: &Job) -> Option<JobId> {
+    job.new.ask.get(RETRY_OF)?.as_str()?.parse().ok()
+}
+
+/// The same request, for the queue: whoever held the first call is no longer there.
+fn again(job: &Job, config: &Config) -> NewJob {
+    let mut new = job.new.clone();
+    if let Value::Object(ask) = &mut new.ask {
+        ask.insert(RETRY_OF.to_owned(), Value::String(job.id.to_string()));
+    }
+    if new.visibility == Visibility::Unpromised {
+        new.visibility = Visibility::Promised;
+        new.max_failures = config.perplexity.max_job_retries;
+        new.keep = new.keep.filter(|_| new.conversation.is_none());
+    }
+    new
+}
+
+/// One retry of a job is enough: a second `retry` finds the first.
+fn key(id: &JobId) -> Key {
+    Key::given(&format!("retry:{id}"), [0; 32])
+}
+
+/// Sees to it that somebody works on the job, if this configuration can.
+async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> Result<(), Failed> {
+    let fits = research_provider(config, None).is_ok_and(|(profile, _)| profile == job.new.profile);
+    if fits || engine.has_worker(&job.new.profile).await? {
+        let carrier = Flags { global, config, library: &[] }.ensure_worker(engine, job).await?;
+        left_behind::tell(&carrier, job);
+        return Ok(());
+    }
+    ui::remark("  no live worker fits it: start `outlast worker --until-idle` with the settings");
+    ui::remark("  (key, base URL or library) that it was first asked with");
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! A worker that goes on when the person has left: `outlast worker --until-idle` in a session of its own, so that
+//! neither Ctrl-C nor a closed terminal ends it.
+
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use outlast_core::{Job, Scope, StateKind};
+use outlast_engine::Engine;
+use tokio::time::Instant;
+
+use crate::cli::Global;
+use crate::config::{Config, StoreUrl};
+use crate::failed::Failed;
+use crate::ui;
+
+/// How long a worker may take to show itself.
+const AT_MOST: Duration = Duration::from_secs(10);
+/// How often it is looked for.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Who goes on with a job.
+#[derive(Debug)]
+pub(super) enum Carrier {
+    /// A worker that was there already.
+    Present,
+    /// One that was left behind for it.
+    LeftBehind { pid: u32, log: PathBuf },
+    /// Nobody: the store ends with this process.
+    Nobody,
+}
+
+/// What a worker needs to fit a job of ours: the same flags.
+pub(super) struct Flags<'a> {
+    pub(super) global: &'a Global,
+    pub(super) config: &'a Config,
+    pub(super) library: &'a [PathBuf],
+}
+
+impl Flags<'_> {
+    /// Makes sure that somebody goes on with this job.
+    pub(super) async fn ensure_worker(
+        &self,
+        engine: &Engine,
+        job: &Job,
+    ) -> Result<Carrier, Failed> {
+        if self.config.store == StoreUrl::Memory {
+            return Ok(Carrier::Nobody);
+        }
+        if engine.has_worker(&job.new.profile).await? {
+            return Ok(Carrier::Present);
+        }
+        let log = self.config.data_dir.join("worker.log");
+        let child = self.spawn(&log).map_err(|error| not_left(error, job, &log))?;
+        let pid = child.id();
+        shows_itself(engine, job, child).await.map_err(|error| not_left(error, job, &log))?;
+        Ok(Carrier::LeftBehind { pid, log })
+    }
+
+    fn spawn(&self, log: &Path) -> anyhow::Result<Child> {
+        let program = std::env::current_exe().context("find this program")?;
+        std::fs::create_dir_all(&self.config.data_dir).context("make the data directory")?;
+        let log = File::options().create(true).append(true).mode(0o600).open(log);
+        let mut worker = Command::new(program);
+        worker.args(["worker", "--until-idle", "--own-session"]);
+        for folder in self.library {
+            worker.arg("--library").arg(folder);
+        }
+        let Global { store, data_dir, config, no_mirror, .. } = self.global;
+        if let Some(store) = store {
+            worker.arg("--store").arg(store);
+        }
+        if let Some(data_dir) = data_dir {
+            worker.arg("--data-dir").arg(data_dir);
+        }
+        if let Some(config) = config {
+            worker.arg("--config").arg(config);
+        }
+        if *no_mirror {
+            worker.arg("--no-mirror");
+        }
+        worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.context("open its log")?);
+        worker.spawn().context("start it")
+    }
+}
+
+/// Tells the person who goes on with the job.
+pub(super) fn tell(carrier: &Carrier, job: &Job) {
+    match carrier {
+        Carrier::Present => ui::remark("  a running worker goes on with it"),
+        Carrier::LeftBehind { pid, log } => {
+            let worker = format!("`outlast worker --until-idle` (pid {pid})");
+            ui::remark(&format!("  {worker} was left behind and goes on with it"));
+            ui::remark(&format!("  its log: {}", log.display()));
+        }
+        Carrier::Nobody => {
+            ui::remark("  it is gone: a memory store ends with the process");
+            return;
+        }
+    }
+    ui::remark(&format!("  come back with `outlast jobs watch {}`", short_id(job)));
+    ui::remark(&format!("  its report, when it is there: `outlast jobs show {}`", short_id(job)));
+}
+
+/// As much of the id as a command needs.
+pub(super) fn short_id(job: &Job) -> String {
+    job.id.to_string().chars().take(8).collect()
+}
+
+/// Waits until the worker is known, or the job has gone on, whichever is seen first.
+async fn shows_itself(engine: &Engine, job: &Job, mut worker: Child) -> anyhow::Result<()> {
+    let scope = Scope::Owner(job.new.owner.clone());
+    let patience = Instant::now() + AT_MOST;
+    while Instant::now() < patience {
+        if engine.has_worker(&job.new.profile).await? {
+            return Ok(());
+        }
+        let now = engine.job(&scope, &job.id).await?;
+        if now.is_none_or(|now| now.state.kind() != StateKind::Queued) {
+            return Ok(());
+        }
+        if let Some(status) = worker.try_wait()?
+            && !status.success()
+        {
+            anyhow::bail!("it ended at once ({status})");
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    anyhow::bail!("it did not show itself within {} s", AT_MOST.as_secs())
+}
+
+fn not_left(error: anyhow::Error, job: &Job, log: &Path) -> Failed {
+    let error = error.context(format!("leave a worker behind for job {}", job.id));
+    Failed::from(error).hint(format!(
+        "the job is kept; `outlast worker --until-idle` goes on with it. The log may say why: {}",
+        log.display()
+    ))
+}

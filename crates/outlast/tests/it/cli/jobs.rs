@@ -1,0 +1,121 @@
+//! `outlast jobs watch`, `wait`, `cancel` and `retry`.
+
+use serde_json::Value;
+
+use super::pty::Terminal;
+use super::snapshots::{asked, failed};
+use crate::support::{World, running, start};
+
+const QUICK: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;delay_ms=0]]";
+
+#[tokio::test]
+async fn watch_follows_jobs_to_their_end_and_its_exit_code_is_theirs() {
+    let world = World::new().await;
+    let (good, _) = asked(&world, QUICK).await;
+    let bad = failed(&world).await;
+    let ran = world.run(&["jobs", "watch", &good]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.starts_with(&format!("{good}  succeeded")), "{ran:?}");
+    let ran = world.run(&["jobs", "watch", &good, &bad, "--json"]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(told["jobs"][1]["failures"][0]["code"], "EXECUTION_ERROR", "{told}");
+
+    let mut server = world.serve().await;
+    let held = start(&mut server, "ok;words=60;hold").await;
+    running(&world, &held).await;
+    let terminal = Terminal::run(&world, 100, &["jobs", "watch"]);
+    terminal.shows(&held[..8]).await;
+    terminal.shows("%").await;
+    let cancelled = world.run(&["jobs", "cancel", &held]).await;
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    let (code, screen) = terminal.ended().await;
+    assert_eq!(code, Some(1), "{screen}");
+    assert!(screen.contains(&format!("{held}  ")) && screen.contains("cancelled"), "{screen}");
+}
+
+#[tokio::test]
+async fn leaving_a_watch_leaves_the_job_alone() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let held = start(&mut server, "stuck").await;
+    running(&world, &held).await;
+    let terminal = Terminal::run(&world, 100, &["jobs", "watch", &held]);
+    terminal.shows("%").await;
+    terminal.interrupt();
+    let (code, screen) = terminal.ended().await;
+    assert_eq!(code, Some(130), "{screen}");
+    assert!(screen.contains("the jobs go on"), "{screen}");
+    running(&world, &held).await;
+}
+
+#[tokio::test]
+async fn wait_says_how_jobs_ended_or_that_the_time_did() {
+    let world = World::new().await;
+    let (good, _) = asked(&world, QUICK).await;
+    let bad = failed(&world).await;
+    let ran = world.run(&["jobs", "wait", &good, &good[..10]]).await;
+    assert_eq!((ran.code, ran.stdout.lines().count()), (Some(0), 1), "each once: {ran:?}");
+    let ran = world.run(&["jobs", "wait", &good, &bad]).await;
+    assert_eq!((ran.code, ran.stdout.lines().count()), (Some(1), 2), "{ran:?}");
+    let mut server = world.serve().await;
+    let stuck = start(&mut server, "stuck").await;
+    let ran = world.run(&["jobs", "wait", &good, &stuck, "--timeout", "50ms"]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains("1 job is unfinished"), "{ran:?}");
+    let ran = world.run(&["jobs", "wait", &stuck, "--timeout", "0s", "--json"]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(told["jobs"][0]["id"], stuck, "{told}");
+}
+
+#[tokio::test]
+async fn cancel_ends_a_job_once_and_never_one_that_has_ended() {
+    let world = World::new().await;
+    let (good, _) = asked(&world, QUICK).await;
+    let ran = world.run(&["jobs", "cancel", &good]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("has ended already: succeeded"), "{ran:?}");
+    let mut server = world.serve().await;
+    let stuck = start(&mut server, "stuck").await;
+    running(&world, &stuck).await;
+    for _ in 0..2 {
+        let ran = world.run(&["jobs", "cancel", &stuck[..8]]).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(ran.stdout, format!("{stuck}  cancelled\n"));
+    }
+}
+
+#[tokio::test]
+async fn a_retry_is_a_new_job_linked_to_the_old_and_made_once() {
+    let world = World::new().await;
+    let (good, _) = asked(&world, QUICK).await;
+    let refused = world.run(&["jobs", "retry", &good]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("only what failed or was cancelled is retried"), "{refused:?}");
+
+    let question = "Why? [[sim:http;status=400;times=1|ok;words=60;delay_ms=0]]";
+    let ran = world.run(&["research", question]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let list = world.run(&["jobs", "list", "--json", "--state", "failed"]).await;
+    let list: Value = serde_json::from_str(&list.stdout).unwrap();
+    let old = list["jobs"][0]["id"].as_str().unwrap().to_owned();
+    let retried = world.run(&["jobs", "retry", &old[..8]]).await;
+    assert_eq!(retried.code, Some(0), "{retried:?}");
+    let new = retried.stdout.trim().to_owned();
+    let waited = world.run(&["jobs", "wait", &new, "--timeout", "60s"]).await;
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    let again = world.run(&["jobs", "retry", &old]).await;
+    assert_eq!((again.code, again.stdout.trim()), (Some(0), new.as_str()), "{again:?}");
+    assert!(again.stderr.contains("was retried as this one before"), "{again:?}");
+    let show = world.run(&["jobs", "show", &new]).await;
+    assert!(show.stdout.contains(&format!("retry of  {old}")), "{}", show.stdout);
+    let show = world.run(&["jobs", "show", &old]).await;
+    assert!(show.stdout.contains(&format!("retried as  {new}")), "{}", show.stdout);
+    assert!(
+        show.stdout.contains("timeline") && show.stdout.contains("attempt 1 failed"),
+        "{}",
+        show.stdout
+    );
+    assert_eq!(world.submits(), 2, "one for each answer: a refusal buys nothing");
+}

@@ -1,0 +1,87 @@
+//! Narrow and wide terminals, colour, and none of it where nobody looks.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::pty::Terminal;
+use super::snapshot::{Mask, compare};
+use super::snapshots::asked;
+use crate::support::World;
+
+const ASK: &str = "Why is the sky blue, and why is it red in the evening, and what of the night? [[sim:ok;words=120;sources=3;delay_ms=0]]";
+
+#[tokio::test]
+async fn tables_and_reports_fit_the_terminal() {
+    let mut world = World::new().await;
+    world.set("NO_COLOR", "1");
+    let (job, conversation) = asked(&world, ASK).await;
+    for columns in [40, 80, 160] {
+        let mask = Mask::new(&world).id(&job, "job").id(&conversation, "conversation");
+        for (name, arguments) in [
+            ("jobs-list", vec!["jobs", "list"]),
+            ("conversations-list", vec!["conversations", "list"]),
+        ] {
+            let (code, screen) = Terminal::run(&world, columns, &arguments).ended().await;
+            assert_eq!(code, Some(0), "{screen}");
+            assert!(!screen.contains('\x1b'), "NO_COLOR: {screen:?}");
+            for line in screen.lines() {
+                assert!(line.width() <= usize::from(columns), "{columns}: {line}");
+            }
+            compare(&format!("terminal-{columns}-{name}"), &uncut(&mask.masked(&screen)));
+        }
+        let (_, screen) = Terminal::run(&world, columns, &["jobs", "show", &job]).ended().await;
+        let (_, report) = screen.split_once("\n\n").unwrap();
+        let prose = report.split("\nSources\n").next().unwrap();
+        assert!(prose.contains("Executive summary") && !prose.contains("# Executive"), "{prose}");
+        for line in prose.lines().filter(|line| !line.contains("://")) {
+            assert!(line.width() <= usize::from(columns).min(100), "{columns}: {line}");
+        }
+    }
+}
+
+/// Where a question is cut depends on how wide its age is.
+fn uncut(screen: &str) -> String {
+    let lines = screen.lines().map(|line| match line.split_once("Why ") {
+        Some((start, _)) if line.ends_with('\u{2026}') => format!("{start}Why\u{2026}\n"),
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+#[tokio::test]
+async fn colour_is_for_terminals_unless_somebody_says_otherwise() {
+    let mut world = World::new().await;
+    let (job, _) = asked(&world, ASK).await;
+    let screen = |world: &World, arguments: &[&str]| Terminal::run(world, 80, arguments).ended();
+    let (_, coloured) = screen(&world, &["jobs", "list"]).await;
+    assert!(coloured.contains("\x1b[32m"), "{coloured:?}");
+    let (_, never) = screen(&world, &["jobs", "list", "--color", "never"]).await;
+    assert!(!never.contains('\x1b'), "{never:?}");
+    let piped = world.run(&["jobs", "list"]).await;
+    assert!(!piped.stdout.contains('\x1b') && piped.stdout.contains(&job), "whole ids: {piped:?}");
+    let always = world.run(&["jobs", "list", "--color", "always"]).await;
+    assert!(always.stdout.contains("\x1b[32m"), "{always:?}");
+    world.set("NO_COLOR", "1");
+    let (_, none) = screen(&world, &["jobs", "show", &job]).await;
+    assert!(!none.contains('\x1b'), "{none:?}");
+}
+
+/// Standard output holds the Markdown as it came; the rest is on standard error.
+#[tokio::test]
+async fn a_piped_report_is_plain_markdown() {
+    let world = World::new().await;
+    let ran = world.run(&["research", ASK]).await;
+    assert!(ran.stdout.starts_with("# ") || ran.stdout.contains("\n## "), "{ran:?}");
+    assert!(ran.stdout.contains("\nSources\n[1] http"), "{ran:?}");
+    assert!(!ran.stdout.contains('\x1b') && !ran.stderr.contains('\x1b'), "{ran:?}");
+    assert!(ran.stderr.contains("--follow-up"), "{ran:?}");
+}
+
+/// The log on a terminal, and a bar on a narrow one, do not panic.
+#[tokio::test]
+async fn research_on_a_narrow_terminal_shows_a_bar_and_the_report() {
+    let world = World::new().await;
+    let terminal = Terminal::run(&world, 40, &["research", ASK, "-v"]);
+    let (code, screen) = terminal.ended().await;
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("summary") && !screen.contains("panicked"), "{screen}");
+}
