@@ -3,6 +3,8 @@
 mod layers;
 mod settings;
 mod http;
+mod shown;
+mod places;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +16,9 @@ use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
-pub(crate) use layers::{ConfigError, Flags};
+pub(crate) use layers::{ConfigError, Flags, Source};
+pub(crate) use places::Places;
+pub(crate) use shown::{Showing, Shown};
 
 /// Everything a command may need to know, parsed once.
 #[derive(Debug)]
