@@ -73,7 +73,10 @@ async fn what_is_older_newer_or_another_s_is_told_apart_and_left_alone() {
     assert_eq!(inspect(&path).unwrap().unwrap().schema, 1, "seen, not migrated");
     raw().execute_batch("PRAGMA application_id = 7").unwrap();
     let found = inspect(&path);
-    assert!(found.is_err_and(|error| error.to_string().contains("another program")));
+    assert!(
+        matches!(&found, Err(StoreError::Unavailable(why)) if why.to_string().contains("another program")),
+        "{found:?}"
+    );
     let holder = raw();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(matches!(inspect(&path), Err(StoreError::Unavailable(_))), "a lock that is held");
