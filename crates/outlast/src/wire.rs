@@ -2,18 +2,19 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use outlast_core::{BoxError, Clock, Profile, Provider, Store, StoreError};
+use outlast_core::{BoxError, Clock, Profile, Provider, ProviderError, Store, StoreError};
 use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Stop};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::library::{Library, LibraryOptions};
-use outlast_provider::perplexity::{Agent, PerplexityOptions, Sonar};
+use outlast_provider::perplexity::{Agent, Checked, PerplexityOptions, Sonar};
 use outlast_server::Metrics;
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
 use crate::armed::{ArmedProvider, ArmedStore, KillPoint};
-use crate::config::{Config, Dialect, StoreUrl};
+use crate::config::{Config, Dialect, Perplexity, Secret, StoreUrl};
 use crate::failed::Failed;
 use crate::observed::ObservedStore;
 
@@ -131,7 +132,7 @@ fn cannot_open(error: StoreError, path: &std::path::Path) -> Failed {
     Failed::usage(error, hint)
 }
 
-fn store_hint(error: &StoreError) -> &'static str {
+pub(crate) fn store_hint(error: &StoreError) -> &'static str {
     match error {
         StoreError::Newer { .. } => "update outlast, or point OUTLAST_STORE at another file",
         StoreError::Corrupt { .. } => "restore a backup, or point OUTLAST_STORE at a new file",
@@ -151,15 +152,7 @@ pub(crate) fn research_provider(
             folders => library_provider(config, folders.to_vec()),
         };
     };
-    let options = PerplexityOptions {
-        base_url: config.perplexity.base_url.clone(),
-        api_key: api_key.0.clone(),
-        http: HttpOptions {
-            timeout: config.perplexity.timeout,
-            proxy: config.perplexity.proxy.clone(),
-        },
-        clock: Arc::new(SystemClock),
-    };
+    let options = perplexity_options(config, api_key);
     let (profile, provider) = match config.perplexity.api {
         Dialect::Agent => {
             let agent = Agent::new(options).map_err(cannot_set_up)?;
@@ -175,6 +168,29 @@ pub(crate) fn research_provider(
         None => provider,
     };
     Ok((profile, provider))
+}
+
+/// Asks the configured provider whether it takes this key; nothing is bought.
+pub(crate) async fn check_perplexity(
+    config: &Config,
+    api_key: &Secret,
+    limit: Duration,
+) -> Result<Result<Checked, ProviderError>, Failed> {
+    let options = perplexity_options(config, api_key);
+    Ok(match config.perplexity.api {
+        Dialect::Agent => Agent::new(options).map_err(cannot_set_up)?.check(limit).await,
+        Dialect::Sonar => Sonar::new(options).map_err(cannot_set_up)?.check(limit).await,
+    })
+}
+
+fn perplexity_options(config: &Config, api_key: &Secret) -> PerplexityOptions {
+    let Perplexity { base_url, timeout, proxy, .. } = &config.perplexity;
+    PerplexityOptions {
+        base_url: base_url.clone(),
+        api_key: api_key.0.clone(),
+        http: HttpOptions { timeout: *timeout, proxy: proxy.clone() },
+        clock: Arc::new(SystemClock),
+    }
 }
 
 /// The documents in these folders as a research provider, and the profile of its jobs.
@@ -196,7 +212,7 @@ fn cannot_set_up(error: BoxError) -> Failed {
     Failed::usage(error, "check PERPLEXITY_BASE_URL and PERPLEXITY_PROXY")
 }
 
-fn no_provider() -> Failed {
+pub(crate) fn no_provider() -> Failed {
     Failed::usage(
         anyhow::anyhow!("no research provider is configured"),
         "there are three ways to get one:\n  \

@@ -10,14 +10,18 @@
 mod support;
 
 mod cli;
+mod config_show;
 mod crash;
 mod demo;
+mod doctor;
 mod faults;
 mod http;
+mod init;
 mod mirror;
 mod requirements;
 mod research;
 mod research_jobs;
+mod packaging;
 mod perplexity;
 mod tasks;
 mod sharing;
