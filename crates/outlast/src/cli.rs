@@ -104,6 +104,24 @@ pub(crate) enum Command {
     /// Back up and check the job store
     #[command(subcommand)]
     Store(StoreCommand),
+    /// Check that everything a server needs is there; exit code 1 when something is not
+    ///
+    /// Changes nothing: it reads the configuration and the job store, asks the provider once whether it takes the
+    /// key, and says what to do about each thing it finds.
+    Doctor(DoctorArgs),
+    /// Set up an MCP client to use this program, or undo that
+    ///
+    /// Adds one entry to the client's own configuration file and leaves every other byte alone; the file as it was is
+    /// kept beside it. No key is written: the client is told to pass PERPLEXITY_API_KEY on where it can.
+    Init(InitArgs),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print a script that completes commands in your shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write all of them
+    #[command(hide = true)]
+    Man(ManArgs),
     /// Watch a research job survive kill -9; no key and no network needed
     Demo,
     /// End what a killed server has left running; started by outlast itself
@@ -281,6 +299,82 @@ pub(crate) enum StoreCommand {
     },
     /// Look for damage; exit code 1 when there is any
     Check,
+}
+
+/// `outlast doctor`
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say whether the locks in this folder can be taken; another process holds them
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) try_locks: Option<PathBuf>,
+}
+
+/// `outlast init`
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The client
+    #[arg(value_name = "CLIENT")]
+    pub(crate) client: Client,
+    /// Print the entry and change nothing
+    #[arg(long, conflicts_with_all = ["dry_run", "remove"])]
+    pub(crate) print: bool,
+    /// Print what would change, as a diff, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Take the entry out again
+    #[arg(long)]
+    pub(crate) remove: bool,
+}
+
+/// An MCP client whose configuration file is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Client {
+    /// Claude Code, for all projects of this user
+    ClaudeCode,
+    /// Claude Desktop
+    ClaudeDesktop,
+    /// Cursor
+    Cursor,
+    /// Visual Studio Code
+    Vscode,
+    /// Codex
+    Codex,
+    /// Windsurf
+    Windsurf,
+    /// Zed
+    Zed,
+    /// Gemini CLI
+    GeminiCli,
+}
+
+/// `outlast config`
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show every setting, its value and where that comes from; secrets are not shown
+    Show {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `outlast completions`
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `outlast man`
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write a page for every command into this folder
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// What `outlast simulate --help` ends with.

@@ -13,6 +13,11 @@ mod conversations;
 mod find;
 mod store;
 
+mod doctor;
+mod init;
+mod config;
+mod completions;
+
 mod demo;
 mod simulate;
 
@@ -22,7 +27,7 @@ use outlast_engine::Stop;
 use tokio::task::JoinHandle;
 
 use crate::cli::{Cli, Command, Global};
-use crate::config::{Config, Flags};
+use crate::config::{Config, ConfigError, Flags};
 use crate::failed::Failed;
 use crate::logging;
 
@@ -43,6 +48,11 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Conversations(command) => conversations::run(&global, command).await,
+            Command::Doctor(args) => doctor::run(&global, args).await,
+            Command::Init(args) => init::run(&global, args),
+            Command::Config(command) => config::run(&global, command),
+            Command::Completions(args) => completions::run(args),
+            Command::Man(args) => completions::man(args),
             Command::Demo => demo::run().await,
             Command::Guard => Ok(guard::run()),
             Command::Simulate(args) => simulate::run(args).await,
@@ -56,8 +66,22 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
 /// The configuration under these flags.
 fn configured(
     global: &Global,
-    mut flags: Vec<(&'static str, &'static str, String)>,
+    flags: Vec<(&'static str, &'static str, String)>,
 ) -> Result<Config, Failed> {
+    Config::load(flags_of(global, flags)?).map_err(misconfigured)
+}
+
+/// The configuration cannot be used; with what would be right.
+fn misconfigured(error: ConfigError) -> Failed {
+    let hint = error.hint();
+    Failed::usage(error, hint)
+}
+
+/// What the command line says about the configuration.
+fn flags_of(
+    global: &Global,
+    mut flags: Vec<(&'static str, &'static str, String)>,
+) -> Result<Flags, Failed> {
     if let Some(store) = &global.store {
         flags.push(("store.url", "--store", store.clone()));
     }
@@ -71,11 +95,7 @@ fn configured(
     if global.no_mirror {
         flags.push(("store.mirror", "--no-mirror", "false".to_owned()));
     }
-    let flags = Flags { config: global.config.clone(), values: flags };
-    Config::load(flags).map_err(|error| {
-        let hint = error.hint();
-        Failed::usage(error, hint)
-    })
+    Ok(Flags { config: global.config.clone(), values: flags })
 }
 
 /// Starts the log for a command whose own words a person reads: only errors, unless more was asked for.

@@ -4,6 +4,8 @@ mod layers;
 mod settings;
 mod http;
 mod workflows;
+mod shown;
+mod places;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +18,9 @@ use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
-pub(crate) use layers::{ConfigError, Flags};
+pub(crate) use layers::{ConfigError, Flags, Source};
+pub(crate) use places::Places;
+pub(crate) use shown::{Showing, Shown};
 pub(crate) use workflows::{Program, Tool, Upstream, Work, Workflow};
 
 /// Everything a command may need to know, parsed once.

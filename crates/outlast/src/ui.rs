@@ -42,6 +42,11 @@ pub(crate) fn line(text: &str) {
     out(&format!("{text}\n"));
 }
 
+/// Bytes of data as they are: scripts and pages for other programs.
+pub(crate) fn raw(bytes: &[u8]) {
+    drop(std::io::stdout().write_all(bytes));
+}
+
 /// Text from outside as data: control characters must not steer the terminal.
 pub(crate) fn text(text: &str) {
     line(&printable(text));
@@ -107,6 +112,33 @@ pub(crate) fn mark(mark: Mark, text: &str) {
         Mark::Again => (YELLOW.bold(), "\u{21bb}"),
     };
     err(&format!("{style}{sign}{style:#} {text}\n"));
+}
+
+/// A finding as data: how it is, what it is about, what was found, and under it what to do.
+pub(crate) fn finding(standing: Standing, name: &str, text: &str, fix: Option<&str>) {
+    let (style, sign) = match standing {
+        Standing::Good => (GREEN, "\u{2713}"),
+        Standing::Doubtful => (YELLOW, "!"),
+        Standing::Bad => (RED, "\u{2717}"),
+        Standing::Open => (DIM, "-"),
+    };
+    line(&format!("{style}{sign}{style:#} {BOLD}{name:<13}{BOLD:#} {}", one_line(text)));
+    if let Some(fix) = fix {
+        line(&format!("{:>16}{CYAN}fix:{CYAN:#} {}", "", one_line(fix)));
+    }
+}
+
+/// How a finding is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Standing {
+    /// As it should be.
+    Good,
+    /// Perhaps not as it should be.
+    Doubtful,
+    /// Not as it should be.
+    Bad,
+    /// Nobody looked.
+    Open,
 }
 
 /// What a line reports.

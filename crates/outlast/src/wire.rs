@@ -6,21 +6,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_client::Endpoint;
-use outlast_core::{BoxError, Clock, Profile, Provider, Store, StoreError};
+use outlast_core::{BoxError, Clock, Profile, Provider, ProviderError, Store, StoreError};
 use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Stop};
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::library::{Library, LibraryOptions};
 use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Server, Upstream};
-use outlast_provider::perplexity::{Agent, PerplexityOptions, Sonar};
+use outlast_provider::perplexity::{Agent, Checked, PerplexityOptions, Sonar};
 use outlast_server::Metrics;
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
 use crate::armed::{ArmedProvider, ArmedStore, KillPoint};
-use crate::config::{self, Config, Dialect, Program, StoreUrl, Tool, Work, Workflow};
+use crate::config::{
+    self, Config, Dialect, Perplexity, Program, Secret, StoreUrl, Tool, Work, Workflow,
+};
 use crate::failed::Failed;
 use crate::observed::ObservedStore;
+
+/// A provider and the profile of its jobs.
+pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
 
 /// An open store, to be closed by whoever opened it.
 pub(crate) struct OpenStore {
@@ -136,7 +141,7 @@ fn cannot_open(error: StoreError, path: &std::path::Path) -> Failed {
     Failed::usage(error, hint)
 }
 
-fn store_hint(error: &StoreError) -> &'static str {
+pub(crate) fn store_hint(error: &StoreError) -> &'static str {
     match error {
         StoreError::Newer { .. } => "update outlast, or point OUTLAST_STORE at another file",
         StoreError::Corrupt { .. } => "restore a backup, or point OUTLAST_STORE at a new file",
@@ -149,22 +154,14 @@ fn store_hint(error: &StoreError) -> &'static str {
 pub(crate) fn research_provider(
     config: &Config,
     point: Option<KillPoint>,
-) -> Result<(Profile, Arc<dyn Provider>), Failed> {
+) -> Result<Profiled, Failed> {
     let Some(api_key) = &config.perplexity.api_key else {
         return match config.library.as_slice() {
             [] => Err(no_provider()),
             folders => library_provider(config, folders.to_vec()),
         };
     };
-    let options = PerplexityOptions {
-        base_url: config.perplexity.base_url.clone(),
-        api_key: api_key.0.clone(),
-        http: HttpOptions {
-            timeout: config.perplexity.timeout,
-            proxy: config.perplexity.proxy.clone(),
-        },
-        clock: Arc::new(SystemClock),
-    };
+    let options = perplexity_options(config, api_key);
     let (profile, provider) = match config.perplexity.api {
         Dialect::Agent => {
             let agent = Agent::new(options).map_err(cannot_set_up)?;
@@ -182,11 +179,31 @@ pub(crate) fn research_provider(
     Ok((profile, provider))
 }
 
-/// The documents in these folders as a research provider, and the profile of its jobs.
-pub(crate) fn library_provider(
+/// Asks the configured provider whether it takes this key; nothing is bought.
+pub(crate) async fn check_perplexity(
     config: &Config,
-    folders: Vec<PathBuf>,
-) -> Result<(Profile, Arc<dyn Provider>), Failed> {
+    api_key: &Secret,
+    limit: Duration,
+) -> Result<Result<Checked, ProviderError>, Failed> {
+    let options = perplexity_options(config, api_key);
+    Ok(match config.perplexity.api {
+        Dialect::Agent => Agent::new(options).map_err(cannot_set_up)?.check(limit).await,
+        Dialect::Sonar => Sonar::new(options).map_err(cannot_set_up)?.check(limit).await,
+    })
+}
+
+fn perplexity_options(config: &Config, api_key: &Secret) -> PerplexityOptions {
+    let Perplexity { base_url, timeout, proxy, .. } = &config.perplexity;
+    PerplexityOptions {
+        base_url: base_url.clone(),
+        api_key: api_key.0.clone(),
+        http: HttpOptions { timeout: *timeout, proxy: proxy.clone() },
+        clock: Arc::new(SystemClock),
+    }
+}
+
+/// The documents in these folders as a research provider, and the profile of its jobs.
+pub(crate) fn library_provider(config: &Config, folders: Vec<PathBuf>) -> Result<Profiled, Failed> {
     let cache_dir = config.data_dir.join("library");
     let library = Library::new(LibraryOptions { folders, cache_dir, clock: Arc::new(SystemClock) });
     let library = library.map_err(|error| {
@@ -205,9 +222,7 @@ pub(crate) fn workflow_profile(name: &str) -> Profile {
 }
 
 /// Who does the configured workflows, by the profile of their jobs; in the order of the configuration.
-pub(crate) fn workflow_providers(
-    config: &Config,
-) -> Result<Vec<(Profile, Arc<dyn Provider>)>, Failed> {
+pub(crate) fn workflow_providers(config: &Config) -> Result<Vec<Profiled>, Failed> {
     let guard = Arc::new(Guard::new(own_program()?, vec!["guard".into()]));
     let mut upstreams = HashMap::new();
     for (name, upstream) in &config.upstreams {
@@ -229,7 +244,7 @@ fn command(
     program: &Program,
     timeout: Duration,
     guard: &Arc<Guard>,
-) -> (Profile, Arc<dyn Provider>) {
+) -> Profiled {
     let command = Command::new(CommandOptions {
         program: program.argv.clone(),
         cwd: program.cwd.clone(),
@@ -242,11 +257,7 @@ fn command(
     (workflow_profile(&workflow.name), Arc::new(command))
 }
 
-fn tool(
-    workflow: &Workflow,
-    tool: &Tool,
-    upstream: &Arc<Upstream>,
-) -> (Profile, Arc<dyn Provider>) {
+fn tool(workflow: &Workflow, tool: &Tool, upstream: &Arc<Upstream>) -> Profiled {
     let tool = McpTool::new(McpToolOptions {
         upstream: Arc::clone(upstream),
         tool: tool.name.clone(),
@@ -306,7 +317,7 @@ fn cannot_set_up(error: BoxError) -> Failed {
     Failed::usage(error, "check PERPLEXITY_BASE_URL and PERPLEXITY_PROXY")
 }
 
-fn no_provider() -> Failed {
+pub(crate) fn no_provider() -> Failed {
     Failed::usage(
         anyhow::anyhow!("no research provider is configured"),
         "there are three ways to get one:\n  \

@@ -10,6 +10,7 @@ mod submit;
 mod delivered;
 mod events;
 mod waits;
+mod check;
 
 mod narrowing;
 mod report;
@@ -23,6 +24,7 @@ pub(crate) mod fuzzing;
 
 pub use agent::Agent;
 pub use api::PerplexityOptions;
+pub use check::{Checked, KeyState};
 pub use sonar::Sonar;
 pub use waits::Waits;
 pub(crate) use wire::effort as agent_effort;

@@ -10,3 +10,4 @@ mod sqlite;
 pub use clock::SystemClock;
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
+pub use sqlite::{HeldLocks, Inspection, hold_locks, inspect, locks_that_give_way, sqlite_version};

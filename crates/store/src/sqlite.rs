@@ -24,6 +24,8 @@ mod workers;
 
 mod backup;
 mod check;
+mod inspect;
+mod locks;
 
 mod fault;
 
@@ -39,6 +41,9 @@ use outlast_core::{
     StoreError, Timestamp, WorkerId, rules,
 };
 use tokio::time::Instant;
+
+pub use inspect::{Inspection, inspect, sqlite_version};
+pub use locks::{HeldLocks, hold_locks, locks_that_give_way};
 
 use fault::{Fault, of_io};
 use gate::Gate;

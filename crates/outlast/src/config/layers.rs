@@ -67,7 +67,7 @@ impl ConfigError {
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Source {
+pub(crate) enum Source {
     Flag(&'static str),
     Variable(&'static str),
     File(PathBuf),
@@ -87,7 +87,7 @@ impl fmt::Display for Source {
 
 pub(super) struct Found {
     pub(super) text: String,
-    source: Source,
+    pub(super) source: Source,
 }
 
 impl Found {
@@ -148,6 +148,11 @@ impl Layers {
         let path = PathBuf::from("outlast.toml");
         let file = file.map(|text| parse_file(&path, text)).transpose()?;
         Ok(Self { flags: Flags::default(), environment, file, warnings: Vec::new() })
+    }
+
+    /// The file that was read, if there is one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.file.as_ref().map(|file| file.path.as_path())
     }
 
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
@@ -407,7 +412,7 @@ impl Layers {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-fn environment() -> HashMap<String, String> {
+pub(super) fn environment() -> HashMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()

@@ -9,10 +9,6 @@ pub(super) struct Setting {
     /// Used when nothing is set; empty means there is none.
     pub(super) default: &'static str,
     /// One line for people.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "docs/configuration.md is made from it by a test")
-    )]
     pub(super) help: &'static str,
 }
 

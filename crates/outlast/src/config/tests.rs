@@ -201,3 +201,87 @@ fn the_documented_settings_are_the_settings() {
     }
     assert_eq!(listed, table, "run the test with UPDATE_DOCS=1");
 }
+
+/// What stands in the example for a setting that has no default.
+fn example_of(key: &str) -> &'static str {
+    match key {
+        "perplexity.api_key" => "pplx-...",
+        "perplexity.proxy" => "http://proxy.example:8080",
+        "server.library" => "/home/you/notes",
+        "server.tokens" => "ann=a-long-random-token",
+        "server.tokens_file" => "/home/you/.config/outlast/tokens",
+        "server.allowed_hosts" => "research.example",
+        "server.allowed_origins" => "https://app.example",
+        "server.log" => "info",
+        "network.proxy" => "http://proxy.example:8080",
+        "network.no_proxy" => "localhost,10.0.0.0/8",
+        "store.url" => "sqlite:/home/you/jobs.db",
+        "store.data_dir" => "/home/you/.local/share/outlast",
+        "store.conversation_logs_dir" => "/home/you/research",
+        _ => "",
+    }
+}
+
+/// The example as it follows from the settings.
+fn example() -> String {
+    let mut text = "# outlast.toml: every setting, commented out, with its default or an example.\n\
+                    # Goes to ~/.config/outlast/outlast.toml, or anywhere with --config. A file with a key in it is for\n\
+                    # you alone: chmod 600. `outlast config show` says what counts and why.\n"
+        .to_owned();
+    let mut section = "";
+    for setting in SETTINGS {
+        let (in_section, name) = setting.key.split_once('.').unwrap();
+        if in_section != section {
+            section = in_section;
+            text.push_str(&format!("\n[{section}]\n"));
+        }
+        let value =
+            if setting.default.is_empty() { example_of(setting.key) } else { setting.default };
+        let plain = value.parse::<u64>().is_ok() || matches!(value, "true" | "false");
+        let value = if plain { value.to_owned() } else { format!("{value:?}") };
+        let variable =
+            setting.variables.first().map(|name| format!(" [{name}]")).unwrap_or_default();
+        text.push_str(&format!("\n# {}{variable}\n# {name} = {value}\n", setting.help));
+    }
+    text
+}
+
+/// examples/outlast.toml is made from the settings; set UPDATE_DOCS=1 to write it.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a switch for people who mend the docs")]
+fn the_example_file_is_made_from_the_settings() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/outlast.toml");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::create_dir_all(std::path::Path::new(path).parent().unwrap()).unwrap();
+        std::fs::write(path, example()).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap();
+    assert_eq!(written, example(), "run the test with UPDATE_DOCS=1");
+}
+
+/// As it is, it sets nothing; with every setting turned on, it loads and has each of them once.
+#[test]
+fn the_example_file_has_every_setting_once_and_parses() {
+    let text = example();
+    assert_eq!(load(&[], Some(&text)).unwrap().concurrency, 5);
+    let is_setting = |line: &str| {
+        let name = line.split(" = ").next().unwrap_or_default();
+        line.contains(" = ") && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    let turned_on: Vec<&str> = text
+        .lines()
+        .map(|line| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line))
+        .collect();
+    let turned_on = turned_on.join("\n");
+    // The parser refuses a key that is there twice, and one that nobody knows.
+    let table: toml::Table = turned_on.parse().unwrap();
+    let keys: HashSet<String> = table
+        .iter()
+        .flat_map(|(section, entries)| {
+            entries.as_table().unwrap().keys().map(move |name| format!("{section}.{name}"))
+        })
+        .collect();
+    let known: HashSet<String> = SETTINGS.iter().map(|setting| setting.key.to_owned()).collect();
+    assert_eq!(keys, known);
+    load(&[], Some(&turned_on)).unwrap();
+}

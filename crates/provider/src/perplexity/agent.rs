@@ -1,6 +1,8 @@
 //! The Agent dialect: submit with `background` and `stream`, so that the run outlives the connection and its id
 //! comes with the first event.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
@@ -10,6 +12,7 @@ use reqwest::{Response, StatusCode};
 use serde_json::Value;
 
 use super::api::{Api, PerplexityOptions, is_event_stream};
+use super::check::Checked;
 use super::errors;
 use super::events::EventStream;
 use super::run::AgentRun;
@@ -44,6 +47,11 @@ impl Agent {
     /// What a worker must have to run this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
         self.api.profile(Self::NAME)
+    }
+
+    /// Asks the service for something that costs nothing, to see that it answers and takes the key.
+    pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
+        self.api.check(limit).await
     }
 }
 

@@ -100,7 +100,7 @@ impl Api {
     }
 
     /// The address of what these names lead to. Whatever an id holds, it stays one segment of the path.
-    fn address<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Url {
+    pub(super) fn address<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Url {
         let mut url = self.shared.base_url.clone();
         // Fails only for URLs without a host, which `new` does not take.
         if let Ok(mut path) = url.path_segments_mut() {
@@ -145,7 +145,7 @@ impl Api {
         redacted(text, &self.shared.api_key)
     }
 
-    fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
+    pub(super) fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
         request.bearer_auth(&self.shared.api_key)
     }
 
@@ -186,7 +186,7 @@ impl Api {
         Ok(Answer { status, retry_after, body })
     }
 
-    fn calls(&self) -> Result<reqwest::Client, ProviderError> {
+    pub(super) fn calls(&self) -> Result<reqwest::Client, ProviderError> {
         self.shared.http.calls().map_err(|error| errors::no_client(&*error))
     }
 

@@ -9,6 +9,8 @@ mod errors;
 mod request;
 mod wire;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
@@ -17,6 +19,7 @@ use outlast_core::{
 use serde_json::Value;
 
 use super::api::{Api, PerplexityOptions};
+use super::check::Checked;
 use super::{Waits, search};
 use crate::asked::{asked, kind};
 use crate::prices::{Dialect, Prices};
@@ -47,6 +50,11 @@ impl Sonar {
     /// What a worker must have to run this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
         self.api.profile(Self::NAME)
+    }
+
+    /// Asks the service for something that costs nothing, to see that it answers and takes the key.
+    pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
+        self.api.check(limit).await
     }
 }
 

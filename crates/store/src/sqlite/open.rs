@@ -69,17 +69,27 @@ pub(super) fn make_files(path: &Path) -> Result<(), StoreError> {
     static MAKING: Mutex<()> = Mutex::new(());
     let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     // Looked for first: once the database is there, so may its log be.
-    let orphan = fs::metadata(log_of(path)).is_ok_and(|log| log.len() > 0);
+    let orphan = refuse_orphaned_log(path);
     match make_private_file(path, Existing::Refuse) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         // A new database would be taken for the old one, and filled from its log.
-        Ok(_) if orphan => {
+        Ok(_) if orphan.is_err() => {
             fs::remove_file(path).map_err(|error| of_io(path, error))?;
-            let path = path.display();
-            Err(StoreError::Corrupt { at: format!("{path}, gone while its -wal file is there") })
+            orphan
         }
         made => made.map(drop).map_err(|error| of_io(path, error)),
     }
+}
+
+/// Refuses a place where a database's log is; asked where the database itself is missing.
+pub(super) fn refuse_orphaned_log(path: &Path) -> Result<(), StoreError> {
+    if fs::metadata(log_of(path)).is_ok_and(|log| log.len() > 0) {
+        let path = path.display();
+        return Err(StoreError::Corrupt {
+            at: format!("{path}, gone while its -wal file is there"),
+        });
+    }
+    Ok(())
 }
 
 /// The database's write-ahead log, as SQLite names it.
@@ -143,6 +153,12 @@ fn restrict(path: &Path, mode: u32) -> io::Result<()> {
 #[cfg(not(unix))]
 fn restrict(_path: &Path, _mode: u32) -> io::Result<()> {
     Ok(())
+}
+
+/// The schema of a database that is ours, and the newest one.
+pub(super) fn schema(moment: &Transaction<'_>, path: &Path) -> Result<(u32, u32), StoreError> {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Ok((number(applied(moment, path)?), number(MIGRATIONS.len())))
 }
 
 fn migrate(connection: &mut Connection, path: &Path, gate: &Gate) -> Result<(), StoreError> {

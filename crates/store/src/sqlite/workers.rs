@@ -113,7 +113,8 @@ fn with_profile(connection: &Connection, profile: &Profile) -> Result<Vec<Worker
     Ok(workers)
 }
 
-fn listed(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
+/// Everybody on the list, dead or alive.
+pub(super) fn listed(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
     let workers = connection
         .prepare_cached("SELECT DISTINCT worker FROM workers")?
         .query_map([], |row| row.get::<_, String>(0).map(WorkerId::new))?

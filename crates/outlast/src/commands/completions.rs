@@ -1,0 +1,50 @@
+//! `outlast completions` and `outlast man`: what shells and `man` know about the command line, made from its definition.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::CommandFactory as _;
+
+use crate::cli::{Cli, CompletionsArgs, ManArgs};
+use crate::failed::Failed;
+use crate::ui;
+
+pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failed> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "outlast", &mut script);
+    ui::raw(&script);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn man(args: ManArgs) -> Result<ExitCode, Failed> {
+    let mut command = Cli::command();
+    command.build();
+    let Some(dir) = args.dir else {
+        ui::raw(&page(command).context("make the manual page")?);
+        return Ok(ExitCode::SUCCESS);
+    };
+    std::fs::create_dir_all(&dir).with_context(|| format!("make {}", dir.display()))?;
+    pages(&dir, command, "outlast")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of a command, then those of the commands below it.
+fn pages(dir: &Path, command: clap::Command, name: &str) -> Result<(), Failed> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        if below.get_name() != "help" {
+            pages(dir, below.clone(), &format!("{name}-{}", below.get_name()))?;
+        }
+    }
+    let path = dir.join(format!("{name}.1"));
+    let text = page(command.display_name(name.to_owned())).context("make the manual page")?;
+    std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+    ui::line(&path.display().to_string());
+    Ok(())
+}
+
+fn page(command: clap::Command) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command).render(&mut text)?;
+    Ok(text)
+}

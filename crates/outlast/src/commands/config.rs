@@ -1,0 +1,60 @@
+//! `outlast config`: what the program was told, and by whom.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::cli::{ConfigCommand, Global};
+use crate::config::{Showing, Shown, Source};
+use crate::failed::Failed;
+use crate::ui::{self, Cell};
+
+pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, Failed> {
+    let ConfigCommand::Show { json } = command;
+    let showing =
+        Showing::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
+    if json {
+        ui::line(&format!("{:#}", as_json(&showing)));
+    } else {
+        let rows = showing.settings.iter().map(|shown| {
+            let value = if shown.value.is_empty() { "-" } else { &shown.value };
+            vec![Cell::plain(shown.key), Cell::plain(value), Cell::plain(&source(shown))]
+        });
+        ui::table(&["SETTING", "VALUE", "FROM"], rows.collect());
+        match &showing.file {
+            Some(file) => ui::remark(&format!("\nFile: {}", file.display())),
+            None => ui::remark("\nThere is no configuration file."),
+        }
+    }
+    // Shown all the same: whoever looks wants to find what is wrong.
+    let config = showing.config.map_err(super::misconfigured)?;
+    config.warnings.iter().for_each(|warning| ui::remark(&format!("warning: {warning}")));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where the value comes from, in a word or a name.
+fn source(shown: &Shown) -> String {
+    match &shown.source {
+        Source::Flag(name) | Source::Variable(name) => (*name).to_owned(),
+        Source::File(_) => "file".to_owned(),
+        Source::Default => "default".to_owned(),
+    }
+}
+
+fn as_json(showing: &Showing) -> Value {
+    let settings = showing.settings.iter().map(|shown| {
+        let (kind, name) = match &shown.source {
+            Source::Flag(name) => ("flag", Some((*name).to_owned())),
+            Source::Variable(name) => ("environment", Some((*name).to_owned())),
+            Source::File(path) => ("file", Some(path.display().to_string())),
+            Source::Default => ("default", None),
+        };
+        let value = (!shown.value.is_empty()).then_some(&shown.value);
+        json!({ "key": shown.key, "value": value, "source": { "kind": kind, "name": name }, "about": shown.about })
+    });
+    json!({
+        "file": showing.file.as_ref().map(|file| file.display().to_string()),
+        "settings": settings.collect::<Vec<_>>(),
+        "error": showing.config.as_ref().err().map(ToString::to_string),
+    })
+}

@@ -1,0 +1,78 @@
+//! `outlast doctor`: is everything there that a server needs? Looks, and changes nothing.
+
+mod check;
+mod local;
+mod provider;
+mod store;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::cli::{DoctorArgs, Global};
+use crate::config::{Flags, Places, Showing};
+use crate::failed::Failed;
+use crate::ui;
+use check::{Check, Verdict, bounded};
+
+pub(super) async fn run(global: &Global, args: DoctorArgs) -> Result<ExitCode, Failed> {
+    if let Some(dir) = &args.try_locks {
+        return Ok(store::try_locks(dir));
+    }
+    let begun = Instant::now();
+    let flags = super::flags_of(global, Vec::new())?;
+    let checks = checks(flags).await;
+    let failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
+    if args.json {
+        let listed: Vec<_> = checks.iter().map(Check::json).collect();
+        let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let version = env!("CARGO_PKG_VERSION");
+        let report =
+            json!({ "ok": !failed, "version": version, "elapsed_ms": elapsed, "checks": listed });
+        ui::line(&format!("{report:#}"));
+    } else {
+        for check in &checks {
+            ui::finding(check.verdict.standing(), check.name, &check.line, check.fix.as_deref());
+        }
+        ui::remark(&summary(&checks, begun.elapsed()));
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// All checks, side by side; each ends by itself or is ended.
+async fn checks(flags: Flags) -> Vec<Check> {
+    let showing = Showing::read(flags);
+    let places = Places::read();
+    let mut all = vec![local::configuration(&showing, places.as_ref())];
+    let config = showing.ok().and_then(|showing| showing.config.ok());
+    let (stored, locks, (provider, clock), ports, clients) = tokio::join!(
+        bounded(["store", "worker"], store::inspected(config.as_ref())),
+        bounded(["locks"], store::locks(config.as_ref())),
+        provider::provider_and_clock(config.as_ref()),
+        bounded(["ports"], local::ports),
+        bounded(["clients"], move || local::clients(places.as_ref())),
+    );
+    let [store, worker] = stored;
+    all.push(store);
+    all.push(local::sqlite());
+    all.extend(locks);
+    all.extend([provider, clock]);
+    all.extend(ports);
+    all.extend(clients);
+    all.push(worker);
+    all
+}
+
+fn summary(checks: &[Check], elapsed: Duration) -> String {
+    let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
+    let said = match (count(Verdict::Fail), count(Verdict::Warn)) {
+        (0, 0) => "All is well".to_owned(),
+        (0, 1) => "Ready, with one warning".to_owned(),
+        (0, warnings) => format!("Ready, with {warnings} warnings"),
+        (1, _) => "One thing must be mended".to_owned(),
+        (failures, _) => format!("{failures} things must be mended"),
+    };
+    format!("\n{said}. ({} checks in {})", checks.len(), ui::ago(elapsed))
+}

@@ -1,0 +1,135 @@
+//! What a check finds, and the bound on how long it may look.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::ui::Standing;
+
+/// No check looks longer than this.
+pub(super) const LIMIT: Duration = Duration::from_secs(2);
+
+/// One finding: a line, and what to do about it.
+#[derive(Debug)]
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    pub(super) verdict: Verdict,
+    pub(super) line: String,
+    pub(super) fix: Option<String>,
+}
+
+/// How it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Pass,
+    /// A server would start, but somebody may be surprised.
+    Warn,
+    /// A server would not work.
+    Fail,
+    /// It could not be looked at.
+    Skipped,
+}
+
+impl Verdict {
+    pub(super) fn standing(self) -> Standing {
+        match self {
+            Self::Pass => Standing::Good,
+            Self::Warn => Standing::Doubtful,
+            Self::Fail => Standing::Bad,
+            Self::Skipped => Standing::Open,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+impl Check {
+    pub(super) fn pass(name: &'static str, line: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Pass, line: line.into(), fix: None }
+    }
+
+    pub(super) fn warn(
+        name: &'static str,
+        line: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self { name, verdict: Verdict::Warn, line: line.into(), fix: Some(fix.into()) }
+    }
+
+    pub(super) fn fail(
+        name: &'static str,
+        line: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self { name, verdict: Verdict::Fail, line: line.into(), fix: Some(fix.into()) }
+    }
+
+    pub(super) fn skipped(name: &'static str, line: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Skipped, line: line.into(), fix: None }
+    }
+
+    /// A check that needs a configuration, where there is none that can be used.
+    pub(super) fn unconfigured(name: &'static str) -> Self {
+        Self::skipped(name, "not looked at: the configuration cannot be used")
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({ "name": self.name, "status": self.verdict.word(), "message": self.line, "fix": self.fix })
+    }
+}
+
+/// Looks on a thread of its own, for as long as a check may.
+pub(super) async fn bounded<const N: usize>(
+    names: [&'static str; N],
+    look: impl FnOnce() -> [Check; N] + Send + 'static,
+) -> [Check; N] {
+    bounded_by(LIMIT, names, look).await
+}
+
+async fn bounded_by<const N: usize>(
+    limit: Duration,
+    names: [&'static str; N],
+    look: impl FnOnce() -> [Check; N] + Send + 'static,
+) -> [Check; N] {
+    let looked = tokio::time::timeout(limit, tokio::task::spawn_blocking(look)).await;
+    match looked {
+        Ok(Ok(checks)) => checks,
+        Ok(Err(_)) => {
+            names.map(|name| Check::fail(name, "this check broke off", "please report this"))
+        }
+        Err(_) => names.map(|name| {
+            Check::fail(
+                name,
+                format!("no answer within {} s", limit.as_secs_f32()),
+                "look for a disk that hangs or another program that holds a lock",
+            )
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_that_hangs_or_breaks_is_a_failure_of_its_own() {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let hanging = move || {
+            let _ = held.recv();
+            [Check::pass("slow", "")]
+        };
+        let [slow] = bounded_by(Duration::from_millis(20), ["slow"], hanging).await;
+        assert_eq!(slow.verdict, Verdict::Fail);
+        assert!(slow.line.contains("0.02 s"), "{slow:?}");
+        drop(release);
+        let [broken] = bounded(["broken"], || panic!("on purpose")).await;
+        assert_eq!((broken.name, broken.verdict), ("broken", Verdict::Fail));
+    }
+}

@@ -1,0 +1,130 @@
+//! Checks of what is on this machine and needs no store: configuration, ports, clients.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+
+use super::check::Check;
+use crate::cli::Client;
+use crate::commands::init::{self, Found};
+use crate::config::{ConfigError, Places, Showing, Source};
+
+/// The port of the examples.
+const PORT: u16 = 8080;
+
+/// The configuration can be used, and where it comes from.
+pub(super) fn configuration(
+    showing: &Result<Showing, ConfigError>,
+    places: Option<&Places>,
+) -> Check {
+    const NAME: &str = "configuration";
+    let showing = match showing {
+        Ok(showing) => showing,
+        Err(error) => return Check::fail(NAME, error.to_string(), error.hint()),
+    };
+    let config = match &showing.config {
+        Ok(config) => config,
+        Err(error) => return Check::fail(NAME, error.to_string(), error.hint()),
+    };
+    if let Err(error) = config.http.tokens.read() {
+        return Check::fail(NAME, error.to_string(), error.hint());
+    }
+    if let Some(warning) = config.warnings.first() {
+        return Check::warn(
+            NAME,
+            warning.clone(),
+            "`outlast config show` lists every value and its source",
+        );
+    }
+    let file = showing.file.as_ref().map(|file| match places {
+        Some(places) => places.short(file),
+        None => file.display().to_string(),
+    });
+    let named = |wanted: fn(&Source) -> Option<&'static str>| {
+        let names: Vec<_> =
+            showing.settings.iter().filter_map(|shown| wanted(&shown.source)).collect();
+        names.join(", ")
+    };
+    let variables = named(|source| match source {
+        Source::Variable(name) => Some(name),
+        Source::Flag(_) | Source::File(_) | Source::Default => None,
+    });
+    let flags = named(|source| match source {
+        Source::Flag(name) => Some(name),
+        Source::Variable(_) | Source::File(_) | Source::Default => None,
+    });
+    let none = if file.is_none() { "; there is no file" } else { "" };
+    let parts = [file.unwrap_or_default(), variables, flags];
+    let from: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    match from.is_empty() {
+        true => Check::pass(NAME, format!("all defaults{none}")),
+        false => Check::pass(NAME, format!("from {}{none}", from.join("; "))),
+    }
+}
+
+/// The SQLite that is built in.
+pub(super) fn sqlite() -> Check {
+    Check::pass("sqlite", format!("SQLite {}, built in", outlast_store::sqlite_version()))
+}
+
+/// This machine's own address can be listened on.
+pub(super) fn ports() -> [Check; 1] {
+    const NAME: &str = "ports";
+    if let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
+        let fix =
+            "only `serve --http`, `demo` and `simulate` need it: allow listening on 127.0.0.1";
+        return [Check::warn(NAME, format!("127.0.0.1 cannot be listened on: {error}"), fix)];
+    }
+    let state = match TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)) {
+        Ok(_) => "free",
+        Err(_) => "taken, so give `serve --http` another",
+    };
+    [Check::pass(NAME, format!("127.0.0.1 can be listened on; port {PORT} is {state}"))]
+}
+
+/// The clients that are set up run something that is there.
+pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
+    const NAME: &str = "clients";
+    let Some(places) = places else {
+        return [Check::skipped(NAME, "there is no home directory to look in")];
+    };
+    let (mut set_up, mut without) = (Vec::new(), Vec::new());
+    for client in init::ALL {
+        match init::look(client, places) {
+            Found::NoFile => {}
+            Found::NotSetUp => without.push(client.id()),
+            Found::Runs(command) if is_there(&command) => set_up.push(client.id()),
+            Found::Runs(command) => {
+                let line = format!("{} runs `{command}`, which is not there", client.id());
+                return [Check::warn(NAME, line, format!("outlast init {}", client.id()))];
+            }
+            Found::Unreadable(why) => {
+                let file = places.short(&client.file(places));
+                let line = format!("{} cannot be read: {why}", file);
+                return [Check::warn(
+                    NAME,
+                    line,
+                    format!("mend it; {} cannot read it either", client.id()),
+                )];
+            }
+        }
+    }
+    [match (set_up.as_slice(), without.first()) {
+        ([], Some(client)) => {
+            let line = format!("found {}; none is set up", without.join(", "));
+            Check::warn(NAME, line, format!("outlast init {client}"))
+        }
+        ([], None) => {
+            let known = init::ALL.map(Client::id).join(", ");
+            Check::skipped(NAME, format!("none of {known} is used here"))
+        }
+        (_, None) => Check::pass(NAME, format!("set up: {}", set_up.join(", "))),
+        (_, Some(_)) => {
+            Check::pass(NAME, format!("set up: {}; not: {}", set_up.join(", "), without.join(", ")))
+        }
+    }]
+}
+
+/// A name without a folder is looked for by the client, in a PATH we do not know.
+fn is_there(command: &str) -> bool {
+    !command.contains('/') || Path::new(command).is_file()
+}

@@ -1,0 +1,141 @@
+//! Checks of the research provider, and of the clock by what it says the time is.
+
+use std::time::Duration;
+
+use outlast_core::{Clock as _, ProviderError, Timestamp, Trouble};
+use outlast_provider::perplexity::KeyState;
+use outlast_store::SystemClock;
+use tokio::time::Instant;
+
+use super::check::{Check, LIMIT};
+use crate::config::{Config, Secret};
+use crate::ui;
+use crate::wire;
+
+const NAME: &str = "provider";
+const CLOCK: &str = "clock";
+
+/// No clock that is right shows an earlier time: 2026-01-01.
+const EARLIEST: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+
+/// Certificates and the provider's dates bear more than this; people who read the times do not.
+const SKEW: Duration = Duration::from_secs(120);
+
+/// The provider answers and takes the key, or the library can be read; and this machine's time is the provider's.
+pub(super) async fn provider_and_clock(config: Option<&Config>) -> (Check, Check) {
+    let Some(config) = config else { return (Check::unconfigured(NAME), clock(None)) };
+    match &config.perplexity.api_key {
+        Some(key) => perplexity(config, key).await,
+        None => (library(config), clock(None)),
+    }
+}
+
+async fn perplexity(config: &Config, key: &Secret) -> (Check, Check) {
+    if key.0.starts_with('$') {
+        let line = "the key is a reference such as $NAME that the client did not replace";
+        return (
+            Check::fail(NAME, line, "set PERPLEXITY_API_KEY where the client is started"),
+            clock(None),
+        );
+    }
+    let begun = Instant::now();
+    // A little less than a check may take, so that the answer is its own.
+    let checked = wire::check_perplexity(config, key, LIMIT.mul_f32(0.9)).await;
+    let took = ui::ago(begun.elapsed());
+    match checked {
+        Err(failed) => {
+            let fix = failed.next_step().unwrap_or("check the configuration").to_owned();
+            (Check::fail(NAME, failed.to_string(), fix), clock(None))
+        }
+        Ok(Err(error)) => (trouble(&error), clock(None)),
+        Ok(Ok(checked)) => {
+            let check = match checked.key {
+                KeyState::Taken => Check::pass(NAME, format!("answers and takes the key ({took})")),
+                KeyState::Unknown => Check::warn(
+                    NAME,
+                    format!("answers ({took}), but cannot say whether the key is right"),
+                    "`outlast research QUESTION` will show it",
+                ),
+            };
+            (check, clock(checked.server_time))
+        }
+    }
+}
+
+/// Why there was no good answer. A network that is not there is nobody's mistake.
+fn trouble(error: &ProviderError) -> Check {
+    let (line, fix) = match error.sentence.split_once("; ") {
+        Some((line, fix)) => (line, fix),
+        None => (error.sentence.as_str(), "try again later"),
+    };
+    match error.trouble {
+        Trouble::Unreachable | Trouble::TimedOut => Check {
+            fix: Some(fix.to_owned()),
+            ..Check::skipped(NAME, format!("not checked: {line}; is this machine offline?"))
+        },
+        Trouble::RateLimited { .. } | Trouble::Unavailable { .. } => Check::warn(NAME, line, fix),
+        _ => Check::fail(NAME, line, fix),
+    }
+}
+
+fn library(config: &Config) -> Check {
+    let unreadable = config.library.iter().find(|folder| std::fs::read_dir(folder).is_err());
+    match (config.library.len(), unreadable) {
+        (0, _) => {
+            let fix = "set PERPLEXITY_API_KEY, or OUTLAST_LIBRARY to a folder of documents, or try `outlast demo`";
+            Check::fail(NAME, wire::no_provider().to_string(), fix)
+        }
+        (_, Some(folder)) => {
+            let line = format!("the library's folder {} cannot be read", folder.display());
+            Check::fail(NAME, line, "set OUTLAST_LIBRARY to folders that can")
+        }
+        (1, None) => Check::pass(NAME, "the library: one folder of documents, no key"),
+        (folders, None) => {
+            Check::pass(NAME, format!("the library: {folders} folders of documents, no key"))
+        }
+    }
+}
+
+fn clock(server_time: Option<Timestamp>) -> Check {
+    judged(SystemClock.now(), server_time)
+}
+
+fn judged(now: Timestamp, server_time: Option<Timestamp>) -> Check {
+    let fix = "set the time, best by a time service (NTP)";
+    if now < EARLIEST {
+        return Check::fail(CLOCK, format!("it is {now} here, which cannot be"), fix);
+    }
+    let Some(there) = server_time else {
+        return Check::pass(CLOCK, format!("{now}, with nothing to compare it with"));
+    };
+    let apart = now.since(there).max(there.since(now));
+    if apart > SKEW {
+        let line = format!("{now} here is {} from the provider's time", ui::ago(apart));
+        return Check::warn(CLOCK, line, fix);
+    }
+    Check::pass(
+        CLOCK,
+        format!("{now}, the same as the provider's to within {} s", apart.as_secs() + 1),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Verdict;
+    use super::*;
+
+    #[test]
+    fn a_clock_is_judged_by_the_provider_s_and_by_what_can_be() {
+        let now = EARLIEST.after(Duration::from_secs(1_000_000));
+        let cases = [
+            (EARLIEST.before(Duration::from_secs(1)), None, Verdict::Fail),
+            (now, None, Verdict::Pass),
+            (now, Some(now.after(Duration::from_secs(60))), Verdict::Pass),
+            (now, Some(now.after(Duration::from_secs(121))), Verdict::Warn),
+            (now, Some(now.before(Duration::from_secs(121))), Verdict::Warn),
+        ];
+        for (now, there, verdict) in cases {
+            assert_eq!(judged(now, there).verdict, verdict, "{now} {there:?}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! `outlast init`: one entry in a client's configuration file, put in and taken out without a trace.
+
+mod clients;
+mod entry;
+mod file;
+
+mod edit;
+mod layout;
+mod json;
+mod codex;
+mod diff;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use crate::cli::{Client, Global, InitArgs};
+use crate::config::{Places, Showing, Source};
+use crate::failed::Failed;
+use crate::ui::{self, Mark};
+use clients::{KeyWay, Program};
+use file::Document;
+use json::Refusal;
+
+pub(super) use clients::ALL;
+
+pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, Failed> {
+    let InitArgs { client, print, dry_run, remove } = args;
+    let places = Places::read().ok_or_else(|| {
+        Failed::usage(anyhow::anyhow!("there is no home directory"), "set HOME to an absolute path")
+    })?;
+    let path = client.file(&places);
+    let program = program(global)?;
+    let entry = client.entry(&program);
+    if print {
+        ui::raw(client.format().snippet(&entry).as_bytes());
+        ui::remark(&format!("For {}.", places.short(&path)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let document = Document::read(&path)?;
+    let before = document.text.as_deref();
+    let refused = |refusal: Refusal| refused(client, &path, refusal);
+    let step = if remove {
+        removal(client, &document).map_err(refused)?
+    } else {
+        let after = client.format().put(before.unwrap_or_default(), &entry).map_err(refused)?;
+        if Some(after.as_str()) == before { Step::Nothing } else { Step::Put(after) }
+    };
+    if dry_run {
+        let after = match &step {
+            Step::Nothing => before,
+            Step::Put(text) | Step::TakeOut(text) | Step::Restore(text) => Some(text.as_str()),
+            Step::Delete => None,
+        };
+        ui::raw(diff::unified(&path.display().to_string(), before, after).as_bytes());
+        if let Step::Nothing = step {
+            ui::remark("Nothing would change.");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let told =
+        Told { client, file: places.short(&path), backup: places.short(&document.backup_path()) };
+    carry_out(client, &document, &step)?;
+    if !matches!(step, Step::Nothing) {
+        ui::line(&path.display().to_string());
+    }
+    if remove {
+        told.removed(&step)
+    } else {
+        told.put(&step, before.is_some(), &program)
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is found in a client's file.
+pub(super) enum Found {
+    /// There is no file: the client is not used here.
+    NoFile,
+    /// The file says nothing about this program.
+    NotSetUp,
+    /// It runs this.
+    Runs(String),
+    /// The file cannot be read.
+    Unreadable(String),
+}
+
+/// Looks into a client's file.
+pub(super) fn look(client: Client, places: &Places) -> Found {
+    let text = match Document::read(&client.file(places)) {
+        Ok(Document { text: Some(text), .. }) => text,
+        Ok(_) => return Found::NoFile,
+        Err(error) => return Found::Unreadable(format!("{error:#}")),
+    };
+    match client.format().command(&text) {
+        Ok(Some(command)) => Found::Runs(command),
+        Ok(None) => Found::NotSetUp,
+        Err(refusal) => Found::Unreadable(refusal.to_string()),
+    }
+}
+
+/// What is to be done to the file.
+enum Step {
+    Nothing,
+    Put(String),
+    /// The bytes from before.
+    Restore(String),
+    /// The file was changed since: only the entry goes.
+    TakeOut(String),
+    /// The file was ours alone.
+    Delete,
+}
+
+fn removal(client: Client, document: &Document) -> Result<Step, Refusal> {
+    let (format, Some(text)) = (client.format(), &document.text) else { return Ok(Step::Nothing) };
+    let Some(without) = format.take(text)? else { return Ok(Step::Nothing) };
+    // A backup that cannot be read restores nothing; the entry goes all the same.
+    let backup = document.backup().ok().flatten();
+    Ok(match backup {
+        Some(backup) if format.is_only_added(&backup, text) => Step::Restore(backup),
+        _ if format.is_only_added("", text) => Step::Delete,
+        _ => Step::TakeOut(without),
+    })
+}
+
+fn carry_out(client: Client, document: &Document, step: &Step) -> anyhow::Result<()> {
+    match step {
+        Step::Nothing => Ok(()),
+        Step::Put(text) => {
+            let before = document.text.as_deref().unwrap_or_default();
+            let first = !matches!(client.format().command(before), Ok(Some(_)));
+            if first || document.backup()?.is_none() {
+                document.back_up()?;
+            }
+            document.replace(text)
+        }
+        Step::Restore(text) => {
+            document.replace(text)?;
+            document.forget_backup()
+        }
+        Step::TakeOut(text) => document.replace(text),
+        Step::Delete => document.delete(),
+    }
+}
+
+fn refused(client: Client, path: &Path, refusal: Refusal) -> Failed {
+    let error = anyhow::Error::new(refusal)
+        .context(format!("{} cannot be changed; nothing was written", path.display()));
+    let hint = format!(
+        "mend the file, or put in by hand what `outlast init {} --print` shows",
+        client.id()
+    );
+    Failed::usage(error, hint)
+}
+
+/// How this program is to be run: by its whole path, because clients on a desktop know no shell's PATH.
+fn program(global: &Global) -> Result<Program, Failed> {
+    let command = std::env::current_exe().context("find this program's own file")?;
+    let mut args = vec!["serve".to_owned()];
+    for (flag, path) in [("--config", &global.config), ("--data-dir", &global.data_dir)] {
+        if let Some(path) = path {
+            args.extend([flag.to_owned(), absolute(path)?.display().to_string()]);
+        }
+    }
+    if let Some(store) = &global.store {
+        args.extend(["--store".to_owned(), store.clone()]);
+    }
+    if global.no_mirror {
+        args.push("--no-mirror".to_owned());
+    }
+    let showing =
+        Showing::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
+    let key = showing.setting("perplexity.api_key");
+    let key_in_file = key.is_some_and(|key| matches!(key.source, Source::File(_)));
+    Ok(Program { command: command.display().to_string(), args, key_in_file })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failed> {
+    Ok(std::path::absolute(path).with_context(|| format!("find {}", path.display()))?)
+}
+
+/// What is said about it.
+struct Told {
+    client: Client,
+    file: String,
+    backup: String,
+}
+
+impl Told {
+    fn put(&self, step: &Step, had_file: bool, program: &Program) {
+        let (client, file) = (self.client.title(), &self.file);
+        if matches!(step, Step::Nothing) {
+            ui::mark(Mark::Good, &format!("{client} is set up already; nothing was changed."));
+            return;
+        }
+        ui::mark(Mark::Good, &format!("{client} is set up in {file}."));
+        if had_file {
+            ui::remark(&format!("  The file as it was: {}", self.backup));
+        }
+        ui::remark(
+            "  Deep research is in the mode `auto`, which suits every client: a report that is ready within 45 s is \n  \
+             the answer, a longer one is fetched by its conversation id \
+             (PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH=auto).",
+        );
+        ui::remark(match self.client.key_way() {
+            _ if program.key_in_file => {
+                "  The key stays in outlast.toml; nothing about it was written."
+            }
+            KeyWay::Reference(_) | KeyWay::Named => {
+                "  The key is not in the file: the client passes PERPLEXITY_API_KEY on from its own environment."
+            }
+            KeyWay::Inherited => {
+                "  The key is not in the file: start the client where PERPLEXITY_API_KEY is set, or put the key into \
+                 outlast.toml."
+            }
+            KeyWay::OwnFile => {
+                "  This client passes no variables on: put the key into outlast.toml, readable by you alone."
+            }
+        });
+        ui::remark(&format!(
+            "  Start {client} again. To undo: outlast init {} --remove",
+            self.client.id()
+        ));
+    }
+
+    fn removed(&self, step: &Step) {
+        let (client, file) = (self.client.title(), &self.file);
+        let said = match step {
+            Step::Nothing => format!("{client} was not set up; nothing was changed."),
+            Step::Restore(_) => format!("{file} is as it was before."),
+            Step::Delete => format!("{file} is gone; there was nothing else in it."),
+            Step::Put(_) | Step::TakeOut(_) => {
+                format!(
+                    "The entry was taken out of {file}, which has been changed since; the rest stays."
+                )
+            }
+        };
+        ui::mark(Mark::Good, &said);
+    }
+}

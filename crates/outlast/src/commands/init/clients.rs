@@ -1,0 +1,211 @@
+//! The clients: where each keeps its servers, in which words, and how it hands on a key.
+
+use std::path::PathBuf;
+
+use super::codex;
+use super::edit;
+use super::entry::{Entry, Field};
+use super::json::{Node, Refusal, parse};
+use super::layout::Layout;
+use crate::cli::Client;
+use crate::config::Places;
+
+/// The variable that holds the key.
+const KEY: &str = "PERPLEXITY_API_KEY";
+
+/// The mode of research that suits every client, however patient.
+const MODE: (&str, &str) = ("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "auto");
+
+/// All of them, in the order of the documentation.
+pub(crate) const ALL: [Client; 8] = [
+    Client::ClaudeCode,
+    Client::ClaudeDesktop,
+    Client::Cursor,
+    Client::Vscode,
+    Client::Codex,
+    Client::Windsurf,
+    Client::Zed,
+    Client::GeminiCli,
+];
+
+/// How a client's file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// JSON, perhaps with comments; the entry is in the object of this name.
+    Json(&'static str),
+    Toml,
+}
+
+/// How the key gets from the client to this program without being in the client's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyWay {
+    /// The client puts the value in where the file has this.
+    Reference(&'static str),
+    /// The client is told the names of variables to pass on.
+    Named,
+    /// The client passes its whole environment on.
+    Inherited,
+    /// It cannot: the key must be in outlast.toml.
+    OwnFile,
+}
+
+/// What to write for this program.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) command: String,
+    pub(super) args: Vec<String>,
+    /// The key is in outlast.toml; a variable that is not set must not stand before it.
+    pub(super) key_in_file: bool,
+}
+
+impl Client {
+    /// The name on the command line.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::Cursor => "cursor",
+            Self::Vscode => "vscode",
+            Self::Codex => "codex",
+            Self::Windsurf => "windsurf",
+            Self::Zed => "zed",
+            Self::GeminiCli => "gemini-cli",
+        }
+    }
+
+    /// The name people know.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::Cursor => "Cursor",
+            Self::Vscode => "VS Code",
+            Self::Codex => "Codex",
+            Self::Windsurf => "Windsurf",
+            Self::Zed => "Zed",
+            Self::GeminiCli => "Gemini CLI",
+        }
+    }
+
+    /// The file with the user's servers.
+    pub(crate) fn file(self, places: &Places) -> PathBuf {
+        match self {
+            Self::ClaudeCode => places.home.join(".claude.json"),
+            Self::ClaudeDesktop => {
+                places.application_support.join("Claude").join("claude_desktop_config.json")
+            }
+            Self::Cursor => places.home.join(".cursor").join("mcp.json"),
+            Self::Vscode => places.application_support.join("Code").join("User").join("mcp.json"),
+            Self::Codex => places.codex.join("config.toml"),
+            Self::Windsurf => places.home.join(".codeium").join("windsurf").join("mcp_config.json"),
+            Self::Zed => places.xdg_config.join("zed").join("settings.json"),
+            Self::GeminiCli => places.home.join(".gemini").join("settings.json"),
+        }
+    }
+
+    pub(super) fn format(self) -> Format {
+        match self {
+            Self::ClaudeCode
+            | Self::ClaudeDesktop
+            | Self::Cursor
+            | Self::Windsurf
+            | Self::GeminiCli => Format::Json("mcpServers"),
+            Self::Vscode => Format::Json("servers"),
+            Self::Zed => Format::Json("context_servers"),
+            Self::Codex => Format::Toml,
+        }
+    }
+
+    pub(super) fn key_way(self) -> KeyWay {
+        match self {
+            // Without the default, a variable that is not set would keep the whole file from being read.
+            Self::ClaudeCode => KeyWay::Reference("${PERPLEXITY_API_KEY:-}"),
+            Self::Cursor | Self::Vscode | Self::Windsurf => {
+                KeyWay::Reference("${env:PERPLEXITY_API_KEY}")
+            }
+            Self::GeminiCli => KeyWay::Reference("$PERPLEXITY_API_KEY"),
+            Self::Codex => KeyWay::Named,
+            Self::Zed => KeyWay::Inherited,
+            Self::ClaudeDesktop => KeyWay::OwnFile,
+        }
+    }
+
+    /// What the client is told.
+    pub(super) fn entry(self, program: &Program) -> Entry {
+        let mut fields = Vec::new();
+        match self {
+            Self::ClaudeCode | Self::Vscode => {
+                fields.push(("type", Field::Text("stdio".to_owned())))
+            }
+            Self::Zed => fields.push(("source", Field::Text("custom".to_owned()))),
+            Self::ClaudeDesktop | Self::Cursor | Self::Codex | Self::Windsurf | Self::GeminiCli => {
+            }
+        }
+        fields.push(("command", Field::Text(program.command.clone())));
+        fields.push(("args", Field::List(program.args.clone())));
+        let mut environment = Vec::new();
+        match self.key_way() {
+            _ if program.key_in_file => {}
+            KeyWay::Reference(reference) => environment.push((KEY, reference.to_owned())),
+            KeyWay::Named => fields.push(("env_vars", Field::List(vec![KEY.to_owned()]))),
+            KeyWay::Inherited | KeyWay::OwnFile => {}
+        }
+        environment.push((MODE.0, MODE.1.to_owned()));
+        fields.push(("env", Field::Map(environment)));
+        Entry { fields }
+    }
+}
+
+impl Format {
+    pub(super) fn put(self, text: &str, entry: &Entry) -> Result<String, Refusal> {
+        match self {
+            Self::Json(container) => edit::put(text, container, entry),
+            Self::Toml => codex::put(text, entry),
+        }
+    }
+
+    pub(super) fn take(self, text: &str) -> Result<Option<String>, Refusal> {
+        match self {
+            Self::Json(container) => edit::take(text, container),
+            Self::Toml => codex::take(text),
+        }
+    }
+
+    /// Whether the text is `before` with nothing but our entry put in.
+    pub(super) fn is_only_added(self, before: &str, text: &str) -> bool {
+        match self {
+            Self::Json(container) => edit::raw(text, container)
+                .and_then(|raw| edit::put_raw(before, container, raw))
+                .is_some_and(|put| put == text),
+            Self::Toml => codex::is_only_added(before, text),
+        }
+    }
+
+    /// What the entry runs; `None` when there is no entry.
+    pub(super) fn command(self, text: &str) -> Result<Option<String>, Refusal> {
+        match self {
+            Self::Toml => codex::command(text),
+            Self::Json(container) => {
+                let root = parse(text)?;
+                let ours =
+                    root.as_ref().and_then(|root| root.member(container)?.member(edit::NAME));
+                let command = |ours: &Node| ours.member("command")?.text().map(str::to_owned);
+                Ok(ours.map(|ours| command(ours).unwrap_or_default()))
+            }
+        }
+    }
+
+    /// The entry in a document of its own.
+    pub(super) fn snippet(self, entry: &Entry) -> String {
+        match self {
+            Self::Toml => codex::block(entry),
+            Self::Json(container) => {
+                let layout = Layout::fresh("");
+                let document = layout.nested(container, &|layout| {
+                    layout.nested(edit::NAME, &|layout| layout.entry(entry))
+                });
+                format!("{document}\n")
+            }
+        }
+    }
+}

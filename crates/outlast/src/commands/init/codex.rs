@@ -1,0 +1,182 @@
+//! The entry in Codex's TOML file: a table at the end when it is new, changed in place later.
+
+use toml_edit::{DocumentMut, Item, TableLike, Value};
+
+use super::edit::NAME;
+use super::entry::{Entry, Field};
+use super::json::Refusal;
+
+/// The table of tables the entry stands in.
+pub(super) const CONTAINER: &str = "mcp_servers";
+
+/// Puts the entry in, or brings the one that is there up to date.
+pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
+    if ours(&parse(text)?).is_none() {
+        let done = format!(
+            "{text}{}",
+            LineEnds::in_text(text).of(format!("{}{}", gap(text), block(entry)))
+        );
+        // A table of that name may be written in a way that nothing can be added to.
+        return match parse(&done) {
+            Ok(_) => Ok(done),
+            Err(_) => Err(Refusal::at(
+                text,
+                text.len(),
+                format!(
+                    "no [{CONTAINER}.{NAME}] can be added, because `{CONTAINER}` is written on one line"
+                ),
+            )),
+        };
+    }
+    let (mut document, style) = exact(text)?;
+    let table = document.get_mut(CONTAINER).and_then(|servers| servers.get_mut(NAME));
+    let Some(table) = table.and_then(Item::as_table_like_mut) else {
+        return Err(Refusal::at(text, 0, format!("`{CONTAINER}.{NAME}` must be a table")));
+    };
+    for (name, field) in &entry.fields {
+        match (table.get_mut(name), field) {
+            (Some(item), Field::Map(wanted)) if item.is_table_like() => {
+                let Some(inner) = item.as_table_like_mut() else { continue };
+                for (name, value) in
+                    wanted.iter().filter(|(name, _)| !inner.contains_key(name)).collect::<Vec<_>>()
+                {
+                    inner.insert(name, Value::from(value.as_str()).into());
+                }
+            }
+            (Some(item), _) => bring_up_to_date(item, field),
+            (None, _) => drop(table.insert(name, value(field).into())),
+        }
+    }
+    Ok(style.of(document.to_string()))
+}
+
+/// Takes the entry out; `None` when there is none.
+pub(super) fn take(text: &str) -> Result<Option<String>, Refusal> {
+    if ours(&parse(text)?).is_none() {
+        return Ok(None);
+    }
+    let (mut document, style) = exact(text)?;
+    let servers = document.get_mut(CONTAINER).and_then(Item::as_table_like_mut);
+    servers.and_then(|servers| servers.remove(NAME));
+    Ok(Some(style.of(document.to_string())))
+}
+
+/// Whether the text is `before` with nothing but our entry behind it.
+pub(super) fn is_only_added(before: &str, text: &str) -> bool {
+    let Some(added) = text.strip_prefix(before) else { return false };
+    let Ok(Ok(added)) = parse(added).map(|added| added.to_string().parse::<toml::Table>()) else {
+        return false;
+    };
+    let only = |table: &toml::Table, name: &str| table.len() == 1 && table.contains_key(name);
+    let servers = added.get(CONTAINER).and_then(toml::Value::as_table);
+    only(&added, CONTAINER) && servers.is_some_and(|servers| only(servers, NAME))
+}
+
+/// What the entry runs, if there is one.
+pub(super) fn command(text: &str) -> Result<Option<String>, Refusal> {
+    let document = parse(text)?;
+    let command = ours(&document).map(|ours| ours.get("command").and_then(Item::as_str));
+    Ok(command.map(|command| command.unwrap_or_default().to_owned()))
+}
+
+/// The entry as text.
+pub(super) fn block(entry: &Entry) -> String {
+    let mut lines = format!("[{CONTAINER}.{NAME}]\n");
+    let mut tables = String::new();
+    for (name, field) in &entry.fields {
+        match field {
+            Field::Text(_) | Field::List(_) => {
+                lines.push_str(&format!("{name} = {}\n", value(field)))
+            }
+            Field::Map(pairs) => {
+                tables.push_str(&format!("\n[{CONTAINER}.{NAME}.{name}]\n"));
+                for (name, text) in pairs {
+                    tables.push_str(&format!("{name} = {}\n", Value::from(text.as_str())));
+                }
+            }
+        }
+    }
+    lines + &tables
+}
+
+fn parse(text: &str) -> Result<DocumentMut, Refusal> {
+    text.parse().map_err(|error: toml_edit::TomlError| {
+        let at = error.span().map_or(text.len(), |span| span.start);
+        let why = error.message().lines().next().unwrap_or("this is not TOML").to_owned();
+        Refusal::at(text, at, why)
+    })
+}
+
+fn ours(document: &DocumentMut) -> Option<&dyn TableLike> {
+    document.get(CONTAINER)?.as_table_like()?.get(NAME)?.as_table_like()
+}
+
+/// The document to be changed. One that would not be written as it was read is left alone.
+fn exact(text: &str) -> Result<(DocumentMut, LineEnds), Refusal> {
+    let style = LineEnds::in_text(text);
+    let unix = text.replace("\r\n", "\n");
+    let document = parse(&unix)?;
+    if style.of(document.to_string()) == text {
+        return Ok((document, style));
+    }
+    Err(Refusal::at(text, 0, "this file cannot be changed without touching other lines of it"))
+}
+
+/// How lines end. The library writes one kind only.
+#[derive(Clone, Copy)]
+enum LineEnds {
+    Unix,
+    Windows,
+}
+
+impl LineEnds {
+    fn in_text(text: &str) -> Self {
+        if text.contains("\r\n") { Self::Windows } else { Self::Unix }
+    }
+
+    fn of(self, text: String) -> String {
+        match self {
+            Self::Unix => text,
+            Self::Windows => text.replace('\n', "\r\n"),
+        }
+    }
+}
+
+fn bring_up_to_date(item: &mut Item, field: &Field) {
+    let wanted = value(field);
+    let same = |found: &Value| match (found, field) {
+        (Value::String(found), Field::Text(wanted)) => found.value() == wanted,
+        (Value::Array(found), Field::List(wanted)) => {
+            found.iter().map(Value::as_str).eq(wanted.iter().map(|text| Some(text.as_str())))
+        }
+        _ => false,
+    };
+    match item.as_value_mut() {
+        Some(found) if same(found) => {}
+        Some(found) => {
+            let decor = found.decor().clone();
+            *found = wanted;
+            *found.decor_mut() = decor;
+        }
+        None => *item = wanted.into(),
+    }
+}
+
+fn value(field: &Field) -> Value {
+    match field {
+        Field::Text(text) => text.as_str().into(),
+        Field::List(items) => items.iter().map(String::as_str).collect(),
+        Field::Map(pairs) => {
+            Value::InlineTable(pairs.iter().map(|(name, text)| (*name, text.as_str())).collect())
+        }
+    }
+}
+
+/// A blank line before what is added.
+fn gap(text: &str) -> &'static str {
+    match (text.is_empty(), text.ends_with('\n')) {
+        (true, _) => "",
+        (false, true) => "\n",
+        (false, false) => "\n\n",
+    }
+}

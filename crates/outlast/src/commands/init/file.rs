@@ -1,0 +1,104 @@
+//! Another program's file: read whole, replaced in one step with its mode kept, copied before it is changed.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+/// A file that may not be there, as it was when it was looked at.
+pub(super) struct Document {
+    /// Where it is; the end of the chain where the name is a link.
+    path: PathBuf,
+    pub(super) text: Option<String>,
+}
+
+impl Document {
+    /// Reads it.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        // People keep such files elsewhere and link them; the link must stay one.
+        let path = match fs::canonicalize(path) {
+            Ok(path) => path,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !path.is_symlink() => {
+                path.to_owned()
+            }
+            Err(error) => return Err(error).with_context(|| format!("find {}", path.display())),
+        };
+        let text = read(&path)?;
+        Ok(Self { path, text })
+    }
+
+    /// Where the copy is kept.
+    pub(super) fn backup_path(&self) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push(".outlast-backup");
+        path.into()
+    }
+
+    /// The copy, if there is one.
+    pub(super) fn backup(&self) -> anyhow::Result<Option<String>> {
+        read(&self.backup_path())
+    }
+
+    /// Makes the copy, with the same mode.
+    pub(super) fn back_up(&self) -> anyhow::Result<()> {
+        let Some(text) = &self.text else { return Ok(()) };
+        self.place(&self.backup_path(), text)
+    }
+
+    /// Removes the copy.
+    pub(super) fn forget_backup(&self) -> anyhow::Result<()> {
+        let path = self.backup_path();
+        fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))
+    }
+
+    /// Replaces the file, unless somebody else did since it was read.
+    pub(super) fn replace(&self, text: &str) -> anyhow::Result<()> {
+        self.unchanged()?;
+        self.place(&self.path, text)
+    }
+
+    /// Removes the file.
+    pub(super) fn delete(&self) -> anyhow::Result<()> {
+        self.unchanged()?;
+        fs::remove_file(&self.path).with_context(|| format!("remove {}", self.path.display()))
+    }
+
+    fn unchanged(&self) -> anyhow::Result<()> {
+        if read(&self.path)? != self.text {
+            bail!(
+                "{} was changed by another program just now; nothing was written",
+                self.path.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// Writes a file in one step: whoever reads it sees the old one or the new one.
+    fn place(&self, path: &Path, text: &str) -> anyhow::Result<()> {
+        let place = || {
+            let dir = path.parent().unwrap_or(Path::new("."));
+            fs::create_dir_all(dir)?;
+            let mut file = tempfile::NamedTempFile::new_in(dir)?;
+            file.write_all(text.as_bytes())?;
+            if let Ok(found) = fs::metadata(&self.path) {
+                file.as_file().set_permissions(found.permissions())?;
+            }
+            file.as_file().sync_all()?;
+            file.persist(path).map_err(|error| error.error)?;
+            std::io::Result::Ok(())
+        };
+        place().with_context(|| format!("write {}", path.display()))
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Option<String>> {
+    match fs::read(path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => bail!("{} is not UTF-8 text", path.display()),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
+    }
+}

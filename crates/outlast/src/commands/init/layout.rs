@@ -1,0 +1,167 @@
+//! How a document is laid out, so that what is added looks as if it had always been there.
+
+use std::ops::Range;
+
+use super::entry::{Entry, Field};
+use super::json::Node;
+
+/// How new text is laid out at one place.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    lines: Lines,
+    eol: &'static str,
+    /// What one level adds.
+    unit: String,
+    /// The space in front of a member here.
+    indent: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lines {
+    /// A member on each line.
+    Many,
+    /// All on one.
+    One,
+}
+
+impl Layout {
+    /// Of a document that is still to be written, after this text.
+    pub(super) fn fresh(text: &str) -> Self {
+        Self { lines: Lines::Many, eol: eol(text), unit: "  ".to_owned(), indent: String::new() }
+    }
+
+    /// Of a new member of this object.
+    pub(super) fn inside(text: &str, root: &Node, object: &Node) -> Self {
+        let members = object.members().unwrap_or_default();
+        // An empty object says nothing; the document does.
+        let model = if members.is_empty() { root } else { object };
+        let empty = root.members().is_some_and(<[_]>::is_empty);
+        let many = empty || text[model.span.clone()].contains('\n');
+        let unit = unit(text, root);
+        let indent = members.iter().rev().find_map(|member| own_line(text, member.start));
+        let indent = indent.map_or_else(
+            || format!("{}{unit}", line_indent(text, object.span.start)),
+            str::to_owned,
+        );
+        let lines = if many { Lines::Many } else { Lines::One };
+        Self { lines, eol: eol(text), unit, indent }
+    }
+
+    /// Of a value that stands here already.
+    pub(super) fn around(text: &str, root: &Node, at: usize) -> Self {
+        let many = text[root.span.clone()].contains('\n');
+        let lines = if many { Lines::Many } else { Lines::One };
+        let indent = line_indent(text, at).to_owned();
+        Self { lines, eol: eol(text), unit: unit(text, root), indent }
+    }
+
+    pub(super) fn eol(&self) -> &'static str {
+        self.eol
+    }
+
+    /// What goes in front of a new last member and behind it; `rest` is the space up to the closing brace.
+    pub(super) fn around_member(
+        &self,
+        text: &str,
+        rest: Range<usize>,
+        only_member: bool,
+    ) -> (String, String) {
+        match self.lines {
+            Lines::One if only_member => (String::new(), String::new()),
+            Lines::One => (" ".to_owned(), String::new()),
+            Lines::Many => {
+                let gap = format!("{}{}", self.eol, self.indent);
+                let closed = !only_member || text[rest].contains('\n');
+                let outer = self.indent.strip_suffix(&self.unit).unwrap_or_default();
+                let tail = if closed { String::new() } else { format!("{}{outer}", self.eol) };
+                (gap, tail)
+            }
+        }
+    }
+
+    /// An object with one member.
+    pub(super) fn nested(&self, name: &str, value: &dyn Fn(&Self) -> String) -> String {
+        let inner = self.deeper();
+        self.object(vec![format!("{}: {}", Self::quoted(name), value(&inner))])
+    }
+
+    /// The whole entry.
+    pub(super) fn entry(&self, entry: &Entry) -> String {
+        let inner = self.deeper();
+        let fields = entry.fields.iter();
+        self.object(
+            fields
+                .map(|(name, field)| format!("{}: {}", Self::quoted(name), inner.field(field)))
+                .collect(),
+        )
+    }
+
+    /// One value of it.
+    pub(super) fn field(&self, field: &Field) -> String {
+        match field {
+            Field::Text(text) => Self::quoted(text),
+            Field::List(items) => {
+                let items: Vec<String> = items.iter().map(|item| Self::quoted(item)).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Field::Map(pairs) => {
+                let pairs = pairs.iter();
+                self.object(
+                    pairs
+                        .map(|(name, value)| {
+                            format!("{}: {}", Self::quoted(name), Self::quoted(value))
+                        })
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    /// Text in quotes.
+    pub(super) fn quoted(text: &str) -> String {
+        serde_json::Value::from(text).to_string()
+    }
+
+    fn deeper(&self) -> Self {
+        Self { indent: format!("{}{}", self.indent, self.unit), ..self.clone() }
+    }
+
+    fn object(&self, members: Vec<String>) -> String {
+        if self.lines == Lines::One || members.is_empty() {
+            return format!("{{{}}}", members.join(", "));
+        }
+        let Self { eol, unit, indent, .. } = self;
+        let members = members.join(&format!(",{eol}{indent}{unit}"));
+        format!("{{{eol}{indent}{unit}{members}{eol}{indent}}}")
+    }
+}
+
+fn eol(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
+}
+
+/// What one level adds in this document.
+fn unit(text: &str, root: &Node) -> String {
+    let members = root.members().unwrap_or_default();
+    let first = members.iter().find_map(|member| own_line(text, member.start));
+    let unit = first
+        .map(|indent| indent.strip_prefix(line_indent(text, root.span.start)).unwrap_or(indent));
+    unit.filter(|unit| !unit.is_empty()).unwrap_or("  ").to_owned()
+}
+
+/// The space in front of what stands here, if nothing else is on its line before it.
+fn own_line(text: &str, at: usize) -> Option<&str> {
+    let line = text[..at].rfind('\n')? + 1;
+    let before = &text[line..at];
+    before.chars().all(|character| matches!(character, ' ' | '\t')).then_some(before)
+}
+
+/// The space the line of this place begins with.
+fn line_indent(text: &str, at: usize) -> &str {
+    let line = &text[text[..at].rfind('\n').map_or(0, |end| end + 1)..at];
+    let length = line.len() - line.trim_start_matches([' ', '\t']).len();
+    &line[..length]
+}

@@ -1,0 +1,335 @@
+//! The entry goes in and out of any document, and nothing else moves.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+use super::clients::{Format, Program};
+use super::entry::Entry;
+use super::json::{Kind, Node, parse};
+use super::{ALL, edit};
+use crate::cli::Client;
+
+const JSON: Format = Format::Json("mcpServers");
+
+fn program() -> Program {
+    Program {
+        command: "/opt/outlast".to_owned(),
+        args: vec!["serve".to_owned()],
+        key_in_file: false,
+    }
+}
+
+fn entry() -> Entry {
+    Client::Cursor.entry(&program())
+}
+
+/// What a document says, without comments and layout.
+fn meaning(text: &str) -> Value {
+    fn of(node: &Node, text: &str) -> Value {
+        match &node.kind {
+            Kind::Text(said) => Value::from(said.as_str()),
+            Kind::Other => serde_json::from_str(&text[node.span.clone()]).unwrap(),
+            Kind::Array(items) => items.iter().map(|item| of(item, text)).collect(),
+            Kind::Object(members) => {
+                let pairs =
+                    members.iter().map(|member| (member.name.clone(), of(&member.value, text)));
+                Value::Object(pairs.collect::<Map<_, _>>())
+            }
+        }
+    }
+    parse(text).unwrap().map_or(Value::Null, |root| of(&root, text))
+}
+
+/// The meaning without our entry, and without a container that has nothing else in it.
+fn others(text: &str) -> Value {
+    let mut all = meaning(text);
+    if let Some(object) = all.as_object_mut() {
+        if let Some(container) = object.get_mut("mcpServers").and_then(Value::as_object_mut) {
+            container.remove("outlast");
+            if container.is_empty() {
+                object.remove("mcpServers");
+            }
+        }
+    } else {
+        all = Value::Object(Map::new());
+    }
+    all
+}
+
+#[test]
+fn an_entry_looks_as_if_it_had_always_been_there() {
+    let ours = "{\n      \"command\": \"c\"\n    }";
+    let cases = [
+        ("", "{\n  \"mcpServers\": {\n    \"outlast\": X\n  }\n}\n"),
+        ("{}", "{\n  \"mcpServers\": {\n    \"outlast\": X\n  }\n}"),
+        ("{\n}\n", "{\n  \"mcpServers\": {\n    \"outlast\": X\n  }\n}\n"),
+        (
+            "{\n  \"a\": 1 // one\n}\n",
+            "{\n  \"a\": 1, // one\n  \"mcpServers\": {\n    \"outlast\": X\n  }\n}\n",
+        ),
+        (
+            "{\n  \"mcpServers\": {\n    \"b\": {},\n    // end\n  },\n}\n",
+            "{\n  \"mcpServers\": {\n    \"b\": {},\n    // end\n    \"outlast\": X\n  },\n}\n",
+        ),
+        ("{\"mcpServers\":{\"b\":{}}}", "{\"mcpServers\":{\"b\":{}, \"outlast\": X}}"),
+        ("{\"mcpServers\":{}, \"a\": 1}", "{\"mcpServers\":{\"outlast\": X}, \"a\": 1}"),
+        (
+            "// only a comment",
+            "// only a comment\n{\n  \"mcpServers\": {\n    \"outlast\": X\n  }\n}\n",
+        ),
+    ];
+    for (before, after) in cases {
+        let put = edit::put_raw(before, "mcpServers", ours).unwrap();
+        assert_eq!(put, after.replace('X', ours), "{before}");
+    }
+}
+
+#[test]
+fn indentation_and_line_ends_are_those_of_the_file() {
+    let before = "{\r\n\t\"mcpServers\": {\r\n\t\t\"b\": {}\r\n\t}\r\n}\r\n";
+    let after = JSON.put(before, &entry()).unwrap();
+    assert_eq!(after.matches('\n').count(), after.matches("\r\n").count(), "{after:?}");
+    assert!(after.contains("{},\r\n\t\t\"outlast\": {\r\n\t\t\t\"command\""), "{after:?}");
+    assert!(after.contains("\r\n\t\t\t\t\"PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH\": \"auto\"\r\n\t\t\t}\r\n\t\t}\r\n\t}\r\n}\r\n"), "{after:?}");
+}
+
+#[test]
+fn a_broken_file_is_refused_with_line_and_column() {
+    let cases = [
+        ("{", (1, 2)),
+        ("{\n  \"a\": 1\n  \"b\": 2\n}", (3, 3)),
+        ("{\n  \"ä\": nope\n}", (2, 8)),
+        ("{\"a\": \"x}", (1, 7)),
+        ("{} x", (1, 4)),
+        ("{ /* }", (1, 3)),
+        ("[1]", (1, 1)),
+        ("{'a': 1}", (1, 2)),
+        ("{\"mcpServers\": []}", (1, 16)),
+        ("{\"a\": 01}", (1, 7)),
+    ];
+    for (text, place) in cases {
+        let refusal = JSON.put(text, &entry()).unwrap_err();
+        assert_eq!((refusal.line, refusal.column), place, "{text}: {refusal}");
+    }
+    let deep = "[".repeat(100_000);
+    assert!(JSON.put(&deep, &entry()).unwrap_err().to_string().contains("too deeply"));
+}
+
+#[test]
+fn an_entry_is_brought_up_to_date_and_keeps_what_is_not_ours() {
+    let before = r#"{
+  "mcpServers": {
+    "outlast": {
+      "command": "/old/outlast", // moved
+      "disabled": true,
+      "env": { "PERPLEXITY_API_KEY": "mine", "OTHER": "1" }
+    }
+  }
+}"#;
+    let after = JSON.put(before, &entry()).unwrap();
+    assert!(
+        after.contains("\"command\": \"/opt/outlast\", // moved\n      \"disabled\": true,"),
+        "{after}"
+    );
+    let ours = &meaning(&after)["mcpServers"]["outlast"];
+    assert_eq!(ours["args"], serde_json::json!(["serve"]), "{after}");
+    assert_eq!(ours["env"]["PERPLEXITY_API_KEY"], "mine");
+    assert_eq!(ours["env"]["OTHER"], "1");
+    assert_eq!(ours["env"]["PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"], "auto");
+    assert_eq!(JSON.put(&after, &entry()).unwrap(), after);
+}
+
+#[test]
+fn an_entry_is_taken_out_from_the_middle_the_end_and_between_comments() {
+    let cases = [
+        (r#"{"mcpServers": {"outlast": {}, "b": 1}}"#, r#"{"mcpServers": { "b": 1}}"#),
+        (r#"{"mcpServers": {"a": 1, "outlast": {}}}"#, r#"{"mcpServers": {"a": 1}}"#),
+        (r#"{"mcpServers": {"a": 1, "outlast": {},}}"#, r#"{"mcpServers": {"a": 1,}}"#),
+        (r#"{"mcpServers": {"outlast": 1, "outlast": {}}}"#, r#"{"mcpServers": {}}"#),
+        ("{\"mcpServers\": { // c\n \"outlast\": {} }}", "{\"mcpServers\": { // c\n }}"),
+        (
+            "{\"mcpServers\": {\n  \"a\": 1, // c\n  \"outlast\": {}\n}}",
+            "{\"mcpServers\": {\n  \"a\": 1 // c\n}}",
+        ),
+    ];
+    for (before, after) in cases {
+        assert_eq!(JSON.take(before).unwrap().as_deref(), Some(after), "{before}");
+        parse(after).unwrap();
+    }
+    assert_eq!(JSON.take(r#"{"mcpServers": {"a": 1}}"#).unwrap(), None);
+}
+
+#[test]
+fn every_client_has_a_file_of_its_own_and_no_key_in_its_entry() {
+    let places = crate::config::Places {
+        home: "/h".into(),
+        application_support: "/h/.config".into(),
+        xdg_config: "/h/.config".into(),
+        codex: "/h/.codex".into(),
+    };
+    let mut files: Vec<_> = ALL.iter().map(|client| client.file(&places)).collect();
+    assert!(files.iter().all(|file| file.starts_with(Path::new("/h"))));
+    files.sort();
+    files.dedup();
+    assert_eq!(files.len(), ALL.len());
+    for client in ALL {
+        let snippet = client.format().snippet(&client.entry(&program()));
+        assert!(snippet.contains("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"), "{snippet}");
+        assert!(snippet.contains("/opt/outlast") && snippet.contains("\"serve\""), "{snippet}");
+        let put = client.format().put("", &client.entry(&program())).unwrap();
+        assert_eq!(put, snippet);
+        assert!(client.format().is_only_added("", &put), "{}", client.id());
+        let quiet = client.entry(&Program { key_in_file: true, ..program() });
+        assert!(!client.format().snippet(&quiet).contains("API_KEY"), "the file's key must win");
+    }
+}
+
+#[test]
+fn a_toml_file_keeps_its_bytes_too() {
+    let files = [
+        "",
+        "model = \"o\"",
+        "# head\nmodel = \"o\" # why\n\n[mcp_servers.b]\ncommand = 'x'\n",
+        "model = \"o\"\r\n[mcp_servers.b]\r\ncommand = 'x'\r\n",
+        "mcp_servers.b.command = 'x'\n",
+        "[[profiles]]\nname = \"\"\"\n[mcp_servers.outlast]\n\"\"\"\n",
+    ];
+    let entry = Client::Codex.entry(&program());
+    for before in files {
+        let after = Format::Toml.put(before, &entry).unwrap();
+        assert!(after.starts_with(before) && Format::Toml.is_only_added(before, &after), "{after}");
+        assert_eq!(Format::Toml.put(&after, &entry).unwrap(), after);
+        let said: toml::Table = after.parse().unwrap();
+        let ours = &said["mcp_servers"]["outlast"];
+        assert_eq!(ours["env_vars"][0].as_str(), Some("PERPLEXITY_API_KEY"));
+        assert_eq!(Format::Toml.command(&after).unwrap().as_deref(), Some("/opt/outlast"));
+        let tail = if before.contains('\r') {
+            "# mine\r\n[tail]\r\nx = 1\r\n"
+        } else {
+            "# mine\n[tail]\nx = 1\n"
+        };
+        let moved = after.replace("/opt/outlast", "/old/outlast") + tail;
+        let mended = Format::Toml.put(&moved, &entry).unwrap();
+        assert_eq!(mended, moved.replace("/old/outlast", "/opt/outlast"));
+        let without = Format::Toml.take(&mended).unwrap().unwrap();
+        let (without, mut before): (toml::Table, toml::Table) =
+            (without.parse().unwrap(), before.parse().unwrap());
+        before.insert("tail".to_owned(), toml::toml! { x = 1 }.into());
+        let empty = before
+            .entry("mcp_servers")
+            .or_insert(toml::Table::new().into())
+            .as_table()
+            .unwrap()
+            .is_empty();
+        if empty && !without.contains_key("mcp_servers") {
+            before.remove("mcp_servers");
+        }
+        assert_eq!(without, before);
+    }
+    let refusal = Format::Toml.put("a = 1\nb = \n", &entry).unwrap_err();
+    assert_eq!((refusal.line, refusal.column), (2, 5), "{refusal}");
+    assert!(Format::Toml.put("mcp_servers = {}\n", &entry).is_err());
+}
+
+/// Space and comments as people leave them.
+fn trivia() -> impl Strategy<Value = String> {
+    let bit = prop_oneof![
+        4 => Just(" "), 4 => Just("\n  "), 2 => Just("\n"), 1 => Just("\t"), 1 => Just("\r\n"),
+        1 => Just("// } , \" note\n"), 1 => Just("/* { , \" */"),
+    ];
+    prop::collection::vec(bit, 0..3).prop_map(|bits| bits.concat())
+}
+
+fn value() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("1".to_owned()),
+        Just("-2.5e3".to_owned()),
+        Just("true".to_owned()),
+        Just("null".to_owned()),
+        Just(r#""a \"quoted\" \\ text""#.to_owned()),
+        Just("\"ü // no comment\"".to_owned()),
+        Just("{}".to_owned()),
+        Just("[]".to_owned()),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            object(
+                inner.clone(),
+                prop_oneof![Just("a"), Just("b"), Just("outlast"), Just("env")].boxed()
+            ),
+            (prop::collection::vec((trivia(), inner, trivia()), 1..4), prop::bool::ANY).prop_map(
+                |(items, tail)| {
+                    let items: Vec<_> = items
+                        .into_iter()
+                        .map(|(before, item, after)| format!("{before}{item}{after}"))
+                        .collect();
+                    format!("[{}{}]", items.join(","), if tail { "," } else { "" })
+                }
+            ),
+        ]
+    })
+}
+
+fn object(
+    inner: impl Strategy<Value = String>,
+    names: BoxedStrategy<&'static str>,
+) -> impl Strategy<Value = String> {
+    let member = (trivia(), names, trivia(), trivia(), inner, trivia());
+    (prop::collection::vec(member, 0..5), trivia(), prop::bool::ANY).prop_map(
+        |(members, end, tail)| {
+            let mut seen = Vec::new();
+            let mut texts = Vec::new();
+            for (before, name, between, then, value, after) in members {
+                if !seen.contains(&name) {
+                    seen.push(name);
+                    texts.push(format!("{before}\"{name}\"{between}:{then}{value}{after}"));
+                }
+            }
+            let comma = if tail && !texts.is_empty() { "," } else { "" };
+            format!("{{{}{comma}{end}}}", texts.join(","))
+        },
+    )
+}
+
+fn document() -> impl Strategy<Value = String> {
+    let servers = object(value(), prop_oneof![Just("x"), Just("y"), Just("z")].boxed());
+    let plain =
+        object(value(), prop_oneof![Just("a"), Just("b"), Just("theme"), Just("outlast")].boxed());
+    let with = (trivia(), trivia(), servers, trivia(), value(), prop::bool::ANY).prop_map(
+        |(a, b, servers, c, rest, first)| {
+            let ours = format!("{a}\"mcpServers\":{b}{servers}{c}");
+            let other = format!("\"rest\": {rest}");
+            if first { format!("{{{ours},{other}}}") } else { format!("{{{other},{ours}}}") }
+        },
+    );
+    let root = prop_oneof![1 => plain, 3 => with, 1 => Just(String::new())];
+    (prop::bool::ANY, trivia(), root, trivia()).prop_map(|(bom, before, root, after)| {
+        format!("{}{before}{root}{after}", if bom { "\u{feff}" } else { "" })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the document: what goes in comes out, twice is once, and the others' keys never move.
+    #[test]
+    fn init_then_remove_is_the_same_bytes_and_init_twice_is_no_change(before in document()) {
+        let after = JSON.put(&before, &entry()).unwrap();
+        prop_assert_ne!(&after, &before);
+        prop_assert_eq!(&JSON.put(&after, &entry()).unwrap(), &after);
+        prop_assert!(JSON.is_only_added(&before, &after));
+        prop_assert_eq!(others(&after), others(&before));
+        prop_assert_eq!(JSON.command(&after).unwrap(), Some("/opt/outlast".to_owned()));
+
+        // A file that was changed since loses the entry and nothing else; every byte that was there still is.
+        let without = JSON.take(&after).unwrap().unwrap();
+        prop_assert_eq!(others(&without), others(&before));
+        prop_assert_eq!(JSON.command(&without).unwrap(), None);
+        prop_assert_eq!(without.matches("/* {").count(), before.matches("/* {").count());
+        prop_assert_eq!(without.matches("// }").count(), before.matches("// }").count());
+        let other = before + " ";
+        prop_assert!(!JSON.is_only_added(&other, &after));
+    }
+}

@@ -1,0 +1,240 @@
+//! `outlast doctor`: what it finds, what it says to do, and that it leaves nothing behind.
+
+use std::time::Duration;
+
+use outlast_simulator::{Options, Simulator};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::support::{Ran, World, running, start};
+
+const NAMES: [&str; 9] = [
+    "configuration",
+    "store",
+    "sqlite",
+    "locks",
+    "provider",
+    "clock",
+    "ports",
+    "clients",
+    "worker",
+];
+
+/// The report, whose shape is the same whatever was found.
+fn report(ran: &Ran) -> Value {
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let names: Vec<_> =
+        report["checks"].as_array().unwrap().iter().map(|check| &check["name"]).collect();
+    assert_eq!(names, NAMES, "{report}");
+    for check in report["checks"].as_array().unwrap() {
+        let status = check["status"].as_str().unwrap();
+        assert!(["pass", "warn", "fail", "skipped"].contains(&status), "{check}");
+        assert!(
+            check["message"].as_str().is_some_and(|line| !line.is_empty() && !line.contains('\n')),
+            "{check}"
+        );
+        assert!(check["fix"].is_string() || !["warn", "fail"].contains(&status), "no fix: {check}");
+    }
+    let failed = report["checks"].as_array().unwrap().iter().any(|check| check["status"] == "fail");
+    assert_eq!(
+        (report["ok"].as_bool(), ran.code),
+        (Some(!failed), Some(i32::from(failed))),
+        "{report}"
+    );
+    report
+}
+
+fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
+    report["checks"].as_array().unwrap().iter().find(|check| check["name"] == name).unwrap()
+}
+
+#[track_caller]
+fn assert_found(report: &Value, name: &str, status: &str, said: &str) {
+    let check = check(report, name);
+    let text = format!(
+        "{} {}",
+        check["message"].as_str().unwrap(),
+        check["fix"].as_str().unwrap_or_default()
+    );
+    assert!(check["status"] == status && text.contains(said), "{check}");
+}
+
+#[tokio::test]
+async fn a_machine_that_is_ready_passes_and_nothing_is_made() {
+    let world = World::new().await;
+    let ran = world.run(&["doctor", "--json"]).await;
+    let found = report(&ran);
+    assert_eq!(ran.code, Some(0), "{found:#}");
+    assert_found(&found, "configuration", "pass", "PERPLEXITY_API_KEY");
+    assert_found(&found, "store", "pass", "will be made");
+    assert_found(&found, "sqlite", "pass", "SQLite 3.");
+    assert_found(&found, "locks", "pass", "keep processes apart");
+    assert_found(&found, "provider", "pass", "takes the key");
+    assert_found(&found, "clock", "pass", "");
+    assert_found(&found, "clients", "skipped", "claude-code");
+    assert_found(&found, "worker", "skipped", "outlast serve");
+    assert!(!ran.stdout.contains("pplx-test"), "{}", ran.stdout);
+    assert_eq!(world.submits(), 0, "nothing is bought");
+    assert!(!world.data_dir().exists(), "and nothing is made");
+    let around: Vec<_> = std::fs::read_dir(world.data_dir().parent().unwrap()).unwrap().collect();
+    assert!(around.is_empty(), "nor left behind: {around:?}");
+    let ran = world.run(&["doctor"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.lines().next().unwrap().starts_with("\u{2713} configuration "), "{ran:?}");
+    assert!(ran.stderr.contains("All is well"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn it_works_without_any_configuration_or_home() {
+    let mut world = World::new().await;
+    world.environment.clear();
+    world.set("OUTLAST_DATA_DIR", world.data_dir().to_str().unwrap());
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "provider", "fail", "PERPLEXITY_API_KEY");
+    assert_found(&found, "clients", "skipped", "home");
+    world.set("OUTLAST_LIBRARY", world.data_dir().parent().unwrap().to_str().unwrap());
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "provider", "pass", "library");
+}
+
+#[tokio::test]
+async fn a_configuration_that_cannot_be_used_is_named_with_what_would_be_right() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_CONCURRENCY", "lots");
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "configuration", "fail", "OUTLAST_CONCURRENCY");
+    assert_found(&found, "configuration", "fail", "a whole number");
+    for name in ["store", "locks", "provider", "worker"] {
+        assert_found(&found, name, "skipped", "configuration");
+    }
+    world.set("OUTLAST_CONCURRENCY", "5");
+    world.set("OUTLAST_TOKENS", "ann=hunter2");
+    let ran = world.run(&["doctor", "--json"]).await;
+    assert_found(&report(&ran), "configuration", "fail", "OUTLAST_TOKENS");
+    assert!(!ran.stdout.contains("hunter2"));
+    let ran = world.run(&["doctor", "--json", "--config", "/nowhere/outlast.toml"]).await;
+    assert_found(&report(&ran), "configuration", "fail", "/nowhere/outlast.toml");
+}
+
+#[tokio::test]
+async fn a_wrong_key_fails_and_a_provider_that_is_not_there_is_skipped_with_a_word() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_API_KEY", "pplx-wrong");
+    let ran = world.run(&["doctor", "--json"]).await;
+    assert_found(&report(&ran), "provider", "fail", "PERPLEXITY_API_KEY");
+    assert!(!ran.stdout.contains("pplx-wrong"));
+    world.set("PERPLEXITY_API_KEY", "$PERPLEXITY_API_KEY");
+    assert_found(
+        &report(&world.run(&["doctor", "--json"]).await),
+        "provider",
+        "fail",
+        "did not replace",
+    );
+    world.set("PERPLEXITY_API_KEY", "pplx-test");
+    world.set("PERPLEXITY_BASE_URL", "http://127.0.0.1:1");
+    let ran = world.run(&["doctor", "--json"]).await;
+    assert_found(&report(&ran), "provider", "skipped", "offline");
+    assert_eq!(ran.code, Some(0), "being offline is no fault: {ran:?}");
+}
+
+/// A provider that never answers, and everything else as usual: under 3 s.
+#[tokio::test]
+async fn it_takes_less_than_three_seconds_whatever_hangs() {
+    let mut world = World::new().await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    world.set("PERPLEXITY_BASE_URL", &format!("http://{}", silent.local_addr().unwrap()));
+    let begun = Instant::now();
+    let ran = world.run(&["doctor", "--json"]).await;
+    let whole = begun.elapsed();
+    let found = report(&ran);
+    assert_found(&found, "provider", "skipped", "in time");
+    let own = Duration::from_millis(found["elapsed_ms"].as_u64().unwrap());
+    // The process itself may have to wait for a busy machine before it can begin.
+    assert!(own < Duration::from_secs(3), "{own:?} of {whole:?}");
+}
+
+#[tokio::test]
+async fn a_store_in_use_shows_its_worker_and_one_that_is_left_its_jobs() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let id = start(&mut server, "stuck").await;
+    running(&world, &id).await;
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "store", "pass", "schema 2");
+    assert_found(&found, "worker", "pass", "one is running; one job is unfinished");
+    server.kill().await;
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "worker", "warn", "outlast worker");
+    #[expect(clippy::disallowed_methods, reason = "the test looks past the store")]
+    let database = rusqlite::Connection::open(world.database()).unwrap();
+    let state: String = database.query_row("SELECT state FROM jobs", [], |row| row.get(0)).unwrap();
+    assert_eq!(state, "running", "looking rescues nobody");
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_used_fails_with_its_reason() {
+    let mut world = World::new().await;
+    std::fs::create_dir_all(world.data_dir()).unwrap();
+    std::fs::write(
+        world.database(),
+        "no database at all, but long enough to look like one".repeat(50),
+    )
+    .unwrap();
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "store", "fail", "OUTLAST_STORE");
+    std::fs::remove_file(world.database()).unwrap();
+    std::fs::write(world.database().with_extension("db-wal"), "a log without its database")
+        .unwrap();
+    assert_found(&report(&world.run(&["doctor", "--json"]).await), "store", "fail", "-wal");
+    assert!(!world.database().exists());
+    std::fs::remove_file(world.database().with_extension("db-wal")).unwrap();
+    let file = world.data_dir().join("file");
+    std::fs::write(&file, "").unwrap();
+    world.set("OUTLAST_DATA_DIR", "/proc/nowhere");
+    assert_found(&report(&world.run(&["doctor", "--json"]).await), "store", "fail", "--data-dir");
+    world.set("OUTLAST_STORE", "memory:");
+    assert_found(
+        &report(&world.run(&["doctor", "--json"]).await),
+        "store",
+        "warn",
+        "OUTLAST_STORE",
+    );
+}
+
+#[tokio::test]
+async fn clients_are_found_and_one_that_runs_nothing_is_named() {
+    let world = World::new().await;
+    let home = world.data_dir().with_file_name("home");
+    std::fs::create_dir_all(home.join(".cursor")).unwrap();
+    std::fs::write(home.join(".claude.json"), "{}").unwrap();
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "clients", "warn", "outlast init claude-code");
+    world.run(&["init", "cursor"]).await;
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "clients", "pass", "set up: cursor; not: claude-code");
+    let gone = r#"{"mcpServers": {"outlast": {"command": "/gone/outlast"}}}"#;
+    std::fs::write(home.join(".cursor/mcp.json"), gone).unwrap();
+    assert_found(
+        &report(&world.run(&["doctor", "--json"]).await),
+        "clients",
+        "warn",
+        "outlast init cursor",
+    );
+    std::fs::write(home.join(".cursor/mcp.json"), "{").unwrap();
+    assert_found(
+        &report(&world.run(&["doctor", "--json"]).await),
+        "clients",
+        "warn",
+        "line 1, column 2",
+    );
+}
+
+/// A gateway without a list of models cannot say anything about the key.
+#[tokio::test]
+async fn a_provider_that_cannot_tell_is_no_failure() {
+    let mut world = World::new().await;
+    let simulator = Simulator::start(Options::default()).await.unwrap();
+    world.set("PERPLEXITY_BASE_URL", &format!("{}/gateway", simulator.url()));
+    let ran = world.run(&["doctor", "--json"]).await;
+    assert_found(&report(&ran), "provider", "warn", "whether the key is right");
+}

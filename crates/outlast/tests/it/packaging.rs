@@ -1,0 +1,147 @@
+//! The files others install this program by: the registry's server.json, the bundle's manifest, the image. The rules are
+//! those of the public schemas (server.json of 2025-12-11, MCPB manifest 0.3), as far as our files touch them.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn read(file: &str) -> String {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(file);
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn json(file: &str) -> Value {
+    serde_json::from_str(&read(file)).unwrap()
+}
+
+#[track_caller]
+fn only(object: &Value, required: &[&str], optional: &[&str]) {
+    let names: Vec<_> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    for name in required {
+        assert!(names.contains(name), "{name} is missing: {object}");
+    }
+    for name in names {
+        assert!(
+            required.contains(&name) || optional.contains(&name),
+            "{name} is unknown: {object}"
+        );
+    }
+}
+
+#[track_caller]
+fn text(value: &Value, length: std::ops::RangeInclusive<usize>) -> &str {
+    let text = value.as_str().unwrap();
+    assert!(length.contains(&text.chars().count()), "{} characters: {text}", text.chars().count());
+    text
+}
+
+#[test]
+fn server_json_is_what_the_registry_takes() {
+    let server = json("packaging/server.json");
+    only(
+        &server,
+        &["$schema", "name", "description", "version"],
+        &["title", "repository", "packages"],
+    );
+    assert_eq!(
+        server["$schema"],
+        "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+    );
+    let name = text(&server["name"], 3..=200);
+    let (space, own) = name.split_once('/').unwrap();
+    let allowed = |part: &str, more: &str| {
+        !part.is_empty()
+            && part.chars().all(|letter| letter.is_ascii_alphanumeric() || more.contains(letter))
+    };
+    assert!(allowed(space, ".-") && allowed(own, "._-"), "{name}");
+    text(&server["description"], 1..=100);
+    text(&server["title"], 1..=100);
+    assert_eq!(server["version"], VERSION, "one version everywhere");
+    only(&server["repository"], &["url", "source"], &["id", "subfolder"]);
+    for package in server["packages"].as_array().unwrap() {
+        let more = ["runtimeHint", "runtimeArguments", "packageArguments", "environmentVariables"];
+        only(package, &["registryType", "identifier", "transport"], &more);
+        // The tag is the version; the schema has no field for it with images.
+        assert_eq!(package["registryType"], "oci");
+        assert!(
+            package["identifier"].as_str().unwrap().ends_with(&format!(":{VERSION}")),
+            "{package}"
+        );
+        assert_eq!(package["transport"], serde_json::json!({ "type": "stdio" }));
+        for argument in package["runtimeArguments"].as_array().unwrap() {
+            only(argument, &["type", "name"], &["value", "description"]);
+            assert_eq!(argument["type"], "named");
+        }
+        for variable in package["environmentVariables"].as_array().unwrap() {
+            only(
+                variable,
+                &["name"],
+                &["description", "isRequired", "isSecret", "default", "choices"],
+            );
+            let name = variable["name"].as_str().unwrap();
+            assert!(
+                read("docs/configuration.md").contains(&format!("`{name}`")),
+                "{name} is no setting"
+            );
+            assert_eq!(variable["isSecret"] == true, name.ends_with("_KEY"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_bundle_s_manifest_is_what_clients_take() {
+    let manifest = json("packaging/manifest.json");
+    let required = ["manifest_version", "name", "version", "description", "author", "server"];
+    let optional = [
+        "display_name",
+        "long_description",
+        "license",
+        "keywords",
+        "tools_generated",
+        "user_config",
+        "compatibility",
+    ];
+    only(&manifest, &required, &optional);
+    assert_eq!(
+        (&manifest["manifest_version"], &manifest["version"]),
+        (&"0.3".into(), &VERSION.into())
+    );
+    only(&manifest["author"], &["name"], &["email", "url"]);
+    let server = &manifest["server"];
+    only(server, &["type", "entry_point", "mcp_config"], &[]);
+    assert_eq!(server["type"], "binary");
+    only(&server["mcp_config"], &["command", "args"], &["env", "platform_overrides"]);
+    let command = server["mcp_config"]["command"].as_str().unwrap();
+    assert_eq!(command.strip_prefix("${__dirname}/"), server["entry_point"].as_str());
+    let platforms = manifest["compatibility"]["platforms"].as_array().unwrap();
+    assert!(
+        platforms
+            .iter()
+            .all(|platform| ["darwin", "linux", "win32"].contains(&platform.as_str().unwrap()))
+    );
+    for (name, asked) in manifest["user_config"].as_object().unwrap() {
+        only(asked, &["type", "title", "description"], &["required", "sensitive", "default"]);
+        let kinds = ["string", "number", "boolean", "directory", "file"];
+        assert!(kinds.contains(&asked["type"].as_str().unwrap()), "{asked}");
+        let used = format!("${{user_config.{name}}}");
+        assert!(
+            server["mcp_config"]["env"].to_string().contains(&used),
+            "{name} is asked for and not used"
+        );
+    }
+    assert_eq!(manifest["user_config"]["api_key"]["sensitive"], true);
+}
+
+#[test]
+fn the_image_is_built_with_our_toolchain_and_names_the_same_server() {
+    let dockerfile = read("packaging/Dockerfile");
+    let server = json("packaging/server.json");
+    let label = format!("io.modelcontextprotocol.server.name={}", server["name"]);
+    assert!(dockerfile.contains(&label), "{label}");
+    let toolchain = read("rust-toolchain.toml");
+    let version = toolchain.split('"').nth(1).unwrap().rsplit_once('.').unwrap().0;
+    assert!(dockerfile.contains(&format!("FROM rust:{version}-")), "{version}");
+    assert!(dockerfile.contains("USER outlast"), "not as root");
+}

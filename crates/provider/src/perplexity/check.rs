@@ -1,0 +1,51 @@
+//! Whether the service answers and takes the key, asked with a call that costs nothing: the list of models.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use outlast_core::{ProviderError, Timestamp};
+use reqwest::header::DATE;
+
+use super::api::Api;
+use super::errors::{self, Answer};
+use crate::http::{read_body, send};
+
+/// What the service said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// What became of the key.
+    pub key: KeyState,
+    /// What time it is there, to the second.
+    pub server_time: Option<Timestamp>,
+}
+
+/// What a service that answers makes of the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyState {
+    /// It is taken.
+    Taken,
+    /// It was not looked at: this service has no list of models.
+    Unknown,
+}
+
+impl Api {
+    /// Asks once, within this limit. A key that is refused is an error like any other.
+    pub(super) async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
+        let request = self.calls()?.get(self.address(["v1", "models"])).timeout(limit);
+        let response =
+            send(self.authorised(request)).await.map_err(|error| errors::no_answer(&error))?;
+        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
+        let date = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok());
+        let server_time = date.map(|date| Timestamp::from_millis(date.timestamp_millis()));
+        let status = response.status();
+        let key = match status.as_u16() {
+            200..=299 => KeyState::Taken,
+            404 | 405 | 501 => KeyState::Unknown,
+            _ => {
+                let body = read_body(response).await.unwrap_or_default();
+                return Err(self.trouble(&Answer { status, retry_after: None, body }));
+            }
+        };
+        Ok(Checked { key, server_time })
+    }
+}

@@ -1,0 +1,98 @@
+//! Looking at a store from outside: what is found, and that looking changes nothing.
+
+#![expect(clippy::unwrap_used, reason = "helpers end the test, like the tests")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outlast_core::{Insert, Store, StoreError};
+use outlast_store::{
+    Inspection, SqliteStore, hold_locks, inspect, locks_that_give_way, sqlite_version,
+};
+use outlast_testkit::clock::ManualClock;
+use outlast_testkit::store_suite::{LEASE, a_job, profiles, worker};
+use tempfile::TempDir;
+
+fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, Arc::new(ManualClock::default())).unwrap()
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_store_that_is_not_there_is_not_made() {
+    let dir = TempDir::new().unwrap();
+    assert_eq!(inspect(&dir.path().join("far/jobs.db")).unwrap(), None);
+    assert_eq!(names(dir.path()), [""; 0]);
+    std::fs::write(dir.path().join("jobs.db-wal"), "log").unwrap();
+    let found = inspect(&dir.path().join("jobs.db"));
+    assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{found:?}");
+    assert_eq!(names(dir.path()), ["jobs.db-wal"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unfinished_jobs_and_live_workers_are_counted() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("jobs.db");
+    let store = open(&path);
+    let new = inspect(&path).unwrap().unwrap();
+    let newest_schema = new.newest_schema;
+    assert_eq!(
+        new,
+        Inspection { schema: newest_schema, newest_schema, unfinished: 0, live_workers: 0 }
+    );
+    for _ in 0..2 {
+        store.insert(Insert { job: a_job(), key: None, max_unfinished: 10 }).await.unwrap();
+    }
+    store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap();
+    let busy = inspect(&path).unwrap().unwrap();
+    assert_eq!((busy.unfinished, busy.live_workers), (2, 1));
+    // Dropped like a process that dies: its lock is free, its job still its own.
+    drop(store);
+    let left = inspect(&path).unwrap().unwrap();
+    assert_eq!((left.unfinished, left.live_workers), (2, 0));
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_older_newer_or_another_s_is_told_apart_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("jobs.db");
+    open(&path).close().await;
+    let raw = || rusqlite::Connection::open(&path).unwrap();
+    let newest = inspect(&path).unwrap().unwrap().newest_schema;
+    raw().execute_batch(&format!("PRAGMA user_version = {}", newest + 1)).unwrap();
+    assert!(matches!(inspect(&path), Err(StoreError::Newer { schema }) if schema == newest + 1));
+    raw().execute_batch("PRAGMA user_version = 1").unwrap();
+    assert_eq!(inspect(&path).unwrap().unwrap().schema, 1, "seen, not migrated");
+    raw().execute_batch("PRAGMA application_id = 7").unwrap();
+    let found = inspect(&path);
+    assert!(
+        matches!(&found, Err(StoreError::Unavailable(why)) if why.to_string().contains("another program")),
+        "{found:?}"
+    );
+    let holder = raw();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert!(matches!(inspect(&path), Err(StoreError::Unavailable(_))), "a lock that is held");
+}
+
+#[test]
+fn locks_give_way_only_when_they_are_let_go() {
+    let dir = TempDir::new().unwrap();
+    let held = hold_locks(dir.path()).unwrap();
+    assert_eq!(locks_that_give_way(dir.path()).unwrap(), [""; 0]);
+    drop(held);
+    assert_eq!(locks_that_give_way(dir.path()).unwrap(), ["file locks", "SQLite's locks"]);
+}
+
+#[test]
+fn sqlite_is_new_enough() {
+    let version: Vec<u32> = sqlite_version().split('.').map(|part| part.parse().unwrap()).collect();
+    assert!(version >= vec![3, 53, 2], "{version:?}");
+}
