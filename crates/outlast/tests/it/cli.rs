@@ -1,6 +1,7 @@
 //! The command line: exit codes, what goes to which stream, and errors with a next step.
 
 mod pty;
+mod left_behind;
 mod snapshot;
 mod snapshots;
 mod wrong;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::left_behind::LeftBehind;
 use super::pty::Terminal;
 use super::snapshots::asked;
 use crate::support::World;
@@ -88,6 +89,7 @@ async fn a_busy_conversation_is_neither_deleted_nor_continued() {
     let world = World::new().await;
     let held = "Why is the sky blue? [[sim:stuck]]";
     let ran = world.run(&["research", held, "--detach", "--json"]).await;
+    let worker = LeftBehind::of(&ran.stderr);
     let job: Value = serde_json::from_str(&ran.stdout).unwrap();
     let (job, id) = (job["id"].as_str().unwrap(), job["conversation"].as_str().unwrap());
     for arguments in
@@ -103,6 +105,7 @@ async fn a_busy_conversation_is_neither_deleted_nor_continued() {
     }
     let ran = world.run(&["jobs", "cancel", job]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    worker.leaves().await;
 }
 
 /// A folder of an older server is read like any other conversation, and never deleted by us.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::left_behind::LeftBehind;
 use super::pty::Terminal;
 use super::snapshots::{asked, failed};
 use crate::support::{World, running, start};
@@ -103,6 +104,7 @@ async fn a_retry_is_a_new_job_linked_to_the_old_and_made_once() {
     let retried = world.run(&["jobs", "retry", &old[..8]]).await;
     assert_eq!(retried.code, Some(0), "{retried:?}");
     let new = retried.stdout.trim().to_owned();
+    let worker = LeftBehind::of(&retried.stderr);
     let waited = world.run(&["jobs", "wait", &new, "--timeout", "60s"]).await;
     assert_eq!(waited.code, Some(0), "{waited:?}");
     let again = world.run(&["jobs", "retry", &old]).await;
@@ -118,4 +120,5 @@ async fn a_retry_is_a_new_job_linked_to_the_old_and_made_once() {
         show.stdout
     );
     assert_eq!(world.submits(), 2, "one for each answer: a refusal buys nothing");
+    worker.leaves().await;
 }

@@ -3,9 +3,10 @@
 use outlast_testkit::mcp_process::{Signal, signal};
 use serde_json::Value;
 
+use super::left_behind::LeftBehind;
 use super::pty::Terminal;
 use super::snapshots::{asked, text};
-use crate::support::{World, eventually};
+use crate::support::World;
 
 const QUICK: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;delay_ms=0]]";
 /// Goes on until it is released or cancelled.
@@ -22,18 +23,6 @@ async fn listed(world: &World) -> Vec<Value> {
     list["jobs"].as_array().unwrap().clone()
 }
 
-/// The one worker that was left behind, by what the command said of it.
-fn left_behind(said: &str) -> u32 {
-    let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next());
-    pid.unwrap_or_else(|| panic!("no worker was left behind: {said}")).parse().unwrap()
-}
-
-fn session_of(pid: u32) -> u32 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    fields[3].parse().unwrap()
-}
-
 #[tokio::test]
 async fn detached_research_is_done_by_a_worker_left_behind_in_its_own_session() {
     let world = World::new().await;
@@ -41,8 +30,8 @@ async fn detached_research_is_done_by_a_worker_left_behind_in_its_own_session() 
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let id = ran.stdout.trim().to_owned();
     assert_eq!(id.len(), 32, "the id alone is data: {ran:?}");
-    let pid = left_behind(&ran.stderr);
-    assert_eq!(session_of(pid), pid, "the terminal's end is not its end");
+    let worker = LeftBehind::of(&ran.stderr);
+    assert_eq!(worker.session(), worker.pid, "the terminal's end is not its end");
     assert!(ran.stderr.contains("worker.log"), "{ran:?}");
     crate::support::running(&world, &id).await;
 
@@ -53,16 +42,8 @@ async fn detached_research_is_done_by_a_worker_left_behind_in_its_own_session() 
     assert_eq!(waited.code, Some(0), "{waited:?}");
     let cancelled = world.run(&["jobs", "cancel", &id]).await;
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
-    eventually("the worker leaves when idle", || !alive(pid)).await;
+    worker.leaves().await;
     assert_eq!(world.submits(), 2);
-}
-
-/// A process that has ended; nobody may have waited for it.
-fn alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')')
-        .next()
-        .is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
 }
 
 #[tokio::test]
@@ -77,11 +58,10 @@ async fn ctrl_c_leaves_and_the_job_goes_on_without_a_second_submit() {
     assert_eq!(code, Some(130), "{screen}");
     assert!(screen.contains(&format!("the job goes on: {id}")), "{screen}");
     assert!(screen.contains(&format!("outlast jobs watch {}", &id[..8])), "{screen}");
-    let pid = left_behind(&screen);
-    eventually("the worker has it", || alive(pid)).await;
+    let worker = LeftBehind::of(&screen);
     let cancelled = world.run(&["jobs", "cancel", &id]).await;
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
-    eventually("the worker leaves when idle", || !alive(pid)).await;
+    worker.leaves().await;
     assert_eq!(world.submits(), 1, "what was paid for is resumed");
 }
 
@@ -97,10 +77,12 @@ async fn detached_research_in_a_library_is_done_by_a_worker_with_that_library() 
     let ran =
         world.run(&["research", "Why is the sky blue?", "--library", library, "--detach"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    let worker = LeftBehind::of(&ran.stderr);
     let waited = world.run(&["jobs", "wait", ran.stdout.trim(), "--timeout", "30s"]).await;
     assert_eq!(waited.code, Some(0), "{waited:?}");
     let job = shown(&world, ran.stdout.trim()).await;
     assert!(text(&job["output"]["body"]["text"]).contains("scattering"), "{job}");
+    worker.leaves().await;
     assert_eq!(world.submits(), 0);
 }
 
@@ -199,7 +181,8 @@ async fn a_terminate_signal_leaves_like_ctrl_c() {
     let output = child.wait_with_output().await.unwrap();
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8(output.stderr).unwrap();
-    left_behind(&said);
+    let worker = LeftBehind::of(&said);
     let cancelled = world.run(&["jobs", "cancel", jobs[0]["id"].as_str().unwrap()]).await;
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    worker.leaves().await;
 }

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::left_behind::LeftBehind;
 use super::snapshot::{Mask, compare};
-use crate::support::{World, eventually};
+use crate::support::World;
 
 const ASK: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;delay_ms=0]]";
 
@@ -90,12 +91,12 @@ async fn detached_research_prints_what_it_always_did() {
     let arguments = ["research", ASK, "--effort", "low", "--detach"];
     let ran = world.run(&arguments).await;
     let job = ran.stdout.trim().to_owned();
-    let mut masked = Mask::new(&world).id(&job, "job");
-    let pid = ran.stderr.split("(pid ").nth(1).and_then(|rest| rest.split(')').next());
-    masked = masked.word(pid.unwrap_or("none"), "<pid>");
-    masked.check("research-detach", &arguments, &ran);
-    let log = world.data_dir().join("worker.log");
-    eventually("a log", || log.exists()).await;
+    let worker = LeftBehind::of(&ran.stderr);
+    let mask =
+        Mask::new(&world).id(&job, "job").word(&format!("(pid {})", worker.pid), "(pid <pid>)");
+    mask.check("research-detach", &arguments, &ran);
+    assert!(world.data_dir().join("worker.log").exists());
+    worker.leaves().await;
 }
 
 #[tokio::test]
@@ -108,9 +109,10 @@ async fn cancel_and_retry_print_what_they_always_did() {
     mask().check("jobs-cancel", &["jobs", "cancel", &job[..8]], &ran);
     let ran = world.run(&["jobs", "retry", &job]).await;
     let retry = ran.stdout.trim().to_owned();
-    let pid = ran.stderr.split("(pid ").nth(1).and_then(|rest| rest.split(')').next());
-    let masked = mask().id(&retry, "retry").word(pid.unwrap_or("none"), "<pid>");
-    masked.check("jobs-retry", &["jobs", "retry", &job], &ran);
+    let worker = LeftBehind::of(&ran.stderr);
+    let mask = mask().id(&retry, "retry").word(&format!("(pid {})", worker.pid), "(pid <pid>)");
+    mask.check("jobs-retry", &["jobs", "retry", &job], &ran);
+    worker.leaves().await;
 }
 
 #[tokio::test]
