@@ -221,8 +221,8 @@ pub(crate) fn workflow_profile(name: &str) -> Profile {
     Profile::new(format!("workflow {name}"))
 }
 
-/// Who does the configured workflows, by the profile of their jobs; in the order of the configuration.
-pub(crate) fn workflow_providers(config: &Config) -> Result<Vec<Profiled>, Failed> {
+/// Who does the configured workflows, by the profile of their jobs.
+pub(crate) fn workflow_providers(config: &Config) -> Result<Providers, Failed> {
     let guard = Arc::new(Guard::new(own_program()?, vec!["guard".into()]));
     let mut upstreams = HashMap::new();
     for (name, upstream) in &config.upstreams {

@@ -54,7 +54,7 @@ async fn a_bad_setting_names_itself_its_source_and_what_is_allowed() {
 #[tokio::test]
 async fn a_tool_set_of_a_later_version_is_refused_when_named() {
     let world = World::new().await;
-    for set in ["jobs", "everything"] {
+    for set in ["dashboard", "everything"] {
         let ran = world.run(&["serve", "--tools", set]).await;
         assert_usage_error(&ran, &format!("`{set}`"), "research-jobs");
     }

@@ -2,7 +2,8 @@
 //! killed, it ends every command that still runs. One guard watches over all commands of a process.
 //!
 //! Between the start of a command and the line that tells the guard of it lie some microseconds, in which a kill -9 leaves
-//! the command to itself; its closed pipes are then all that ends it.
+//! the command to itself; its closed pipes are then all that ends it. And where the kill comes before the checkpoint names
+//! the group, a re-run may begin while the guard still ends the first.
 
 use std::collections::HashSet;
 use std::ffi::OsString;

@@ -131,6 +131,7 @@ rerun_after_crash = true
     let mut server = shop.serve().await;
     let id = start(&mut server, "again", "").await;
     let first = shop.pid("pid").await;
+    crate::support::running(&shop.world, &id).await;
     server.kill().await;
     let mut server = shop.serve().await;
     eventually("it runs again", || {

@@ -49,7 +49,7 @@ async fn e10_a_long_result_comes_in_parts() {
         joined.push_str(part);
         let said = got["next_instruction_for_model"].as_str().unwrap();
         assert_eq!(said.contains("offset"), page["next_offset"] != Value::Null, "{said}");
-        assert!(page["total_bytes"].as_u64().unwrap() >= joined.len() as u64);
+        assert!(page["total_bytes"].as_u64().unwrap() >= joined.len() as u64, "{page}");
         next = page["next_offset"].clone();
         parts += 1;
     }
