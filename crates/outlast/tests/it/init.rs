@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use outlast_testkit::mcp_process::McpProcess;
 use serde_json::Value;
 
 use crate::support::{World, binary};
@@ -224,14 +225,25 @@ async fn a_key_in_the_file_is_left_to_the_file() {
     assert!(ran.stdout.contains("\"PERPLEXITY_API_KEY\": \"$PERPLEXITY_API_KEY\""), "{ran:?}");
 }
 
-/// The entry works: what the client would run serves.
+/// The entry works: run as a client would, it serves, in the mode that was promised.
 #[tokio::test]
 async fn what_is_written_can_be_run() {
     let world = World::new().await;
     let ran = world.run(&["init", "claude-desktop", "--print"]).await;
     let snippet: Value = serde_json::from_str(&ran.stdout).unwrap();
     let ours = &snippet["mcpServers"]["outlast"];
-    assert_eq!(ours["command"], binary().to_str().unwrap());
-    assert_eq!(ours["args"], serde_json::json!(["serve"]));
+    let texts = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+    };
+    let mut environment = world.environment.clone();
+    for (name, value) in ours["env"].as_object().unwrap() {
+        environment.push((name.clone(), value.as_str().unwrap().to_owned()));
+    }
+    let environment: Vec<(&str, &str)> =
+        environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let program = Path::new(ours["command"].as_str().unwrap());
+    let mut server = McpProcess::start(program, texts(&ours["args"]), &environment).await;
+    let listed = server.request("tools/list", serde_json::json!({})).await;
+    assert!(listed.to_string().contains("perplexity_deep_research"), "{listed}");
     assert_eq!(ours["env"]["PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"], "auto");
 }

@@ -320,6 +320,9 @@ proptest! {
         prop_assert_ne!(&after, &before);
         prop_assert_eq!(&JSON.put(&after, &entry()).unwrap(), &after);
         prop_assert!(JSON.is_only_added(&before, &after));
+        let mut rest = after.chars();
+        let kept = before.chars().all(|wanted| rest.any(|found| found == wanted));
+        prop_assert!(kept, "only additions: {after:?}");
         prop_assert_eq!(others(&after), others(&before));
         prop_assert_eq!(JSON.command(&after).unwrap(), Some("/opt/outlast".to_owned()));
 
