@@ -13,6 +13,8 @@ pub struct Watch {
     scope: Scope,
     id: JobId,
     watcher: Option<Watcher>,
+    /// A change was heard and has not been read yet: whoever stopped reading it must not lose it, least of all the end.
+    unread: bool,
 }
 
 impl Engine {
@@ -28,7 +30,8 @@ impl Engine {
         if watcher.is_none() && !reading.job.state.kind().is_terminal() {
             return Err(PollError::TooManyPolls);
         }
-        let watch = Watch { engine: self.clone(), scope: scope.clone(), id: *id, watcher };
+        let watch =
+            Watch { engine: self.clone(), scope: scope.clone(), id: *id, watcher, unread: false };
         Ok(Some((reading, watch)))
     }
 
@@ -42,10 +45,15 @@ impl Watch {
     /// Waits until the job has changed and reads it; `None` when it is gone. Cancel-safe: a change is not lost, only
     /// read again.
     pub async fn changed(&mut self) -> Result<Option<Reading>, PollError> {
-        match &mut self.watcher {
-            Some(watcher) => watcher.changed().await,
-            None => std::future::pending().await,
+        if !self.unread {
+            match &mut self.watcher {
+                Some(watcher) => watcher.changed().await,
+                None => std::future::pending().await,
+            }
+            self.unread = true;
         }
-        Ok(self.engine.reading(&self.scope, &self.id).await?)
+        let reading = self.engine.reading(&self.scope, &self.id).await?;
+        self.unread = false;
+        Ok(reading)
     }
 }

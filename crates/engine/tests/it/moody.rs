@@ -28,6 +28,7 @@ pub(crate) enum Method {
     OwedStops,
     Changes,
     Rescue,
+    Job,
     /// Asked after the read: what comes back may be old by then.
     Turns,
 }
@@ -230,6 +231,7 @@ impl Store for Moody {
     }
 
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.mood(Method::Job).await?;
         self.inner.job(scope, id).await
     }
 

@@ -1,11 +1,13 @@
 //! A caller asks after a job.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{JobId, OwnerId, Scope, StateKind};
 use tokio::time::Instant;
 
 use crate::bench::{Bench, deliver, millis, owner, research, seconds, text};
+use crate::moody::{Method, Mood};
 
 /// A2, and the goal that no tick lies between a job's end and its answer.
 #[tokio::test(start_paused = true)]
@@ -22,6 +24,23 @@ async fn a_parked_poll_answers_the_moment_the_job_ends() {
     let reading = reading.unwrap();
     assert_eq!(text(&reading.job), "because");
     assert_eq!(reading.job.ended_at(), Some(reading.now));
+}
+
+/// Promise 2: a caller who was told of progress while the end was being read hears of the end all the same.
+#[tokio::test(start_paused = true)]
+async fn a_change_whose_reading_was_broken_off_is_read_again() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    let (_, mut watch) = process.engine.watch(&owner(), &id).await.unwrap().unwrap();
+    deliver(&bench, 1);
+    bench.quiet().await;
+    bench.store.next(Method::Job, [Mood::After(Arc::default())]);
+    let broken_off = tokio::time::timeout(millis(5), watch.changed()).await;
+    assert!(broken_off.is_err(), "the read takes longer than that");
+    let reading = tokio::time::timeout(seconds(60), watch.changed()).await;
+    let reading = reading.expect("the end is told").unwrap().unwrap();
+    assert_eq!(text(&reading.job), "because");
 }
 
 /// A2: the same answer again on every later poll, at once.
