@@ -106,6 +106,10 @@ pub trait Store: Send + Sync {
     /// How many jobs wait in the queue for a worker with one of these profiles, now or later; held calls are not in it.
     async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError>;
 
+    /// How many jobs of the same profile in the queue come before this one: of higher priority, or older. Zero for a job
+    /// that is not in it.
+    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError>;
+
     /// Takes a worker that leaves off the list of the living. What it still holds can be rescued at once.
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError>;
 

@@ -27,7 +27,10 @@ pub enum Waits {
     /// The time of its next try.
     Until(Timestamp),
     /// Its turn.
-    ForItsTurn,
+    ForItsTurn {
+        /// How many jobs come before it.
+        ahead: u64,
+    },
 }
 
 /// Why a poll has no answer.
@@ -96,7 +99,7 @@ impl Engine {
         } else if run_at > now {
             Waits::Until(run_at)
         } else {
-            Waits::ForItsTurn
+            Waits::ForItsTurn { ahead: self.shared.store.ahead(&job.id).await? }
         }))
     }
 }

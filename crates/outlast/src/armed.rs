@@ -178,6 +178,10 @@ impl Store for ArmedStore {
         self.store.queued(profiles).await
     }
 
+    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
+        self.store.ahead(id).await
+    }
+
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.store.dismiss(worker).await
     }

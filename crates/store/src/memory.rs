@@ -3,6 +3,7 @@
 
 mod shelf;
 
+use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -140,7 +141,7 @@ impl Store for MemoryStore {
             .records
             .iter()
             .filter(|(_, record)| rules::claimable(record, profiles, now))
-            .min_by_key(|(seq, record)| (std::cmp::Reverse(record.job.new.priority), **seq));
+            .min_by_key(|(seq, record)| (Reverse(record.job.new.priority), **seq));
         let Some((&seq, record)) = best else { return Ok(None) };
         let record = record.clone();
         Ok(Some(self.hand_over(&mut shelf, seq, record, worker, lease)))
@@ -293,6 +294,24 @@ impl Store for MemoryStore {
                 && profiles.contains(&job.new.profile)
         });
         Ok(waiting.count() as u64)
+    }
+
+    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
+        let shelf = self.shelf();
+        let Some((seq, Record { job, .. })) = shelf.find(id) else { return Ok(0) };
+        let in_queue = |other: &Job| {
+            other.state.kind() == StateKind::Queued
+                && other.new.visibility == Visibility::Promised
+                && other.new.profile == job.new.profile
+        };
+        if !in_queue(&job) {
+            return Ok(0);
+        }
+        let ahead = shelf.records.iter().filter(|(other, record)| {
+            let place = (Reverse(record.job.new.priority), **other);
+            in_queue(&record.job) && place < (Reverse(job.new.priority), seq)
+        });
+        Ok(ahead.count() as u64)
     }
 
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {

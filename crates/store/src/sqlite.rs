@@ -253,6 +253,11 @@ impl Store for SqliteStore {
         self.readers.run(move |connection| reads::queued(connection, &profiles)).await
     }
 
+    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
+        let id = *id;
+        self.readers.run(move |connection| reads::ahead(connection, &id)).await
+    }
+
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.let_go(worker).await
     }

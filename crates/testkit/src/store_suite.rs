@@ -69,6 +69,7 @@ macro_rules! store_suite {
             }
             claiming {
                 higher_priority_comes_first_then_older
+                a_place_in_the_queue_is_counted_as_claims_go
                 priority_decides_across_profiles
                 a_job_is_not_claimed_before_its_time
                 a_job_of_another_profile_is_not_claimed

@@ -69,8 +69,10 @@ async fn about(
     random: &mut fastrand::Rng,
 ) {
     let Some(id) = ledger.some_job(random) else { return };
+    // Somebody else may see the end while this call is on its way with an older reading.
+    let ended_before = ledger.has_ended(&id);
     if let Some(answer) = shape(fleet.call(slot, tool, json!({ "jobId": id })).await) {
-        ledger.see(&answer);
+        ledger.see(&answer, ended_before);
     }
 }
 

@@ -258,6 +258,10 @@ impl Store for Moody {
         self.inner.queued(profiles).await
     }
 
+    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
+        self.inner.ahead(id).await
+    }
+
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.inner.dismiss(worker).await
     }

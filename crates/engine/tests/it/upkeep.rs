@@ -90,7 +90,7 @@ async fn a_queued_job_says_what_it_waits_for() {
     let next = process.start(research()).await;
     bench.quiet().await;
     assert_eq!(waits(&running).await, None);
-    assert_eq!(waits(&next).await, Some(Waits::ForItsTurn));
+    assert_eq!(waits(&next).await, Some(Waits::ForItsTurn { ahead: 0 }));
     process.leave().await;
     assert_eq!(waits(&next).await, Some(Waits::ForAWorker), "a worker that left is there no more");
 }

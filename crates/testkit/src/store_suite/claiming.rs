@@ -23,6 +23,21 @@ pub async fn higher_priority_comes_first_then_older(bench: Bench) {
     assert_eq!(claimed, expected);
 }
 
+/// tools.md: a job that waits knows its position.
+pub async fn a_place_in_the_queue_is_counted_as_claims_go(bench: Bench) {
+    let low = bench.add(a_job()).await;
+    let high = bench.add(NewJob { priority: 5, ..a_job() }).await;
+    let last = bench.add(a_job()).await;
+    let held = NewJob { visibility: outlast_core::Visibility::Unpromised, ..a_job() };
+    bench.add(held).await;
+    for (job, ahead) in [(&high, 0), (&low, 1), (&last, 2)] {
+        assert_eq!(bench.store.ahead(&job.id).await.unwrap(), ahead);
+    }
+    bench.claim().await;
+    assert_eq!(bench.store.ahead(&last.id).await.unwrap(), 1);
+    assert_eq!(bench.store.ahead(&high.id).await.unwrap(), 0, "it is no longer in the queue");
+}
+
 /// The order of the profiles asked for does not matter.
 pub async fn priority_decides_across_profiles(bench: Bench) {
     let low = bench.add(a_job()).await;

@@ -38,7 +38,10 @@ fn pending(status: &StatusFile, waits: Option<Waits>) -> String {
             format!("It waits because the provider limits the rate of requests, until {moment}.")
         }
         Some(Waits::Until(moment)) => format!("It waits for its next try at {moment}."),
-        Some(Waits::ForItsTurn) | None => {
+        Some(Waits::ForItsTurn { ahead }) if ahead > 0 => {
+            format!("It waits for its turn, at position {}: higher priority first, then older first.", ahead + 1)
+        }
+        Some(Waits::ForItsTurn { .. }) | None => {
             "It waits for its turn: higher priority first, then older first.".to_owned()
         }
     });
@@ -150,7 +153,8 @@ mod tests {
             ),
             (&["TIMEOUT"], Some(Waits::Until(moment)), "its next try at 1970"),
             (&[], Some(Waits::ForAWorker), "outlast worker"),
-            (&[], Some(Waits::ForItsTurn), "its turn"),
+            (&[], Some(Waits::ForItsTurn { ahead: 0 }), "its turn"),
+            (&[], Some(Waits::ForItsTurn { ahead: 2 }), "at position 3"),
         ];
         for (codes, waits, expected) in cases {
             let text = standing(&status(StatusWord::Pending, codes), None, waits);

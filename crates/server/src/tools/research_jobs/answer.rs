@@ -90,10 +90,10 @@ impl Answer {
 fn standing(job: &Job, waits: Option<Waits>) -> String {
     match waits {
         Some(Waits::ForAWorker) => NO_WORKER.to_owned(),
-        Some(Waits::ForItsTurn | Waits::Until(_)) | None if !job.was_claimed() => {
+        Some(Waits::ForItsTurn { .. } | Waits::Until(_)) | None if !job.was_claimed() => {
             "The research is queued".to_owned()
         }
-        Some(Waits::ForItsTurn | Waits::Until(_)) | None => still_running(job),
+        Some(Waits::ForItsTurn { .. } | Waits::Until(_)) | None => still_running(job),
     }
 }
 

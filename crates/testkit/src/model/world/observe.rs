@@ -31,6 +31,12 @@ impl<S: Subject> World<'_, S> {
         let orphans = (self.model.orphans(&twice).await, self.handles[other].orphans(&twice).await);
         self.same("orphans", orphans, Ids::lost)?;
         self.conversations(other).await?;
+        for (model, subject) in
+            self.model_ids.all().to_vec().into_iter().zip(self.ids.all().to_vec())
+        {
+            let ahead = (self.model.ahead(&model).await, self.handles[other].ahead(&subject).await);
+            self.same("ahead", ahead, as_it_is)?;
+        }
         for profile in &profiles {
             let has = (
                 self.model.has_worker(profile).await,
