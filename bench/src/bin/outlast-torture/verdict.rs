@@ -15,7 +15,8 @@ pub(crate) async fn check(fleet: &Fleet, ledger: &Ledger, simulator: &Simulator)
     for (id, _) in &jobs {
         let end = loop {
             let poll = server.structured("perplexity_research_poll", json!({ "jobId": id })).await;
-            ledger.see(&poll);
+            let ended_before = true;
+            ledger.see(&poll, ended_before);
             if is_end(&poll) {
                 break poll;
             }
