@@ -61,17 +61,21 @@ async fn json_that_is_no_request_is_refused() {
         (json!({ "jsonrpc": "2.0", "id": 903, "method": "tools/call", "params": 7 }), -32600),
     ];
     for (line, code) in lines {
+        // What cannot be read has no id. An answer to the line before may come late, and is not meant.
+        let about = if code == -32601 { line["id"].clone() } else { Value::Null };
+        let mut answered = false;
         // rmcp may lose such an answer to another one that leaves in the same moment; then nothing is done either.
-        let mut answers = Vec::new();
         for _ in 0..50 {
-            answers = answers_before_the_next(&mut server, line.to_string().as_bytes()).await;
-            if !answers.is_empty() {
+            let answers = answers_before_the_next(&mut server, line.to_string().as_bytes()).await;
+            for answer in answers.iter().filter(|answer| answer["id"] == about) {
+                assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
+                answered = true;
+            }
+            if answered {
                 break;
             }
         }
-        assert!(!answers.is_empty(), "{line}: never answered");
-        let refused = answers.iter().all(|answer| answer["error"]["code"] == code);
-        assert!(refused, "{line}: {answers:?}");
+        assert!(answered, "{line}: never answered");
     }
     assert_eq!(world.submits(), 0);
 }
