@@ -1,6 +1,8 @@
 //! The tool sets. A set is a list of tools, one function that calls them by name, and a few words on how to use them.
 
 pub(crate) mod jobs;
+mod shape;
+
 pub(crate) mod perplexity;
 pub(crate) mod research;
 pub(crate) mod research_jobs;

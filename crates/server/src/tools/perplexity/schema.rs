@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
+use super::super::shape::{messages, object};
 use super::{ASK, REASON, RESEARCH, SEARCH};
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -71,21 +72,7 @@ fn tool(
 
 fn asking(more: Value) -> Map<String, Value> {
     let mut properties = object(json!({
-        "messages": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 100,
-            "description": "The conversation; the last user message is the question.",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "role": { "type": "string", "enum": ["system", "user", "assistant"] },
-                    "content": { "type": "string" }
-                },
-                "required": ["role", "content"],
-                "additionalProperties": false
-            }
-        }
+        "messages": messages()
     }));
     properties.extend(object(more));
     object(json!({
@@ -136,11 +123,4 @@ fn output(field: &str, description: &str) -> Map<String, Value> {
         "required": [field],
         "additionalProperties": false
     }))
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
 }

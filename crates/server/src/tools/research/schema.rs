@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
+use super::super::shape::object;
 use super::{
     AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, Disclaimer, HISTORIES, HISTORY, LIST,
     ResearchMode, ResearchOptions, SEARCH, SEARCH_FOLLOWUP,
@@ -136,11 +137,4 @@ fn tool(
     tool.output_schema = Some(Arc::new(output));
     tool.annotations = Some(annotations);
     tool
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
 }

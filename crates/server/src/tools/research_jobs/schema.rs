@@ -7,6 +7,7 @@ use std::time::Duration;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
+use super::super::shape::{messages, object};
 use super::{CANCEL, POLL, START};
 
 pub(super) fn tools(poll_budget: Duration, keep: Duration) -> Vec<Tool> {
@@ -64,21 +65,7 @@ fn start_input() -> Map<String, Value> {
     object(json!({
         "type": "object",
         "properties": {
-            "messages": {
-                "type": "array",
-                "minItems": 1,
-                "maxItems": 100,
-                "description": "The conversation; the last user message is the question.",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "role": { "type": "string", "enum": ["system", "user", "assistant"] },
-                        "content": { "type": "string" }
-                    },
-                    "required": ["role", "content"],
-                    "additionalProperties": false
-                }
-            },
+            "messages": messages(),
             "strip_thinking": {
                 "type": "boolean",
                 "default": false,
@@ -126,11 +113,4 @@ fn output() -> Map<String, Value> {
         "required": ["jobId", "status", "elapsedSec", "message"],
         "additionalProperties": false
     }))
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
 }
