@@ -17,6 +17,7 @@ mod rows;
 mod gate;
 mod readers;
 mod writer;
+mod checkpoints;
 
 mod liveness;
 mod watch;

@@ -18,7 +18,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 #[tokio::test]
-async fn every_job_of_schema_1_is_there_under_schema_2() {
+async fn every_job_of_schema_1_is_there_under_the_newest() {
     let dir = schema_1();
     let store = open(&dir.path().join("jobs.db"), START).unwrap();
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
@@ -168,14 +168,14 @@ async fn many_processes_may_find_the_old_schema_at_once() {
 }
 
 #[tokio::test]
-async fn schema_3_is_refused_and_left_alone() {
+async fn schema_4_is_refused_and_left_alone() {
     let dir = schema_1();
     let path = dir.path().join("jobs.db");
     drop(open(&path, START).unwrap());
-    raw(&path).execute_batch("PRAGMA user_version = 3").unwrap();
+    raw(&path).execute_batch("PRAGMA user_version = 4").unwrap();
     let before = dump(&path);
     let refused = open(&path, START).err();
-    assert!(matches!(refused, Some(StoreError::Newer { schema: 3 })), "{refused:?}");
+    assert!(matches!(refused, Some(StoreError::Newer { schema: 4 })), "{refused:?}");
     assert_eq!(dump(&path), before);
 }
 

@@ -17,6 +17,26 @@ use outlast_testkit::store_suite::{LEASE, a_job, a_key, a_report, a_run, profile
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_log_is_emptied_into_the_file_while_the_store_is_open() {
+    let (store, dir) = a_store();
+    let file = dir.path().join("jobs.db");
+    // More than a thousand pages, far from what would make the writer do it itself.
+    let ask = serde_json::json!("word ".repeat(13_000));
+    for _ in 0..80 {
+        insert(&store, NewJob { ask: ask.clone(), ..a_job() }).await;
+    }
+    let emptied = async {
+        while std::fs::metadata(&file).unwrap().len() < 3_000_000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), emptied).await.unwrap();
+    store.close().await;
+    assert!(!dir.path().join("jobs.db-wal").exists(), "and nothing is left of it at the end");
+    assert_eq!(list(&open(&file)).await, 80);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backup_made_while_others_write_is_a_store_of_its_own() {
     let (store, dir) = a_store();
     let rival = Arc::new(open(&dir.path().join("jobs.db")));

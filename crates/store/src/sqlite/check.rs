@@ -63,7 +63,7 @@ fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
          WHERE state <> 'succeeded' AND output IS NOT NULL",
         "SELECT 'conversation ' || conversation || ' of ' || owner || ' has ' || count(*) || ' unfinished jobs'
          FROM jobs NOT INDEXED
-         WHERE conversation IS NOT NULL AND state IN ('queued', 'running')
+         WHERE conversation IS NOT NULL AND ended_at IS NULL
          GROUP BY owner, conversation HAVING count(*) > 1",
         "SELECT 'job ' || id || ' has a change number that was never given out' FROM jobs
          WHERE rev > (SELECT value FROM meta WHERE name = 'rev')",

@@ -21,7 +21,6 @@ pub(super) fn turns(
     conversation: &ConversationId,
     now: Timestamp,
 ) -> Result<Vec<Job>, Fault> {
-    // Two statements, so that an owner's own turns are found by the index.
     let (owned, owner) = match scope {
         Scope::Owner(owner) => ("owner = :owner", owner.as_str()),
         Scope::Operator => ("owner IS NOT :owner", ""),

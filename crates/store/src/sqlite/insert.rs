@@ -42,7 +42,7 @@ fn next_turn(
     let busy: Option<String> = connection
         .prepare_cached(
             "SELECT id FROM jobs
-             WHERE owner = ?1 AND conversation = ?2 AND state IN ('queued', 'running')",
+             WHERE owner = ?1 AND conversation = ?2 AND ended_at IS NULL",
         )?
         .query_row(place, |row| row.get(0))
         .optional()?;
@@ -58,6 +58,6 @@ fn next_turn(
 }
 
 fn unfinished(connection: &Connection, owner: &OwnerId) -> Result<i64, Fault> {
-    let count = "SELECT count(*) FROM jobs WHERE owner = ?1 AND state IN ('queued', 'running')";
+    let count = "SELECT count(*) FROM jobs WHERE owner = ?1 AND ended_at IS NULL";
     Ok(connection.prepare_cached(count)?.query_row([owner.as_str()], |row| row.get(0))?)
 }

@@ -45,7 +45,7 @@ pub fn inspect(path: &Path) -> Result<Option<Inspection>, StoreError> {
     let (schema, newest) = open::schema(&moment, path)?;
     let mut found = Inspection { schema, newest_schema: newest, unfinished: 0, live_workers: 0 };
     if schema == newest {
-        let unfinished = "SELECT count(*) FROM jobs WHERE state IN ('queued', 'running')";
+        let unfinished = "SELECT count(*) FROM jobs WHERE ended_at IS NULL";
         let count = moment.query_row(unfinished, [], |row| row.get::<_, i64>(0));
         found.unfinished = u64::try_from(count.map_err(Fault::Sql)?).unwrap_or_default();
         let liveness = Liveness::new(open::directory_of(path).join("workers"));

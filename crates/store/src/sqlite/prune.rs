@@ -113,9 +113,8 @@ fn remove_conversation(
 ) -> Result<u32, Fault> {
     const TURNS: &str = "conversation = ?1 AND (?2 IS NULL OR owner = ?2)";
     let named = (conversation.as_str(), owner);
-    let busy = format!(
-        "SELECT id FROM jobs WHERE {TURNS} AND state IN ('queued', 'running') ORDER BY seq LIMIT 1"
-    );
+    let busy =
+        format!("SELECT id FROM jobs WHERE {TURNS} AND ended_at IS NULL ORDER BY seq LIMIT 1");
     let busy: Option<String> =
         tx.connection.prepare_cached(&busy)?.query_row(named, |row| row.get(0)).optional()?;
     if let Some(id) = busy {

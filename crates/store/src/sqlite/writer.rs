@@ -14,6 +14,7 @@ use outlast_core::{Clock, Rev, StoreError, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
+use super::checkpoints::Checkpoints;
 use super::fault::{Fault, again, unavailable};
 use super::gate::Gate;
 use super::place::Place;
@@ -58,8 +59,14 @@ impl Tx<'_> {
         if let Some(rev) = self.rev {
             return Ok(rev);
         }
-        let next = "UPDATE meta SET value = value + 1 WHERE name = 'rev' RETURNING value";
-        let value = self.connection.prepare_cached(next)?.query_row([], |row| row.get(0))?;
+        // Two plain statements: RETURNING would build and drop a table of its own each time.
+        self.connection
+            .prepare_cached("UPDATE meta SET value = value + 1 WHERE name = 'rev'")?
+            .execute([])?;
+        let value = self
+            .connection
+            .prepare_cached("SELECT value FROM meta WHERE name = 'rev'")?
+            .query_row([], |row| row.get(0))?;
         let rev = super::rows::rev(value);
         self.rev = Some(rev);
         Ok(rev)
@@ -68,11 +75,16 @@ impl Tx<'_> {
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(desk: Desk) -> Result<Self, StoreError> {
+    pub(super) fn start(mut desk: Desk) -> Result<Self, StoreError> {
         let (queue, commands) = mpsc::channel();
+        let checkpoints = Checkpoints::of(&mut desk.connection, Arc::clone(&desk.place))?;
         let thread = thread::Builder::new()
             .name("outlast-writer".to_owned())
-            .spawn(move || desk.serve(&commands))
+            .spawn(move || {
+                desk.serve(&commands);
+                checkpoints.end();
+                desk.leave();
+            })
             .map_err(unavailable)?;
         Ok(Self { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
     }
@@ -144,7 +156,7 @@ where
 }
 
 impl Desk {
-    fn serve(self, commands: &Receiver<Box<dyn Command>>) {
+    fn serve(&self, commands: &Receiver<Box<dyn Command>>) {
         while let Ok(first) = commands.recv() {
             let turn = self.gate.pass();
             // Gathered after the wait, so that whoever came meanwhile shares this commit.
@@ -160,7 +172,6 @@ impl Desk {
                 command.answer(lost.as_ref().map(again));
             }
         }
-        self.leave();
     }
 
     /// Runs the batch in one transaction; an error means that nothing of it happened.
