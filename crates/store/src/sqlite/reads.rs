@@ -29,16 +29,7 @@ pub(super) fn list(
     query: &Query,
     now: Timestamp,
 ) -> Result<Page, Fault> {
-    let (conditions, values) = conditions(scope, query, now);
-    let select = format!(
-        "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
-           json_array_length(failures) AS failures, fence > 0 AS was_claimed,
-           (SELECT CASE json_type(ask, '$.session_id') WHEN 'text' THEN json_extract(ask, '$.session_id') END
-            FROM bodies WHERE bodies.job = jobs.seq) AS session,
-           percent, message, created_at, updated_at, ended_at
-         FROM jobs WHERE {conditions} ORDER BY seq DESC LIMIT {}",
-        u64::from(query.limit) + 1
-    );
+    let (select, values) = page_of(scope, query, now);
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut page = Page { jobs: Vec::new(), next: None };
@@ -54,12 +45,30 @@ pub(super) fn list(
     Ok(page)
 }
 
+/// The statement for a page, and one row more to know whether there is another.
+fn page_of(scope: &Scope, query: &Query, now: Timestamp) -> (String, Vec<Value>) {
+    let (conditions, values) = conditions(scope, query, now);
+    // A prefix names few jobs, and is the way to find them; else they are walked in their order.
+    let order = if query.id_prefix.is_some() { "+seq" } else { "seq" };
+    let select = format!(
+        "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
+           json_array_length(failures) AS failures, fence > 0 AS was_claimed,
+           (SELECT CASE json_type(ask, '$.session_id') WHEN 'text' THEN json_extract(ask, '$.session_id') END
+            FROM bodies WHERE bodies.job = jobs.seq) AS session,
+           percent, message, created_at, updated_at, ended_at
+         FROM jobs WHERE {conditions} ORDER BY {order} DESC LIMIT {}",
+        u64::from(query.limit) + 1
+    );
+    (select, values)
+}
+
 fn conditions(scope: &Scope, query: &Query, now: Timestamp) -> (String, Vec<Value>) {
     let mut conditions = vec!["(expires_at IS NULL OR expires_at > ?)".to_owned()];
     let mut values = vec![Value::Integer(now.as_millis())];
     match scope {
         Scope::Owner(owner) => {
-            conditions.push("owner = ?".to_owned());
+            let owned = if query.id_prefix.is_some() { "+owner = ?" } else { "owner = ?" };
+            conditions.push(owned.to_owned());
             values.push(Value::Text(owner.as_str().to_owned()));
         }
         Scope::Operator => {}
@@ -198,4 +207,59 @@ pub(super) fn changes(
     let leased = due("SELECT min(lease_until) FROM jobs WHERE state = 'running'", &[])?;
     let next_due = queued.into_iter().chain(leased).min().map(Timestamp::from_millis);
     Ok(Changes { rev, jobs, next_due })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use outlast_core::OwnerId;
+    use outlast_testkit::clock::START;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::sqlite::gate::Gate;
+    use crate::sqlite::open;
+
+    #[test]
+    fn lists_are_walked_in_their_order_and_prefixes_found_by_id() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("jobs.db");
+        open::make_files(&path).unwrap();
+        let gate = Gate::open(&dir.path().join("gate"), Duration::from_secs(60)).unwrap();
+        let connection = open::prepare(&path, &gate).unwrap();
+        let alice = Scope::Owner(OwnerId::new("alice"));
+        let prefix = Query { id_prefix: Some("4d19".to_owned()), limit: 2, ..Query::default() };
+        let table = [
+            (
+                &alice,
+                Query { limit: 20, ..Query::default() },
+                "SEARCH jobs USING INDEX jobs_owner (owner=?)",
+            ),
+            (&Scope::Operator, Query { limit: 20, ..Query::default() }, "SCAN jobs"),
+            (
+                &alice,
+                prefix.clone(),
+                "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id>? AND id<?)",
+            ),
+            (
+                &Scope::Operator,
+                prefix,
+                "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id>? AND id<?)",
+            ),
+        ];
+        for (scope, query, expected) in table {
+            let (select, values) = page_of(scope, &query, START);
+            let mut explained =
+                connection.prepare(&format!("EXPLAIN QUERY PLAN {select}")).unwrap();
+            let plan: Vec<String> = explained
+                .query_map(params_from_iter(values), |row| row.get("detail"))
+                .unwrap()
+                .map(Result::unwrap)
+                .collect();
+            assert_eq!(plan.first().map(String::as_str), Some(expected), "{plan:?}");
+            let sorts = plan.iter().any(|line| line.contains("TEMP B-TREE"));
+            assert_eq!(sorts, query.id_prefix.is_some(), "only what is few is sorted: {plan:?}");
+        }
+    }
 }
