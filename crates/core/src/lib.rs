@@ -15,6 +15,7 @@ mod failure;
 mod lease;
 pub mod conversation;
 mod report_check;
+mod text;
 
 pub mod rules;
 
@@ -36,5 +37,6 @@ pub use store::{
     Cursor, Dead, Glance, Holds, Insert, Inserted, Key, Page, Prune, Pruned, Query, Rescued, Scope,
     Settlement, Store, StoreError, Summary,
 };
+pub use text::steers;
 pub use time::{Clock, Timestamp};
 pub use workflow::{WorkflowAsk, session_of};

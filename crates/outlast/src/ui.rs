@@ -8,7 +8,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use outlast_core::StateKind;
+use outlast_core::{StateKind, steers};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::Color;
@@ -225,7 +225,7 @@ fn state_style(state: StateKind) -> Style {
 /// Without what would steer a terminal; lines and tabs stay.
 fn printable(text: &str) -> String {
     text.chars()
-        .filter(|character| !character.is_control() || matches!(character, '\n' | '\t'))
+        .filter(|character| !steers(*character) || matches!(character, '\n' | '\t'))
         .collect()
 }
 
@@ -236,7 +236,7 @@ fn terminal_width() -> Option<usize> {
 }
 
 fn one_line(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    text.chars().map(|character| if steers(character) { ' ' } else { character }).collect()
 }
 
 /// Whether a person is watching standard error.

@@ -278,7 +278,7 @@ impl Server {
             });
         }
         let name: String =
-            name.chars().take(64).filter(|character| !character.is_control()).collect();
+            name.chars().take(64).filter(|character| !outlast_core::steers(*character)).collect();
         Err(ErrorData::invalid_params(
             format!("there is no tool `{name}`; tools/list names them all"),
             None,

@@ -1,19 +1,19 @@
 //! Text fit to be shown to a client: no control characters, no endless lines.
 
-use outlast_core::Source;
+use outlast_core::{Source, steers};
 
 /// Drops control characters but newlines and tabs: text from outside must not steer a terminal.
 pub(crate) fn printable(text: &str) -> String {
     // In one piece: a report that grows by doubling takes three times its size.
     let mut clean = String::with_capacity(text.len());
-    let shown = |character: &char| !character.is_control() || matches!(character, '\n' | '\t');
+    let shown = |character: &char| !steers(*character) || matches!(character, '\n' | '\t');
     clean.extend(text.chars().filter(shown));
     clean
 }
 
 /// An id as it is repeated to whoever gave it: at most 64 characters, none of them control characters.
 pub(crate) fn echoed_id(id: &str) -> String {
-    id.chars().take(64).filter(|character| !character.is_control()).collect()
+    id.chars().take(64).filter(|character| !steers(*character)).collect()
 }
 
 /// One line for lists: the start of the question.
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_a_terminal() {
-        assert_eq!(printable("a\x1b[31mb\0\n\tc"), "a[31mb\n\tc");
+        assert_eq!(printable("a\x1b[31mb\0\n\tc\u{202e}d"), "a[31mb\n\tcd");
         assert_eq!(echoed_id(&"\u{1F600}\x07".repeat(100)).chars().count(), 32);
     }
 }

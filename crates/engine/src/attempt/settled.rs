@@ -7,10 +7,13 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
     match settlement {
         Settlement::Succeed { output, raw: _ } => {
             let cost = match output.cost {
-                Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost) => {
+                Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost)
+                    if cost.0 > 0 =>
+                {
                     Some(cost.to_string())
                 }
-                Cost::Unknown => None,
+                // What is free, and what nobody knows.
+                Cost::Reported(_) | Cost::Computed(_) | Cost::Estimate(_) | Cost::Unknown => None,
             };
             let duration_ms = job.ended_at().map(|end| end.since(job.created_at).as_millis());
             tracing::info!(job.id = %job.id, duration_ms, tokens = output.usage.total_tokens, cost, retries, "Job completed");

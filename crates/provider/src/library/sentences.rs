@@ -69,7 +69,8 @@ pub(super) fn stands_alone(sentence: &str) -> f64 {
     let first = first.unwrap_or("").to_lowercase();
     let leans = LEANING.contains(&first.as_str())
         || LEANING_STARTS.iter().any(|start| sentence.starts_with(start));
-    let mut worth = if leans { 0.6 } else { 1.0 };
+    let is_scrap = sentence.starts_with(char::is_lowercase);
+    let mut worth = if leans || is_scrap { 0.6 } else { 1.0 };
     if sentence.ends_with('?') {
         worth *= 0.4;
     } else if !sentence.ends_with(['.', '!', ')', '"', '…']) {
