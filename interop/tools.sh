@@ -85,9 +85,9 @@ need_node_22() {
   fi
 }
 
-# A Python with the client, in $python.
+# need_python FOLDER: a Python with what interop/FOLDER/requirements.txt pins, in $python.
 need_python() {
-  local from=interop/python/requirements.txt to=$kept/python
+  local from=interop/$1/requirements.txt to=$kept/$1-python
   command -v python3 >/dev/null 2>&1 || fail "python3 is missing" "install Python 3.11 or newer"
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "python3 is too old" "install Python 3.11 or newer"
   python=$to/bin/python
