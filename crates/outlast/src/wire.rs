@@ -322,7 +322,7 @@ pub(crate) fn no_provider() -> Failed {
         anyhow::anyhow!("no research provider is configured"),
         "there are three ways to get one:\n  \
          1. a key:      set PERPLEXITY_API_KEY\n  \
-         2. a library:  set OUTLAST_LIBRARY to a folder of documents\n  \
+         2. a library:  set OUTLAST_LIBRARY to a folder of documents, or `outlast research --library FOLDER`\n  \
          3. neither:    run `outlast demo`, which brings a simulated provider",
     )
 }

@@ -122,7 +122,7 @@ pub(in crate::commands) fn sources(sources: &[Source]) {
     ui::title("Sources");
     for source in sources {
         let title = source.title.as_deref().unwrap_or_default();
-        ui::text(format!("[{}] {} {title}", source.number, source.url).trim_end());
+        ui::entry(format!("[{}] {} {title}", source.number, source.url).trim_end(), 4);
     }
 }
 
