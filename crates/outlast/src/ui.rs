@@ -114,6 +114,13 @@ pub(crate) fn remark(text: &str) {
     told(&format!("{text}\n"), indent);
 }
 
+/// A blank line between what is data and what is not, where one reads both.
+pub(crate) fn gap() {
+    if watched() && terminal_width().is_some() {
+        remark("");
+    }
+}
+
 /// A next step for a person who watches; scripts need none.
 pub(crate) fn aside(text: &str) {
     if watched() && terminal_width().is_some() {

@@ -98,7 +98,7 @@ async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, Failed> 
 
     let elapsed = report["elapsedSec"].as_f64().unwrap_or_default();
     ui::mark(Mark::Good, &format!("COMPLETED after {elapsed} s"));
-    ui::remark("");
+    ui::gap();
     show(report["response"].as_str().unwrap_or_default());
     summary(simulator)
 }
@@ -125,9 +125,7 @@ fn summary(simulator: &Simulator) -> Result<ExitCode, Failed> {
     ui::remark("Next, still without a key:");
     ui::remark("  outlast research --library FOLDER \"a question to your own documents\"");
     ui::remark("With one, from your agent:");
-    ui::remark(
-        "  outlast init claude-code   # or claude-desktop, cursor, vscode, codex, windsurf, zed, gemini-cli",
-    );
+    ui::remark("  outlast init claude-code   # or another client: `outlast init --help`");
     Ok(ExitCode::SUCCESS)
 }
 
