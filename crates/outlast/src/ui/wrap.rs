@@ -15,9 +15,9 @@ fn broken(line: &str, columns: usize, hang: usize) -> String {
     }
     let mut out = String::new();
     let mut at = 0;
-    let mut begins = true;
     for (gap, word) in words(line) {
-        if !begins && at + gap.len() + width(word) > columns {
+        // What would not stand further to the left in the next line stays in this one.
+        if at + gap.len() > hang && at + gap.len() + width(word) > columns {
             out.push('\n');
             out.push_str(&" ".repeat(hang));
             at = hang;
@@ -27,7 +27,6 @@ fn broken(line: &str, columns: usize, hang: usize) -> String {
         }
         out.push_str(word);
         at += width(word);
-        begins = false;
     }
     out
 }
@@ -86,6 +85,8 @@ mod tests {
     fn what_people_copy_stays_whole() {
         let long = "see https://example.com/a/very/long/path/indeed now";
         assert_eq!(wrapped(long, 12, 0), "see\nhttps://example.com/a/very/long/path/indeed\nnow");
+        let numbered = "[1] https://example.com/a/very/long/path now";
+        assert_eq!(wrapped(numbered, 12, 4), "[1] https://example.com/a/very/long/path\n    now");
         let command = "then `outlast jobs show 1` has it";
         assert_eq!(wrapped(command, 24, 2), "then\n  `outlast jobs show 1`\n  has it");
         assert_eq!(wrapped("a lone ` is no command", 8, 0), "a lone\n` is no command");

@@ -19,6 +19,7 @@ mod errors;
 mod faults;
 mod http;
 mod isolation;
+mod links;
 mod jobs;
 mod init;
 mod mirror;

@@ -139,6 +139,16 @@ async fn no_colour_means_none_while_something_runs() {
     assert!(!coloured(&none), "{none:?}");
 }
 
+/// A table that no terminal of this width can hold is no table.
+#[tokio::test]
+async fn the_configuration_can_be_read_on_a_narrow_terminal() {
+    let world = World::new().await;
+    let (code, screen) = Terminal::run(&world, 60, &["config", "show"]).ended().await;
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("\nserver.concurrency  5  default\n"), "{screen}");
+    assert!(!screen.contains('\u{2026}'), "nothing is cut: {screen}");
+}
+
 /// Errors and hints are broken between words, and the commands in them stay whole.
 #[tokio::test]
 async fn an_error_on_a_narrow_terminal_is_broken_between_words() {
