@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use anstyle::Style;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::screen::{Screen, columns};
-use super::{has_colour, remark, short, watched};
+use super::{BOLD, CYAN, DIM, has_colour, remark, short, watched};
 
 /// A terminal narrower than this gets a short bar.
 const NARROW: usize = 70;
@@ -127,17 +128,15 @@ fn bar_width(columns: usize) -> usize {
 }
 
 fn style(columns: usize, has_percent: bool, has_label: bool) -> Option<ProgressStyle> {
-    let label = if has_label { "{prefix:.bold}  " } else { "" };
+    // In our own hand: the library would ask whether standard output is a terminal.
+    let [cyan, bold, dim] = if has_colour() { [CYAN, BOLD, DIM] } else { [Style::new(); 3] };
+    let label = if has_label { format!("{bold}{{prefix}}{bold:#}  ") } else { String::new() };
     let percent = match has_percent {
-        true => format!("{{bar:{}.cyan/dim}} {{pos:>3}} %  ", bar_width(columns)),
+        true => format!("{cyan}{{bar:{}}}{cyan:#} {{pos:>3}} %  ", bar_width(columns)),
         false => String::new(),
     };
-    let mut template = format!("  {{spinner:.cyan}} {label}{percent}{{elapsed:>3.dim}}  {{msg}}");
-    if !has_colour() {
-        for styled in [".cyan/dim", ".cyan", ".dim", ".bold"] {
-            template = template.replace(styled, "");
-        }
-    }
+    let elapsed = format!("{dim}{{elapsed:>3}}{dim:#}");
+    let template = format!("  {cyan}{{spinner}}{cyan:#} {label}{percent}{elapsed}  {{msg}}");
     let style = ProgressStyle::with_template(&template).ok()?;
     Some(style.progress_chars("\u{2501}\u{2578}\u{2500}"))
 }

@@ -134,6 +134,8 @@ async fn no_colour_means_none_while_something_runs() {
     let run = |world: &World, arguments: &[&str]| Terminal::run(world, 80, arguments).ended();
     let (_, never) = run(&world, &["research", ASK, "--color", "never"]).await;
     assert!(!coloured(&never), "{never:?}");
+    let (_, some) = run(&world, &["research", ASK]).await;
+    assert!(coloured(&some), "{some:?}");
     world.set("NO_COLOR", "1");
     let (_, none) = run(&world, &["research", ASK]).await;
     assert!(!coloured(&none), "{none:?}");
