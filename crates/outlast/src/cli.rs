@@ -149,7 +149,7 @@ pub(crate) enum Command {
     /// Run a local server that speaks the provider's API, for tests and experiments
     ///
     /// Point outlast at it with PERPLEXITY_BASE_URL and any key. A question may say what goes wrong, in double
-    /// brackets: "Why? [[sim:503x2]]" is refused twice before it is taken.
+    /// brackets: `Why? [[sim:503x2]]` is refused twice before it is taken.
     #[command(after_long_help = scenarios())]
     Simulate(SimulateArgs),
 }
