@@ -240,7 +240,8 @@ impl Tail {
         drop(tokio::time::timeout(STATUS, self.whole.cancelled()).await);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept);
-        let lines: Vec<&str> = text.trim().lines().collect();
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
         (!last.is_empty()).then(|| last.join(" | "))
     }

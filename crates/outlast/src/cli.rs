@@ -2,6 +2,8 @@
 
 mod jobs;
 mod conversations;
+#[cfg(test)]
+mod documented;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,7 +25,7 @@ pub(crate) use jobs::{
 /// A job starts in milliseconds, survives crashes and impatient clients, is never paid for twice, and can be fetched
 /// again from any client or from here. Try it without a key: `outlast demo`.
 #[derive(Debug, Parser)]
-#[command(name = "outlast", version, max_term_width = 100)]
+#[command(name = "outlast", version, max_term_width = 100, after_help = FIRST_STEPS)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -31,8 +33,17 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// What `outlast --help` ends with.
+const FIRST_STEPS: &str = "\
+First steps:
+  outlast demo                                     # see a job survive kill -9; no key needed
+  outlast research --library FOLDER \"a question\"   # ask your own documents; no key needed
+  outlast init claude-code                         # let an MCP client use it
+  outlast doctor                                   # see what is missing";
+
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Where jobs live: `sqlite:FILE` or `memory:` [env: OUTLAST_STORE]
     #[arg(long, global = true, value_name = "URL")]
@@ -43,7 +54,7 @@ pub(crate) struct Global {
     /// The configuration file [default: outlast.toml in the user's configuration directory]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Do not show conversations as files in CONVERSATION_LOGS_DIR
+    /// Do not write conversations as files to CONVERSATION_LOGS_DIR
     #[arg(long, global = true)]
     pub(crate) no_mirror: bool,
     /// Log more; twice for everything
@@ -74,8 +85,8 @@ pub(crate) enum Command {
     /// Serve MCP tools over standard input and output, or over HTTP
     ///
     /// This is the command an MCP client runs. Standard output carries JSON-RPC alone; the log goes to standard
-    /// error. With --http it serves many clients at http://ADDR/mcp instead, each with a token. Needs
-    /// PERPLEXITY_API_KEY.
+    /// error. With --http it serves many clients at http://ADDR/mcp instead, each with a token. Research needs
+    /// PERPLEXITY_API_KEY, or OUTLAST_LIBRARY with folders of your documents.
     Serve(ServeArgs),
     /// Run jobs without serving anybody
     ///
@@ -87,6 +98,7 @@ pub(crate) enum Command {
     /// With --library the answer comes from your own folders of documents: no key, no network. Otherwise from the
     /// configured provider. The report goes to standard output, everything else to standard error. Ctrl-C leaves; the
     /// job goes on, and `outlast jobs watch` comes back to it.
+    #[command(after_long_help = RESEARCH_EXAMPLES)]
     Research(ResearchArgs),
     /// Call a tool of any MCP server, however long it takes
     ///
@@ -112,23 +124,33 @@ pub(crate) enum Command {
     /// Set up an MCP client to use this program, or undo that
     ///
     /// Adds one entry to the client's own configuration file and leaves every other byte alone; the file as it was is
-    /// kept beside it. No key is written: the client is told to pass PERPLEXITY_API_KEY on where it can.
+    /// kept beside it. No key is written: the client is told to pass PERPLEXITY_API_KEY on where it can. --config,
+    /// --data-dir, --store and --no-mirror become part of the entry.
     Init(InitArgs),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Print a script that completes commands in your shell
+    ///
+    /// For this session: `source <(outlast completions bash)`, the same with zsh, or
+    /// `outlast completions fish | source`. For good: put that line into your shell's start file.
     Completions(CompletionsArgs),
     /// Print the manual page, or write all of them
     #[command(hide = true)]
     Man(ManArgs),
     /// Watch a research job survive kill -9; no key and no network needed
+    ///
+    /// Takes about ten seconds: a simulated provider, the real server as a child process, a real SIGKILL in the middle
+    /// of the research, and a count of what was paid for. Leaves nothing behind.
     Demo,
     /// End what a killed server has left running; started by outlast itself
     #[command(hide = true)]
     Guard,
     /// Run a local server that speaks the provider's API, for tests and experiments
-    #[command(after_long_help = SCENARIOS)]
+    ///
+    /// Point outlast at it with PERPLEXITY_BASE_URL and any key. A question may say what goes wrong, in double
+    /// brackets: `Why? [[sim:503x2]]` is refused twice before it is taken.
+    #[command(after_long_help = scenarios())]
     Simulate(SimulateArgs),
 }
 
@@ -141,10 +163,11 @@ pub(crate) struct ServeArgs {
     /// Ask HTTP clients for no token; only on this machine's own address
     #[arg(long, requires = "http")]
     pub(crate) no_auth: bool,
-    /// Which tool sets to serve, separated by commas [env: OUTLAST_TOOLS]
+    /// Tool sets, separated by commas: research, research-jobs, perplexity, jobs [env: OUTLAST_TOOLS] [default:
+    /// research,research-jobs]
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
-    /// Start workflows as jobs that are asked after, with the tools of `jobs` [env: OUTLAST_ASYNC]
+    /// Let clients start workflows as jobs (start_job, get_job, ...) instead of waiting for them [env: OUTLAST_ASYNC]
     #[arg(long = "async")]
     pub(crate) async_mode: bool,
     /// Let clients start this workflow and no other
@@ -186,7 +209,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 /// `outlast research`
 #[derive(Debug, Args)]
 pub(crate) struct ResearchArgs {
-    /// The question
+    /// What to find out, in quotes
     #[arg(value_name = "QUESTION")]
     pub(crate) question: String,
     /// How hard to work; more costs more
@@ -201,7 +224,7 @@ pub(crate) struct ResearchArgs {
     /// Print the job's id and leave at once; the job goes on
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Write the report to this file, with where it comes from on top
+    /// Write the report to this file, with question, model, cost and sources on top
     #[arg(short, long, value_name = "FILE", conflicts_with = "detach")]
     pub(crate) output: Option<PathBuf>,
     /// Print JSON
@@ -219,6 +242,14 @@ pub(crate) enum ResearchEffort {
     /// Everything there is
     High,
 }
+
+/// What `outlast research --help` ends with.
+const RESEARCH_EXAMPLES: &str = "\
+Examples:
+  outlast research --library ~/notes \"What did we decide about heat pumps?\"
+  outlast research \"Heat pumps in cold climates?\" --effort high -o report.md
+  outlast research \"And what do they cost?\" --follow-up 9a8b7c6d
+  outlast research \"Heat pumps in cold climates?\" --detach";
 
 /// What `outlast call --help` ends with.
 const CALL_EXAMPLES: &str = "\
@@ -378,7 +409,12 @@ pub(crate) struct ManArgs {
 }
 
 /// What `outlast simulate --help` ends with.
-const SCENARIOS: &str = outlast_simulator::GUIDE;
+fn scenarios() -> String {
+    format!(
+        "What may stand between [[sim: and ]], several clauses separated by |:\n\n{}",
+        outlast_simulator::GUIDE
+    )
+}
 
 /// `outlast simulate`
 #[derive(Debug, Args)]
@@ -386,10 +422,10 @@ pub(crate) struct SimulateArgs {
     /// The port on 127.0.0.1; 0 takes any
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) port: u16,
-    /// Go so many times faster
+    /// How many times faster than life it goes
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     pub(crate) speed: f64,
-    /// Other reports for the same questions
+    /// Changes the reports; the same seed gives the same ones
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Whether the Sonar endpoints still work; the vendor retired them

@@ -1,5 +1,7 @@
 //! The only place that prints. Standard output is data; everything else goes to standard error.
 
+mod wrap;
+mod screen;
 mod progress;
 mod table;
 mod markdown;
@@ -60,6 +62,14 @@ pub(crate) fn report(markdown: &str) {
     }
 }
 
+/// A line of data that goes on set in where the terminal ends.
+pub(crate) fn entry(text: &str, hang: usize) {
+    line(&match terminal_width() {
+        Some(columns) => wrap::wrapped(&printable(text), columns, hang),
+        None => printable(text),
+    });
+}
+
 /// A heading that is data.
 pub(crate) fn title(text: &str) {
     line(&format!("{BOLD}{}{BOLD:#}", one_line(text)));
@@ -89,18 +99,33 @@ pub(crate) fn confirm(question: &str) -> bool {
 
 /// A name and its value, aligned.
 pub(crate) fn fact(name: &str, value: &str) {
-    line(&format!("{DIM}{name:>12}{DIM:#}  {}", one_line(value)));
+    set(&format!("{DIM}{name:>12}{DIM:#}  {}", one_line(value)), 14);
 }
 
 /// The same, with the state's colour.
 pub(crate) fn fact_styled(name: &str, value: &str, state: StateKind) {
     let style = state_style(state);
-    line(&format!("{DIM}{name:>12}{DIM:#}  {style}{}{style:#}", one_line(value)));
+    set(&format!("{DIM}{name:>12}{DIM:#}  {style}{}{style:#}", one_line(value)), 14);
 }
 
 /// A line that is not data.
 pub(crate) fn remark(text: &str) {
-    err(&format!("{text}\n"));
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    told(&format!("{text}\n"), indent);
+}
+
+/// A blank line between what is data and what is not, where one reads both.
+pub(crate) fn gap() {
+    if watched() && terminal_width().is_some() {
+        remark("");
+    }
+}
+
+/// A next step for a person who watches; scripts need none.
+pub(crate) fn aside(text: &str) {
+    if watched() && terminal_width().is_some() {
+        remark(&dim(text));
+    }
 }
 
 /// A line that is not data, with a mark in front.
@@ -111,7 +136,7 @@ pub(crate) fn mark(mark: Mark, text: &str) {
         Mark::Step => (CYAN.bold(), "\u{25b8}"),
         Mark::Again => (YELLOW.bold(), "\u{21bb}"),
     };
-    err(&format!("{style}{sign}{style:#} {text}\n"));
+    told(&format!("{style}{sign}{style:#} {text}\n"), 2);
 }
 
 /// A finding as data: how it is, what it is about, what was found, and under it what to do.
@@ -122,9 +147,9 @@ pub(crate) fn finding(standing: Standing, name: &str, text: &str, fix: Option<&s
         Standing::Bad => (RED, "\u{2717}"),
         Standing::Open => (DIM, "-"),
     };
-    line(&format!("{style}{sign}{style:#} {BOLD}{name:<13}{BOLD:#} {}", one_line(text)));
+    set(&format!("{style}{sign}{style:#} {BOLD}{name:<13}{BOLD:#} {}", one_line(text)), 16);
     if let Some(fix) = fix {
-        line(&format!("{:>16}{CYAN}fix:{CYAN:#} {}", "", one_line(fix)));
+        set(&format!("{:>16}{CYAN}fix:{CYAN:#} {}", "", one_line(fix)), 16);
     }
 }
 
@@ -167,9 +192,9 @@ pub(crate) fn dim(text: &str) -> String {
 /// A failure, and after a blank line the next step.
 pub(crate) fn error(failed: &Failed) {
     // Some of it may be another program's words.
-    err(&format!("{RED}error:{RED:#} {}\n", printable(&failed.to_string())));
+    told(&format!("{RED}error:{RED:#} {}\n", printable(&failed.to_string())), 2);
     if let Some(hint) = failed.next_step() {
-        err(&format!("\n{CYAN}hint:{CYAN:#} {hint}\n"));
+        told(&format!("\n{CYAN}hint:{CYAN:#} {hint}\n"), 2);
     }
 }
 
@@ -239,12 +264,31 @@ fn one_line(text: &str) -> String {
     text.chars().map(|character| if steers(character) { ' ' } else { character }).collect()
 }
 
+/// Whether lines on standard error may have colour.
+fn has_colour() -> bool {
+    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}
+
 /// Whether a person is watching standard error.
 fn watched() -> bool {
     std::io::stderr().is_terminal()
 }
 
 // A reader that has gone away (`| head`) is no reason to complain.
+
+/// A line of data in our own words, styled; broken between words on a terminal.
+fn set(text: &str, hang: usize) {
+    line(&terminal_width().map_or(text.to_owned(), |columns| wrap::wrapped(text, columns, hang)));
+}
+
+/// What is not data; broken between words on a terminal.
+fn told(text: &str, hang: usize) {
+    let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map(|size| size.ws_col);
+    match columns {
+        Ok(columns @ 1..) => err(&wrap::wrapped(text, usize::from(columns), hang)),
+        _ => err(text),
+    }
+}
 
 fn out(text: &str) {
     drop(anstream::stdout().write_all(text.as_bytes()));

@@ -157,7 +157,10 @@ pub(crate) fn research_provider(
 ) -> Result<Profiled, Failed> {
     let Some(api_key) = &config.perplexity.api_key else {
         return match config.library.as_slice() {
-            [] => Err(no_provider()),
+            [] if config.workflows.is_empty() => Err(no_provider()),
+            [] => Err(no_provider().hint(format!(
+                "{WAYS}\nor serve your workflows without research: `outlast serve --tools jobs`"
+            ))),
             folders => library_provider(config, folders.to_vec()),
         };
     };
@@ -317,12 +320,12 @@ fn cannot_set_up(error: BoxError) -> Failed {
     Failed::usage(error, "check PERPLEXITY_BASE_URL and PERPLEXITY_PROXY")
 }
 
+/// What can be done about a missing research provider.
+const WAYS: &str = "there are three ways to get one:\n  \
+                    1. a key:      set PERPLEXITY_API_KEY\n  \
+                    2. a library:  set OUTLAST_LIBRARY to a folder of documents, or `outlast research --library FOLDER`\n  \
+                    3. neither:    run `outlast demo`, which brings a simulated provider";
+
 pub(crate) fn no_provider() -> Failed {
-    Failed::usage(
-        anyhow::anyhow!("no research provider is configured"),
-        "there are three ways to get one:\n  \
-         1. a key:      set PERPLEXITY_API_KEY\n  \
-         2. a library:  set OUTLAST_LIBRARY to a folder of documents\n  \
-         3. neither:    run `outlast demo`, which brings a simulated provider",
-    )
+    Failed::usage(anyhow::anyhow!("no research provider is configured"), WAYS)
 }

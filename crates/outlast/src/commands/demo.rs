@@ -98,9 +98,17 @@ async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, Failed> 
 
     let elapsed = report["elapsedSec"].as_f64().unwrap_or_default();
     ui::mark(Mark::Good, &format!("COMPLETED after {elapsed} s"));
-    ui::remark("");
-    ui::text(report["response"].as_str().unwrap_or_default());
+    ui::gap();
+    show(report["response"].as_str().unwrap_or_default());
     summary(simulator)
+}
+
+/// The report as prose, what it cites a line each.
+fn show(response: &str) {
+    let (report, citations) = response.split_once("\nCitations:\n").unwrap_or((response, ""));
+    ui::report(report);
+    ui::line("\nCitations:");
+    citations.lines().for_each(|citation| ui::entry(citation, 4));
 }
 
 /// The point of it all, counted by the provider.
@@ -113,9 +121,11 @@ fn summary(simulator: &Simulator) -> Result<ExitCode, Failed> {
         );
     }
     ui::mark(Mark::Good, "1 submit seen by the provider: one question, two servers, paid for once");
-    ui::remark(&ui::dim(
-        "Next: PERPLEXITY_API_KEY=... in your MCP client's settings, with the command `outlast serve`.",
-    ));
+    ui::remark("");
+    ui::remark("Next, still without a key:");
+    ui::remark("  outlast research --library FOLDER \"a question to your own documents\"");
+    ui::remark("With one, from your agent:");
+    ui::remark("  outlast init claude-code   # or another client: `outlast init --help`");
     Ok(ExitCode::SUCCESS)
 }
 

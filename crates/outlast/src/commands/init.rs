@@ -201,7 +201,7 @@ impl Told {
             ui::remark(&format!("  The file as it was: {}", self.backup));
         }
         ui::remark(
-            "  Deep research is in the mode `auto`, which suits every client: a report that is ready within 45 s is \n  \
+            "  Deep research is in the mode `auto`, which suits every client: a report that is ready within 45 s is \
              the answer, a longer one is fetched by its conversation id \
              (PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH=auto).",
         );

@@ -87,22 +87,22 @@ impl Flags<'_> {
     }
 }
 
-/// Tells the person who goes on with the job.
+/// Tells the person who goes on with the job, and how to come back to it.
 pub(super) fn tell(carrier: &Carrier, job: &Job) {
     match carrier {
         Carrier::Present => ui::remark("  a running worker goes on with it"),
         Carrier::LeftBehind { pid, log } => {
             let worker = format!("`outlast worker --until-idle` (pid {pid})");
-            ui::remark(&format!("  {worker} was left behind and goes on with it"));
-            ui::remark(&format!("  its log: {}", log.display()));
+            ui::remark(&format!("  {worker} goes on with it"));
+            ui::remark(&format!("  its log:     {}", log.display()));
         }
         Carrier::Nobody => {
             ui::remark("  it is gone: a memory store ends with the process");
             return;
         }
     }
-    ui::remark(&format!("  come back with `outlast jobs watch {}`", short_id(job)));
-    ui::remark(&format!("  its report, when it is there: `outlast jobs show {}`", short_id(job)));
+    ui::remark(&format!("  follow it:   outlast jobs watch {}", short_id(job)));
+    ui::remark(&format!("  its report:  outlast jobs show {}", short_id(job)));
 }
 
 /// As much of the id as a command needs.

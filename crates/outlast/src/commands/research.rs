@@ -172,9 +172,13 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Fa
         JobState::Failed { .. } | JobState::Queued { .. } | JobState::Running { .. } => {
             let error = anyhow::anyhow!("the research failed: {}", jobs::show::why(job));
             let id = short_id(job);
-            let details = format!("`outlast jobs show {id}` has the details");
-            Err(Failed::from(error)
-                .hint(format!("{details}, `outlast jobs retry {id}` asks again")))
+            let mut hint = format!(
+                "`outlast jobs show {id}` has the details, `outlast jobs retry {id}` asks again"
+            );
+            if let Some(failure) = job.failures.last() {
+                hint.push_str(&format!("; docs/errors.md has a section on {}", failure.code));
+            }
+            Err(Failed::from(error).hint(hint))
         }
     }
 }

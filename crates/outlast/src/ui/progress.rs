@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use anstyle::Style;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{remark, short, watched};
+use super::screen::{Screen, columns};
+use super::{BOLD, CYAN, DIM, has_colour, remark, short, watched};
 
 /// A terminal narrower than this gets a short bar.
 const NARROW: usize = 70;
@@ -24,13 +26,17 @@ impl Bar {
 
     /// Starts one for something that has been going on for so long.
     pub(crate) fn since(elapsed: Duration) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(Some(100), target());
         Self::over(bar, elapsed, String::new())
     }
 
     fn over(bar: ProgressBar, elapsed: Duration, label: String) -> Self {
-        let bar = bar.with_elapsed(elapsed);
+        let bar = bar.with_elapsed(elapsed).with_prefix(label.clone());
         if watched() {
+            // Before the first tick, which would draw a bar of the library's own taste.
+            if let Some(style) = style(columns(), false, !label.is_empty()) {
+                bar.set_style(style);
+            }
             bar.enable_steady_tick(Duration::from_millis(90));
         }
         Self { bar, label, last: String::new() }
@@ -48,9 +54,7 @@ impl Bar {
             if let Some(style) = style(columns, percent.is_some(), !self.label.is_empty()) {
                 self.bar.set_style(style);
             }
-            // Never to the last column: what is typed there would leave the line standing.
-            let taken = 16 + self.label.len() + percent.map_or(0, |_| bar_width(columns) + 8);
-            self.bar.set_prefix(self.label.clone());
+            let taken = 13 + self.label.len() + percent.map_or(0, |_| bar_width(columns) + 8);
             self.bar.set_position(percent.unwrap_or(0));
             self.bar.set_message(short(message, columns.saturating_sub(taken).max(1)));
             return;
@@ -83,7 +87,7 @@ pub(crate) struct Rows {
 impl Rows {
     /// Starts a row for each name and the time it has been going on for.
     pub(crate) fn start(named: impl Iterator<Item = (String, Duration)>) -> Self {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        let all = MultiProgress::with_draw_target(target());
         let bars = named
             .map(|(name, elapsed)| Bar::over(all.add(ProgressBar::new(100)), elapsed, name))
             .collect();
@@ -111,9 +115,12 @@ impl Rows {
     }
 }
 
-fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    size.map_or(80, |size| usize::from(size.ws_col.max(1)))
+/// Where bars are drawn: nowhere, if nobody watches.
+fn target() -> ProgressDrawTarget {
+    match watched() {
+        true => ProgressDrawTarget::term_like_with_hz(Box::new(Screen::default()), 20),
+        false => ProgressDrawTarget::hidden(),
+    }
 }
 
 fn bar_width(columns: usize) -> usize {
@@ -121,12 +128,15 @@ fn bar_width(columns: usize) -> usize {
 }
 
 fn style(columns: usize, has_percent: bool, has_label: bool) -> Option<ProgressStyle> {
-    let label = if has_label { "{prefix:.bold}  " } else { "" };
+    // In our own hand: the library would ask whether standard output is a terminal.
+    let [cyan, bold, dim] = if has_colour() { [CYAN, BOLD, DIM] } else { [Style::new(); 3] };
+    let label = if has_label { format!("{bold}{{prefix}}{bold:#}  ") } else { String::new() };
     let percent = match has_percent {
-        true => format!("{{bar:{}.cyan/dim}} {{pos:>3}} %  ", bar_width(columns)),
+        true => format!("{cyan}{{bar:{}}}{cyan:#} {{pos:>3}} %  ", bar_width(columns)),
         false => String::new(),
     };
-    let template = format!("  {{spinner:.cyan}} {label}{percent}{{elapsed:>3.dim}}  {{msg}}");
+    let elapsed = format!("{dim}{{elapsed:>3}}{dim:#}");
+    let template = format!("  {cyan}{{spinner}}{cyan:#} {label}{percent}{elapsed}  {{msg}}");
     let style = ProgressStyle::with_template(&template).ok()?;
     Some(style.progress_chars("\u{2501}\u{2578}\u{2500}"))
 }

@@ -5,12 +5,14 @@ use anstyle::Style;
 use outlast_core::StateKind;
 use unicode_width::UnicodeWidthStr;
 
-use super::{DIM, line, one_line, short, state_style, terminal_width};
+use super::{DIM, line, one_line, set, short, state_style, terminal_width};
 
 /// A terminal at least this wide has room for whole ids.
 const ROOM_FOR_IDS: usize = 110;
 /// A terminal narrower than this has room for the shortest only.
 const NARROW: usize = 60;
+/// What the last column must have left, or it is no table.
+const LEFT: usize = 4;
 
 /// A cell: its text, and how it looks.
 pub(crate) struct Cell {
@@ -51,6 +53,10 @@ pub(crate) fn table(heads: &[&str], mut rows: Vec<Vec<Cell>>) {
     let terminal = terminal_width();
     rows.iter_mut().flatten().for_each(|cell| cell.fit(terminal));
     let widths = widths(heads, &rows, terminal);
+    let all: usize = widths.iter().map(|width| width + 2).sum::<usize>().saturating_sub(2);
+    if terminal.is_some_and(|columns| all > columns) {
+        return one_by_one(&rows);
+    }
     let heads: Vec<Cell> =
         heads.iter().map(|head| Cell { style: DIM, ..Cell::plain(head) }).collect();
     for row in std::iter::once(&heads).chain(&rows) {
@@ -63,6 +69,14 @@ pub(crate) fn table(heads: &[&str], mut rows: Vec<Vec<Cell>>) {
     }
 }
 
+/// Where there is no room for columns, each row goes on in the next line.
+fn one_by_one(rows: &[Vec<Cell>]) {
+    for row in rows {
+        let cells = row.iter().map(|cell| format!("{}{}{:#}", cell.style, cell.text, cell.style));
+        set(&cells.collect::<Vec<_>>().join("  "), 4);
+    }
+}
+
 fn widths(heads: &[&str], rows: &[Vec<Cell>], terminal: Option<usize>) -> Vec<usize> {
     let mut widths: Vec<usize> = heads.iter().map(|head| head.len()).collect();
     for row in rows {
@@ -72,7 +86,7 @@ fn widths(heads: &[&str], rows: &[Vec<Cell>], terminal: Option<usize>) -> Vec<us
     }
     if let (Some(terminal), Some((last, others))) = (terminal, widths.split_last_mut()) {
         let taken: usize = others.iter().map(|width| width + 2).sum();
-        *last = (*last).min(terminal.saturating_sub(taken).max(4));
+        *last = (*last).min(terminal.saturating_sub(taken).max(LEFT));
     }
     widths
 }

@@ -48,7 +48,7 @@ pub(super) async fn run(
 fn row(job: &Summary, now: Timestamp, with_owner: bool) -> Vec<ui::Cell> {
     let percent = job.progress.as_ref().and_then(|progress| progress.percent);
     let state = match percent.filter(|_| job.state == StateKind::Running) {
-        Some(percent) => format!("{} {percent}%", job.state.as_str()),
+        Some(percent) => format!("{} {percent} %", job.state.as_str()),
         None => job.state.as_str().to_owned(),
     };
     let mut cells = vec![

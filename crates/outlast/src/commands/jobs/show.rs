@@ -4,11 +4,16 @@ use outlast_core::{
     Body, Checkpoint, Cost, Job, JobId, JobState, NanoUsd, RemoteStop, Source, StateKind, Timestamp,
 };
 
+use outlast_server::DEEP_RESEARCH;
+
 use super::retry::retry_of;
 use crate::ui;
 
 pub(super) fn job(job: &Job, now: Timestamp, retries: &[JobId]) {
     ui::line(&job.id.to_string());
+    if job.new.workflow != DEEP_RESEARCH {
+        ui::fact("workflow", &job.new.workflow);
+    }
     ui::fact("question", &job.new.title);
     ui::fact_styled("state", &state(job), job.state.kind());
     ui::fact(
@@ -56,8 +61,11 @@ pub(super) fn job(job: &Job, now: Timestamp, retries: &[JobId]) {
     if let Some(model) = &output.model {
         ui::fact("model", model);
     }
-    ui::fact("tokens", &output.usage.total_tokens.to_string());
-    ui::fact("cost", &cost(output.cost));
+    // Commands and tools of others have neither.
+    if let Body::Report { .. } = output.body {
+        ui::fact("tokens", &output.usage.total_tokens.to_string());
+        ui::fact("cost", &cost(output.cost));
+    }
     ui::line("");
     report(&output.body);
 }
@@ -107,7 +115,8 @@ pub(in crate::commands) fn report(body: &Body) {
         }
         Body::Tool { content, .. } => {
             for block in content {
-                ui::text(&block.to_string());
+                let said = block["text"].as_str().filter(|_| block["type"] == "text");
+                said.map_or_else(|| ui::text(&block.to_string()), |said| ui::text(said.trim_end()));
             }
         }
     }
@@ -122,7 +131,7 @@ pub(in crate::commands) fn sources(sources: &[Source]) {
     ui::title("Sources");
     for source in sources {
         let title = source.title.as_deref().unwrap_or_default();
-        ui::text(format!("[{}] {} {title}", source.number, source.url).trim_end());
+        ui::entry(format!("[{}] {} {title}", source.number, source.url).trim_end(), 4);
     }
 }
 

@@ -36,7 +36,11 @@ pub(super) async fn run(
         ui::mark(Mark::Step, "left; the jobs go on");
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    Ok(told(&jobs, engine, args.json))
+    let code = told(&jobs, engine, args.json);
+    if !args.json {
+        ui::aside("`outlast jobs show ID` has the report, or what went wrong");
+    }
+    Ok(code)
 }
 
 /// The jobs of these ids, each once; all unfinished ones when none is given.

@@ -40,7 +40,7 @@ async fn tables_and_reports_fit_the_terminal() {
 
 /// Where a question and its heading are cut depends on how wide its age is.
 fn uncut(screen: &str) -> String {
-    let lines = screen.lines().map(|line| match line.split_once("Why ") {
+    let lines = screen.lines().map(|line| match line.split_once("Why") {
         None if line.ends_with('\u{2026}') => {
             format!("{}QUESTION\n", line.split("Q").next().unwrap())
         }
@@ -87,4 +87,79 @@ async fn research_on_a_narrow_terminal_shows_a_bar_and_the_report() {
     let (code, screen) = terminal.ended().await;
     assert_eq!(code, Some(0), "{screen}");
     assert!(screen.contains("summary") && !screen.contains("panicked"), "{screen}");
+}
+
+const HELD: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;hold]]";
+
+/// Without colour and other orders to a terminal.
+fn bare(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap().to_owned();
+    let rest = parts.map(|part| part.split_once(|end: char| end.is_ascii_alphabetic()).unwrap().1);
+    first + &rest.collect::<String>()
+}
+
+/// A terminal writes `^C` behind the bar. Over the edge it would begin a line, and the bar be left standing above it.
+#[tokio::test]
+async fn a_bar_leaves_room_for_ctrl_c_and_is_never_of_another_kind() {
+    let world = World::new().await;
+    for columns in [40, 100] {
+        for arguments in [["research", HELD].as_slice(), &["jobs", "watch"]] {
+            let terminal = Terminal::run(&world, columns, arguments);
+            terminal.shows(" %").await;
+            terminal.interrupt();
+            let (code, screen) = terminal.ended().await;
+            assert_eq!(code, Some(130), "{screen}");
+            let drawn: Vec<&str> = screen.split("\r\x1b[2K").collect();
+            assert!(drawn.len() > 2, "{screen:?}");
+            let (last, bars) = drawn.split_last().unwrap();
+            for bar in bars.iter().flat_map(|bars| bars.lines()).map(bare) {
+                assert!(bar.width() <= usize::from(columns) - 3, "{columns}: {bar:?}");
+                assert!(!bar.contains('\u{2591}'), "drawn before its style was set: {bar:?}");
+            }
+            assert!(!last.contains(" % "), "the bar was taken away: {last:?}");
+        }
+        for job in world.run(&["jobs", "list"]).await.stdout.lines().skip(1) {
+            let id = job.split(' ').next().unwrap();
+            assert_eq!(world.run(&["jobs", "cancel", id]).await.code, Some(0));
+        }
+    }
+}
+
+/// Bars, too: they come from a library that has ideas of its own.
+#[tokio::test]
+async fn no_colour_means_none_while_something_runs() {
+    let mut world = World::new().await;
+    let coloured = |screen: &str| screen.contains("\x1b[36m") || screen.contains("\x1b[2m");
+    let run = |world: &World, arguments: &[&str]| Terminal::run(world, 80, arguments).ended();
+    let (_, never) = run(&world, &["research", ASK, "--color", "never"]).await;
+    assert!(!coloured(&never), "{never:?}");
+    let (_, some) = run(&world, &["research", ASK]).await;
+    assert!(coloured(&some), "{some:?}");
+    world.set("NO_COLOR", "1");
+    let (_, none) = run(&world, &["research", ASK]).await;
+    assert!(!coloured(&none), "{none:?}");
+}
+
+/// A table that no terminal of this width can hold is no table.
+#[tokio::test]
+async fn the_configuration_can_be_read_on_a_narrow_terminal() {
+    let world = World::new().await;
+    let (code, screen) = Terminal::run(&world, 60, &["config", "show"]).ended().await;
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("\nserver.concurrency  5  default\n"), "{screen}");
+    assert!(!screen.contains('\u{2026}'), "nothing is cut: {screen}");
+}
+
+/// Errors and hints are broken between words, and the commands in them stay whole.
+#[tokio::test]
+async fn an_error_on_a_narrow_terminal_is_broken_between_words() {
+    let world = World::new().await;
+    let (code, screen) =
+        Terminal::run(&world, 60, &["research", "Why? [[sim:http;status=400]]"]).ended().await;
+    assert_eq!(code, Some(1), "{screen}");
+    let (_, said) = screen.split_once("error:").unwrap();
+    let said = bare(said);
+    assert!(said.contains("\n  rejected the request"), "{said:?}");
+    assert!(said.lines().all(|line| line.matches('`').count() % 2 == 0), "{said}");
 }

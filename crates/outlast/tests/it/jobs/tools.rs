@@ -220,6 +220,9 @@ async fn e5_jobs_are_listed_newest_first_with_their_session() {
         short.stdout.contains("exit code 3") && short.stdout.contains("secret words"),
         "{short:?}"
     );
+    let done = shop.world.run(&["jobs", "show", &first]).await.stdout;
+    assert!(done.ends_with("\n\na\n"), "the result as it was written: {done}");
+    assert!(done.contains("workflow  echo") && !done.contains("tokens"), "{done}");
 }
 
 /// tools.md: each has a title, annotations and both schemas, and none is long.
