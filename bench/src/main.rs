@@ -7,6 +7,7 @@
 )]
 
 mod figures;
+mod killed;
 mod long_report;
 mod parked;
 mod parsing;
@@ -38,6 +39,9 @@ struct Cli {
     /// Only wait with so many jobs under way at the provider, and measure what that costs
     #[arg(long, value_name = "JOBS")]
     waiting: Option<usize>,
+    /// Only kill the server with so many jobs under way, and look what the next one makes of them
+    #[arg(long, value_name = "JOBS")]
+    killed: Option<usize>,
     /// Only take event streams apart, in this process, and measure how fast that goes
     #[arg(long)]
     parse: bool,
@@ -56,6 +60,9 @@ async fn main() {
     let world = World::new(binary, simulator);
     if let Some(words) = cli.long_report {
         return long_report::measure(&world, words).await;
+    }
+    if let Some(jobs) = cli.killed {
+        return killed::measure(&world, jobs).await;
     }
 
     println!("{:<44} {:>9} {:>9} {:>9}", "", "p50", "p99", "max");
