@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Run, Trouble,
-    WorkflowAsk, rules,
+    Again, BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run,
+    Trouble, WorkflowAsk, rules,
 };
 use serde_json::Value;
 use tokio::process;
@@ -105,7 +105,7 @@ impl Provider for Command {
             Rerun::Never => Again::Never,
             Rerun::AfterCrash => Again::Safe,
         };
-        Nature { again, resumes: false, stops: true }
+        Nature { again, resumes: Resumes::Never, stops: true }
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
