@@ -7,6 +7,7 @@ mod commands;
 mod ending;
 mod blocking;
 mod upstream;
+mod resuming;
 mod configuring;
 mod many;
 

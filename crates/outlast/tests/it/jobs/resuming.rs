@@ -1,0 +1,231 @@
+//! A tool of another server that makes tasks of calls: a job goes on where it was, whoever dies. The other server is our
+//! own, over HTTP with a token.
+
+use std::time::Duration;
+
+use outlast_testkit::mcp_process::McpProcess;
+use serde_json::{Value, json};
+
+use super::{Shop, ended, runs, start};
+use crate::http::client::{ANN, BOB, Served};
+use crate::support::eventually;
+
+/// Nothing takes longer in a test; a limit, never a pause.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// One outlast whose workflows are those of another, and that other.
+pub(super) struct Two {
+    pub(super) outer: Shop,
+    pub(super) inner: Shop,
+    pub(super) upstream: Served,
+}
+
+impl Two {
+    async fn new(more: &str) -> Self {
+        let mut inner = Shop::new().await;
+        let config = inner.config();
+        let upstream = Served::start(&mut inner.world, &["--config", &config]).await;
+        let mut outer = Shop::with("").await;
+        outer.world.set("INNER_TOKEN", ANN);
+        let two = Self { outer, inner, upstream };
+        two.configure("bearer_env = \"INNER_TOKEN\"", more);
+        two
+    }
+
+    /// Points the outer one at the inner one.
+    pub(super) fn configure(&self, access: &str, more: &str) {
+        let text = format!(
+            r#"
+[upstream.other]
+url = "http://{}/mcp"
+{access}
+
+[[workflow]]
+name = "wait"
+tool = "other.wait"
+{more}
+
+[[workflow]]
+name = "script"
+tool = "other.shell"
+message_argument = "message"
+{more}
+"#,
+            self.upstream.address
+        );
+        std::fs::write(self.outer.file("outlast.toml"), text).unwrap();
+    }
+
+    /// The jobs that the other server knows.
+    pub(super) async fn upstream_jobs(&self) -> Vec<Value> {
+        let listed = self.inner.world.run(&["jobs", "list", "--all", "--json"]).await;
+        let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+        listed["jobs"].as_array().unwrap().clone()
+    }
+
+    /// Starts a job and waits until it is known which task it has become.
+    async fn under_way(&self, server: &mut McpProcess) -> String {
+        let started = server.structured("start_job", json!({ "workflow": "wait" })).await;
+        let id = started["job_id"].as_str().unwrap().to_owned();
+        self.recorded(&id).await;
+        eventually("the command runs", || self.inner.file("begun").exists()).await;
+        id
+    }
+
+    async fn recorded(&self, id: &str) {
+        let recorded = async {
+            while self.shown(id).await["checkpoint"]["cursor"].is_null() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(LIMIT, recorded).await.expect("the task is recorded");
+    }
+
+    async fn shown(&self, id: &str) -> Value {
+        let shown = self.outer.world.run(&["jobs", "show", id, "--json"]).await;
+        serde_json::from_str(&shown.stdout).unwrap_or_default()
+    }
+
+    /// Lets the job end, and sees that it was done once.
+    async fn completes(&self, server: &mut McpProcess, id: &str) {
+        self.inner.go();
+        let got = ended(server, id).await;
+        assert_eq!(got["result"]["content"][0]["text"], "gone\n", "{got}");
+        assert_eq!(self.upstream_jobs().await.len(), 1, "made once");
+        assert_eq!(self.shown(id).await["failures"], json!([]), "no try is spent");
+    }
+}
+
+/// E6, D13: killed in the middle, started again: the same task is followed to its end.
+#[tokio::test]
+async fn e6_a_task_is_taken_up_after_our_death() {
+    let two = Two::new("").await;
+    let mut server = two.outer.serve().await;
+    let id = two.under_way(&mut server).await;
+    server.kill().await;
+    let mut server = two.outer.serve().await;
+    server.logged("remote run resumed").await;
+    two.completes(&mut server, &id).await;
+}
+
+/// E6: whoever leaves politely leaves the task running, too.
+#[tokio::test]
+async fn e6_a_task_goes_on_while_we_are_away() {
+    let two = Two::new("").await;
+    let mut server = two.outer.serve().await;
+    let id = two.under_way(&mut server).await;
+    server.close_input();
+    server.ended().await;
+    two.inner.go();
+    let alone = async {
+        while two.upstream_jobs().await[0]["state"] != "succeeded" {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LIMIT, alone).await.expect("it ends without us");
+    let mut server = two.outer.serve().await;
+    two.completes(&mut server, &id).await;
+}
+
+/// A7, E6: a cancel that nobody was there to carry out reaches the task after the restart.
+#[tokio::test]
+async fn e6_a_cancel_reaches_the_task_after_a_restart() {
+    let two = Two::new("").await;
+    let mut server = two.outer.serve().await;
+    let script = "echo $$ > deep; sleep 1000";
+    let id = start(&mut server, "script", script).await;
+    let deep = two.inner.pid("deep").await;
+    two.recorded(&id).await;
+    server.kill().await;
+    assert!(runs(deep), "it outlives us");
+    let cancelled = two.outer.world.run(&["jobs", "cancel", &id]).await;
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    let _server = two.outer.serve().await;
+    eventually("the tool is stopped", || !runs(deep)).await;
+    let upstream = two.upstream_jobs().await;
+    assert_eq!((upstream.len(), &upstream[0]["state"]), (1, &json!("cancelled")));
+}
+
+/// E6: a task its server has forgotten may have done its work, and is made again only where that is said to be safe.
+#[tokio::test]
+async fn e6_a_forgotten_task_is_made_again_only_if_that_is_safe() {
+    for (more, status) in [("", "failed"), ("rerun_after_crash = true", "completed")] {
+        let mut two = Two::new(more).await;
+        let mut server = two.outer.serve().await;
+        let id = two.under_way(&mut server).await;
+        server.kill().await;
+        // The same name, but nothing it remembers.
+        let forgetful = Two::new(more).await;
+        (two.upstream, two.inner) = (forgetful.upstream, forgetful.inner);
+        two.configure("bearer_env = \"INNER_TOKEN\"", more);
+        two.inner.go();
+        let mut server = two.outer.serve().await;
+        let got = ended(&mut server, &id).await;
+        assert_eq!(got["status"], status, "{got}");
+        if status == "failed" {
+            assert_eq!(got["error"]["code"], "SUBMIT_UNKNOWN", "{got}");
+            let message = got["error"]["message"].as_str().unwrap();
+            assert!(message.contains("no longer knows the task"), "{message}");
+            assert_eq!(two.upstream_jobs().await.len(), 0, "nothing is made again");
+        } else {
+            two.completes(&mut server, &id).await;
+        }
+    }
+}
+
+/// D13, E6: a server that is started again finds us still asking.
+#[tokio::test]
+async fn e6_a_task_outlives_a_restart_of_its_server() {
+    let mut two = Two::new("").await;
+    let mut server = two.outer.serve().await;
+    let safe = "name = \"wait\"\nrerun_after_crash = true";
+    let workflows = super::WORKFLOWS.replace("name = \"wait\"", safe);
+    std::fs::write(two.inner.file("outlast.toml"), workflows).unwrap();
+    let id = two.under_way(&mut server).await;
+    two.upstream.process.kill().await;
+    let (config, address) = (two.inner.config(), two.upstream.address.to_string());
+    let arguments = ["serve", "--http", &address, "--config", &config];
+    let again = two.inner.world.spawn(&arguments);
+    again.logged("/mcp").await;
+    two.completes(&mut server, &id).await;
+}
+
+/// Access to an upstream: a token from the environment or a header, and whose jobs they become.
+#[tokio::test]
+async fn e12_an_upstream_by_url_is_shown_our_token() {
+    let two = Two::new("").await;
+    for (access, owner) in [
+        ("bearer_env = \"INNER_TOKEN\"".to_owned(), "ann"),
+        (format!("headers = {{ Authorization = \"Bearer {BOB}\" }}"), "bob"),
+    ] {
+        two.configure(&access, "");
+        let mut server = two.outer.serve().await;
+        let got = super::ran(&mut server, "script", "echo hello").await;
+        assert_eq!(got["result"]["content"][0]["text"], "hello\n", "{got}");
+        let newest = two.upstream_jobs().await[0].clone();
+        assert_eq!(newest["owner"], owner, "{newest}");
+    }
+}
+
+/// A token that is not taken is a clear failure, and is shown to nobody.
+#[tokio::test]
+async fn e12_a_wrong_token_is_a_clear_failure_that_never_shows_it() {
+    let mut two = Two::new("").await;
+    let secret = "wrong-0123456789-secret";
+    two.outer.world.set("INNER_TOKEN", secret);
+    two.outer.world.set("OUTLAST_LOG", "debug");
+    let mut server = two.outer.serve().await;
+    let got = super::ran(&mut server, "script", "echo hello").await;
+    assert_eq!((&got["status"], &got["error"]["code"]), (&json!("failed"), &json!("UNAUTHORIZED")));
+    let message = got["error"]["message"].as_str().unwrap();
+    assert!(message.contains("token") && message.contains("[upstream]"), "{message}");
+    let id = got["job_id"].as_str().unwrap();
+    let shown = two.outer.world.run(&["jobs", "show", id]).await;
+    let configured =
+        two.outer.world.run(&["config", "show", "--config", &two.outer.config()]).await;
+    for text in [got.to_string(), server.log(), shown.stdout, configured.stdout, configured.stderr]
+    {
+        assert!(!text.contains(secret), "{text}");
+    }
+    assert_eq!(two.upstream_jobs().await.len(), 0);
+}
