@@ -4,12 +4,13 @@
 //! A run does not outlive its process: the guard sees to that when we cannot.
 
 mod run;
+mod program;
 mod group;
 mod guard;
 mod stderr;
 mod stdout;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,14 +72,12 @@ impl Command {
     }
 
     fn command(&self, program: &str, ask: &WorkflowAsk, key: &str) -> process::Command {
-        let program = match Path::new(program) {
-            path if path.is_relative() && program.contains('/') => self.options.cwd.join(path),
-            path => path.to_owned(),
-        };
+        let file = program::located(program, &self.options.cwd, &self.options.environment);
         let arguments = Value::Object(ask.arguments.clone()).to_string();
         let job = rules::job_of_key(key).map(|job| job.to_string()).unwrap_or_default();
-        let mut command = process::Command::new(program);
+        let mut command = process::Command::new(file);
         command
+            .arg0(program)
             .args(self.options.program.iter().skip(1))
             .current_dir(&self.options.cwd)
             .env_clear()
