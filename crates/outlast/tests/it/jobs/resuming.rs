@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use super::{Shop, ended, runs, start};
 use crate::http::client::{ANN, BOB, Served};
-use crate::support::eventually;
+use crate::support::{binary, eventually};
 
 /// Nothing takes longer in a test; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// One outlast whose workflows are those of another, and that other.
-pub(super) struct Two {
-    pub(super) outer: Shop,
-    pub(super) inner: Shop,
-    pub(super) upstream: Served,
+struct Two {
+    outer: Shop,
+    inner: Shop,
+    upstream: Served,
 }
 
 impl Two {
@@ -33,7 +33,7 @@ impl Two {
     }
 
     /// Points the outer one at the inner one.
-    pub(super) fn configure(&self, access: &str, more: &str) {
+    fn configure(&self, access: &str, more: &str) {
         let text = format!(
             r#"
 [upstream.other]
@@ -56,34 +56,13 @@ message_argument = "message"
         std::fs::write(self.outer.file("outlast.toml"), text).unwrap();
     }
 
-    /// The jobs that the other server knows.
-    pub(super) async fn upstream_jobs(&self) -> Vec<Value> {
-        let listed = self.inner.world.run(&["jobs", "list", "--all", "--json"]).await;
-        let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
-        listed["jobs"].as_array().unwrap().clone()
-    }
-
     /// Starts a job and waits until it is known which task it has become.
     async fn under_way(&self, server: &mut McpProcess) -> String {
         let started = server.structured("start_job", json!({ "workflow": "wait" })).await;
         let id = started["job_id"].as_str().unwrap().to_owned();
-        self.recorded(&id).await;
+        recorded(&self.outer, &id).await;
         eventually("the command runs", || self.inner.file("begun").exists()).await;
         id
-    }
-
-    async fn recorded(&self, id: &str) {
-        let recorded = async {
-            while self.shown(id).await["checkpoint"]["cursor"].is_null() {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(LIMIT, recorded).await.expect("the task is recorded");
-    }
-
-    async fn shown(&self, id: &str) -> Value {
-        let shown = self.outer.world.run(&["jobs", "show", id, "--json"]).await;
-        serde_json::from_str(&shown.stdout).unwrap_or_default()
     }
 
     /// Lets the job end, and sees that it was done once.
@@ -91,9 +70,31 @@ message_argument = "message"
         self.inner.go();
         let got = ended(server, id).await;
         assert_eq!(got["result"]["content"][0]["text"], "gone\n", "{got}");
-        assert_eq!(self.upstream_jobs().await.len(), 1, "made once");
-        assert_eq!(self.shown(id).await["failures"], json!([]), "no try is spent");
+        assert_eq!(known_to(&self.inner).await.len(), 1, "made once");
+        assert_eq!(shown(&self.outer, id).await["failures"], json!([]), "no try is spent");
     }
+}
+
+/// The jobs that a server knows.
+async fn known_to(shop: &Shop) -> Vec<Value> {
+    let listed = shop.world.run(&["jobs", "list", "--all", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    listed["jobs"].as_array().unwrap().clone()
+}
+
+async fn shown(shop: &Shop, id: &str) -> Value {
+    let shown = shop.world.run(&["jobs", "show", id, "--json"]).await;
+    serde_json::from_str(&shown.stdout).unwrap_or_default()
+}
+
+/// Waits until it is on record which task a job has become.
+async fn recorded(shop: &Shop, id: &str) {
+    let recorded = async {
+        while shown(shop, id).await["checkpoint"]["cursor"].is_null() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LIMIT, recorded).await.expect("the task is recorded");
 }
 
 /// E6, D13: killed in the middle, started again: the same task is followed to its end.
@@ -118,7 +119,7 @@ async fn e6_a_task_goes_on_while_we_are_away() {
     server.ended().await;
     two.inner.go();
     let alone = async {
-        while two.upstream_jobs().await[0]["state"] != "succeeded" {
+        while known_to(&two.inner).await[0]["state"] != "succeeded" {
             tokio::task::yield_now().await;
         }
     };
@@ -135,14 +136,14 @@ async fn e6_a_cancel_reaches_the_task_after_a_restart() {
     let script = "echo $$ > deep; sleep 1000";
     let id = start(&mut server, "script", script).await;
     let deep = two.inner.pid("deep").await;
-    two.recorded(&id).await;
+    recorded(&two.outer, &id).await;
     server.kill().await;
     assert!(runs(deep), "it outlives us");
     let cancelled = two.outer.world.run(&["jobs", "cancel", &id]).await;
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
     let _server = two.outer.serve().await;
     eventually("the tool is stopped", || !runs(deep)).await;
-    let upstream = two.upstream_jobs().await;
+    let upstream = known_to(&two.inner).await;
     assert_eq!((upstream.len(), &upstream[0]["state"]), (1, &json!("cancelled")));
 }
 
@@ -166,7 +167,7 @@ async fn e6_a_forgotten_task_is_made_again_only_if_that_is_safe() {
             assert_eq!(got["error"]["code"], "SUBMIT_UNKNOWN", "{got}");
             let message = got["error"]["message"].as_str().unwrap();
             assert!(message.contains("no longer knows the task"), "{message}");
-            assert_eq!(two.upstream_jobs().await.len(), 0, "nothing is made again");
+            assert_eq!(known_to(&two.inner).await.len(), 0, "nothing is made again");
         } else {
             two.completes(&mut server, &id).await;
         }
@@ -202,7 +203,7 @@ async fn e12_an_upstream_by_url_is_shown_our_token() {
         let mut server = two.outer.serve().await;
         let got = super::ran(&mut server, "script", "echo hello").await;
         assert_eq!(got["result"]["content"][0]["text"], "hello\n", "{got}");
-        let newest = two.upstream_jobs().await[0].clone();
+        let newest = known_to(&two.inner).await[0].clone();
         assert_eq!(newest["owner"], owner, "{newest}");
     }
 }
@@ -227,5 +228,42 @@ async fn e12_a_wrong_token_is_a_clear_failure_that_never_shows_it() {
     {
         assert!(!text.contains(secret), "{text}");
     }
-    assert_eq!(two.upstream_jobs().await.len(), 0);
+    assert_eq!(known_to(&two.inner).await.len(), 0);
+}
+
+/// E6: so it is with a server that we start ourselves, if it keeps its tasks.
+#[tokio::test]
+async fn e6_a_task_of_a_server_that_died_with_us_is_taken_up() {
+    let outer = Shop::with("").await;
+    let inner = Shop::new().await;
+    let safe = "name = \"wait\"\nrerun_after_crash = true";
+    let workflows = super::WORKFLOWS.replace("name = \"wait\"", safe);
+    std::fs::write(inner.file("outlast.toml"), workflows).unwrap();
+    let text = format!(
+        r#"
+[upstream.other]
+command = ["{}", "serve", "--config", "{}", "--data-dir", "{}"]
+env = {{ PERPLEXITY_API_KEY = "k" }}
+
+[[workflow]]
+name = "wait"
+tool = "other.wait"
+"#,
+        binary().display(),
+        inner.config(),
+        inner.world.data_dir().display(),
+    );
+    std::fs::write(outer.file("outlast.toml"), text).unwrap();
+    let mut server = outer.serve().await;
+    let started = server.structured("start_job", json!({ "workflow": "wait" })).await;
+    let id = started["job_id"].as_str().unwrap();
+    recorded(&outer, id).await;
+    eventually("the command runs", || inner.file("begun").exists()).await;
+    server.kill().await;
+    let mut server = outer.serve().await;
+    inner.go();
+    let got = ended(&mut server, id).await;
+    assert_eq!(got["result"]["content"][0]["text"], "gone\n", "{got}");
+    assert_eq!(known_to(&inner).await.len(), 1, "made once");
+    assert_eq!(shown(&outer, id).await["failures"], json!([]), "no try is spent");
 }
