@@ -8,6 +8,7 @@ mod ending;
 mod blocking;
 mod upstream;
 mod resuming;
+mod access;
 mod everything;
 mod configuring;
 mod many;

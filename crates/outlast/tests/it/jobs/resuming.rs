@@ -3,25 +3,25 @@
 
 use std::time::Duration;
 
-use outlast_testkit::mcp_process::McpProcess;
+use outlast_testkit::mcp_process::{McpProcess, Signal, signal};
 use serde_json::{Value, json};
 
 use super::{Shop, ended, runs, start};
-use crate::http::client::{ANN, BOB, Served};
+use crate::http::client::{ANN, Served};
 use crate::support::{binary, eventually};
 
 /// Nothing takes longer in a test; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// One outlast whose workflows are those of another, and that other.
-struct Two {
-    outer: Shop,
-    inner: Shop,
+pub(super) struct Two {
+    pub(super) outer: Shop,
+    pub(super) inner: Shop,
     upstream: Served,
 }
 
 impl Two {
-    async fn new(more: &str) -> Self {
+    pub(super) async fn new(more: &str) -> Self {
         let mut inner = Shop::new().await;
         let config = inner.config();
         let upstream = Served::start(&mut inner.world, &["--config", &config]).await;
@@ -33,7 +33,7 @@ impl Two {
     }
 
     /// Points the outer one at the inner one.
-    fn configure(&self, access: &str, more: &str) {
+    pub(super) fn configure(&self, access: &str, more: &str) {
         let text = format!(
             r#"
 [upstream.other]
@@ -76,7 +76,7 @@ message_argument = "message"
 }
 
 /// The jobs that a server knows.
-async fn known_to(shop: &Shop) -> Vec<Value> {
+pub(super) async fn known_to(shop: &Shop) -> Vec<Value> {
     let listed = shop.world.run(&["jobs", "list", "--all", "--json"]).await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     listed["jobs"].as_array().unwrap().clone()
@@ -191,54 +191,16 @@ async fn e6_a_task_outlives_a_restart_of_its_server() {
     two.completes(&mut server, &id).await;
 }
 
-/// Access to an upstream: a token from the environment or a header, and whose jobs they become.
-#[tokio::test]
-async fn e12_an_upstream_by_url_is_shown_our_token() {
-    let two = Two::new("").await;
-    for (access, owner) in [
-        ("bearer_env = \"INNER_TOKEN\"".to_owned(), "ann"),
-        (format!("headers = {{ Authorization = \"Bearer {BOB}\" }}"), "bob"),
-    ] {
-        two.configure(&access, "");
-        let mut server = two.outer.serve().await;
-        let got = super::ran(&mut server, "script", "echo hello").await;
-        assert_eq!(got["result"]["content"][0]["text"], "hello\n", "{got}");
-        let newest = known_to(&two.inner).await[0].clone();
-        assert_eq!(newest["owner"], owner, "{newest}");
-    }
-}
-
-/// A token that is not taken is a clear failure, and is shown to nobody.
-#[tokio::test]
-async fn e12_a_wrong_token_is_a_clear_failure_that_never_shows_it() {
-    let mut two = Two::new("").await;
-    let secret = "wrong-0123456789-secret";
-    two.outer.world.set("INNER_TOKEN", secret);
-    two.outer.world.set("OUTLAST_LOG", "debug");
-    let mut server = two.outer.serve().await;
-    let got = super::ran(&mut server, "script", "echo hello").await;
-    assert_eq!((&got["status"], &got["error"]["code"]), (&json!("failed"), &json!("UNAUTHORIZED")));
-    let message = got["error"]["message"].as_str().unwrap();
-    assert!(message.contains("token") && message.contains("[upstream]"), "{message}");
-    let id = got["job_id"].as_str().unwrap();
-    let shown = two.outer.world.run(&["jobs", "show", id]).await;
-    let configured =
-        two.outer.world.run(&["config", "show", "--config", &two.outer.config()]).await;
-    for text in [got.to_string(), server.log(), shown.stdout, configured.stdout, configured.stderr]
-    {
-        assert!(!text.contains(secret), "{text}");
-    }
-    assert_eq!(known_to(&two.inner).await.len(), 0);
-}
-
-/// E6: so it is with a server that we start ourselves, if it keeps its tasks.
-#[tokio::test]
-async fn e6_a_task_of_a_server_that_died_with_us_is_taken_up() {
+/// One outlast that starts the other one itself. The other may run its command again.
+async fn over_a_pipe() -> (Shop, Shop) {
     let outer = Shop::with("").await;
-    let inner = Shop::new().await;
-    let safe = "name = \"wait\"\nrerun_after_crash = true";
-    let workflows = super::WORKFLOWS.replace("name = \"wait\"", safe);
-    std::fs::write(inner.file("outlast.toml"), workflows).unwrap();
+    let workflow = r#"
+[[workflow]]
+name = "wait"
+command = ["/bin/sh", "-c", "echo $PPID > server; while [ ! -e go ]; do sleep 0.01; done; echo gone"]
+rerun_after_crash = true
+"#;
+    let inner = Shop::with(workflow).await;
     let text = format!(
         r#"
 [upstream.other]
@@ -254,16 +216,30 @@ tool = "other.wait"
         inner.world.data_dir().display(),
     );
     std::fs::write(outer.file("outlast.toml"), text).unwrap();
-    let mut server = outer.serve().await;
-    let started = server.structured("start_job", json!({ "workflow": "wait" })).await;
-    let id = started["job_id"].as_str().unwrap();
-    recorded(&outer, id).await;
-    eventually("the command runs", || inner.file("begun").exists()).await;
-    server.kill().await;
-    let mut server = outer.serve().await;
-    inner.go();
-    let got = ended(&mut server, id).await;
-    assert_eq!(got["result"]["content"][0]["text"], "gone\n", "{got}");
-    assert_eq!(known_to(&inner).await.len(), 1, "made once");
-    assert_eq!(shown(&outer, id).await["failures"], json!([]), "no try is spent");
+    (outer, inner)
+}
+
+/// E6: so it is with a server that we start ourselves, if it keeps its tasks: whether it dies with us or alone.
+#[tokio::test]
+async fn e6_a_task_outlives_the_process_of_its_server() {
+    for with_us in [true, false] {
+        let (outer, inner) = over_a_pipe().await;
+        let mut server = outer.serve().await;
+        let started = server.structured("start_job", json!({ "workflow": "wait" })).await;
+        let id = started["job_id"].as_str().unwrap();
+        recorded(&outer, id).await;
+        let other = inner.pid("server").await;
+        if with_us {
+            server.kill().await;
+            server = outer.serve().await;
+        } else {
+            signal(other, Signal::KILL);
+        }
+        eventually("it is gone", || !runs(other)).await;
+        inner.go();
+        let got = ended(&mut server, id).await;
+        assert_eq!(got["result"]["content"][0]["text"], "gone\n", "{got}");
+        assert_eq!(known_to(&inner).await.len(), 1, "made once");
+        assert_eq!(shown(&outer, id).await["failures"], json!([]), "no try is spent");
+    }
 }
