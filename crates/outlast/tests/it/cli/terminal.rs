@@ -40,7 +40,7 @@ async fn tables_and_reports_fit_the_terminal() {
 
 /// Where a question and its heading are cut depends on how wide its age is.
 fn uncut(screen: &str) -> String {
-    let lines = screen.lines().map(|line| match line.split_once("Why ") {
+    let lines = screen.lines().map(|line| match line.split_once("Why") {
         None if line.ends_with('\u{2026}') => {
             format!("{}QUESTION\n", line.split("Q").next().unwrap())
         }
