@@ -24,6 +24,7 @@ use crate::error::ClientError;
 use crate::options::{CallOptions, ConnectOptions, Era};
 use crate::stream::{BoundedLines, Cuttable};
 use crate::tap::Tap;
+use crate::task::{Started, TaskCall};
 
 /// How long rmcp may take to put a connection away.
 const PUT_AWAY: Duration = Duration::from_secs(4);
@@ -34,7 +35,7 @@ const PUT_AWAY: Duration = Duration::from_secs(4);
 /// started is killed.
 pub struct Client {
     service: RunningService<RoleClient, Greeter>,
-    link: Link,
+    pub(crate) link: Link,
     child: Option<Child>,
 }
 
@@ -125,6 +126,17 @@ impl Client {
         arguments: Value,
         options: CallOptions,
     ) -> Result<Answer, ClientError> {
+        self.start_tool(tool, arguments, options).await?.finish().await
+    }
+
+    /// The same, but gives a task out when the call has become one, so that its name can be written down before anyone
+    /// waits for it. The limits go on from the start of the call.
+    pub async fn start_tool(
+        &self,
+        tool: &str,
+        arguments: Value,
+        options: CallOptions,
+    ) -> Result<Started<'_>, ClientError> {
         let mut params = CallToolRequestParams::new(tool.to_owned());
         match arguments {
             Value::Object(arguments) => params = params.with_arguments(arguments),
@@ -133,20 +145,18 @@ impl Client {
         }
         let vigil = Vigil::begin(&options)?;
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let called = async {
-            match self.link.ask(request, &vigil).await? {
-                ServerResult::CallToolResult(result) => Ok(result),
-                ServerResult::CreateTaskResult(created) => {
-                    self.link.follow(created.task, &vigil).await
-                }
-                ServerResult::InputRequiredResult(_) => Err(ClientError::NeedsInput),
-                other => Err(ClientError::Unexpected(kind(&other).to_owned())),
+        let error = match self.link.ask(request, &vigil).await {
+            Ok(ServerResult::CallToolResult(result)) => {
+                return Ok(Started::Answered(Answer::from(result)));
             }
+            Ok(ServerResult::CreateTaskResult(created)) => {
+                return Ok(Started::Task(TaskCall::begun(self, vigil, created.task)));
+            }
+            Ok(ServerResult::InputRequiredResult(_)) => ClientError::NeedsInput,
+            Ok(other) => ClientError::Unexpected(kind(&other).to_owned()),
+            Err(error) => error,
         };
-        match called.await {
-            Ok(result) => Ok(Answer::from(result)),
-            Err(error) => Err(self.explained(error).await),
-        }
+        Err(self.explained(error).await)
     }
 
     /// Sends any request and waits for its result within these limits.
@@ -203,7 +213,7 @@ impl Client {
     }
 
     /// A child that left says more than its pipe.
-    async fn explained(&self, error: ClientError) -> ClientError {
+    pub(crate) async fn explained(&self, error: ClientError) -> ClientError {
         match &self.child {
             Some(child) => child.explained(error).await,
             None => error,

@@ -64,6 +64,14 @@ pub enum ClientError {
         /// Its id.
         task: String,
     },
+    /// The server does not know the task that was asked after, or no longer does.
+    #[error("the server does not know the task {task}: {message}")]
+    TaskUnknown {
+        /// Its id.
+        task: String,
+        /// The server's words.
+        message: String,
+    },
     /// The server answered with something that is not an answer to this.
     #[error("the server's answer makes no sense: {0}")]
     Unexpected(String),

@@ -47,3 +47,4 @@ pub use error::{ClientError, TimedOut};
 pub use options::{CallOptions, ConnectOptions, Era};
 pub use patience::{Limit, Limits, Noted, Patience, Verdict};
 pub use progress::{Progress, Token};
+pub use task::{Started, TaskCall};

@@ -1,194 +1,171 @@
-//! A call that was answered with a task: asked after until it ends. The patience of the call covers the whole of it.
+//! A call that has become a task at the server: it has a name there, outlives the connection, and can be taken up again
+//! over another one, by another process too.
 
-use std::time::Duration;
+mod follow;
 
-use rmcp::model::{
-    CallToolResult, CancelTaskParams, CancelTaskRequest, ClientRequest, GetTaskParams,
-    GetTaskRequest, ServerResult, Task, TaskPayload, TaskStatus,
-};
+use rmcp::model::{CancelTaskParams, CancelTaskRequest, ClientRequest, ServerResult, Task};
 use rmcp::service::ServiceError;
-use serde_json::Value;
 
-use crate::call::{Ended, FAREWELL, Link, Vigil};
-use crate::error::{ClientError, TimedOut};
-use crate::progress::Progress;
+use crate::answer::Answer;
+use crate::call::{FAREWELL, Link, Vigil};
+use crate::client::Client;
+use crate::error::ClientError;
+use crate::options::CallOptions;
 
-/// How often to ask where the server does not say.
-const POLL_EVERY: Duration = Duration::from_secs(1);
-/// However often the server says, no more and no less often than this.
-const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
-/// So many polls may fail in a row: a server that is started again must not cost an hour's work.
-const FAILED_POLLS: u32 = 5;
+/// What a server made of a call: see [`Client::start_tool`].
+pub enum Started<'a> {
+    /// It answered.
+    Answered(Answer),
+    /// It goes on as a task.
+    Task(TaskCall<'a>),
+}
 
-impl Link {
-    /// Follows a task to its end.
-    pub(crate) async fn follow(
-        &self,
-        mut task: Task,
-        vigil: &Vigil,
-    ) -> Result<CallToolResult, ClientError> {
-        let abandoned = Abandoned { link: self, id: Some(task.task_id.clone()) };
-        let mut standing = Standing::default();
-        let mut failures = 0;
-        loop {
-            standing.changed(&task, vigil);
-            let pause = tokio::time::sleep(interval(&task));
-            match vigil.wait(&self.board, pause).await {
-                Ok(()) => {}
-                Err(Ended::Broken) => return Err(self.broken()),
-                Err(Ended::TimedOut(timed_out)) => {
-                    let told = abandoned.cancel().await;
-                    return Err(TimedOut { told, ..timed_out }.into());
-                }
-            }
-            let get = GetTaskRequest::new(GetTaskParams::new(task.task_id.clone()));
-            let detailed = match self.ask(ClientRequest::GetTaskRequest(get), vigil).await {
-                Ok(ServerResult::GetTaskResult(got)) => got.task,
-                Ok(_) => return Err(ClientError::Unexpected("not a task".to_owned())),
-                Err(ClientError::TimedOut(timed_out)) => {
-                    let told = abandoned.cancel().await;
-                    return Err(TimedOut { told, ..timed_out }.into());
-                }
-                Err(ClientError::Gone { .. })
-                    if failures < FAILED_POLLS && !self.peer.is_transport_closed() =>
-                {
-                    failures += 1;
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            failures = 0;
-            task = detailed.task;
-            match detailed.payload {
-                TaskPayload::Working => {}
-                TaskPayload::Completed { result } => {
-                    abandoned.ended();
-                    return serde_json::from_value(Value::Object(result))
-                        .map_err(|error| ClientError::Unexpected(error.to_string()));
-                }
-                TaskPayload::Failed { error } => {
-                    abandoned.ended();
-                    return Err(failed(&error));
-                }
-                TaskPayload::Cancelled => {
-                    abandoned.ended();
-                    return Err(ClientError::TaskCancelled { task: task.task_id });
-                }
-                _ => return Err(ClientError::NeedsInput),
-            }
+impl Started<'_> {
+    /// Waits for the answer, if it is not there yet.
+    pub async fn finish(self) -> Result<Answer, ClientError> {
+        match self {
+            Self::Answered(answer) => Ok(answer),
+            Self::Task(task) => task.finish().await,
         }
     }
 }
 
-/// What a task last said of itself. Only a change is progress: some servers touch the date at every look.
-#[derive(Default)]
-struct Standing {
-    said: Option<(TaskStatus, Option<String>)>,
-    changes: u32,
+/// A task at the server and the patience with it. Dropped before its end, it is cancelled, unless it
+/// [is left running](TaskCall::left_running).
+pub struct TaskCall<'a> {
+    client: &'a Client,
+    vigil: Vigil,
+    abandoned: Abandoned,
+    /// What the server last said of it.
+    seen: Option<Task>,
 }
 
-impl Standing {
-    fn changed(&mut self, task: &Task, vigil: &Vigil) {
-        let says = Some((task.status, task.status_message.clone()));
-        if self.said == says {
-            return;
+impl<'a> TaskCall<'a> {
+    pub(crate) fn begun(client: &'a Client, vigil: Vigil, task: Task) -> Self {
+        let abandoned = Abandoned::new(&client.link, task.task_id.clone());
+        Self { client, vigil, abandoned, seen: Some(task) }
+    }
+
+    /// Its name at the server, for [`Client::resume_task`].
+    pub fn id(&self) -> &str {
+        &self.abandoned.id
+    }
+
+    /// From now on it goes on at the server when nobody waits for it any more, and whoever has its name can take it up.
+    /// Reaching a limit cancels it all the same.
+    pub fn left_running(mut self) -> Self {
+        self.abandoned.when_dropped = WhenDropped::Leave;
+        self
+    }
+
+    /// Asks after it, at the pace the server wishes, until it has ended.
+    pub async fn finish(self) -> Result<Answer, ClientError> {
+        let Self { client, vigil, abandoned, seen } = self;
+        match client.link.follow(&vigil, abandoned, seen).await {
+            Ok(result) => Ok(Answer::from(result)),
+            Err(error) => Err(client.explained(error).await),
         }
-        self.said = says;
-        self.changes += 1;
-        let message = task.status_message.clone().filter(|message| !message.is_empty());
-        vigil.watch.status(match message.as_deref().and_then(percent) {
-            Some((value, words)) => {
-                let message = (!words.is_empty()).then(|| words.to_owned());
-                Progress { value, total: Some(100.0), message }
-            }
-            None => Progress { value: f64::from(self.changes), total: None, message },
-        });
+    }
+
+    /// Has the server end it, and waits for its word.
+    pub async fn cancel(self) -> Result<(), ClientError> {
+        let Self { client, vigil, mut abandoned, .. } = self;
+        abandoned.when_dropped = WhenDropped::Leave;
+        match client.link.ask(cancel_request(&abandoned.id), &vigil).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(client.explained(unknown(error, &abandoned.id)).await),
+        }
     }
 }
 
-/// The number and the words in `40 %: Reading sources`.
-fn percent(message: &str) -> Option<(f64, &str)> {
-    let (number, words) = message.split_once('%')?;
-    let number = number.trim().parse().ok().filter(|percent| (0.0..=100.0).contains(percent))?;
-    Some((number, words.trim_start_matches([':', ' '])))
-}
-
-fn interval(task: &Task) -> Duration {
-    let asked = task.poll_interval_ms.map_or(POLL_EVERY, Duration::from_millis);
-    asked.clamp(POLL_BOUNDS.0, POLL_BOUNDS.1)
-}
-
-fn failed(error: &serde_json::Map<String, Value>) -> ClientError {
-    let code = error.get("code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
-    let message = error.get("message").and_then(Value::as_str);
-    ClientError::Refused {
-        code: code.unwrap_or_default(),
-        message: message.unwrap_or("the task failed").to_owned(),
+impl Client {
+    /// Takes up a task that an earlier call has become, perhaps of another process, within these limits. Nothing is
+    /// sent before the task is [asked after](TaskCall::finish) or [cancelled](TaskCall::cancel).
+    ///
+    /// ```no_run
+    /// # use outlast_client::{CallOptions, Client, ClientError, Started};
+    /// # async fn run(client: &Client, other: &Client) -> Result<(), ClientError> {
+    /// # let (options, arguments) = (CallOptions::default(), serde_json::json!({}));
+    /// let id = match client.start_tool("slow", arguments, options.clone()).await? {
+    ///     Started::Task(task) => task.left_running().id().to_owned(),
+    ///     Started::Answered(_) => return Ok(()),
+    /// };
+    /// // Some time and a crash later:
+    /// let answer = other.resume_task(&id, options)?.finish().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resume_task(&self, id: &str, options: CallOptions) -> Result<TaskCall<'_>, ClientError> {
+        let vigil = Vigil::begin(&options)?;
+        let abandoned = Abandoned::new(&self.link, id.to_owned());
+        Ok(TaskCall { client: self, vigil, abandoned, seen: None })
     }
 }
 
-/// A task somebody waits for. Dropped before its end, it is cancelled.
-struct Abandoned<'a> {
-    link: &'a Link,
-    id: Option<String>,
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WhenDropped {
+    Cancel,
+    Leave,
 }
 
-impl Abandoned<'_> {
+/// A task somebody waits for, and what becomes of it when nobody does.
+pub(crate) struct Abandoned {
+    link: Link,
+    id: String,
+    when_dropped: WhenDropped,
+}
+
+impl Abandoned {
+    fn new(link: &Link, id: String) -> Self {
+        Self { link: link.clone(), id, when_dropped: WhenDropped::Cancel }
+    }
+
     fn ended(mut self) {
-        self.id = None;
+        self.when_dropped = WhenDropped::Leave;
+    }
+
+    /// It cannot go on, whether it was to be left running or not.
+    fn stuck(mut self) {
+        self.when_dropped = WhenDropped::Cancel;
     }
 
     /// Cancels it; whether the server could be told in time.
     async fn cancel(mut self) -> bool {
-        let Some(id) = self.id.take() else { return true };
-        matches!(tokio::time::timeout(FAREWELL, cancel(self.link.clone(), id)).await, Ok(Ok(_)))
+        self.when_dropped = WhenDropped::Leave;
+        let words = cancel(self.link.clone(), self.id.clone());
+        matches!(tokio::time::timeout(FAREWELL, words).await, Ok(Ok(_)))
     }
 }
 
-impl Drop for Abandoned<'_> {
+impl Drop for Abandoned {
     fn drop(&mut self) {
-        let Some(id) = self.id.take() else { return };
-        let link = self.link.clone();
+        if self.when_dropped == WhenDropped::Leave {
+            return;
+        }
+        let words = cancel(self.link.clone(), self.id.clone());
         self.link.later(async move {
             // Whoever has stopped listening need not hear it.
-            drop(tokio::time::timeout(FAREWELL, cancel(link, id)).await);
+            drop(tokio::time::timeout(FAREWELL, words).await);
         });
     }
 }
 
 async fn cancel(link: Link, id: String) -> Result<ServerResult, ServiceError> {
-    let request = CancelTaskRequest::new(CancelTaskParams::new(id));
-    link.peer.send_request(ClientRequest::CancelTaskRequest(request)).await
+    link.peer.send_request(cancel_request(&id)).await
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn cancel_request(id: &str) -> ClientRequest {
+    ClientRequest::CancelTaskRequest(CancelTaskRequest::new(CancelTaskParams::new(id.to_owned())))
+}
 
-    #[test]
-    fn d13_the_servers_interval_is_honoured_within_bounds() {
-        let task = |millis: Option<u64>| {
-            let mut task = Task::new("t", TaskStatus::Working, "", "");
-            task.poll_interval_ms = millis;
-            task
-        };
-        let cases = [(None, 1_000), (Some(0), 100), (Some(2_000), 2_000), (Some(u64::MAX), 60_000)];
-        for (asked, expected) in cases {
-            assert_eq!(interval(&task(asked)), Duration::from_millis(expected), "{asked:?}");
+/// A server that refuses a task's name, or has no tasks any more, does not know it.
+fn unknown(error: ClientError, id: &str) -> ClientError {
+    const METHOD_NOT_FOUND: i32 = -32_601;
+    const INVALID_PARAMS: i32 = -32_602;
+    match error {
+        ClientError::Refused { code: METHOD_NOT_FOUND | INVALID_PARAMS, message } => {
+            ClientError::TaskUnknown { task: id.to_owned(), message }
         }
-    }
-
-    #[test]
-    fn a_percentage_is_read_from_the_front_of_the_words() {
-        let cases = [
-            ("40 %: Reading sources", Some((40.0, "Reading sources"))),
-            ("7%", Some((7.0, ""))),
-            ("Reading 40 % of it", None),
-            ("140 %", None),
-            ("Running", None),
-        ];
-        for (words, expected) in cases {
-            assert_eq!(percent(words), expected, "{words}");
-        }
+        other => other,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Clock, Cost, Nature, Output, Progress, Provider, ProviderError,
-    RemoteRun, RemoteStop, Run, Step, Trouble, Usage,
+    RemoteRun, RemoteStop, Resumes, Run, Step, Trouble, Usage,
 };
 use outlast_store::SystemClock;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ impl Provider for Work {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
-        Nature { again: Again::Safe, resumes: false, stops: true }
+        Nature { again: Again::Safe, resumes: Resumes::Never, stops: true }
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {

@@ -229,7 +229,7 @@ pub struct RemoteRun {
     pub provider: String,
     /// The provider's name for it.
     pub id: String,
-    /// Where in its event stream to go on, if it has one.
+    /// What to go on with where the id is not enough: a place in its event stream, or the task it has become.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// When the provider accepted it.

@@ -30,7 +30,9 @@ pub use job::{
 };
 pub use lease::{Claimed, Fence, Holder, Lease, Record};
 pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
-pub use provider::{Again, BeginError, Nature, Provider, ProviderError, Run, Step, Trouble};
+pub use provider::{
+    Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, Step, Trouble,
+};
 pub use report_check::{ReportCheck, check as check_report};
 pub use store::{
     BoxError, Cancelled, Change, Changes, ConversationPage, ConversationQuery, ConversationSummary,

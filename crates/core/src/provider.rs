@@ -78,8 +78,8 @@ pub enum Step {
 pub struct Nature {
     /// Whether it may be sent again when nobody knows if it was accepted.
     pub again: Again,
-    /// Whether a run can be taken up by another process.
-    pub resumes: bool,
+    /// Which runs can be taken up by another process.
+    pub resumes: Resumes,
     /// Whether a run can be stopped.
     pub stops: bool,
 }
@@ -93,6 +93,28 @@ pub enum Again {
     WithKey,
     /// No: it may have been accepted, and paid for.
     Never,
+}
+
+/// Which runs can be taken up by another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumes {
+    /// None: they end with the process that began them.
+    Never,
+    /// Those with a [`RemoteRun::cursor`]; the others end with the process that began them.
+    WithCursor,
+    /// All of them.
+    Always,
+}
+
+impl Resumes {
+    /// Whether this run can be.
+    pub fn takes_up(self, run: &RemoteRun) -> bool {
+        match self {
+            Self::Never => false,
+            Self::WithCursor => run.cursor.is_some(),
+            Self::Always => true,
+        }
+    }
 }
 
 /// Why a request did not become a run, by whether the provider may have accepted it.
@@ -152,6 +174,9 @@ pub enum Trouble {
     RunFailed,
     /// The provider no longer knows the run; a new one may be begun.
     RunGone,
+    /// The provider no longer knows the run, which may have done its work: a new one may be begun only where running
+    /// it twice harms nobody.
+    RunForgotten,
     /// Somebody stopped the run at the provider.
     RunStopped,
     /// The run took longer than it may and was ended; a new one may be begun.
@@ -172,6 +197,7 @@ impl Trouble {
             | Self::Malformed
             | Self::RunFailed
             | Self::RunGone
+            | Self::RunForgotten
             | Self::RunStopped => Code::ExecutionError,
         }
     }
@@ -187,6 +213,7 @@ impl Trouble {
             | Self::Malformed
             | Self::RunFailed
             | Self::RunGone
+            | Self::RunForgotten
             | Self::RunStopped
             | Self::RunTimedOut => false,
         }
@@ -204,7 +231,8 @@ impl Trouble {
             | Self::Unavailable { .. }
             | Self::Unreachable
             | Self::TimedOut
-            | Self::Malformed => false,
+            | Self::Malformed
+            | Self::RunForgotten => false,
         }
     }
 
@@ -221,6 +249,7 @@ impl Trouble {
             | Self::Malformed
             | Self::RunFailed
             | Self::RunGone
+            | Self::RunForgotten
             | Self::RunStopped
             | Self::RunTimedOut => None,
         }

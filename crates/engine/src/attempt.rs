@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use outlast_core::rules::{self, Approach, End, Retrying};
 use outlast_core::{
-    Again, Checkpoint, Job, Nature, Provider, RemoteRun, Run, Settlement, Step, StoreError,
+    Again, Checkpoint, Job, Nature, Provider, RemoteRun, Resumes, Run, Settlement, Step, StoreError,
 };
 
 use crate::engine::Shared;
@@ -64,7 +64,7 @@ impl Attempt<'_> {
         let end = match rules::approach(&self.job, nature, self.shared.store.now()) {
             Approach::GiveUp(failure) => return Ok(Settlement::Fail { failure, raw: None }),
             Approach::Begin { key } => self.begin(key).await?,
-            Approach::Resume(run) => self.resume(run).await?,
+            Approach::Resume(run) => self.resume(run, nature).await?,
         };
         Ok(self.verdict(nature, end))
     }
@@ -100,7 +100,7 @@ impl Attempt<'_> {
         }
     }
 
-    async fn resume(&mut self, remote: RemoteRun) -> Result<End, LeaseLost> {
+    async fn resume(&mut self, remote: RemoteRun, nature: Nature) -> Result<End, LeaseLost> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.id, "remote run resumed");
         let limits = Limits::new(&self.job, Start::Resumed, self.shared);
         // Unlike a begin it buys nothing, so nobody has to wait for it.
@@ -112,6 +112,10 @@ impl Attempt<'_> {
         };
         match resumed {
             Ok(run) => self.follow(run, limits).await,
+            Err(error) if rules::begins_anew(nature, &error) => {
+                tracing::warn!(job.id = %self.job.id, %error, "the remote run is begun anew");
+                self.begin(remote.id).await
+            }
             Err(error) => Ok(End::Broken(error)),
         }
     }
@@ -216,7 +220,7 @@ impl Attempt<'_> {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         tracing::error!(job.id = %self.job.id, panic = text, "the provider panicked");
-        let nature = Nature { again: Again::Never, resumes: false, stops: false };
+        let nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
         self.verdict(nature, End::Panicked)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use outlast_core::{Claimed, Profile, StoreError, WorkerId};
 use tokio::task::{JoinError, JoinSet};
 
@@ -19,6 +20,10 @@ const LEAVING: Duration = Duration::from_millis(1_500);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// After a claim that failed, before the next.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// So many claims are made at once, at most: other processes want their turn. There are as many as that only while the
+/// queue gives whatever is asked of it.
+const AT_ONCE: usize = 32;
 
 /// When a worker leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +49,14 @@ pub struct Worker {
     id: WorkerId,
     profiles: Vec<Profile>,
     takes: Takes,
+}
+
+/// What came of claims made at once.
+enum Claims {
+    /// Each got a job.
+    AllOfThem,
+    /// The queue had fewer jobs than that.
+    NoMore,
 }
 
 /// The tries under way.
@@ -100,6 +113,13 @@ impl Worker {
         }
     }
 
+    /// Takes the tries off the list that have ended.
+    fn see_off(&self, crew: &mut Crew) {
+        while let Some(ended) = crew.queued.try_join_next() {
+            self.log_lost_attempt(ended);
+        }
+    }
+
     async fn drain(&self, crew: &mut Crew) {
         while !crew.is_empty() {
             let ended = crew.next_end().await;
@@ -119,23 +139,19 @@ impl Worker {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
         self.carry_orphans(desk).await;
+        let mut at_once = 1;
         while !self.shared.stop.is_asked() {
             self.carry_held(desk, keeper, crew).await;
-            let has_room = self.takes == Takes::TheQueue
-                && crew.queued.len() < self.shared.options.concurrency;
+            self.see_off(crew);
+            let room = self.room(crew);
             let mut pause = None;
-            if has_room {
-                match self
-                    .shared
-                    .store
-                    .claim(&self.id, &self.profiles, self.shared.options.lease)
-                    .await
-                {
-                    Ok(Some(claimed)) => {
-                        self.spawn(claimed, keeper, &mut crew.queued);
+            if room > 0 {
+                match self.claim(room.min(at_once), keeper, &mut crew.queued).await {
+                    Ok(Claims::AllOfThem) => {
+                        at_once = (2 * at_once).min(AT_ONCE);
                         continue;
                     }
-                    Ok(None) if until == Until::Idle && crew.is_empty() => {
+                    Ok(Claims::NoMore) if until == Until::Idle && crew.is_empty() => {
                         match self.nothing_left().await {
                             Ok(true) => return,
                             // A try that waits for its time, or a stop that is owed.
@@ -146,13 +162,15 @@ impl Worker {
                             }
                         }
                     }
-                    Ok(None) => {}
+                    Ok(Claims::NoMore) => {}
                     Err(error) => {
                         tracing::warn!(%error, "no job can be claimed, will try again");
                         pause = Some(AFTER_ERROR);
                     }
                 }
+                at_once = 1;
             }
+            let has_room = room > 0;
             tokio::select! {
                 () = desk.work.notified(), if has_room => {}
                 () = desk.holds.notified() => {}
@@ -162,6 +180,37 @@ impl Worker {
                 () = self.shared.stop.asked() => {}
             }
         }
+    }
+
+    /// So many jobs can be taken from the queue.
+    fn room(&self, crew: &Crew) -> usize {
+        match self.takes {
+            Takes::TheQueue => self.shared.options.concurrency.saturating_sub(crew.queued.len()),
+            Takes::HeldCallsOnly => 0,
+        }
+    }
+
+    /// Claims so many jobs, side by side, so that they share the store's commit, and begins to work on them.
+    async fn claim(
+        &self,
+        jobs: usize,
+        keeper: &Arc<Keeper>,
+        attempts: &mut JoinSet<()>,
+    ) -> Result<Claims, StoreError> {
+        let store = &self.shared.store;
+        let lease = self.shared.options.lease;
+        let claims = (0..jobs).map(|_| store.claim(&self.id, &self.profiles, lease));
+        let mut outcome = Ok(Claims::AllOfThem);
+        // What was claimed is worked on, whatever became of the others.
+        for claimed in join_all(claims).await {
+            match claimed {
+                Ok(Some(claimed)) => self.spawn(claimed, keeper, attempts),
+                Ok(None) if outcome.is_ok() => outcome = Ok(Claims::NoMore),
+                Ok(None) => {}
+                Err(error) => outcome = Err(error),
+            }
+        }
+        outcome
     }
 
     /// Takes the held calls this process was asked to carry. One that somebody else has taken is theirs.

@@ -296,6 +296,7 @@ fn word(trouble: &Trouble) -> &'static str {
         Trouble::Malformed => "malformed",
         Trouble::RunFailed => "run_failed",
         Trouble::RunGone => "run_gone",
+        Trouble::RunForgotten => "run_forgotten",
         Trouble::RunStopped => "run_stopped",
         Trouble::RunTimedOut => "run_timed_out",
     }

@@ -4,20 +4,21 @@
 //! A run does not outlive its process: the guard sees to that when we cannot.
 
 mod run;
+mod program;
 mod group;
 mod guard;
 mod stderr;
 mod stdout;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Run, Trouble,
-    WorkflowAsk, rules,
+    Again, BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run,
+    Trouble, WorkflowAsk, rules,
 };
 use serde_json::Value;
 use tokio::process;
@@ -71,14 +72,12 @@ impl Command {
     }
 
     fn command(&self, program: &str, ask: &WorkflowAsk, key: &str) -> process::Command {
-        let program = match Path::new(program) {
-            path if path.is_relative() && program.contains('/') => self.options.cwd.join(path),
-            path => path.to_owned(),
-        };
+        let file = program::located(program, &self.options.cwd, &self.options.environment);
         let arguments = Value::Object(ask.arguments.clone()).to_string();
         let job = rules::job_of_key(key).map(|job| job.to_string()).unwrap_or_default();
-        let mut command = process::Command::new(program);
+        let mut command = process::Command::new(file);
         command
+            .arg0(program)
             .args(self.options.program.iter().skip(1))
             .current_dir(&self.options.cwd)
             .env_clear()
@@ -105,7 +104,7 @@ impl Provider for Command {
             Rerun::Never => Again::Never,
             Rerun::AfterCrash => Again::Safe,
         };
-        Nature { again, resumes: false, stops: true }
+        Nature { again, resumes: Resumes::Never, stops: true }
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Clock, Cost, NanoUsd, Nature, Profile, Provider, ProviderError, RemoteRun,
-    RemoteStop, Run, Trouble,
+    RemoteStop, Resumes, Run, Trouble,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -136,7 +136,7 @@ impl Provider for Library {
 
     fn nature(&self, _ask: &Value) -> Nature {
         // Reading twice harms nobody, and a run does not outlive its process: after a crash it is simply made again.
-        Nature { again: Again::Safe, resumes: false, stops: false }
+        Nature { again: Again::Safe, resumes: Resumes::Never, stops: false }
     }
 
     fn expected_model(&self, _ask: &Value) -> Option<String> {

@@ -1,11 +1,15 @@
 //! A tool of an upstream MCP server as a provider: called once for each job, its progress relayed, its answer passed on as
 //! it came. How long it may be silent, and how long it may take, is the client's patience.
 //!
-//! A call lives on its connection: after a restart it is not taken up, and is made again only where the configuration
-//! allows it.
+//! A plain call lives on its connection: after a restart it is not taken up, and is made again only where the
+//! configuration allows it. A call that its server made a task of is taken up by the task's name.
 
 mod upstream;
 mod run;
+mod drive;
+mod cursor;
+mod patience;
+mod trouble;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +17,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_client::{CallOptions, ClientError};
 use outlast_core::{
-    Again, BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Run, Trouble,
-    WorkflowAsk,
+    Again, BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run,
+    Trouble, WorkflowAsk,
 };
 use serde_json::{Map, Value};
 
+use self::drive::{Drive, Work};
+use self::patience::Patience;
 use self::run::ToolRun;
+use self::trouble::{rejected, trouble};
+use self::upstream::Connected;
 pub use self::upstream::{Server, Upstream};
 pub use crate::command::Rerun;
+
+/// How long a server may take to cancel a task.
+const STOPPING: Duration = Duration::from_secs(20);
 
 /// What a tool is made of.
 pub struct McpToolOptions {
@@ -67,16 +78,35 @@ impl McpTool {
         Ok(arguments)
     }
 
-    fn patience(&self) -> CallOptions {
-        let mut patience = CallOptions::default().timeout(self.options.idle_timeout);
-        if self.options.reset_on_progress {
-            patience = patience.reset_timeout_on_progress();
-        }
-        match self.options.total_timeout {
-            Some(total) => patience.max_total_timeout(total),
-            None => patience,
+    /// Who sees a call through that was made so long ago.
+    fn drive(&self, connected: Arc<Connected>, elapsed: Duration) -> Drive {
+        let patience = Patience {
+            idle: self.options.idle_timeout,
+            reset_on_progress: self.options.reset_on_progress,
+            total: self.options.total_timeout,
+        };
+        Drive { upstream: Arc::clone(&self.options.upstream), connected, patience, elapsed }
+    }
+
+    /// The task that a run has become.
+    fn task<'a>(&self, run: &'a RemoteRun) -> Task<'a> {
+        match &run.cursor {
+            None => Task::None,
+            Some(cursor) => match cursor::task(cursor, self.options.upstream.name()) {
+                Some(id) => Task::Ours(id),
+                None => Task::Elsewhere,
+            },
         }
     }
+}
+
+enum Task<'a> {
+    /// It has become none: a plain call.
+    None,
+    /// One of this server.
+    Ours(&'a str),
+    /// One of a server that the workflow was a tool of when the call was made.
+    Elsewhere,
 }
 
 #[async_trait]
@@ -90,7 +120,7 @@ impl Provider for McpTool {
             Rerun::Never => Again::Never,
             Rerun::AfterCrash => Again::Safe,
         };
-        Nature { again, resumes: false, stops: true }
+        Nature { again, resumes: Resumes::WithCursor, stops: true }
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -104,74 +134,51 @@ impl Provider for McpTool {
             cursor: None,
             begun_at: self.options.clock.now(),
         };
-        let upstream = Arc::clone(&self.options.upstream);
-        let tool = self.options.tool.clone();
-        Ok(Box::new(ToolRun::start(remote, upstream, connected, tool, arguments, self.patience())))
+        let work = Work::Call { tool: self.options.tool.clone(), arguments };
+        Ok(Box::new(ToolRun::start(remote, self.drive(connected, Duration::ZERO), work)))
     }
 
-    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        let sentence = match self.task(run) {
+            Task::Ours(id) => {
+                let connected = self.options.upstream.connected().await?;
+                let elapsed = self.options.clock.now().since(run.begun_at);
+                let work = Work::Task { id: id.to_owned() };
+                let run = ToolRun::start(run.clone(), self.drive(connected, elapsed), work);
+                return Ok(Box::new(run.confirmed().await?));
+            }
+            Task::Elsewhere => "this workflow was a tool of another server when the call was made",
+            Task::None => "a call ends with the connection it was made on",
+        };
         Err(ProviderError {
-            trouble: Trouble::RunGone,
-            sentence: "a call ends with the connection it was made on".to_owned(),
+            trouble: Trouble::RunForgotten,
+            sentence: sentence.to_owned(),
             detail: None,
         })
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        // A call that is dropped is taken back by its client, and ends with its connection.
-        Ok(RemoteStop::Done)
+    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        let id = match self.task(run) {
+            Task::Ours(id) => id,
+            // A call that is dropped is taken back by its client, and ends with its connection.
+            Task::None => return Ok(RemoteStop::Done),
+            Task::Elsewhere => return Ok(RemoteStop::Unsupported),
+        };
+        let connected = self.options.upstream.connected().await?;
+        let patience = CallOptions::default().timeout(STOPPING);
+        let task = connected.client.resume_task(id, patience).map_err(|error| trouble(&error))?;
+        match task.cancel().await {
+            Ok(()) | Err(ClientError::TaskUnknown { .. }) => Ok(RemoteStop::Done),
+            Err(error @ ClientError::Refused { .. }) => {
+                tracing::warn!(task = id, %error, "an upstream server does not cancel a task");
+                Ok(RemoteStop::Unsupported)
+            }
+            Err(error) => {
+                if let ClientError::Gone { .. } = &error {
+                    self.options.upstream.lost(&connected).await;
+                }
+                Err(trouble(&error))
+            }
+        }
     }
-}
-
-fn rejected(sentence: &str) -> ProviderError {
-    ProviderError { trouble: Trouble::Rejected, sentence: sentence.to_owned(), detail: None }
-}
-
-/// Why there is no answer, by remedy.
-fn trouble(error: &ClientError) -> ProviderError {
-    let (trouble, sentence) = match error {
-        ClientError::Start { .. } => (
-            Trouble::Rejected,
-            "the server of this workflow cannot be started; mend its [upstream] entry",
-        ),
-        ClientError::Greeting(_) | ClientError::GreetingTimedOut { .. } => (
-            Trouble::Unavailable { retry_after: None },
-            "the server of this workflow did not greet us; the log says why",
-        ),
-        ClientError::Unauthorized => (
-            Trouble::Unauthorized,
-            "the server of this workflow asks for another token; mend its [upstream] entry",
-        ),
-        ClientError::TimedOut(timed_out) => {
-            return ProviderError {
-                trouble: Trouble::RunTimedOut,
-                sentence: format!("{timed_out}; give the workflow more time if that is too short"),
-                detail: None,
-            };
-        }
-        ClientError::Refused { code, .. } => {
-            return ProviderError {
-                trouble: Trouble::RunFailed,
-                sentence: format!(
-                    "the server of this workflow refused the call with code {code}; the log and `outlast jobs show` \
-                     have its words"
-                ),
-                detail: Some(error.to_string()),
-            };
-        }
-        ClientError::Gone { .. } => {
-            (Trouble::Unreachable, "the server of this workflow left before it answered")
-        }
-        ClientError::TaskCancelled { .. } => {
-            (Trouble::RunStopped, "somebody cancelled the task at the server of this workflow")
-        }
-        ClientError::NeedsInput | ClientError::Usage(_) => {
-            (Trouble::Rejected, "the server of this workflow asks for what nobody here can give")
-        }
-        _ => (
-            Trouble::RunFailed,
-            "the answer of this workflow's server cannot be used; the log says why",
-        ),
-    };
-    ProviderError { trouble, sentence: sentence.to_owned(), detail: Some(error.to_string()) }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Cost, Nature, Output, Profile, Progress, Provider, ProviderError,
-    RemoteRun, RemoteStop, Run, Step, Timestamp, Trouble, Usage,
+    RemoteRun, RemoteStop, Resumes, Run, Step, Timestamp, Trouble, Usage,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -76,7 +76,7 @@ struct State {
 impl Scripted {
     /// One that costs money: never sent twice on a doubt, resumable, stoppable.
     pub fn paid() -> Arc<Self> {
-        Self::natured(Nature { again: Again::Never, resumes: true, stops: true })
+        Self::natured(Nature { again: Again::Never, resumes: Resumes::Always, stops: true })
     }
 
     /// One of any nature.

@@ -1,6 +1,6 @@
 //! D13: a call answered with a task is driven to its end.
 
-use outlast_client::{CallOptions, ClientError, Limit};
+use outlast_client::{CallOptions, ClientError, Limit, Started};
 use outlast_testkit::peer::{Peer, result};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -163,4 +163,72 @@ async fn a_task_that_asks_for_input_is_given_back() {
     let called = call.await.unwrap();
     assert!(matches!(called, Err(ClientError::NeedsInput)), "{called:?}");
     asked_after(&mut peer, "tasks/cancel").await;
+}
+
+/// A task outlives its caller if it was left running, and is taken up by its name: over another connection, too.
+#[tokio::test(start_paused = true)]
+async fn d13_a_task_that_was_left_running_is_taken_up_by_its_name() {
+    let (client, mut peer) = greeted_stateless().await;
+    let calling = client.clone();
+    let call = tokio::spawn(async move {
+        match calling.start_tool("slow", json!({}), CallOptions::default()).await? {
+            Started::Task(task) => Ok(task.left_running().id().to_owned()),
+            Started::Answered(answer) => panic!("not a task: {answer:?}"),
+        }
+    });
+    becomes_a_task(&mut peer).await;
+    let id = call.await.unwrap().map_err(|error: ClientError| error).unwrap();
+    assert_eq!(id, "t-1");
+    let heard = tokio::time::timeout(ms(5_000), peer.hear()).await;
+    assert!(heard.is_err(), "nobody asks, and nobody cancels: {heard:?}");
+
+    let (options, told) = remembering(CallOptions::default());
+    let began = Instant::now();
+    let resumed =
+        tokio::spawn(async move { client.resume_task(&id, options).unwrap().finish().await });
+    let look = asked_after(&mut peer, "tasks/get").await;
+    assert_eq!(began.elapsed().as_millis(), 0, "it is looked at first");
+    peer.answer(&look, task("working", "60 %: Reading")).await;
+    let look = asked_after(&mut peer, "tasks/get").await;
+    assert_eq!(began.elapsed().as_millis(), 2_000, "then at the server's pace");
+    peer.answer(&look, with(task("completed", "Done"), "result", result("the report"))).await;
+    assert_eq!(resumed.await.unwrap().unwrap().text, "the report");
+    assert_eq!(told.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn d13_a_limit_cancels_a_task_even_if_it_was_left_running() {
+    let (client, mut peer) = greeted_stateless().await;
+    let options = CallOptions::default().max_total_timeout(ms(3_000));
+    let resumed = tokio::spawn(async move {
+        client.resume_task("t-1", options).unwrap().left_running().finish().await
+    });
+    for _ in 0..2 {
+        let look = asked_after(&mut peer, "tasks/get").await;
+        peer.answer(&look, task("working", "60 %: Reading")).await;
+    }
+    let id = asked_after(&mut peer, "tasks/cancel").await;
+    peer.answer(&id, json!({ "resultType": "complete" })).await;
+    assert_eq!(timed_out(resumed.await.unwrap()).limit, Limit::Total);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_cancelled_by_its_name_and_one_that_is_unknown_is_said_to_be() {
+    let (client, mut peer) = greeted_stateless().await;
+    let cancelling = client.clone();
+    let cancelled = tokio::spawn(async move {
+        cancelling.resume_task("t-1", CallOptions::default()).unwrap().cancel().await
+    });
+    let id = asked_after(&mut peer, "tasks/cancel").await;
+    peer.answer(&id, json!({ "resultType": "complete" })).await;
+    cancelled.await.unwrap().unwrap();
+
+    let resumed = tokio::spawn(async move {
+        client.resume_task("t-1", CallOptions::default()).unwrap().finish().await
+    });
+    let id = asked_after(&mut peer, "tasks/get").await;
+    let error = json!({ "code": -32_602, "message": "there is no such task" });
+    peer.say(&json!({ "jsonrpc": "2.0", "id": id, "error": error })).await;
+    let resumed = resumed.await.unwrap();
+    assert!(matches!(resumed, Err(ClientError::TaskUnknown { .. })), "{resumed:?}");
 }

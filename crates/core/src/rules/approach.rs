@@ -1,6 +1,9 @@
 //! What a worker does with a job it has just claimed, judged by how far the last worker came.
 
-use crate::{Again, Checkpoint, Code, Failure, Job, JobId, Nature, RemoteRun, Timestamp};
+use crate::{
+    Again, Checkpoint, Code, Failure, Job, JobId, Nature, ProviderError, RemoteRun, Timestamp,
+    Trouble,
+};
 
 /// What to do with a claimed job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +30,14 @@ pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
             Approach::Begin { key: format!("{}-{}", job.id, job.failures.len()) }
         }
         Checkpoint::Beginning { key } => Approach::Begin { key: key.clone() },
-        Checkpoint::Running(run) if nature.resumes => Approach::Resume(run.clone()),
+        Checkpoint::Running(run) if nature.resumes.takes_up(run) => Approach::Resume(run.clone()),
         Checkpoint::Running(run) => Approach::Begin { key: run.id.clone() },
     }
+}
+
+/// Whether a run that could not be taken up is begun anew at once: as after any crash, no try is spent on it.
+pub fn begins_anew(nature: Nature, error: &ProviderError) -> bool {
+    error.trouble == Trouble::RunForgotten && nature.again == Again::Safe
 }
 
 /// The job a key of [`Approach::Begin`] belongs to; also where a provider went on with the key in the id of its run.
@@ -43,7 +51,7 @@ pub(super) fn is_lost(checkpoint: &Checkpoint, nature: Nature) -> bool {
     match checkpoint {
         Checkpoint::NotBegun => false,
         Checkpoint::Beginning { .. } => nature.again == Again::Never,
-        Checkpoint::Running(_) => !nature.resumes && nature.again != Again::Safe,
+        Checkpoint::Running(run) => !nature.resumes.takes_up(run) && nature.again != Again::Safe,
     }
 }
 
@@ -60,16 +68,19 @@ pub(super) fn submit_unknown(sentence: &str, detail: Option<String>, now: Timest
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Resumes;
+    use crate::Resumes::{Always, WithCursor};
     use crate::rules::sample::{NOW, remote, running};
 
-    const fn nature(again: Again, resumes: bool) -> Nature {
+    const fn nature(again: Again, resumes: Resumes) -> Nature {
         Nature { again, resumes, stops: true }
     }
 
     #[test]
     fn a_key_names_its_job() {
         let job = running(Checkpoint::NotBegun).0.job;
-        let Approach::Begin { key } = approach(&job, nature(Again::Safe, false), NOW) else {
+        let Approach::Begin { key } = approach(&job, nature(Again::Safe, Resumes::Never), NOW)
+        else {
             panic!("a fresh job is begun")
         };
         assert_eq!(job_of_key(&key), Some(job.id));
@@ -82,17 +93,25 @@ mod tests {
     fn nothing_that_may_have_been_paid_for_is_begun_again() {
         let beginning = Checkpoint::Beginning { key: "k".to_owned() };
         let under_way = Checkpoint::Running(remote());
+        let task = RemoteRun { cursor: Some("task".to_owned()), ..remote() };
         let again = |key: &str| Some(Approach::Begin { key: key.to_owned() });
         let first = "00000000000000000000000000000007-0";
         let cases = [
-            (Checkpoint::NotBegun, nature(Again::Never, true), again(first)),
-            (beginning.clone(), nature(Again::Safe, true), again("k")),
-            (beginning.clone(), nature(Again::WithKey, true), again("k")),
-            (beginning, nature(Again::Never, true), None),
-            (under_way.clone(), nature(Again::Never, true), Some(Approach::Resume(remote()))),
-            (under_way.clone(), nature(Again::Safe, false), again("resp_1")),
-            (under_way.clone(), nature(Again::WithKey, false), None),
-            (under_way, nature(Again::Never, false), None),
+            (Checkpoint::NotBegun, nature(Again::Never, Always), again(first)),
+            (beginning.clone(), nature(Again::Safe, Always), again("k")),
+            (beginning.clone(), nature(Again::WithKey, Always), again("k")),
+            (beginning, nature(Again::Never, Always), None),
+            (under_way.clone(), nature(Again::Never, Always), Some(Approach::Resume(remote()))),
+            (under_way.clone(), nature(Again::Safe, Resumes::Never), again("resp_1")),
+            (under_way.clone(), nature(Again::WithKey, Resumes::Never), None),
+            (under_way.clone(), nature(Again::Never, Resumes::Never), None),
+            (under_way.clone(), nature(Again::Never, WithCursor), None),
+            (under_way, nature(Again::Safe, WithCursor), again("resp_1")),
+            (
+                Checkpoint::Running(task.clone()),
+                nature(Again::Never, WithCursor),
+                Some(Approach::Resume(task)),
+            ),
         ];
         for (checkpoint, nature, expected) in cases {
             let job = running(checkpoint).0.job;
@@ -105,6 +124,23 @@ mod tests {
                     assert!(failure.message.starts_with("the server stopped"), "{failure:?}");
                 }
             }
+        }
+    }
+
+    /// E6: what may run twice is begun anew, whoever forgot it.
+    #[test]
+    fn a_forgotten_run_is_begun_anew_only_where_that_harms_nobody() {
+        let error = |trouble| ProviderError { trouble, sentence: String::new(), detail: None };
+        let cases = [
+            (Again::Safe, Trouble::RunForgotten, true),
+            (Again::Never, Trouble::RunForgotten, false),
+            (Again::WithKey, Trouble::RunForgotten, false),
+            (Again::Safe, Trouble::RunGone, false),
+            (Again::Safe, Trouble::Unreachable, false),
+        ];
+        for (again, trouble, expected) in cases {
+            let got = begins_anew(nature(again, WithCursor), &error(trouble.clone()));
+            assert_eq!(got, expected, "{again:?} {trouble:?}");
         }
     }
 }

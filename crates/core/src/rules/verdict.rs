@@ -7,7 +7,7 @@ use crate::rules::approach::{is_lost, submit_unknown};
 use crate::rules::life_ends_at;
 use crate::{
     Again, BeginError, Checkpoint, Code, Failure, Job, Nature, Output, ProviderError, Settlement,
-    Timestamp,
+    Timestamp, Trouble,
 };
 
 /// What happened to a try.
@@ -98,7 +98,12 @@ pub fn verdict(
             if error.trouble.is_permanent() {
                 return Settlement::Fail { failure, raw: None };
             }
-            let checkpoint = if error.trouble.ends_the_run() {
+            let forgotten = error.trouble == Trouble::RunForgotten;
+            if forgotten && nature.again != Again::Safe {
+                let failure = submit_unknown(&error.sentence, error.detail, now);
+                return Settlement::Fail { failure, raw: None };
+            }
+            let checkpoint = if forgotten || error.trouble.ends_the_run() {
                 Checkpoint::NotBegun
             } else {
                 job.checkpoint.clone()
@@ -156,14 +161,14 @@ fn plain(code: Code, message: String, now: Timestamp) -> Failure {
 mod tests {
     use super::*;
     use crate::rules::sample::{NOW, failure as earlier, remote, running};
-    use crate::{StateKind, Trouble};
+    use crate::{Resumes, StateKind};
 
-    const PAID: Nature = Nature { again: Again::Never, resumes: true, stops: true };
-    const KEYED: Nature = Nature { again: Again::WithKey, resumes: true, stops: false };
+    const PAID: Nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
+    const KEYED: Nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
     /// As an answer that lives on its connection.
-    const FLEETING: Nature = Nature { again: Again::Never, resumes: false, stops: false };
+    const FLEETING: Nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
     /// As a search of one's own files.
-    const FREE: Nature = Nature { again: Again::Safe, resumes: false, stops: false };
+    const FREE: Nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops: false };
     const PLAIN: Retrying = Retrying { base: Duration::from_secs(2), jitter: 0.0 };
 
     fn error(trouble: Trouble) -> ProviderError {
@@ -279,6 +284,18 @@ mod tests {
                 under_way(),
                 PAID,
                 End::Broken(error(Trouble::RunGone)),
+                RetryAt(Checkpoint::NotBegun),
+            ),
+            (
+                under_way(),
+                PAID,
+                End::Broken(error(Trouble::RunForgotten)),
+                Fail(Code::SubmitUnknown),
+            ),
+            (
+                under_way(),
+                FREE,
+                End::Broken(error(Trouble::RunForgotten)),
                 RetryAt(Checkpoint::NotBegun),
             ),
             (under_way(), PAID, End::Broken(error(busy())), RetryAt(under_way())),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_core::{
     Again, Body, Cancelled, Checkpoint, Job, JobId, JobState, Nature, NewJob, OwnerId, Provider,
-    RemoteRun, RemoteStop, Scope, StateKind, Store, Visibility,
+    RemoteRun, RemoteStop, Resumes, Scope, StateKind, Store, Visibility,
 };
 use outlast_engine::{Engine, Options, Providers, Reading, Stop, Takes, Until, Worker};
 use outlast_testkit::scripted::{Act, Handle, Scripted};
@@ -28,7 +28,7 @@ pub(crate) fn millis(millis: u64) -> Duration {
 }
 
 /// The nature of a provider that can be stopped.
-pub(crate) const fn natured(again: Again, resumes: bool) -> Nature {
+pub(crate) const fn natured(again: Again, resumes: Resumes) -> Nature {
     Nature { again, resumes, stops: true }
 }
 

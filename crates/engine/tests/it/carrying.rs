@@ -1,14 +1,17 @@
 //! A worker carries jobs side by side, in order, and none of them harms another.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{Code, NewJob, StateKind, Trouble};
 use outlast_engine::Options;
 use outlast_testkit::scripted::{Act, Answer, Begin};
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::bench::{Bench, LEASE, deliver, research, seconds, text};
+use crate::moody::{Method, Mood};
 use crate::overheard::Overheard;
 
 fn one_at_a_time() -> Options {
@@ -40,6 +43,29 @@ async fn a_started_job_is_taken_up_and_done_without_delay() {
         assert_eq!(heard.len(), 1, "{line}");
         assert!(heard[0].contains(&id.to_string()), "{heard:?}");
     }
+}
+
+/// One after another, each claim would wait for a commit of its own. A job that was won is worked on, whatever became of
+/// the other claims.
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_is_claimed_from_side_by_side() {
+    let bench = Bench::new();
+    let starter = bench.process_without_worker().await;
+    for _ in 0..7 {
+        starter.start(research()).await;
+    }
+    let (open, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    open.notify_one();
+    let moods = [Mood::After(open), Mood::After(gate.clone()), Mood::Unavailable];
+    bench.store.next(Method::Claim, moods);
+    let _process = bench.process_with(Options { concurrency: 7, ..Options::default() }).await;
+    bench.quiet().await;
+    assert_eq!(bench.store.calls(Method::Claim).len(), 3, "one, and then two at a time");
+    assert_eq!(bench.provider.keys().len(), 1);
+    gate.notify_one();
+    bench.at_once(|| bench.provider.keys().len() == 2).await;
+    bench.until(|| bench.provider.keys().len() == 7).await;
+    assert_eq!(bench.store.claimants().len(), 7, "and no more than there is room for");
 }
 
 /// B7.

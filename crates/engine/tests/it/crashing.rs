@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use outlast_core::{Again, Checkpoint, Code, Dead, StateKind, Store};
+use outlast_core::{Again, Checkpoint, Code, Dead, Resumes, StateKind, Store, Trouble};
 use outlast_engine::Options;
-use outlast_testkit::scripted::{Begin, Scripted};
+use outlast_testkit::scripted::{Answer, Begin, Scripted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -69,7 +69,7 @@ async fn a_worker_that_died_while_beginning_leaves_a_paid_job_unknown() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_died_while_beginning_leaves_a_safe_job_to_be_begun_again() {
     for again in [Again::WithKey, Again::Safe] {
-        let bench = Bench::over(Scripted::natured(natured(again, true)));
+        let bench = Bench::over(Scripted::natured(natured(again, Resumes::Always)));
         let first = bench.process().await;
         bench.provider.next_begins([Begin::RunAfter(Arc::new(Notify::new()))]);
         let id = first.start(research()).await;
@@ -107,7 +107,7 @@ async fn a_worker_that_died_before_beginning_leaves_nothing_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_be_resumed_is_repeated_only_if_that_is_safe() {
     for (again, begins) in [(Again::Safe, 2), (Again::Never, 1)] {
-        let bench = Bench::over(Scripted::natured(natured(again, false)));
+        let bench = Bench::over(Scripted::natured(natured(again, Resumes::Never)));
         let first = bench.process().await;
         let id = first.under_way(&bench, 1).await;
         first.die().await;
@@ -119,6 +119,30 @@ async fn a_run_that_cannot_be_resumed_is_repeated_only_if_that_is_safe() {
             assert_eq!(text(&second.end(&id).await.job), "because");
         } else {
             assert_eq!(second.end(&id).await.job.failures[0].code, Code::SubmitUnknown);
+        }
+    }
+}
+
+/// E6: one that its provider has forgotten is repeated at once where that harms nobody; no try is spent on it.
+#[tokio::test(start_paused = true)]
+async fn e6_a_forgotten_run_is_repeated_only_if_that_is_safe() {
+    for (again, begins) in [(Again::Safe, 2), (Again::Never, 1)] {
+        let bench = Bench::over(Scripted::natured(natured(again, Resumes::Always)));
+        let first = bench.process().await;
+        let id = first.under_way(&bench, 1).await;
+        first.die().await;
+        bench.provider.next_resumes([Answer::Fail(Trouble::RunForgotten)]);
+        let second = bench.process().await;
+        bench.until(|| bench.provider.resumes() == 1).await;
+        if again == Again::Safe {
+            bench.until(|| bench.provider.keys().len() == begins).await;
+            deliver(&bench, 2);
+            let job = second.end(&id).await.job;
+            assert_eq!(text(&job), "because");
+            assert!(job.failures.is_empty(), "{:?}", job.failures);
+        } else {
+            assert_eq!(second.end(&id).await.job.failures[0].code, Code::SubmitUnknown);
+            assert_eq!(bench.provider.keys().len(), begins);
         }
     }
 }

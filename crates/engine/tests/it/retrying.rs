@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Again, BeginError, Checkpoint, Code, NewJob, StateKind, Trouble};
+use outlast_core::{Again, BeginError, Checkpoint, Code, NewJob, Resumes, StateKind, Trouble};
 use outlast_testkit::scripted::{Act, Answer, Begin, Scripted, error};
 use tokio::time::Instant;
 
@@ -125,7 +125,7 @@ async fn a_broken_run_is_resumed() {
 #[tokio::test(start_paused = true)]
 async fn a_request_of_unknown_fate_is_not_sent_again_unless_that_is_safe() {
     for (again, begins) in [(Again::Never, 1), (Again::WithKey, 2), (Again::Safe, 2)] {
-        let bench = Bench::over(Scripted::natured(natured(again, true)));
+        let bench = Bench::over(Scripted::natured(natured(again, Resumes::Always)));
         let process = bench.process().await;
         bench.provider.next_begins([Begin::Fail(BeginError::Unknown(error(Trouble::TimedOut)))]);
         let id = process.start(research()).await;

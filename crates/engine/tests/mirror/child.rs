@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Nature, Progress, Provider, ProviderError, RemoteRun, RemoteStop, Run, Step,
-    Timestamp,
+    Again, BeginError, Nature, Progress, Provider, ProviderError, RemoteRun, RemoteStop, Resumes,
+    Run, Step, Timestamp,
 };
 use outlast_engine::Options;
 use outlast_testkit::scripted::{Scripted, report};
@@ -111,7 +111,7 @@ impl Provider for Quick {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
-        Nature { again: Again::Safe, resumes: true, stops: false }
+        Nature { again: Again::Safe, resumes: Resumes::Always, stops: false }
     }
 
     async fn begin(&self, _ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {

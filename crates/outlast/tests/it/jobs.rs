@@ -7,6 +7,9 @@ mod commands;
 mod ending;
 mod blocking;
 mod upstream;
+mod resuming;
+mod access;
+mod everything;
 mod configuring;
 mod many;
 

@@ -1,62 +1,61 @@
-//! A call under way. Dropping the run closes its channel; the call is dropped with it, and its client takes it back.
-
-use std::sync::Arc;
+//! A call under way, as the engine sees it. Dropping the run closes its channel, and whoever drives the call lets go of
+//! it: a plain call is taken back, a task that was written down goes on without us.
 
 use async_trait::async_trait;
-use outlast_client::{Answer, CallOptions, ClientError};
-use outlast_core::{
-    Body, Cost, Output, Progress, ProviderError, RemoteRun, Run, Step, Trouble, Usage,
-};
-use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use outlast_core::{ProviderError, RemoteRun, Run, Step, Trouble};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::trouble;
-use super::upstream::{Connected, Upstream};
+use super::cursor;
+use super::drive::{Drive, Event, Work};
 
-/// Progress that nobody has taken yet; more of it is not worth keeping.
+/// Events that nobody has taken yet; more progress than that is not worth keeping.
 const UNTAKEN: usize = 64;
-/// So much of a message is shown.
-const MESSAGE: usize = 200;
 
 /// A call that is under way.
 pub(super) struct ToolRun {
     remote: RemoteRun,
-    steps: mpsc::Receiver<Result<Step, ProviderError>>,
+    upstream: String,
+    events: mpsc::Receiver<Event>,
+    /// Heard while the run was taken up, and not passed on yet.
+    first: Option<Event>,
+    /// Who waits for the task's name to be written down.
+    recorded: Option<oneshot::Sender<()>>,
     /// Kept so that the task has an owner; it is never waited for.
     _task: JoinHandle<()>,
 }
 
 impl ToolRun {
-    /// Makes the call and returns at once.
-    pub(super) fn start(
-        remote: RemoteRun,
-        upstream: Arc<Upstream>,
-        connected: Arc<Connected>,
-        tool: String,
-        arguments: Map<String, Value>,
-        patience: CallOptions,
-    ) -> Self {
-        let (sender, steps) = mpsc::channel(UNTAKEN);
-        let told = sender.clone();
-        let patience = patience.on_progress(move |progress| {
-            // Coalesced by whoever writes it down; what does not fit is overtaken anyway.
-            drop(told.try_send(Ok(Step::Progress(relayed(progress)))));
-        });
-        let task = tokio::spawn(async move {
-            let call = connected.client.call_tool(&tool, Value::Object(arguments), patience);
-            let answer = tokio::select! {
-                answer = call => answer,
-                () = sender.closed() => return,
-            };
-            if let Err(ClientError::Gone { .. } | ClientError::TooLong { .. }) = &answer {
-                upstream.lost(&connected).await;
+    /// Begins to drive and returns at once.
+    pub(super) fn start(remote: RemoteRun, drive: Drive, work: Work) -> Self {
+        let upstream = drive.upstream.name().to_owned();
+        let (sender, events) = mpsc::channel(UNTAKEN);
+        let task = tokio::spawn(drive.run(work, sender));
+        Self { remote, upstream, events, first: None, recorded: None, _task: task }
+    }
+
+    /// Waits for the first thing to happen, which tells whether there is anything to follow.
+    pub(super) async fn confirmed(mut self) -> Result<Self, ProviderError> {
+        match self.event().await {
+            Event::Step(step) if step.is_err() => step.map(|_| self),
+            event => {
+                self.first = Some(event);
+                Ok(self)
             }
-            let step = answer.map(done).map_err(|error| trouble(&error));
-            // Nobody listens when the run was dropped in the last moment, and then nobody misses it.
-            drop(sender.send(step).await);
-        });
-        Self { remote, steps, _task: task }
+        }
+    }
+
+    async fn event(&mut self) -> Event {
+        if let Some(first) = self.first.take() {
+            return first;
+        }
+        self.events.recv().await.unwrap_or_else(|| {
+            Event::Step(Err(ProviderError {
+                trouble: Trouble::Unreachable,
+                sentence: "the call was lost; the log of the server has the details".to_owned(),
+                detail: None,
+            }))
+        })
     }
 }
 
@@ -67,32 +66,17 @@ impl Run for ToolRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        self.steps.recv().await.unwrap_or_else(|| {
-            Err(ProviderError {
-                trouble: Trouble::Unreachable,
-                sentence: "the call was lost; the log of the server has the details".to_owned(),
-                detail: None,
-            })
-        })
-    }
-}
-
-/// The answer as it came, also one that its tool calls an error.
-fn done(answer: Answer) -> Step {
-    let Answer { content, structured, is_error, .. } = answer;
-    let output = Output {
-        body: Body::Tool { content, structured, is_error },
-        model: None,
-        usage: Usage::default(),
-        cost: Cost::Unknown,
-    };
-    Step::Done { output: Box::new(output), raw: None }
-}
-
-fn relayed(progress: &outlast_client::Progress) -> Progress {
-    let message = progress.message.as_deref().unwrap_or_default();
-    Progress {
-        percent: progress.percent().map(|percent| percent as u8),
-        message: message.chars().take(MESSAGE).collect(),
+        if let Some(recorded) = self.recorded.take() {
+            // Whoever asks on has written the name down. If nobody drives any more, the next event says so.
+            let _ = recorded.send(());
+        }
+        match self.event().await {
+            Event::Step(step) => step,
+            Event::Became { task, recorded } => {
+                self.remote.cursor = Some(cursor::of(&self.upstream, &task));
+                self.recorded = Some(recorded);
+                Ok(Step::Moved)
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::trouble;
+use super::trouble::trouble;
 use crate::command::{Group, Guard};
 
 /// After a server that could not be reached, before the next try; doubles.
@@ -63,6 +63,11 @@ impl Upstream {
     /// Connects to nothing yet. The guard ends a started program when this process cannot.
     pub fn new(name: String, server: Server, guard: Arc<Guard>) -> Self {
         Self { name, server, guard, state: Mutex::default() }
+    }
+
+    /// Its name in the configuration.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// A connection that is known to live, or a new one.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, Run,
+    RemoteRun, RemoteStop, Resumes, Run,
 };
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
@@ -66,7 +66,7 @@ impl Provider for Agent {
             return search::NATURE;
         }
         // The API has neither idempotency keys nor a list of runs: a lost submit cannot be found again.
-        Nature { again: Again::Never, resumes: true, stops: true }
+        Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
     }
 
     fn expected_model(&self, ask: &Value) -> Option<String> {

@@ -1,7 +1,7 @@
 //! The Search API: ranked results and no answer, in one bounded call. The same in every dialect.
 
 use outlast_core::{
-    Again, BeginError, Body, Cost, Nature, Output, ResearchAsk, Run, Source, Usage,
+    Again, BeginError, Body, Cost, Nature, Output, ResearchAsk, Resumes, Run, Source, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,8 @@ const MAX_RESULTS: u32 = 10;
 const MAX_TOKENS_PER_PAGE: u32 = 1024;
 
 /// A search is one call: nothing to take up again, nothing to stop.
-pub(super) const NATURE: Nature = Nature { again: Again::Never, resumes: false, stops: false };
+pub(super) const NATURE: Nature =
+    Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
 
 #[derive(Debug, Serialize)]
 struct Request<'a> {

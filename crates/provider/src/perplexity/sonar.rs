@@ -14,7 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, Run,
+    RemoteRun, RemoteStop, Resumes, Run,
 };
 use serde_json::Value;
 
@@ -66,11 +66,13 @@ impl Provider for Sonar {
 
     fn nature(&self, ask: &Value) -> Nature {
         match kind(ask) {
-            AskKind::Research => Nature { again: Again::WithKey, resumes: true, stops: false },
+            AskKind::Research => {
+                Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false }
+            }
             AskKind::Results => search::NATURE,
             // An answer lives on its connection: lost with it, and paid for.
             AskKind::Search | AskKind::Ask | AskKind::Reason => {
-                Nature { again: Again::Never, resumes: false, stops: false }
+                Nature { again: Again::Never, resumes: Resumes::Never, stops: false }
             }
         }
     }

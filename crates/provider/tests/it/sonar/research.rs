@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Again, BeginError, Clock, Cost, NanoUsd, Nature, Provider, RemoteRun, RemoteStop, Step, Trouble,
+    Again, BeginError, Clock, Cost, NanoUsd, Nature, Provider, RemoteRun, RemoteStop, Resumes,
+    Step, Trouble,
 };
 use outlast_provider::perplexity::Sonar;
 use outlast_testkit::clock::ManualClock;
@@ -68,8 +69,8 @@ async fn a1_research_is_submitted_under_its_key_and_checked_until_it_is_done() {
 #[tokio::test]
 async fn what_may_be_done_with_a_request_depends_on_its_kind() {
     let sonar = sonar("http://127.0.0.1:1", PATIENCE);
-    let research = Nature { again: Again::WithKey, resumes: true, stops: false };
-    let quick = Nature { again: Again::Never, resumes: false, stops: false };
+    let research = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
+    let quick = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
     let old = json!({"messages": []});
     assert_eq!(sonar.nature(&old), research, "asks had no kind once");
     for (kind, nature) in [

@@ -1,6 +1,6 @@
 //! The Search API, in both dialects.
 
-use outlast_core::{Again, BeginError, Cost, NanoUsd, Nature, Provider, Step, Trouble};
+use outlast_core::{Again, BeginError, Cost, NanoUsd, Nature, Provider, Resumes, Step, Trouble};
 use serde_json::json;
 
 use super::bench::{agent, answered, ask, begin, not_begun, sonar};
@@ -46,7 +46,7 @@ async fn results_are_listed_as_text_and_as_sources_in_both_dialects() {
             (&None, &None, &None)
         );
         assert_eq!(provider.typical_cost(&ask("results")), Cost::Estimate(NanoUsd(5_000_000)));
-        let nature = Nature { again: Again::Never, resumes: false, stops: false };
+        let nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
         assert_eq!(provider.nature(&ask("results")), nature);
     }
     assert_eq!(server.lines(), ["POST /search"; 4]);

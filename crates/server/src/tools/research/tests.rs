@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Cost, NanoUsd, Nature, Output, Provider, ProviderError, RemoteRun,
-    RemoteStop, Run, Source, Step, Timestamp, Usage,
+    RemoteStop, Resumes, Run, Source, Step, Timestamp, Usage,
 };
 use outlast_engine::{Mirror, MirrorOptions, Options, Providers, Stop, Takes, Until, Worker};
 use outlast_store::{MemoryStore, SystemClock};
@@ -34,7 +34,7 @@ impl Provider for Oracle {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
-        Nature { again: Again::Never, resumes: true, stops: true }
+        Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
     }
 
     fn expected_model(&self, _ask: &Value) -> Option<String> {

@@ -1,0 +1,60 @@
+//! Where the program of a command is: by its path, from its folder, or on its own search path.
+//!
+//! Looked up here and not left to the system, because a program that is named by its path can be started without a copy of
+//! this process: with hundreds of children that is most of what starting one costs.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The program's file; its bare name when there is none, so that starting it says what is wrong.
+pub(super) fn located(program: &str, cwd: &Path, environment: &[(String, String)]) -> PathBuf {
+    let path = Path::new(program);
+    if program.contains('/') {
+        // An absolute path stays what it is.
+        return cwd.join(path);
+    }
+    let search = environment.iter().find(|(name, _)| name == "PATH");
+    let folders = search.map(|(_, folders)| std::env::split_paths(folders)).into_iter().flatten();
+    folders
+        .map(|folder| cwd.join(folder).join(path))
+        .find(|file| is_program(file))
+        .unwrap_or_else(|| path.to_owned())
+}
+
+fn is_program(file: &Path) -> bool {
+    let anybody_runs = 0o111;
+    std::fs::metadata(file)
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & anybody_runs != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_looked_for_where_its_configuration_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let cwd = dir.path();
+        for folder in ["first", "second", "third"] {
+            std::fs::create_dir(cwd.join(folder)).unwrap();
+        }
+        let make = |file: &str, mode: u32| {
+            let file = cwd.join(file);
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            file
+        };
+        make("first/audit", 0o644);
+        let audit = make("second/audit", 0o755);
+        make("third/audit", 0o755);
+        std::fs::create_dir(cwd.join("first/folder")).unwrap();
+        let search = format!("{0}/first:second:{0}/third", cwd.display());
+        let path = [("PATH".to_owned(), search)];
+        assert_eq!(located("audit", cwd, &path), audit, "the first that can be run");
+        assert_eq!(located("folder", cwd, &path), Path::new("folder"));
+        assert_eq!(located("nobody", cwd, &path), Path::new("nobody"));
+        assert_eq!(located("audit", cwd, &[]), Path::new("audit"));
+        assert_eq!(located("./audit", cwd, &path), cwd.join("./audit"));
+        assert_eq!(located("/bin/true", cwd, &path), Path::new("/bin/true"));
+    }
+}

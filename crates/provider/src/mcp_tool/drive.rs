@@ -1,0 +1,166 @@
+//! Makes a call, or takes up the task that an earlier one has become, and sees it to its end. A task does not end with
+//! its connection: when that breaks, the task is looked for over a new one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use outlast_client::{Answer, CallOptions, ClientError, Started};
+use outlast_core::{Body, Cost, Output, Progress, ProviderError, Step, Usage};
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::patience::Patience;
+use super::trouble::trouble;
+use super::upstream::{Connected, Upstream};
+
+/// So much of a message is shown.
+const MESSAGE: usize = 200;
+
+/// What there is to do.
+pub(super) enum Work {
+    /// To call the tool.
+    Call { tool: String, arguments: Map<String, Value> },
+    /// To take up a task.
+    Task { id: String },
+}
+
+/// What happened.
+pub(super) enum Event {
+    /// The call has become a task. Until somebody has written its name down, it is cancelled with its run.
+    Became { task: String, recorded: oneshot::Sender<()> },
+    /// Anything else.
+    Step(Result<Step, ProviderError>),
+}
+
+/// One call, from its first word to its last.
+pub(super) struct Drive {
+    pub(super) upstream: Arc<Upstream>,
+    pub(super) connected: Arc<Connected>,
+    pub(super) patience: Patience,
+    /// How long ago the call was made.
+    pub(super) elapsed: Duration,
+}
+
+impl Drive {
+    /// Runs until the call has ended or nobody listens.
+    pub(super) async fn run(self, work: Work, events: mpsc::Sender<Event>) {
+        let step = tokio::select! {
+            step = self.finish(work, &events) => step,
+            () = events.closed() => return,
+        };
+        if let Some(step) = step {
+            // Nobody listens when the run was dropped in the last moment, and then nobody misses it.
+            drop(events.send(Event::Step(step)).await);
+        }
+    }
+
+    /// The end of the call; `None` when nobody waits for it any more.
+    async fn finish(
+        mut self,
+        work: Work,
+        events: &mpsc::Sender<Event>,
+    ) -> Option<Result<Step, ProviderError>> {
+        let began = Instant::now();
+        let heard = Arc::new(Mutex::new(began));
+        let options = |elapsed| telling(self.patience.after(elapsed), events, &heard);
+        let (id, mut answer) = match work {
+            Work::Task { id } => {
+                let answer = follow(&self.connected, &id, options(self.elapsed)).await;
+                (id, answer)
+            }
+            Work::Call { tool, arguments } => {
+                let arguments = Value::Object(arguments);
+                let client = &self.connected.client;
+                match client.start_tool(&tool, arguments, options(self.elapsed)).await {
+                    Ok(Started::Task(task)) => {
+                        let id = task.id().to_owned();
+                        let (sender, recorded) = oneshot::channel();
+                        let became = Event::Became { task: id.clone(), recorded: sender };
+                        // A task that nobody has on record could be found by nobody: dropped here, it is cancelled.
+                        events.send(became).await.ok()?;
+                        recorded.await.ok()?;
+                        (id, task.left_running().finish().await)
+                    }
+                    Ok(Started::Answered(answer)) => return Some(Ok(done(answer))),
+                    Err(error) => {
+                        self.lost_if_gone(&error).await;
+                        return Some(Err(trouble(&error)));
+                    }
+                }
+            }
+        };
+        // Only a connection that broke; and an upstream that stays away as long as a tool may be silent is gone.
+        while let Err(error @ ClientError::Gone { .. }) = &answer
+            && silence(&heard) < self.patience.idle
+        {
+            self.lost_if_gone(error).await;
+            match self.upstream.connected().await {
+                Ok(connected) => self.connected = connected,
+                Err(error) if error.trouble.is_permanent() => return Some(Err(error)),
+                Err(_) => continue,
+            }
+            let options =
+                telling(self.patience.after(self.elapsed + began.elapsed()), events, &heard);
+            answer = follow(&self.connected, &id, options).await;
+        }
+        if let Err(error) = &answer {
+            self.lost_if_gone(error).await;
+        }
+        Some(answer.map(done).map_err(|error| trouble(&error)))
+    }
+
+    async fn lost_if_gone(&self, error: &ClientError) {
+        if let ClientError::Gone { .. } | ClientError::TooLong { .. } = error {
+            self.upstream.lost(&self.connected).await;
+        }
+    }
+}
+
+async fn follow(
+    connected: &Connected,
+    id: &str,
+    options: CallOptions,
+) -> Result<Answer, ClientError> {
+    connected.client.resume_task(id, options)?.left_running().finish().await
+}
+
+/// Passes progress on, and remembers when there was some.
+fn telling(
+    options: CallOptions,
+    events: &mpsc::Sender<Event>,
+    heard: &Arc<Mutex<Instant>>,
+) -> CallOptions {
+    let (told, heard) = (events.downgrade(), Arc::clone(heard));
+    options.on_progress(move |progress| {
+        *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        if let Some(told) = told.upgrade() {
+            // Coalesced by whoever writes it down; what does not fit is overtaken anyway.
+            drop(told.try_send(Event::Step(Ok(Step::Progress(relayed(progress))))));
+        }
+    })
+}
+
+fn silence(heard: &Mutex<Instant>) -> Duration {
+    heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+}
+
+/// The answer as it came, also one that its tool calls an error.
+fn done(answer: Answer) -> Step {
+    let Answer { content, structured, is_error, .. } = answer;
+    let output = Output {
+        body: Body::Tool { content, structured, is_error },
+        model: None,
+        usage: Usage::default(),
+        cost: Cost::Unknown,
+    };
+    Step::Done { output: Box::new(output), raw: None }
+}
+
+fn relayed(progress: &outlast_client::Progress) -> Progress {
+    let message = progress.message.as_deref().unwrap_or_default();
+    Progress {
+        percent: progress.percent().map(|percent| percent as u8),
+        message: message.chars().take(MESSAGE).collect(),
+    }
+}
