@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_core::{
     Again, Body, Cancelled, Checkpoint, Job, JobId, JobState, Nature, NewJob, OwnerId, Provider,
-    RemoteRun, RemoteStop, Resumes, Scope, StateKind, Store, Visibility,
+    RemoteRun, RemoteStop, Resumes, Scope, StateKind, Store, StoreError, Visibility,
 };
 use outlast_engine::{Engine, Options, Providers, Reading, Stop, Takes, Until, Worker};
 use outlast_testkit::scripted::{Act, Handle, Scripted};
@@ -41,7 +41,7 @@ pub(crate) struct Bench {
 pub(crate) struct Process {
     pub(crate) engine: Engine,
     pub(crate) stop: Stop,
-    pub(crate) worker: Option<JoinHandle<()>>,
+    pub(crate) worker: Option<JoinHandle<Result<(), StoreError>>>,
     follower: JoinHandle<()>,
 }
 
@@ -173,7 +173,7 @@ impl Process {
         let asked = Instant::now();
         self.stop.ask();
         if let Some(worker) = self.worker {
-            worker.await.unwrap();
+            worker.await.unwrap().unwrap();
         }
         self.follower.await.unwrap();
         asked.elapsed()

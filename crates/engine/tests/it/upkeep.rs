@@ -1,11 +1,12 @@
 //! What a worker does beside its work: it forgets what is due, says who is there, and leaves when nothing is left.
 
-use outlast_core::{BeginError, StateKind, Trouble};
-use outlast_core::{NewJob, Profile, Scope, Store};
+use outlast_core::{BeginError, NewJob, Profile, Scope, StateKind, Store, StoreError, Trouble};
 use outlast_engine::{Options, Takes, Until, Waits, Worker};
 use outlast_testkit::scripted::{Act, Begin, Scripted, error};
+use tokio::time::Instant;
 
 use crate::bench::{Bench, LONG, deliver, millis, owner, research, seconds};
+use crate::moody::{Method, Mood};
 
 fn kept_for(keep: u64) -> NewJob {
     NewJob { keep: Some(seconds(keep)), ..research() }
@@ -109,12 +110,32 @@ async fn a_worker_until_idle_leaves_when_nothing_is_left() {
     assert!(!worker.is_finished(), "a try that waits for its time, and a run under way");
     bench.provider.act(2, Act::Done("because"));
     bench.provider.act(3, Act::Done("because"));
-    worker.await.unwrap();
+    worker.await.unwrap().unwrap();
     for id in [first, second] {
         assert_eq!(bench.kind(&id).await, StateKind::Succeeded);
     }
     assert_eq!(bench.store.queued(&[Scripted::profile()]).await.unwrap(), 0);
     assert!(!bench.store.has_worker(&Scripted::profile()).await.unwrap(), "it said goodbye");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_until_idle_gives_a_store_up_that_refuses_for_minutes() {
+    let bench = Bench::new();
+    let face = bench.process_without_worker().await;
+    let id = face.start(research()).await;
+    // Not for good: what refuses for four minutes and then works is worked with.
+    bench.store.next(Method::Claim, vec![Mood::Unavailable; 240]);
+    let worker = tokio::spawn(Worker::new(&face.engine, Takes::TheQueue).run(Until::Idle));
+    tokio::time::sleep(seconds(250)).await;
+    bench.provider.act(1, Act::Done("because"));
+    worker.await.unwrap().unwrap();
+    assert_eq!(bench.kind(&id).await, StateKind::Succeeded);
+
+    bench.store.next(Method::Claim, vec![Mood::Unavailable; 3_600]);
+    let began = Instant::now();
+    let left = Worker::new(&face.engine, Takes::TheQueue).run(Until::Idle).await;
+    assert!(matches!(left, Err(StoreError::Unavailable(_))), "{left:?}");
+    assert!((seconds(300)..seconds(310)).contains(&began.elapsed()), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,7 +146,7 @@ async fn a_worker_until_idle_does_owed_stops_before_it_leaves() {
     doomed.die().await;
     let face = bench.process_without_worker().await;
     face.cancel(&id).await;
-    Worker::new(&face.engine, Takes::TheQueue).run(Until::Idle).await;
+    Worker::new(&face.engine, Takes::TheQueue).run(Until::Idle).await.unwrap();
     assert_eq!(bench.provider.stops(), ["run-1"]);
     assert!(bench.store.job(&Scope::Operator, &id).await.unwrap().is_some());
 }

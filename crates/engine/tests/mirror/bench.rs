@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use outlast_core::conversation::{ConversationFile, JobFile, StatusFile, StatusWord};
 use outlast_core::{
     BeginError, ConversationId, Job, JobId, Nature, NewJob, OwnerId, Provider, ProviderError,
-    RemoteRun, RemoteStop, Run, Scope, Visibility,
+    RemoteRun, RemoteStop, Run, Scope, StoreError, Visibility,
 };
 use outlast_engine::{
     Engine, Mirror, MirrorOptions, Options, Providers, Stop, Takes, Until, Worker,
@@ -80,7 +80,7 @@ pub(crate) struct Process {
     pub(crate) provider: Arc<Scripted>,
     stop: Stop,
     mirror_stop: Stop,
-    worker: Option<JoinHandle<()>>,
+    worker: Option<JoinHandle<Result<(), StoreError>>>,
     mirror: Option<JoinHandle<()>>,
     follower: JoinHandle<()>,
 }
@@ -145,7 +145,7 @@ impl Process {
     pub(crate) async fn leave(self) {
         self.stop.ask();
         if let Some(worker) = self.worker {
-            worker.await.unwrap();
+            worker.await.unwrap().unwrap();
         }
         self.mirror_stop.ask();
         if let Some(mirror) = self.mirror {

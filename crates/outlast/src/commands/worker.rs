@@ -39,11 +39,12 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, F
     let mirror = engine.run_mirror(mirror_stop.clone());
     tokio::spawn(stop_on_signals(stop.clone())?);
     let until = if args.until_idle { Until::Idle } else { Until::Asked };
-    Worker::new(&engine, Takes::TheQueue).run(until).await;
+    let worked = Worker::new(&engine, Takes::TheQueue).run(until).await;
 
     stop.ask();
     super::leave_mirror(mirror, &mirror_stop).await;
     drop(follower.await);
     store.close().await;
+    worked?;
     Ok(ExitCode::SUCCESS)
 }
