@@ -6,6 +6,7 @@ use http::{HeaderName, HeaderValue};
 use reqwest::Url;
 
 use crate::error::ClientError;
+use crate::proxy::ProxyOptions;
 
 /// An address of a server, with what to send along.
 #[derive(Clone)]
@@ -13,6 +14,7 @@ pub struct Endpoint {
     pub(crate) url: Url,
     pub(crate) bearer: Option<HeaderValue>,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) proxy: Option<ProxyOptions>,
 }
 
 /// Headers the protocol itself uses.
@@ -33,7 +35,7 @@ impl Endpoint {
         let url = parsed.ok_or_else(|| {
             ClientError::Usage("the URL must begin with http:// or https://".to_owned())
         })?;
-        Ok(Self { url, bearer: None, headers: Vec::new() })
+        Ok(Self { url, bearer: None, headers: Vec::new(), proxy: None })
     }
 
     /// With this token in the Authorization header.
@@ -44,6 +46,13 @@ impl Endpoint {
         })?;
         value.set_sensitive(true);
         self.bearer = Some(value);
+        Ok(self)
+    }
+
+    /// Through this proxy. Without, every request goes straight to the server: the environment is not read.
+    pub fn proxy(mut self, proxy: ProxyOptions) -> Result<Self, ClientError> {
+        proxy.made()?;
+        self.proxy = Some(proxy);
         Ok(self)
     }
 

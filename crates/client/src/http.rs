@@ -24,6 +24,7 @@ use sse_stream::{Error as SseError, Sse, SseStream};
 use crate::board::{Board, Fault};
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
+use crate::proxy::ProxyOptions;
 
 pub(crate) use error::failure;
 use error::{WebError, chain};
@@ -45,7 +46,7 @@ pub(crate) fn transport(
     board: &Arc<Board>,
 ) -> Result<StreamableHttpClientTransport<Web>, ClientError> {
     let web = Web {
-        client: client().map_err(|error| ClientError::Usage(chain(&error)))?,
+        client: client(endpoint.proxy.as_ref())?,
         endpoint: endpoint.clone(),
         longest,
         board: board.clone(),
@@ -58,16 +59,20 @@ pub(crate) fn transport(
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place of this crate, with the same limits")]
-fn client() -> Result<reqwest::Client, reqwest::Error> {
+fn client(proxy: Option<&ProxyOptions>) -> Result<reqwest::Client, ClientError> {
     // Fails only when one is installed already, which serves as well.
     drop(rustls::crypto::ring::default_provider().install_default());
-    reqwest::Client::builder()
+    let builder = reqwest::Client::builder()
         .user_agent(concat!("outlast/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
-        .no_proxy()
-        .build()
+        .no_proxy();
+    let builder = match proxy.map(ProxyOptions::made).transpose()?.flatten() {
+        Some(proxy) => builder.proxy(proxy),
+        None => builder,
+    };
+    builder.build().map_err(|error| ClientError::Usage(chain(&error)))
 }
 
 type Failed = StreamableHttpError<WebError>;

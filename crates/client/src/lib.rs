@@ -36,6 +36,7 @@ mod board;
 mod stream;
 mod child;
 mod endpoint;
+mod proxy;
 mod http;
 
 pub use answer::Answer;
@@ -47,4 +48,5 @@ pub use error::{ClientError, TimedOut};
 pub use options::{CallOptions, ConnectOptions, Era};
 pub use patience::{Limit, Limits, Noted, Patience, Verdict};
 pub use progress::{Progress, Token};
+pub use proxy::{ProxyOptions, ProxyScope};
 pub use task::{Started, TaskCall};

@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) workflows: Vec<Workflow>,
     /// Servers whose tools are workflows, by name.
     pub(crate) upstreams: BTreeMap<String, Upstream>,
+    /// Through which other servers are called.
+    pub(crate) proxy: Option<ProxyOptions>,
     pub(crate) concurrency: usize,
     pub(crate) inline_budget: Duration,
     pub(crate) job_ttl: Duration,
@@ -125,7 +127,7 @@ impl Config {
                 true => Disclaimer::Shown,
                 false => Disclaimer::Off,
             },
-            proxy: layers.proxy(),
+            proxy: layers.provider_proxy(),
             max_job_retries: layers.number("perplexity.max_job_retries", 0..=100)?,
             polling_timeout: layers.millis("perplexity.polling_timeout_ms"),
             timeout: layers.millis("perplexity.timeout_ms"),
@@ -153,6 +155,7 @@ impl Config {
             long_poll: layers.seconds_within("server.long_poll_timeout", 1..=300)?,
             workflows,
             upstreams,
+            proxy: layers.common_proxy(),
             concurrency: layers.number("server.concurrency", 1..=10_000)? as usize,
             inline_budget: layers.duration("server.inline_budget_ms")?,
             job_ttl: layers.duration("server.job_ttl_ms")?,

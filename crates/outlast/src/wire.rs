@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_client::Endpoint;
+use outlast_client::{Endpoint, ProxyOptions};
 use outlast_core::{BoxError, Clock, Profile, Provider, ProviderError, Store, StoreError};
 use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Stop};
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
@@ -229,7 +229,11 @@ pub(crate) fn workflow_providers(config: &Config) -> Result<Providers, Failed> {
     let guard = Arc::new(Guard::new(own_program()?, vec!["guard".into()]));
     let mut upstreams = HashMap::new();
     for (name, upstream) in &config.upstreams {
-        let upstream = Upstream::new(name.clone(), server(name, upstream)?, Arc::clone(&guard));
+        let upstream = Upstream::new(
+            name.clone(),
+            server(name, upstream, config.proxy.as_ref())?,
+            Arc::clone(&guard),
+        );
         upstreams.insert(name.as_str(), Arc::new(upstream));
     }
     let providers = config.workflows.iter().map(|workflow| match &workflow.work {
@@ -278,7 +282,11 @@ fn rerun(workflow: &Workflow) -> Rerun {
     if workflow.rerun_after_crash { Rerun::AfterCrash } else { Rerun::Never }
 }
 
-fn server(name: &str, upstream: &config::Upstream) -> Result<Server, Failed> {
+fn server(
+    name: &str,
+    upstream: &config::Upstream,
+    proxy: Option<&ProxyOptions>,
+) -> Result<Server, Failed> {
     match upstream {
         config::Upstream::Program(program) => {
             let path = match program.argv.first().map(String::as_str).unwrap_or_default() {
@@ -295,6 +303,10 @@ fn server(name: &str, upstream: &config::Upstream) -> Result<Server, Failed> {
         }
         config::Upstream::Url { url, headers } => {
             let endpoint = Endpoint::new(url).and_then(|endpoint| {
+                let endpoint = match proxy {
+                    Some(proxy) => endpoint.proxy(proxy.clone())?,
+                    None => endpoint,
+                };
                 headers.iter().try_fold(endpoint, |it, (name, value)| it.header(name, &value.0))
             });
             endpoint.map(Server::Endpoint).map_err(|error| {

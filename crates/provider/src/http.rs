@@ -1,7 +1,6 @@
 //! The one place that makes HTTP clients: limits on everything, nothing taken from the environment, and no
 //! error text that could carry a key.
 
-mod proxy;
 mod redact;
 mod retry_after;
 
@@ -11,7 +10,7 @@ use std::time::Duration;
 use outlast_core::BoxError;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, redirect};
 
-pub use proxy::{ProxyOptions, ProxyScope};
+pub use outlast_client::{ProxyOptions, ProxyScope};
 pub(crate) use redact::redacted;
 pub(crate) use retry_after::retry_after;
 

@@ -23,7 +23,7 @@ const INTERRUPTED: u8 = 130;
 const TOOL_FAILED: u8 = 1;
 
 pub(super) async fn run(global: &Global, args: CallArgs) -> Result<ExitCode, Failed> {
-    // No configuration is read: another server is called, and it has its own.
+    // Of our configuration only the proxy counts: another server is called, and it has its own.
     logging::start(global, "error").map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
     let server = Server::of(global, &args)?;
@@ -106,6 +106,9 @@ impl Server {
     fn of(global: &Global, args: &CallArgs) -> Result<Self, Failed> {
         let Some(url) = &args.url else { return program(global, args).map(Self::Program) };
         let mut endpoint = Endpoint::new(url).map_err(failed)?;
+        if let Some(proxy) = super::configured(global, Vec::new())?.proxy {
+            endpoint = endpoint.proxy(proxy).map_err(failed)?;
+        }
         for header in &args.header {
             let (name, value) = header.split_once(':').ok_or_else(|| {
                 Failed::usage(anyhow!("a header has no colon"), "write it as 'Name: value'")

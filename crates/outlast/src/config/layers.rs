@@ -323,12 +323,19 @@ impl Layers {
         Err(self.bad(setting, found, "an address that starts with https:// or http://"))
     }
 
-    /// The proxy: the one named for this program, else the one for all programs.
-    pub(super) fn proxy(&self) -> Option<ProxyOptions> {
-        let own = self.text("perplexity.proxy").map(|url| (url, ProxyScope::Everything));
-        let common = || self.text("network.proxy").map(|url| (url, ProxyScope::OtherMachines));
-        let (url, scope) = own.or_else(common)?;
-        Some(ProxyOptions { url, scope, except: self.text("network.no_proxy").unwrap_or_default() })
+    /// The proxy to the provider: the one named for it, else the one for all programs.
+    pub(super) fn provider_proxy(&self) -> Option<ProxyOptions> {
+        let own = self.text("perplexity.proxy");
+        own.map(|url| self.proxy(url, ProxyScope::Everything)).or_else(|| self.common_proxy())
+    }
+
+    /// The proxy for all programs.
+    pub(super) fn common_proxy(&self) -> Option<ProxyOptions> {
+        self.text("network.proxy").map(|url| self.proxy(url, ProxyScope::OtherMachines))
+    }
+
+    fn proxy(&self, url: String, scope: ProxyScope) -> ProxyOptions {
+        ProxyOptions { url, scope, except: self.text("network.no_proxy").unwrap_or_default() }
     }
 
     /// Whose jobs; a name that is safe in every store and log.

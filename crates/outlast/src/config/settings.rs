@@ -188,7 +188,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "network.proxy",
         &["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"],
         "",
-        "the proxy when `perplexity.proxy` is not set, for `http` and `https` alike; never used for this machine (localhost, 127.0.0.0/8, ::1)",
+        "the proxy to other servers, and to the provider when `perplexity.proxy` is not set, for `http` and `https` alike; never used for this machine (localhost, 127.0.0.0/8, ::1)",
     ),
     setting(
         "network.no_proxy",

@@ -89,6 +89,28 @@ async fn d9_a_call_over_http_with_a_token() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }
 
+/// D9 through the proxy of the configuration: the name resolves nowhere, and the server stands in for a proxy, which is
+/// asked with the whole address.
+#[tokio::test]
+async fn d9_a_call_over_http_goes_through_the_proxy() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_ALLOWED_HOSTS", "upstream.invalid");
+    let served = Served::start(&mut world, &[]).await;
+    world.set("ANNS_TOKEN", ANN);
+    let arguments = research("ok").to_string();
+    let url = "http://upstream.invalid/mcp";
+    let line = ["call", "--url", url, "--tool", "perplexity_deep_research", "--args", &arguments];
+    let line = [&line[..], &["--bearer-env", "ANNS_TOKEN"]].concat();
+    let ran = world.run(&line).await;
+    assert_ne!(ran.code, Some(0), "there is no such host: {ran:?}");
+    world.set("HTTP_PROXY", &format!("http://{}", served.address));
+    let ran = world.run(&line).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("## "), "{ran:?}");
+    world.set("NO_PROXY", "upstream.invalid");
+    assert_ne!(world.run(&line).await.code, Some(0));
+}
+
 /// D3 to D5 with our own server: held calls with progress, over both transports and in both eras, all at once.
 #[tokio::test]
 async fn d5_a_held_call_with_progress_outlives_its_idle_timeout() {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use outlast_core::BoxError;
 use reqwest::{NoProxy, Proxy, Url};
+
+use crate::error::ClientError;
 
 /// Addresses that are this machine.
 const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
@@ -37,8 +38,8 @@ impl fmt::Debug for ProxyOptions {
 }
 
 impl ProxyOptions {
-    /// The proxy for a client; `None` when nothing goes through it. Errors never repeat the address.
-    pub(super) fn made(&self) -> Result<Option<Proxy>, BoxError> {
+    /// The proxy for an HTTP client; `None` when nothing goes through it. Errors never repeat the address.
+    pub fn made(&self) -> Result<Option<Proxy>, ClientError> {
         let mut except: Vec<&str> = self.except.split(',').map(str::trim).collect();
         // The library takes this for all names, but not for addresses.
         if except.contains(&"*") {
@@ -47,25 +48,28 @@ impl ProxyOptions {
         if self.scope == ProxyScope::OtherMachines {
             except.push(LOOPBACK);
         }
-        let proxy = Proxy::all(self.address()?).map_err(|_| NOT_A_PROXY)?;
+        let proxy = Proxy::all(self.address()?).map_err(|_| not_a_proxy())?;
         Ok(Some(proxy.no_proxy(NoProxy::from_string(&except.join(",")))))
     }
 
-    fn address(&self) -> Result<Url, BoxError> {
+    fn address(&self) -> Result<Url, ClientError> {
         let text = match self.url.contains("://") {
             true => self.url.clone(),
             false => format!("http://{}", self.url),
         };
-        let url = Url::parse(&text).map_err(|_| NOT_A_PROXY)?;
+        let url = Url::parse(&text).map_err(|_| not_a_proxy())?;
         // One the library cannot use would be passed by in silence.
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return Err(NOT_A_PROXY.into());
+            return Err(not_a_proxy());
         }
         Ok(url)
     }
 }
 
-const NOT_A_PROXY: &str = "the proxy must be an address that begins with http:// or https://";
+fn not_a_proxy() -> ClientError {
+    let must = "the proxy must be an address that begins with http:// or https://";
+    ClientError::Usage(must.to_owned())
+}
 
 #[cfg(test)]
 mod tests {
