@@ -21,7 +21,9 @@ pub mod rules;
 
 mod provider;
 mod store;
+mod around;
 
+pub use around::StoreAround;
 pub use ask::{AskKind, ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, JobId, NotAJobId, OwnerId, Profile, WorkerId};

@@ -7,10 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
-    BeginError, Cancelled, Changes, Checkpoint, Claimed, ConversationId, ConversationPage,
-    ConversationQuery, Cost, Dead, Glance, Insert, Inserted, Job, JobId, Lease, Nature, OwnerId,
-    Page, Profile, Progress, Provider, ProviderError, Prune, Pruned, Query, RemoteRun, RemoteStop,
-    Rescued, Rev, Run, Scope, Settlement, Store, StoreError, Timestamp, WorkerId,
+    BeginError, Checkpoint, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, Nature, Profile,
+    Provider, ProviderError, RemoteRun, RemoteStop, Run, Settlement, Store, StoreAround,
+    StoreError, WorkerId,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -53,13 +52,9 @@ pub(crate) struct ArmedStore {
 }
 
 #[async_trait]
-impl Store for ArmedStore {
-    fn now(&self) -> Timestamp {
-        self.store.now()
-    }
-
-    async fn rev(&self) -> Result<Rev, StoreError> {
-        self.store.rev().await
+impl StoreAround for ArmedStore {
+    fn inner(&self) -> &dyn Store {
+        &*self.store
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
@@ -95,30 +90,6 @@ impl Store for ArmedStore {
         Ok(claimed)
     }
 
-    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
-        self.store.orphans(profiles).await
-    }
-
-    async fn turns(
-        &self,
-        scope: &Scope,
-        conversation: &ConversationId,
-    ) -> Result<Vec<Job>, StoreError> {
-        self.store.turns(scope, conversation).await
-    }
-
-    async fn conversations(
-        &self,
-        owner: &OwnerId,
-        query: &ConversationQuery,
-    ) -> Result<ConversationPage, StoreError> {
-        self.store.conversations(owner, query).await
-    }
-
-    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
-        self.store.renew(leases, lease).await
-    }
-
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         self.store.checkpoint(lease, checkpoint).await?;
         match checkpoint {
@@ -131,75 +102,11 @@ impl Store for ArmedStore {
         Ok(())
     }
 
-    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
-        self.store.note(lease, progress).await
-    }
-
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         KillPoint::reached(self.point, KillPoint::BeforeSettle);
         let settled = self.store.settle(lease, settlement).await;
         KillPoint::reached(self.point, KillPoint::AfterSettle);
         settled
-    }
-
-    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
-        self.store.cancel(scope, id).await
-    }
-
-    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
-        self.store.rescue(dead).await
-    }
-
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
-        self.store.owe(id, run).await
-    }
-
-    async fn owed_stops(
-        &self,
-        profiles: &[Profile],
-        limit: usize,
-    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
-        self.store.owed_stops(profiles, limit).await
-    }
-
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        self.store.stopped(id, outcome).await
-    }
-
-    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
-        self.store.answered(id).await
-    }
-
-    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
-        self.store.has_worker(profile).await
-    }
-
-    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
-        self.store.queued(profiles).await
-    }
-
-    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
-        self.store.ahead(id).await
-    }
-
-    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.store.dismiss(worker).await
-    }
-
-    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        self.store.prune(scope, prune).await
-    }
-
-    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
-        self.store.job(scope, id).await
-    }
-
-    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
-        self.store.list(scope, query).await
-    }
-
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
-        self.store.changes(after, glance).await
     }
 }
 

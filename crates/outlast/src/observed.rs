@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Cancelled, Changes, Checkpoint, Claimed, ConversationId, ConversationPage,
-    ConversationQuery, Cost, Dead, Glance, Insert, Inserted, Job, JobId, Lease, Nature, OwnerId,
-    Page, Profile, Progress, Provider, ProviderError, Prune, Pruned, Query, RemoteRun, RemoteStop,
-    Rescued, Rev, Run, Scope, Settlement, Step, Store, StoreError, Timestamp, Trouble, WorkerId,
+    BeginError, Cancelled, Checkpoint, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, Nature,
+    Profile, Provider, ProviderError, RemoteRun, RemoteStop, Run, Scope, Settlement, Step, Store,
+    StoreAround, StoreError, Trouble, WorkerId,
 };
 use outlast_engine::Providers;
 use outlast_server::{Attempt, Metrics};
@@ -46,13 +45,9 @@ impl ObservedStore {
 }
 
 #[async_trait]
-impl Store for ObservedStore {
-    fn now(&self) -> Timestamp {
-        self.store.now()
-    }
-
-    async fn rev(&self) -> Result<Rev, StoreError> {
-        self.store.rev().await
+impl StoreAround for ObservedStore {
+    fn inner(&self) -> &dyn Store {
+        &*self.store
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
@@ -74,36 +69,6 @@ impl Store for ObservedStore {
         if matches!(claimed, Ok(None)) { claimed } else { self.wrote(claimed) }
     }
 
-    async fn take(
-        &self,
-        worker: &WorkerId,
-        profiles: &[Profile],
-        id: &JobId,
-        lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
-        self.store.take(worker, profiles, id, lease).await
-    }
-
-    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
-        self.store.orphans(profiles).await
-    }
-
-    async fn turns(
-        &self,
-        scope: &Scope,
-        conversation: &ConversationId,
-    ) -> Result<Vec<Job>, StoreError> {
-        self.store.turns(scope, conversation).await
-    }
-
-    async fn conversations(
-        &self,
-        owner: &OwnerId,
-        query: &ConversationQuery,
-    ) -> Result<ConversationPage, StoreError> {
-        self.store.conversations(owner, query).await
-    }
-
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
         let renewed = self.store.renew(leases, lease).await;
         if leases.is_empty() { renewed } else { self.wrote(renewed) }
@@ -111,10 +76,6 @@ impl Store for ObservedStore {
 
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         self.wrote(self.store.checkpoint(lease, checkpoint).await)
-    }
-
-    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
-        self.store.note(lease, progress).await
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
@@ -139,60 +100,12 @@ impl Store for ObservedStore {
         Ok(cancelled)
     }
 
-    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
-        self.store.rescue(dead).await
-    }
-
     async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         self.wrote(self.store.owe(id, run).await)
     }
 
-    async fn owed_stops(
-        &self,
-        profiles: &[Profile],
-        limit: usize,
-    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
-        self.store.owed_stops(profiles, limit).await
-    }
-
     async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         self.wrote(self.store.stopped(id, outcome).await)
-    }
-
-    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
-        self.store.answered(id).await
-    }
-
-    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
-        self.store.has_worker(profile).await
-    }
-
-    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
-        self.store.queued(profiles).await
-    }
-
-    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
-        self.store.ahead(id).await
-    }
-
-    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.store.dismiss(worker).await
-    }
-
-    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        self.store.prune(scope, prune).await
-    }
-
-    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
-        self.store.job(scope, id).await
-    }
-
-    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
-        self.store.list(scope, query).await
-    }
-
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
-        self.store.changes(after, glance).await
     }
 }
 

@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Cancelled, Changes, Checkpoint, Claimed, ConversationId, ConversationPage, ConversationQuery,
-    Dead, Glance, Insert, Inserted, Job, JobId, Lease, OwnerId, Page, Profile, Progress, Prune,
-    Pruned, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError,
-    Timestamp, WorkerId,
+    Changes, Checkpoint, Claimed, ConversationId, Dead, Glance, Job, JobId, Lease, Profile,
+    Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreAround, StoreError, WorkerId,
 };
 use outlast_store::MemoryStore;
 use outlast_testkit::clock::{START, TokioClock};
@@ -124,17 +122,9 @@ impl Drop for Looking<'_> {
 }
 
 #[async_trait]
-impl Store for Moody {
-    fn now(&self) -> Timestamp {
-        self.inner.now()
-    }
-
-    async fn rev(&self) -> Result<Rev, StoreError> {
-        self.inner.rev().await
-    }
-
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        self.inner.insert(insert).await
+impl StoreAround for Moody {
+    fn inner(&self) -> &dyn Store {
+        &self.inner
     }
 
     async fn claim(
@@ -151,20 +141,6 @@ impl Store for Moody {
         Ok(claimed)
     }
 
-    async fn take(
-        &self,
-        worker: &WorkerId,
-        profiles: &[Profile],
-        id: &JobId,
-        lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
-        self.inner.take(worker, profiles, id, lease).await
-    }
-
-    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
-        self.inner.orphans(profiles).await
-    }
-
     async fn turns(
         &self,
         scope: &Scope,
@@ -173,14 +149,6 @@ impl Store for Moody {
         let turns = self.inner.turns(scope, conversation).await;
         self.mood(Method::Turns).await?;
         turns
-    }
-
-    async fn conversations(
-        &self,
-        owner: &OwnerId,
-        query: &ConversationQuery,
-    ) -> Result<ConversationPage, StoreError> {
-        self.inner.conversations(owner, query).await
     }
 
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
@@ -203,10 +171,6 @@ impl Store for Moody {
         answered(mood, self.inner.settle(lease, settlement).await)
     }
 
-    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
-        self.inner.cancel(scope, id).await
-    }
-
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
         let mood = self.mood(Method::Rescue).await?;
         answered(mood, self.inner.rescue(dead).await)
@@ -226,17 +190,9 @@ impl Store for Moody {
         answered(mood, self.inner.owed_stops(profiles, limit).await)
     }
 
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        self.inner.stopped(id, outcome).await
-    }
-
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
         self.mood(Method::Job).await?;
         self.inner.job(scope, id).await
-    }
-
-    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
-        self.inner.list(scope, query).await
     }
 
     async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
@@ -244,29 +200,5 @@ impl Store for Moody {
         let _looking = Looking(self);
         let mood = self.mood(Method::Changes).await?;
         answered(mood, self.inner.changes(after, glance).await)
-    }
-
-    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
-        self.inner.answered(id).await
-    }
-
-    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
-        self.inner.has_worker(profile).await
-    }
-
-    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
-        self.inner.queued(profiles).await
-    }
-
-    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
-        self.inner.ahead(id).await
-    }
-
-    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.inner.dismiss(worker).await
-    }
-
-    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        self.inner.prune(scope, prune).await
     }
 }
