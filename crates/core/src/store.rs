@@ -258,7 +258,7 @@ pub enum Settlement {
         /// The result.
         output: Arc<Output>,
         /// The provider's last word as it came: parsers change, money does not come back.
-        raw: Option<Arc<[u8]>>,
+        raw: Option<Arc<Vec<u8>>>,
     },
     /// The try failed; another follows after a wait.
     Retry {
@@ -274,7 +274,7 @@ pub enum Settlement {
         /// Why.
         failure: Failure,
         /// The provider's last word, if there was one.
-        raw: Option<Arc<[u8]>>,
+        raw: Option<Arc<Vec<u8>>>,
     },
     /// The worker gives the job back as it stands; no attempt is spent.
     Release,

@@ -58,6 +58,17 @@ impl Decoder {
         self.line.capacity() + self.data.capacity()
     }
 
+    /// Takes the memory of an event that was read, for the next ones: a report comes several times in one stream, and
+    /// what is allocated and freed again each time is not given back to the system at once.
+    pub(crate) fn reuse(&mut self, data: String) {
+        let mut line = data.into_bytes();
+        if line.capacity() > self.line.capacity() {
+            line.clear();
+            line.append(&mut self.line);
+            self.line = line;
+        }
+    }
+
     /// The next whole event, if there is one.
     pub(crate) fn next(&mut self) -> Option<Frame> {
         self.frames.pop_front()
@@ -69,12 +80,15 @@ impl Decoder {
             line.drain(..3);
         }
         if line.is_empty() {
+            self.line = line;
             self.end_event();
             return;
         }
         let colon = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
         // Event names are repeated inside the JSON; ids and retry hints are not used here.
         if &line[..colon] != b"data" {
+            line.clear();
+            self.line = line;
             return;
         }
         let space = line.get(colon + 1) == Some(&b' ');
@@ -108,7 +122,10 @@ mod tests {
         let mut frames = Vec::new();
         for chunk in chunks {
             decoder.push(chunk).unwrap();
-            frames.extend(std::iter::from_fn(|| decoder.next()).map(|frame| frame.data));
+            while let Some(frame) = decoder.next() {
+                frames.push(frame.data.clone());
+                decoder.reuse(frame.data);
+            }
         }
         frames
     }
@@ -130,6 +147,29 @@ mod tests {
     #[test]
     fn a_byte_order_mark_hides_no_event() {
         assert_eq!(decode(&[b"\xEF\xBB", b"\xBFdata: a\n\n\xEF\xBB\xBFdata: b\n\n"]), ["a"]);
+    }
+
+    #[test]
+    fn the_memory_of_a_long_event_is_taken_for_the_next() {
+        let mut decoder = Decoder::default();
+        let long = "x".repeat(100_000);
+        for _ in 0..3 {
+            decoder
+                .push(format!(": ping\n\nevent: a\ndata: {long}\n\ndata: b\n").as_bytes())
+                .unwrap();
+            let data = decoder.next().unwrap().data;
+            assert_eq!(data, long);
+            let memory = data.as_ptr();
+            decoder.reuse(data);
+            decoder.push(b"\n: ping\n\nevent: a\ndata: c").unwrap();
+            let data = decoder.next().unwrap().data;
+            assert_eq!(data, "b");
+            decoder.reuse(data);
+            decoder.push(b"\n\n").unwrap();
+            let data = decoder.next().unwrap().data;
+            assert_eq!((data.as_str(), data.as_ptr()), ("c", memory));
+            decoder.reuse(data);
+        }
     }
 
     #[test]

@@ -35,3 +35,4 @@ mod guest;
 mod arguments;
 mod reply;
 mod text;
+mod measure;

@@ -4,15 +4,23 @@ use outlast_core::{Code, Failure, Job, StoreError};
 use outlast_engine::PollError;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::measure::Measure;
 use crate::text::printable;
 
 /// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.
 pub(crate) fn structured<T: Serialize>(shape: &T) -> Result<CallToolResult, Refusal> {
-    let text = serde_json::to_string_pretty(shape).map_err(|_| Refusal::internal())?;
-    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = Some(serde_json::to_value(shape).map_err(|_| Refusal::internal())?);
+    told(indented(shape)?, shape)
+}
+
+/// The same of a shape that may be megabytes: it gives away what is long instead of copying it.
+pub(crate) fn structured_long<T>(shape: T) -> Result<CallToolResult, Refusal>
+where
+    T: Serialize + TryInto<Value>,
+{
+    let mut result = CallToolResult::success(vec![ContentBlock::text(indented(&shape)?)]);
+    result.structured_content = Some(shape.try_into().map_err(|_| Refusal::internal())?);
     Ok(result)
 }
 
@@ -21,6 +29,15 @@ pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> Result<CallToolResu
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(serde_json::to_value(shape).map_err(|_| Refusal::internal())?);
     Ok(result)
+}
+
+/// Indented JSON, measured first: a long one that grows by doubling takes up to three times its size.
+fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
+    let mut measure = Measure::without_end();
+    serde_json::to_writer_pretty(&mut measure, shape).map_err(|_| Refusal::internal())?;
+    let mut text = Vec::with_capacity(measure.length());
+    serde_json::to_writer_pretty(&mut text, shape).map_err(|_| Refusal::internal())?;
+    String::from_utf8(text).map_err(|_| Refusal::internal())
 }
 
 /// What a tool's call comes to.

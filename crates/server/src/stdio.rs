@@ -1,5 +1,7 @@
 //! One client over standard input and output. The end of input is a normal end, at any time.
 
+mod lines;
+
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -12,6 +14,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
+use lines::Lines;
 
 /// How long calls may take to be answered after a stop was asked.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -34,7 +37,7 @@ pub async fn serve_stdio(server: Server, stop: Stop) -> Result<(), ServeError> {
     let input_ended = CancellationToken::new();
     let input = AskAtEnd { input, stop: stop.clone(), ended: input_ended.clone() };
     let service = tokio::select! {
-        served = server.clone().serve((input, output)) => match served {
+        served = server.clone().serve(Lines::new(input, output)) => match served {
             Ok(service) => service,
             Err(_) if stop.is_asked() => return Ok(()),
             Err(error) => return Err(not_mcp(&error)),

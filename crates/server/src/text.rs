@@ -6,9 +6,12 @@ use outlast_core::{Source, steers};
 pub(crate) fn printable(text: &str) -> String {
     // In one piece: a report that grows by doubling takes three times its size.
     let mut clean = String::with_capacity(text.len());
-    let shown = |character: &char| !steers(*character) || matches!(character, '\n' | '\t');
-    clean.extend(text.chars().filter(shown));
+    clean.extend(text.chars().filter(|character| is_shown(*character)));
     clean
+}
+
+fn is_shown(character: char) -> bool {
+    !steers(character) || matches!(character, '\n' | '\t')
 }
 
 /// An id as it is repeated to whoever gave it: at most 64 characters, none of them control characters.
@@ -22,15 +25,20 @@ pub(crate) fn title(question: &str) -> String {
     line.chars().take(200).collect()
 }
 
-/// A report and, after a blank line, what its numbers cite.
-pub(crate) fn with_citations(text: &str, sources: &[Source]) -> String {
-    let mut cited = printable(text);
+/// A printable report and, after a blank line, what its numbers cite. One that is given away is not copied.
+pub(crate) fn with_citations(text: impl Into<String>, sources: &[Source]) -> String {
+    let mut citations = String::new();
     if !sources.is_empty() {
-        cited.push_str("\n\nCitations:");
+        citations.push_str("\n\nCitations:");
         for source in sources {
-            cited.push_str(&format!("\n[{}] {}", source.number, printable(&source.url)));
+            citations.push_str(&format!("\n[{}] {}", source.number, printable(&source.url)));
         }
     }
+    let mut cited = text.into();
+    cited.retain(is_shown);
+    // No more than that: a report that grows by doubling takes twice its size.
+    cited.reserve_exact(citations.len());
+    cited.push_str(&citations);
     cited
 }
 
@@ -67,7 +75,8 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_a_terminal() {
-        assert_eq!(printable("a\x1b[31mb\0\n\tc\u{202e}d"), "a[31mb\n\tcd");
+        assert_eq!(with_citations("a\x1b[31mb\0\n\tc", &[]), "a[31mb\n\tc");
+        assert_eq!(printable("a\x1b[31mb\0\n\tc"), "a[31mb\n\tc");
         assert_eq!(echoed_id(&"\u{1F600}\x07".repeat(100)).chars().count(), 32);
     }
 }

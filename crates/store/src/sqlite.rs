@@ -13,6 +13,7 @@ mod prune;
 mod reads;
 mod conversations;
 mod rows;
+mod bodies;
 
 mod gate;
 mod readers;

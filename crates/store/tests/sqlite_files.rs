@@ -59,7 +59,7 @@ async fn lead_a_life(store: &SqliteStore) {
     let talk = NewJob { conversation: Some(ConversationId::new("talk")), ..a_job() };
     insert(store, talk).await;
     let lease = claim().await.lease;
-    let succeed = Settlement::Succeed { output: a_report().into(), raw: Some([1].into()) };
+    let succeed = Settlement::Succeed { output: a_report().into(), raw: Some(vec![1].into()) };
     store.settle(&lease, succeed).await.unwrap();
 
     insert(store, a_job()).await;

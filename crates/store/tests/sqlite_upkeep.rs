@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Dead, Insert, Inserted, Job, NewJob, Prune, Query, Scope,
-    Settlement, Store, StoreError,
+    Body, Checkpoint, ConversationId, Dead, Insert, Inserted, Job, JobState, NewJob, Output, Prune,
+    Query, Scope, Settlement, Store, StoreError,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
@@ -34,6 +34,37 @@ async fn the_log_is_emptied_into_the_file_while_the_store_is_open() {
     store.close().await;
     assert!(!dir.path().join("jobs.db-wal").exists(), "and nothing is left of it at the end");
     assert_eq!(list(&open(&file)).await, 80);
+}
+
+/// It is written in place, in pages that go to the log before the commit.
+#[tokio::test]
+async fn a_long_result_is_kept_whole_or_not_at_all() {
+    let (store, dir) = a_store();
+    let path = dir.path().join("jobs.db");
+    let text = "r\u{e9}sum\u{e9} \"quoted\"\n".repeat(60_000);
+    let output = Arc::new(Output { body: Body::report(text, Vec::new()), ..a_report() });
+    let word: Vec<u8> = (0..1_000_000_u32).map(|number| number.to_le_bytes()[0]).collect();
+    let settlement = Settlement::Succeed { output: output.clone(), raw: Some(word.clone().into()) };
+    let job = insert(&store, a_job()).await;
+    let lease = store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap().lease;
+    // Met when there is room for it, far more than is kept in memory.
+    let obstacle =
+        "CREATE TRIGGER obstacle AFTER UPDATE ON bodies BEGIN SELECT raise(ABORT, 'no'); END";
+    raw(&path).execute_batch(obstacle).unwrap();
+    store.settle(&lease, settlement.clone()).await.unwrap_err();
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    raw(&path).execute_batch("DROP TRIGGER obstacle").unwrap();
+
+    store.settle(&lease, settlement).await.unwrap();
+    let read = open(&path).job(&Scope::Operator, &job.id).await.unwrap().unwrap();
+    let JobState::Succeeded { output: read, .. } = read.state else { panic!("{job:?}") };
+    assert_eq!(read, output);
+    let kept: Vec<u8> =
+        raw(&path).query_row("SELECT raw FROM bodies", [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, word);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    raw(&path).execute_batch("UPDATE bodies SET text = x'ff'").unwrap();
+    assert_eq!(store.check().await.unwrap(), [format!("text of job {}", job.id)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,7 +273,7 @@ async fn lead_a_life(store: &SqliteStore) {
     let keyed = Insert { job, key: Some(a_key("k", 1)), max_unfinished: 10 };
     store.insert(keyed).await.unwrap();
     let lease = store.claim(&w1, &profiles(), LEASE).await.unwrap().unwrap().lease;
-    let succeed = Settlement::Succeed { output: a_report().into(), raw: Some([1].into()) };
+    let succeed = Settlement::Succeed { output: a_report().into(), raw: Some(vec![1].into()) };
     store.settle(&lease, succeed).await.unwrap();
     insert(store, a_job()).await;
     store.claim(&w1, &profiles(), LEASE).await.unwrap().unwrap();

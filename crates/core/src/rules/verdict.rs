@@ -66,7 +66,7 @@ pub fn verdict(
 ) -> Settlement {
     let (failure, asked_for, checkpoint) = match end {
         End::Done { output, raw } => {
-            return Settlement::Succeed { output: output.into(), raw: raw.map(Arc::from) };
+            return Settlement::Succeed { output: output.into(), raw: raw.map(Arc::new) };
         }
         End::Interrupted => return Settlement::Release,
         End::NotBegun(BeginError::NotSent(error)) | End::NotBegun(BeginError::Refused(error)) => {

@@ -5,10 +5,16 @@ use outlast_core::{Output, ProviderError, RemoteRun, Run, Step};
 
 /// A result that is already here.
 pub(super) struct Delivered {
-    pub(super) remote: RemoteRun,
-    pub(super) output: Box<Output>,
-    /// The answer as it came.
-    pub(super) raw: Vec<u8>,
+    remote: RemoteRun,
+    /// Until it is told: it may be megabytes, and is not copied.
+    result: Option<(Box<Output>, Vec<u8>)>,
+}
+
+impl Delivered {
+    /// With the answer as it came.
+    pub(super) fn new(remote: RemoteRun, output: Box<Output>, raw: Vec<u8>) -> Self {
+        Self { remote, result: Some((output, raw)) }
+    }
 }
 
 #[async_trait]
@@ -18,6 +24,10 @@ impl Run for Delivered {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        Ok(Step::Done { output: self.output.clone(), raw: Some(self.raw.clone()) })
+        match self.result.take() {
+            Some((output, raw)) => Ok(Step::Done { output, raw: Some(raw) }),
+            // Nothing happens after the end.
+            None => std::future::pending().await,
+        }
     }
 }

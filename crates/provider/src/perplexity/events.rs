@@ -24,7 +24,10 @@ impl EventStream {
     /// Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Event, Option<BoxError>> {
         loop {
-            if let Some(event) = Event::parse(self.data().await?) {
+            let mut data = self.data().await?;
+            let event = Event::parse(&mut data);
+            self.decoder.reuse(data);
+            if let Some(event) = event {
                 return Ok(event);
             }
         }

@@ -13,7 +13,7 @@ use crate::sse::Decoder;
 
 /// Takes the bytes for an event; says what is wrong with what we make of it.
 pub fn event(bytes: &[u8]) -> Result<(), String> {
-    let Some(event) = Event::parse(String::from_utf8_lossy(bytes).into_owned()) else {
+    let Some(event) = Event::parse(&mut String::from_utf8_lossy(bytes).into_owned()) else {
         return Ok(());
     };
     let mut meter = Meter::default();
@@ -52,8 +52,8 @@ pub fn followed(stream: &[u8], size: usize) -> Option<String> {
     let (mut decoder, mut meter) = (Decoder::default(), Meter::default());
     for piece in stream.chunks(size.max(1)) {
         decoder.push(piece).ok()?;
-        while let Some(frame) = decoder.next() {
-            let Some(mut event) = Event::parse(frame.data) else { continue };
+        while let Some(mut frame) = decoder.next() {
+            let Some(mut event) = Event::parse(&mut frame.data) else { continue };
             drop(meter.event(&event));
             let (Some(status), Some(response)) = (event.status(), &mut event.response) else {
                 continue;

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     fn event(json: &str) -> Event {
-        Event::parse(json.to_owned()).unwrap()
+        Event::parse(&mut json.to_owned()).unwrap()
     }
 
     /// B6: the three named milestones, real signals between them, never down.

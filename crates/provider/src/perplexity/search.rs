@@ -93,7 +93,7 @@ pub(super) async fn begin(
     };
     let id = found.id.filter(|id| !id.is_empty()).unwrap_or_else(|| key.to_owned());
     let remote = api.remote(provider, id);
-    Ok(Box::new(Delivered { remote, output: Box::new(output), raw }))
+    Ok(Box::new(Delivered::new(remote, Box::new(output), raw)))
 }
 
 /// Hits in their order; one without an address is none.

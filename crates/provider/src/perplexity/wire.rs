@@ -284,9 +284,10 @@ mod tests {
         let mut response = response.unwrap();
         assert_eq!(response.status(), Status::Running);
         assert_eq!(response.take_text(), "hi");
-        assert!(Event::parse("[DONE]".to_owned()).is_none());
+        assert!(Event::parse(&mut "[DONE]".to_owned()).is_none());
         assert!(
-            Event::parse(r#"{"type":"response.skill.loaded","delta":null}"#.to_owned()).is_some()
+            Event::parse(&mut r#"{"type":"response.skill.loaded","delta":null}"#.to_owned())
+                .is_some()
         );
     }
 
@@ -304,7 +305,7 @@ mod tests {
         assert_eq!(response.found().filter_map(|page| page.id).collect::<Vec<_>>(), [2]);
         assert_eq!(response.into_id().as_deref(), Some("resp_1"));
         let event =
-            Event::parse(r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
+            Event::parse(&mut r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
         assert_eq!(event.unwrap().status(), Some(Status::Failed));
         assert_eq!(Response::parse(br#"{"id":""}"#).unwrap().into_id(), None);
     }

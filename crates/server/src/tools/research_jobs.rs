@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::arguments;
 use crate::caller::Caller;
-use crate::reply::{Refusal, structured};
+use crate::reply::{Refusal, structured_long};
 use crate::text::title;
 use crate::wait;
 use answer::Answer;
@@ -108,7 +108,7 @@ impl ResearchJobs {
     /// What a poll of this job would be answered.
     pub(crate) fn outcome(&self, job: &Job) -> Result<CallToolResult, Refusal> {
         let reading = Reading { job: job.clone(), now: self.engine.now(), waits: None };
-        structured(&Answer::about(&reading, &self.options))
+        structured_long(Answer::about(reading, &self.options))
     }
 
     async fn start(
@@ -131,9 +131,9 @@ impl ResearchJobs {
             // The key names a job whose result is no longer kept; nothing is bought again behind the caller's back.
             Answer::not_found(&job.id.to_string(), &self.options)
         } else {
-            Answer::about(&Reading { job, now, waits: None }, &self.options)
+            Answer::about(Reading { job, now, waits: None }, &self.options)
         };
-        structured(&answer)
+        structured_long(answer)
     }
 
     async fn poll(
@@ -169,8 +169,8 @@ impl ResearchJobs {
     }
 
     fn answer(&self, given: &str, reading: Option<Reading>) -> Result<CallToolResult, Refusal> {
-        structured(&match reading {
-            Some(reading) => Answer::about(&reading, &self.options),
+        structured_long(match reading {
+            Some(reading) => Answer::about(reading, &self.options),
             None => Answer::not_found(given, &self.options),
         })
     }

@@ -60,7 +60,7 @@ fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
          WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.job = jobs.seq)",
         "SELECT 'job ' || id || ' is ' || state || ' and has an output'
          FROM jobs JOIN bodies ON bodies.job = jobs.seq
-         WHERE state <> 'succeeded' AND output IS NOT NULL",
+         WHERE state <> 'succeeded' AND (output IS NOT NULL OR text IS NOT NULL)",
         "SELECT 'conversation ' || conversation || ' of ' || owner || ' has ' || count(*) || ' unfinished jobs'
          FROM jobs NOT INDEXED
          WHERE conversation IS NOT NULL AND ended_at IS NULL

@@ -6,9 +6,9 @@ use outlast_core::{
     Cancelled, Checkpoint, Claimed, Job, JobId, Lease, Profile, Record, Scope, Settlement,
     StoreError, Timestamp, WorkerId, rules,
 };
-use rusqlite::blob::ZeroBlob;
-use rusqlite::{MAIN_DB, OptionalExtension};
+use rusqlite::OptionalExtension;
 
+use super::bodies;
 use super::fault::Fault;
 use super::liveness::{Liveness, Sign};
 use super::rows::{self, Stored};
@@ -119,19 +119,11 @@ pub(super) fn settle(
     rules::settle(&mut record, lease, settlement, tx.now())?;
     rows::save(tx, seq, &mut record)?;
     let (output, raw) = match settlement {
-        Settlement::Succeed { output, raw } => (Some(rows::json(&**output)?), raw.as_deref()),
-        Settlement::Fail { failure: _, raw } => (None, raw.as_deref()),
+        Settlement::Succeed { output, raw } => (Some(&**output), raw),
+        Settlement::Fail { failure: _, raw } => (None, raw),
         Settlement::Retry { .. } | Settlement::Release => return Ok(record.job),
     };
-    // The provider's last word may be megabytes: room is made for it, then it is written in place, where a parameter
-    // would be copied twice on its way.
-    let room = raw.map(|raw| ZeroBlob(raw.len() as u64));
-    tx.connection
-        .prepare_cached("UPDATE bodies SET output = ?2, raw = ?3 WHERE job = ?1")?
-        .execute((seq, output, room))?;
-    if let Some(raw) = raw {
-        tx.connection.blob_open(MAIN_DB, "bodies", "raw", seq, false)?.write_all_at(raw, 0)?;
-    }
+    bodies::write(tx.connection, seq, output, raw.as_deref().map(Vec::as_slice))?;
     Ok(record.job)
 }
 

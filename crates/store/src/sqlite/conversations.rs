@@ -26,8 +26,8 @@ pub(super) fn turns(
         Scope::Operator => ("owner IS NOT :owner", ""),
     };
     let select = format!(
-        "SELECT jobs.*, bodies.ask, bodies.output FROM jobs JOIN bodies ON bodies.job = jobs.seq
-         WHERE {owned} AND conversation = :conversation AND {KEPT} ORDER BY owner, turn"
+        "{} WHERE {owned} AND conversation = :conversation AND {KEPT} ORDER BY owner, turn",
+        rows::WHOLE
     );
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query(rusqlite::named_params! {
@@ -37,7 +37,7 @@ pub(super) fn turns(
     })?;
     let mut turns = Vec::new();
     while let Some(row) = rows.next()? {
-        turns.push(rows::whole_row(row)?.record.job);
+        turns.push(rows::whole_row(connection, row)?.record.job);
     }
     Ok(turns)
 }

@@ -50,7 +50,10 @@ pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> 
         Access::Write => connection.execute_batch(
             "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8000;",
         )?,
-        Access::Read => connection.execute_batch("PRAGMA query_only = ON;")?,
+        // Few pages: each of several readers would keep megabytes of the last long report.
+        Access::Read => {
+            connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -512;")?
+        }
     }
     Ok(connection)
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::bodies;
 use super::fault::{Fault, unavailable};
 use super::keys;
 use super::writer::Tx;
@@ -23,28 +24,35 @@ pub(super) struct Stored {
     pub(super) record: Record,
 }
 
+/// Selects all that [`whole_row`] needs. The text of a long report is left where it lies.
+pub(super) const WHOLE: &str =
+    "SELECT jobs.*, bodies.ask, bodies.output, bodies.text IS NOT NULL AS has_text
+     FROM jobs JOIN bodies ON bodies.job = jobs.seq";
+
 /// Loads a job with its request and result. `condition` has one parameter.
 pub(super) fn whole(
     connection: &Connection,
     condition: &str,
     parameter: impl ToSql,
 ) -> Result<Option<Stored>, Fault> {
-    let select = format!(
-        "SELECT jobs.*, bodies.ask, bodies.output FROM jobs JOIN bodies ON bodies.job = jobs.seq
-         WHERE {condition}"
-    );
-    let mut statement = connection.prepare_cached(&select)?;
+    let mut statement = connection.prepare_cached(&format!("{WHOLE} WHERE {condition}"))?;
     let mut rows = statement.query([parameter])?;
-    rows.next()?.map(whole_row).transpose()
+    rows.next()?.map(|row| whole_row(connection, row)).transpose()
 }
 
-/// A row with the job, its request and its result.
-pub(super) fn whole_row(row: &Row<'_>) -> Result<Stored, Fault> {
+/// A row of [`WHOLE`]: the job, its request and its result.
+pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored, Fault> {
     let id: String = row.get("id")?;
     let ask = parse(&id, "ask", &row.get::<_, String>("ask")?)?;
     // Read where it lies: it may be megabytes.
     let output = row.get_ref("output")?.as_str_or_null().map_err(|_| damaged(&id, "output"))?;
-    let output = output.map(|text| parse(&id, "output", text)).transpose()?;
+    let mut output = output.map(|text| parse(&id, "output", text)).transpose()?;
+    if row.get("has_text")? {
+        // In the same moment as the row, whose statement is still open.
+        let without = output.ok_or_else(|| damaged(&id, "output"))?;
+        let with = bodies::with_text(connection, row.get("seq")?, without)?;
+        output = Some(with.ok_or_else(|| damaged(&id, "text"))?);
+    }
     stored(row, ask, output)
 }
 

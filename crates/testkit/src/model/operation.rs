@@ -287,7 +287,7 @@ impl How {
                 let body = Body::report("because", Vec::new());
                 let output =
                     Output { body, model: None, usage: Usage::default(), cost: Cost::Unknown };
-                Settlement::Succeed { output: output.into(), raw: Some([0, 255].into()) }
+                Settlement::Succeed { output: output.into(), raw: Some(vec![0, 255].into()) }
             }
             Self::Retry { seconds, at } => Settlement::Retry {
                 failure: a_failure("down"),

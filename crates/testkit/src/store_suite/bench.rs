@@ -175,7 +175,7 @@ pub fn a_report() -> Output {
 pub(super) fn succeed() -> Settlement {
     Settlement::Succeed {
         output: a_report().into(),
-        raw: Some(b"{\"as\":\"it came\"}".as_slice().into()),
+        raw: Some(b"{\"as\":\"it came\"}".to_vec().into()),
     }
 }
 

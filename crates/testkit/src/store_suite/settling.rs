@@ -48,8 +48,10 @@ pub async fn a_tool_result_comes_back_as_it_was(bench: Bench) {
 /// The last failure says why.
 pub async fn a_job_can_fail_for_good(bench: Bench) {
     let claimed = bench.add_claimed().await;
-    let settlement =
-        Settlement::Fail { failure: a_failure("refused"), raw: Some([0, 159, 146, 150].into()) };
+    let settlement = Settlement::Fail {
+        failure: a_failure("refused"),
+        raw: Some(vec![0, 159, 146, 150].into()),
+    };
     let settled = bench.store.settle(&claimed.lease, settlement).await.unwrap();
     assert_eq!(settled.state, JobState::Failed { at: START });
     assert_eq!(settled.failures, [a_failure("refused")]);

@@ -30,7 +30,8 @@ async fn waits_grow_until_the_run_is_heard_from_again() {
         waits.push(wait(&run));
     }
     assert_eq!(waits, [1, 2, 3, 5, 8, 10, 10, 10]);
-    let event = Event::parse(r#"{"type":"response.in_progress","sequence_number":1}"#.to_owned());
+    let event =
+        Event::parse(&mut r#"{"type":"response.in_progress","sequence_number":1}"#.to_owned());
     assert!(run.heard(event.unwrap()).unwrap().is_none());
     run.wait_for_next_check();
     assert_eq!(wait(&run), 1);
@@ -40,7 +41,8 @@ async fn waits_grow_until_the_run_is_heard_from_again() {
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_stream_leads_to_a_check_not_to_a_failed_run() {
     let mut run = run();
-    let event = Event::parse(r#"{"type":"error","error":{"message":"overloaded"}}"#.to_owned());
+    let event =
+        Event::parse(&mut r#"{"type":"error","error":{"message":"overloaded"}}"#.to_owned());
     assert!(run.heard(event.unwrap()).unwrap().is_none());
     assert_eq!(wait(&run), 1);
 }
@@ -50,10 +52,10 @@ async fn an_error_of_the_stream_leads_to_a_check_not_to_a_failed_run() {
 async fn an_event_told_again_counts_once_and_a_gap_is_no_trouble() {
     let mut run = run();
     let mut tell = |number: u64| {
-        let event = format!(
+        let mut event = format!(
             r#"{{"type":"response.reasoning.search_queries","sequence_number":{number},"queries":["q"]}}"#
         );
-        match run.heard(Event::parse(event).unwrap()).unwrap() {
+        match run.heard(Event::parse(&mut event).unwrap()).unwrap() {
             Some(Step::Progress(progress)) => Some(progress.message),
             other => {
                 assert!(other.is_none());
@@ -71,7 +73,7 @@ async fn an_event_told_again_counts_once_and_a_gap_is_no_trouble() {
 #[tokio::test(start_paused = true)]
 async fn an_end_counts_whatever_its_number() {
     let mut run = run();
-    let event = |json: &str| Event::parse(json.to_owned()).unwrap();
+    let event = |json: &str| Event::parse(&mut json.to_owned()).unwrap();
     run.heard(event(r#"{"type":"response.in_progress","sequence_number":50}"#)).unwrap();
     let end = r#"{"type":"response.completed","sequence_number":2,"response":{"status":"completed",
         "output":[{"type":"message","content":[{"type":"output_text","text":"t"}]}]}}"#;

@@ -42,7 +42,7 @@ pub(super) async fn begin(
     let Some(output) = report::output(completion) else {
         return Err(BeginError::Unknown(errors::no_answer(api, &raw)));
     };
-    Ok(Box::new(Delivered { remote: remote(api, id), output, raw }))
+    Ok(Box::new(Delivered::new(remote(api, id), output, raw)))
 }
 
 fn name(completion: &Completion, key: &str) -> String {

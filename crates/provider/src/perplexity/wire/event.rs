@@ -31,11 +31,12 @@ pub(in crate::perplexity) struct Event {
 }
 
 impl Event {
-    /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event.
-    pub(in crate::perplexity) fn parse(data: String) -> Option<Self> {
-        let mut event: Self = serde_json::from_str(&data).ok()?;
+    /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event. One that ends a
+    /// run takes the data.
+    pub(in crate::perplexity) fn parse(data: &mut String) -> Option<Self> {
+        let mut event: Self = serde_json::from_str(data).ok()?;
         if event.status().is_some_and(Status::is_terminal) {
-            event.raw = data.into_bytes();
+            event.raw = std::mem::take(data).into_bytes();
         }
         Some(event)
     }

@@ -1,8 +1,9 @@
 //! What the three tools say about a job: one shape, and words that tell a model what to do next (A4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Body, Job, JobState, RemoteStop};
+use outlast_core::{Body, Job, JobState, Output, RemoteStop};
 use outlast_engine::{Reading, Waits};
 use serde::Serialize;
 use serde_json::Value;
@@ -29,27 +30,28 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// What is to be said about a job.
-    pub(super) fn about(reading: &Reading, options: &ResearchJobsOptions) -> Self {
+    /// What is to be said about a job. Takes it, because a report may be megabytes and moves into the answer.
+    pub(super) fn about(reading: Reading, options: &ResearchJobsOptions) -> Self {
         let Reading { job, now, waits } = reading;
         let mut answer = Self {
             job_id: job.id.to_string(),
             status: "IN_PROGRESS",
             response: None,
             error: None,
-            elapsed_sec: seconds(job.elapsed(*now)),
+            elapsed_sec: seconds(job.elapsed(now)),
             message: String::new(),
         };
-        match &job.state {
+        match job.state {
             JobState::Queued { .. } | JobState::Running { .. } => {
                 if !job.was_claimed() {
                     answer.status = "CREATED";
                 }
-                answer.message = come_back(&standing(job, *waits), options.poll_budget);
+                answer.message = come_back(&standing(&job, waits), options.poll_budget);
             }
             JobState::Succeeded { output, .. } => {
                 answer.status = "COMPLETED";
-                answer.response = Some(response(&output.body, strips_thinking(job)));
+                let Output { body, .. } = Arc::unwrap_or_clone(output);
+                answer.response = Some(response(body, strips_thinking(&job.new.ask)));
                 answer.message =
                     "The report is in `response`; the same call returns it again.".to_owned();
             }
@@ -63,7 +65,7 @@ impl Answer {
             }
             JobState::Cancelled { remote, .. } => {
                 answer.status = "CANCELLED";
-                answer.message = cancelled(*remote).to_owned();
+                answer.message = cancelled(remote).to_owned();
             }
         }
         answer
@@ -83,6 +85,20 @@ impl Answer {
                  the id, or call {START} again."
             ),
         }
+    }
+}
+
+/// The answer as structured content, with the report moved into it.
+impl TryFrom<Answer> for Value {
+    type Error = serde_json::Error;
+
+    fn try_from(mut answer: Answer) -> Result<Self, Self::Error> {
+        let response = answer.response.take();
+        let mut value = serde_json::to_value(answer)?;
+        if let Some(response) = response {
+            value["response"] = Self::String(response);
+        }
+        Ok(value)
     }
 }
 
@@ -141,20 +157,20 @@ fn cancelled(remote: RemoteStop) -> &'static str {
     }
 }
 
-fn strips_thinking(job: &Job) -> bool {
-    job.new.ask.get("strip_thinking").and_then(Value::as_bool).unwrap_or(false)
+fn strips_thinking(ask: &Value) -> bool {
+    ask.get("strip_thinking").and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// The report and, after a blank line, what its numbers cite.
-fn response(body: &Body, strip_thinking: bool) -> String {
+fn response(body: Body, strip_thinking: bool) -> String {
     match body {
         Body::Report { text, sources, thinking, .. } => match thinking {
             // Where the vendor's own server shows it: before the report, between its tags.
             Some(thinking) if !strip_thinking => {
-                with_citations(&format!("<think>\n{thinking}\n</think>\n\n{text}"), sources)
+                with_citations(format!("<think>\n{thinking}\n</think>\n\n{text}"), &sources)
             }
-            Some(_) | None if strip_thinking => with_citations(&without_thinking(text), sources),
-            Some(_) | None => with_citations(text, sources),
+            Some(_) | None if strip_thinking => with_citations(without_thinking(&text), &sources),
+            Some(_) | None => with_citations(text, &sources),
         },
         Body::Tool { content, .. } => {
             let texts = content.iter().filter_map(|block| block.get("text")?.as_str());
@@ -180,7 +196,7 @@ mod tests {
             .map(|(number, url)| Source { number, url: url.to_owned(), ..Source::default() });
         let body = Body::report("# R [1][3]", sources.to_vec());
         assert_eq!(
-            response(&body, false),
+            response(body, false),
             "# R [1][3]\n\nCitations:\n[1] https://a.example\n[3] https://b.example"
         );
     }

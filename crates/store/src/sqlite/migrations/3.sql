@@ -10,3 +10,6 @@ CREATE INDEX jobs_conversation ON jobs (conversation, owner, turn) WHERE convers
 -- At most one unfinished job for each conversation, whatever the code does.
 DROP INDEX jobs_busy;
 CREATE UNIQUE INDEX jobs_busy ON jobs (owner, conversation) WHERE conversation IS NOT NULL AND ended_at IS NULL;
+
+-- The text of a long report as it is; the one in its output is empty.
+ALTER TABLE bodies ADD COLUMN text BLOB;
