@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub(super) use event::Event;
-pub(super) use lenient::{known, known_items};
+use lenient::long_text;
+pub(super) use lenient::{known, known_items, known_places};
 pub(crate) use submit::effort;
 pub(super) use submit::{DEEP_RESEARCH, Submit};
 
@@ -139,7 +140,7 @@ impl OutputItem {
 struct ContentPart {
     #[serde(deserialize_with = "known")]
     r#type: Option<String>,
-    #[serde(deserialize_with = "known")]
+    #[serde(deserialize_with = "long_text")]
     text: Option<String>,
 }
 

@@ -2,11 +2,10 @@
 //! absent.
 
 use outlast_core::ContextSize;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::wire::{UsageCost, known, known_items};
+use super::super::wire::{UsageCost, known, known_items, known_places};
 
 /// Deep research as the provider shows it.
 #[derive(Debug, Default, Deserialize)]
@@ -155,17 +154,6 @@ pub(super) struct Usage {
     pub(super) search_context_size: Option<ContextSize>,
     #[serde(deserialize_with = "known")]
     pub(super) cost: Option<UsageCost>,
-}
-
-/// A list in which the place of an item counts: one whose type we do not know is kept, empty.
-fn known_places<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned + Default,
-{
-    let items: Option<Vec<Value>> = known(deserializer)?;
-    let item = |item| T::deserialize(item).unwrap_or_default();
-    Ok(items.map(|items: Vec<Value>| items.into_iter().map(item).collect()))
 }
 
 #[cfg(test)]
