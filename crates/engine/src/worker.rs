@@ -21,9 +21,11 @@ const LEAVING: Duration = Duration::from_millis(1_500);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// After a claim that failed, before the next.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
-/// How long a worker that leaves when idle puts up with a store that refuses everything. Whoever left it behind may have
-/// removed the store since, and nobody would come to ask it to leave.
+/// How long a worker that leaves when idle puts up with a store that cannot be read, whatever it has in hand. Whoever
+/// left it behind may have removed the store since, and nobody would come to ask it to leave.
 const GIVES_UP: Duration = Duration::from_secs(300);
+/// How often it looks whether the store can be read.
+const LOOK_AT_STORE: Duration = Duration::from_secs(10);
 
 /// So many claims are made at once, at most: other processes want their turn. There are as many as that only while the
 /// queue gives whatever is asked of it.
@@ -34,7 +36,7 @@ const AT_ONCE: usize = 32;
 pub enum Until {
     /// When it is asked to.
     Asked,
-    /// When there is nothing left that it could do, or it is asked to, or the store has refused for minutes.
+    /// When there is nothing left that it could do, or it is asked to, or the store cannot be read for minutes.
     Idle,
 }
 
@@ -103,11 +105,12 @@ impl Worker {
         let keeper = Arc::new(Keeper::default());
         let mut crew = Crew::default();
         let worked = tokio::select! {
-            worked = self.claim_and_spawn(until, &desk, &keeper, &mut crew) => worked,
+            () = self.claim_and_spawn(until, &desk, &keeper, &mut crew) => Ok(()),
             () = keeper.run(&self.shared, &desk) => Ok(()),
             () = warden::watch(&self.shared, &desk) => Ok(()),
             () = stopper::run(&self.shared, &desk) => Ok(()),
             () = sweeper::run(&self.shared, &desk) => Ok(()),
+            error = self.store_is_gone(), if until == Until::Idle => Err(error),
         };
         if tokio::time::timeout(LEAVING, self.drain(&mut crew)).await.is_err() {
             // What is left is waiting for a provider's answer; its job is found by the next process.
@@ -140,46 +143,38 @@ impl Worker {
         desk: &Desk,
         keeper: &Arc<Keeper>,
         crew: &mut Crew,
-    ) -> Result<(), StoreError> {
+    ) {
         if let Err(error) = warden::rescue(&self.shared, &mut Trust::new(&self.shared)).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
         self.carry_orphans(desk).await;
         let mut at_once = 1;
-        let mut refused_since = None;
         while !self.shared.stop.is_asked() {
             self.carry_held(desk, keeper, crew).await;
             self.see_off(crew);
             let room = self.room(crew);
             let mut pause = None;
             if room > 0 {
-                let may_leave = until == Until::Idle && crew.is_empty();
                 match self.claim(room.min(at_once), keeper, &mut crew.queued).await {
                     Ok(Claims::AllOfThem) => {
-                        refused_since = None;
                         at_once = (2 * at_once).min(AT_ONCE);
                         continue;
                     }
-                    Ok(Claims::NoMore) => refused_since = None,
-                    Err(error) => {
-                        let since = *refused_since.get_or_insert_with(Instant::now);
-                        if may_leave && since.elapsed() >= GIVES_UP {
-                            tracing::error!(%error, "no job can be claimed any more, leaving");
-                            return Err(error);
+                    Ok(Claims::NoMore) if until == Until::Idle && crew.is_empty() => {
+                        match self.nothing_left().await {
+                            Ok(true) => return,
+                            // A try that waits for its time, or a stop that is owed.
+                            Ok(false) => pause = Some(LOOK_AGAIN),
+                            Err(error) => {
+                                tracing::warn!(%error, "what is left cannot be read, will try again");
+                                pause = Some(AFTER_ERROR);
+                            }
                         }
+                    }
+                    Ok(Claims::NoMore) => {}
+                    Err(error) => {
                         tracing::warn!(%error, "no job can be claimed, will try again");
                         pause = Some(AFTER_ERROR);
-                    }
-                }
-                if may_leave && refused_since.is_none() && crew.is_empty() {
-                    match self.nothing_left().await {
-                        Ok(true) => return Ok(()),
-                        // A try that waits for its time, or a stop that is owed.
-                        Ok(false) => pause = Some(LOOK_AGAIN),
-                        Err(error) => {
-                            tracing::warn!(%error, "what is left cannot be read, will try again");
-                            pause = Some(AFTER_ERROR);
-                        }
                     }
                 }
                 at_once = 1;
@@ -194,7 +189,22 @@ impl Worker {
                 () = self.shared.stop.asked() => {}
             }
         }
-        Ok(())
+    }
+
+    /// Waits until the store could not be read for so long that it will not come back.
+    async fn store_is_gone(&self) -> StoreError {
+        let mut since = None;
+        loop {
+            tokio::time::sleep(LOOK_AT_STORE).await;
+            let Err(error) = self.shared.store.rev().await else {
+                since = None;
+                continue;
+            };
+            if since.get_or_insert_with(Instant::now).elapsed() >= GIVES_UP {
+                tracing::error!(%error, "the store is gone, leaving");
+                return error;
+            }
+        }
     }
 
     /// So many jobs can be taken from the queue.

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 /// What a store can be moody about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Method {
+    Rev,
     Claim,
     Renew,
     Checkpoint,
@@ -125,6 +126,11 @@ impl Drop for Looking<'_> {
 impl StoreAround for Moody {
     fn inner(&self) -> &dyn Store {
         &self.inner
+    }
+
+    async fn rev(&self) -> Result<Rev, StoreError> {
+        let mood = self.mood(Method::Rev).await?;
+        answered(mood, self.inner.rev().await)
     }
 
     async fn claim(
