@@ -57,6 +57,15 @@ pub enum Rerun {
     AfterCrash,
 }
 
+impl From<Rerun> for Again {
+    fn from(rerun: Rerun) -> Self {
+        match rerun {
+            Rerun::Never => Self::Never,
+            Rerun::AfterCrash => Self::Safe,
+        }
+    }
+}
+
 /// A configured command line as a provider.
 pub struct Command {
     options: CommandOptions,
@@ -100,11 +109,7 @@ impl Provider for Command {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
-        let again = match self.options.rerun {
-            Rerun::Never => Again::Never,
-            Rerun::AfterCrash => Again::Safe,
-        };
-        Nature { again, resumes: Resumes::Never, stops: true }
+        Nature { again: self.options.rerun.into(), resumes: Resumes::Never, stops: true }
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {

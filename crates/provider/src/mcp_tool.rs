@@ -17,7 +17,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_client::{CallOptions, ClientError};
 use outlast_core::{
-    Again, BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run,
+    BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run,
     Trouble, WorkflowAsk,
 };
 use serde_json::{Map, Value};
@@ -116,11 +116,7 @@ impl Provider for McpTool {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
-        let again = match self.options.rerun {
-            Rerun::Never => Again::Never,
-            Rerun::AfterCrash => Again::Safe,
-        };
-        Nature { again, resumes: Resumes::WithCursor, stops: true }
+        Nature { again: self.options.rerun.into(), resumes: Resumes::WithCursor, stops: true }
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
