@@ -7,6 +7,7 @@ mod corrupt;
 mod full_disk;
 mod hostile;
 mod lost_log;
+mod memory;
 mod read_only;
 mod replaced;
 mod signals;

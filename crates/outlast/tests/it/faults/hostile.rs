@@ -4,14 +4,8 @@
 use outlast_testkit::mcp_process::McpProcess;
 use serde_json::{Value, json};
 
+use super::memory::peak_kib;
 use crate::support::{START, World, finished, start};
-
-/// The most memory the process ever had, in KiB.
-fn peak_kib(server: &McpProcess) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches("kB").trim().parse().unwrap()
-}
 
 /// What was answered to a line that the next good line follows.
 async fn answers_before_the_next(server: &mut McpProcess, line: &[u8]) -> Vec<Value> {

@@ -1,0 +1,31 @@
+//! How much memory the real server takes for what is large.
+
+use outlast_testkit::mcp_process::McpProcess;
+
+use crate::support::{World, finished, start};
+
+/// The most memory the process ever had, in KiB.
+pub(super) fn peak_kib(server: &McpProcess) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse().unwrap()
+}
+
+/// Carried, stored, read again and answered, where a message has it twice as MCP wants it. What one took is given back:
+/// without `malloc.c` a second one takes as much again.
+#[tokio::test]
+async fn a_report_of_200_000_words_takes_less_than_four_times_its_size() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    // A short one first, so that what is only made once is not counted.
+    let short = start(&mut server, "ok;words=100;delay_ms=0").await;
+    finished(&mut server, &short).await;
+    let before = peak_kib(&server);
+    for most in [4, 6] {
+        let long = start(&mut server, "ok;words=200000;delay_ms=0").await;
+        let answer = finished(&mut server, &long).await;
+        let size = answer["response"].as_str().unwrap().len() as u64 / 1024;
+        let grown = peak_kib(&server) - before;
+        assert!(grown < most * size, "{grown} KiB more with reports of {size} KiB");
+    }
+}
