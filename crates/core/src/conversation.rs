@@ -210,6 +210,7 @@ mod tests {
             message: "late".to_owned(),
             detail: None,
             at: NOW,
+            run_goes_on: false,
         });
         let good = turn(json!([{ "role": "user", "content": "good?" }]), answered("yes"));
         let conversation = conversation(vec![failed, good]);

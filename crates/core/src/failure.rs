@@ -16,6 +16,9 @@ pub struct Failure {
     pub detail: Option<String>,
     /// When.
     pub at: Timestamp,
+    /// Whether the provider may still be at work under the run on record, so that a job can take it up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub run_goes_on: bool,
 }
 
 macro_rules! codes {

@@ -95,6 +95,16 @@ impl Job {
         self.new.visibility == Visibility::Promised || self.state.kind() == StateKind::Succeeded
     }
 
+    /// The provider's run that its failure left behind, if that may still be going: whoever takes it up pays nothing.
+    pub fn run_left(&self) -> Option<&RemoteRun> {
+        let left = matches!(self.state, JobState::Failed { .. })
+            && self.failures.last().is_some_and(|failure| failure.run_goes_on);
+        match &self.checkpoint {
+            Checkpoint::Running(run) if left => Some(run),
+            _ => None,
+        }
+    }
+
     /// Whether any worker has ever held it.
     pub fn was_claimed(&self) -> bool {
         self.fence > Fence::NONE

@@ -177,6 +177,8 @@ pub struct Insert {
     pub key: Option<Key>,
     /// How many unfinished jobs this owner may have, this one included.
     pub max_unfinished: u32,
+    /// The provider's run an earlier job left: this one goes on with it and begins none.
+    pub takes_up: Option<RemoteRun>,
 }
 
 /// A caller's promise that two requests are the same one.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use outlast_core::conversation::Conversation;
 use outlast_core::{
     Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job,
-    JobId, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query, Rev, Scope, Store,
-    StoreError, Timestamp,
+    JobId, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query, RemoteRun, Rev,
+    Scope, Store, StoreError, Timestamp,
 };
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -131,8 +131,28 @@ impl Engine {
     /// Makes a job durable; a worker hears of it at once. Never waits on a provider. The files of a promised turn of
     /// a mirrored conversation are there on return, unless they cannot be written.
     pub async fn start(&self, job: NewJob, key: Option<Key>) -> Result<Started, StoreError> {
+        self.insert(job, key, None).await
+    }
+
+    /// The same for a job that goes on with the run `failed` left behind, if it left one.
+    pub async fn start_after(
+        &self,
+        failed: &Job,
+        job: NewJob,
+        key: Option<Key>,
+    ) -> Result<Started, StoreError> {
+        self.insert(job, key, failed.run_left().cloned()).await
+    }
+
+    async fn insert(
+        &self,
+        job: NewJob,
+        key: Option<Key>,
+        takes_up: Option<RemoteRun>,
+    ) -> Result<Started, StoreError> {
         let max_unfinished = self.shared.options.max_unfinished;
-        let inserted = self.shared.store.insert(Insert { job, key, max_unfinished }).await?;
+        let insert = Insert { job, key, max_unfinished, takes_up };
+        let inserted = self.shared.store.insert(insert).await?;
         let started = match inserted {
             Inserted::New(job) => {
                 tracing::info!(

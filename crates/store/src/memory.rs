@@ -98,7 +98,7 @@ impl Store for MemoryStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let Insert { job: new, key, max_unfinished } = insert;
+        let Insert { job: new, key, max_unfinished, takes_up } = insert;
         let mut shelf = self.shelf();
         let now = self.clock.now();
         if let Some(key) = &key
@@ -118,7 +118,7 @@ impl Store for MemoryStore {
         if shelf.unfinished(&new.owner).count() >= max_unfinished as usize {
             return Err(StoreError::TooManyJobs);
         }
-        let (seq, job) = shelf.add(new, now);
+        let (seq, job) = shelf.add(new, takes_up, now);
         if let Some(key) = key {
             let Key { text, input_hash, holds } = key;
             let record = KeyRecord { input_hash, made_at: now, holds };

@@ -48,7 +48,10 @@ async fn unfinished_jobs_and_live_workers_are_counted() {
         Inspection { schema: newest_schema, newest_schema, unfinished: 0, live_workers: 0 }
     );
     for _ in 0..2 {
-        store.insert(Insert { job: a_job(), key: None, max_unfinished: 10 }).await.unwrap();
+        store
+            .insert(Insert { job: a_job(), key: None, max_unfinished: 10, takes_up: None })
+            .await
+            .unwrap();
     }
     store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap();
     let busy = inspect(&path).unwrap().unwrap();

@@ -78,7 +78,7 @@ async fn keys_mean_the_same_after_the_migration() {
             let holds = Holds::For(minutes(1));
             let key = Key { text: text.to_owned(), input_hash: [input; 32], holds };
             let job = NewJob { owner: OwnerId::new(owner), ..a_job() };
-            store.insert(Insert { job, key: Some(key), max_unfinished: 100 })
+            store.insert(Insert { job, key: Some(key), max_unfinished: 100, takes_up: None })
         };
         let other = insert(2).await;
         match holds {

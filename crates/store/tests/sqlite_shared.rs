@@ -252,7 +252,10 @@ fn open(path: &Path) -> SqliteStore {
 }
 
 async fn insert(store: &SqliteStore) -> Job {
-    match store.insert(Insert { job: a_job(), key: None, max_unfinished: 1000 }).await {
+    match store
+        .insert(Insert { job: a_job(), key: None, max_unfinished: 1000, takes_up: None })
+        .await
+    {
         Ok(Inserted::New(job)) => job,
         other => panic!("{other:?}"),
     }

@@ -31,6 +31,7 @@ macro_rules! store_suite {
         $crate::store_suite! { @tests $make;
             inserting {
                 a_job_reads_back_as_it_was_inserted
+                a_job_that_takes_up_a_run_stands_where_that_does
                 a_foreign_owner_sees_nothing
                 the_operator_sees_every_owner
                 a_busy_conversation_takes_no_second_job

@@ -134,7 +134,10 @@ async fn insert(store: &Arc<SqliteStore>, each: usize, commits: Commits) -> f64 
                 Commits::OneEach => Some(turn.lock().await),
                 Commits::Shared => None,
             };
-            store.insert(Insert { job, key: None, max_unfinished: u32::MAX }).await.unwrap();
+            store
+                .insert(Insert { job, key: None, max_unfinished: u32::MAX, takes_up: None })
+                .await
+                .unwrap();
         }
     })
     .await

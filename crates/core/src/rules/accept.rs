@@ -1,16 +1,22 @@
 //! How a job begins: queued, due at once, never claimed.
 
-use crate::{Checkpoint, Fence, Job, JobId, JobState, NewJob, Rev, Timestamp};
+use crate::{Checkpoint, Fence, Job, JobId, JobState, NewJob, RemoteRun, Rev, Timestamp};
 
 /// Makes a job of a request. The store gives it its rev when it saves it.
-pub fn accept(new: NewJob, id: JobId, turn: u32, now: Timestamp) -> Job {
+pub fn accept(
+    new: NewJob,
+    takes_up: Option<RemoteRun>,
+    id: JobId,
+    turn: u32,
+    now: Timestamp,
+) -> Job {
     Job {
         id,
         new,
         turn,
         state: JobState::Queued { run_at: now },
         failures: Vec::new(),
-        checkpoint: Checkpoint::NotBegun,
+        checkpoint: takes_up.map_or(Checkpoint::NotBegun, Checkpoint::Running),
         progress: None,
         fence: Fence::NONE,
         created_at: now,

@@ -62,7 +62,7 @@ pub(super) fn submit_unknown(sentence: &str, detail: Option<String>, now: Timest
         "{sentence}; it may have been accepted and paid for, so it was not sent again: ask again if you accept that \
          risk"
     );
-    Failure { code: Code::SubmitUnknown, message, detail, at: now }
+    Failure { code: Code::SubmitUnknown, message, detail, at: now, run_goes_on: false }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(crate) fn queued() -> Record {
         life: Some(Duration::from_secs(900)),
         keep: Some(Duration::from_secs(1800)),
     };
-    let job = accept(new, JobId::new(uuid::Uuid::from_u128(7)), 1, NOW);
+    let job = accept(new, None, JobId::new(uuid::Uuid::from_u128(7)), 1, NOW);
     Record { job, holder: None }
 }
 
@@ -58,5 +58,11 @@ pub(crate) fn output() -> Arc<Output> {
 }
 
 pub(crate) fn failure() -> Failure {
-    Failure { code: Code::Timeout, message: "late".to_owned(), detail: None, at: NOW }
+    Failure {
+        code: Code::Timeout,
+        message: "late".to_owned(),
+        detail: None,
+        at: NOW,
+        run_goes_on: false,
+    }
 }

@@ -96,7 +96,13 @@ pub fn verdict(
         End::Broken(error) => {
             let failure = failure(&error, now);
             if error.trouble.is_permanent() {
-                return Settlement::Fail { failure, raw: None };
+                // With another key, or with money, the run can be had.
+                return match error.trouble {
+                    Trouble::Unauthorized | Trouble::QuotaExhausted => {
+                        fail_beside(job, nature, failure)
+                    }
+                    _ => Settlement::Fail { failure, raw: None },
+                };
             }
             let forgotten = error.trouble == Trouble::RunForgotten;
             if forgotten && nature.again != Again::Safe {
@@ -119,14 +125,11 @@ pub fn verdict(
                 "no result within the {} s a job of this kind may take; ask for less, or raise the limit",
                 job.new.life.unwrap_or_default().as_secs()
             );
-            return Settlement::Fail { failure: plain(Code::Timeout, message, now), raw: None };
+            return fail_beside(job, nature, plain(Code::Timeout, message, now));
         }
         End::Panicked => {
             let message = "the worker failed; the log of the server has the details".to_owned();
-            return Settlement::Fail {
-                failure: plain(Code::InternalError, message, now),
-                raw: None,
-            };
+            return fail_beside(job, nature, plain(Code::InternalError, message, now));
         }
     };
     if is_lost(&checkpoint, nature) {
@@ -139,9 +142,24 @@ pub fn verdict(
     let time_left = life_ends_at(job).is_none_or(|end| now.after(wait) < end);
     if tries_left && time_left {
         Settlement::Retry { failure, wait, checkpoint }
-    } else {
+    } else if checkpoint == Checkpoint::NotBegun {
         Settlement::Fail { failure, raw: None }
+    } else {
+        fail_beside(job, nature, failure)
     }
+}
+
+/// Ends a job whose run was not heard to end. Where that can be taken up, the failure says so and how.
+fn fail_beside(job: &Job, nature: Nature, mut failure: Failure) -> Settlement {
+    failure.run_goes_on = matches!(
+        &job.checkpoint, Checkpoint::Running(run) if nature.resumes.takes_up(run)
+    );
+    if failure.run_goes_on {
+        let how =
+            format!("; its run may still finish: `outlast jobs retry {}` takes it up", job.id);
+        failure.message.push_str(&how);
+    }
+    Settlement::Fail { failure, raw: None }
 }
 
 fn failure(error: &ProviderError, now: Timestamp) -> Failure {
@@ -150,18 +168,19 @@ fn failure(error: &ProviderError, now: Timestamp) -> Failure {
         message: error.sentence.clone(),
         detail: error.detail.clone(),
         at: now,
+        run_goes_on: false,
     }
 }
 
 fn plain(code: Code, message: String, now: Timestamp) -> Failure {
-    Failure { code, message, detail: None, at: now }
+    Failure { code, message, detail: None, at: now, run_goes_on: false }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rules::sample::{NOW, failure as earlier, remote, running};
-    use crate::{Resumes, StateKind};
+    use crate::{JobState, Resumes, StateKind};
 
     const PAID: Nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
     const KEYED: Nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
@@ -378,6 +397,41 @@ mod tests {
         assert_eq!(broken, (format!("it went wrong{tail}"), Some("secret".to_owned())));
         let (message, _) = said(End::AttemptTimedOut);
         assert!(message.starts_with("no result within ") && message.ends_with(tail), "{message}");
+    }
+
+    /// B9a: a failure beside a run that may still be going says so, and how it is taken up; no other does.
+    #[test]
+    fn b9a_a_failure_tells_whether_the_run_goes_on() {
+        let unauthorized = || End::Broken(error(Trouble::Unauthorized));
+        let busy = || End::Broken(error(Trouble::Unavailable { retry_after: None }));
+        let cases = [
+            (under_way(), PAID, End::LifeEnded, true),
+            (under_way(), PAID, End::Panicked, true),
+            (under_way(), PAID, End::AttemptTimedOut, true),
+            (under_way(), KEYED, busy(), true),
+            (under_way(), PAID, unauthorized(), true),
+            (under_way(), FREE, busy(), false),
+            (under_way(), FLEETING, unauthorized(), false),
+            (under_way(), PAID, End::Broken(error(Trouble::Rejected)), false),
+            (under_way(), PAID, End::Broken(error(Trouble::RunFailed)), false),
+            (under_way(), PAID, End::Broken(error(Trouble::RunForgotten)), false),
+            (Checkpoint::NotBegun, PAID, End::LifeEnded, false),
+            (beginning(), KEYED, End::AttemptTimedOut, false),
+        ];
+        for (at, nature, end, goes_on) in cases {
+            let mut job = running(at).0.job;
+            job.new.max_failures = 0;
+            let name = format!("{:?} {nature:?} {end:?}", job.checkpoint);
+            let settlement = verdict(&job, nature, end, PLAIN, NOW);
+            let Settlement::Fail { failure, .. } = settlement else { panic!("{name}") };
+            assert_eq!(failure.run_goes_on, goes_on, "{name}");
+            let says =
+                failure.message.ends_with(&format!("`outlast jobs retry {}` takes it up", job.id));
+            assert_eq!(says, goes_on, "{name}: {}", failure.message);
+            job.state = JobState::Failed { at: NOW };
+            job.failures.push(failure);
+            assert_eq!(job.run_left().is_some(), goes_on, "{name}");
+        }
     }
 
     #[test]

@@ -181,6 +181,7 @@ async fn a_due_time_nobody_answers_hides_no_later_one() {
         message: String::new(),
         detail: None,
         at: bench.store.now(),
+        run_goes_on: false,
     };
     let (wait, checkpoint) = (seconds(1), Checkpoint::NotBegun);
     let retry = Settlement::Retry { failure, wait, checkpoint };

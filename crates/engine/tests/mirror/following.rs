@@ -37,7 +37,8 @@ async fn after_a_crash_or_a_lost_cursor_the_files_catch_up_and_nothing_is_writte
     process.begun(3).await;
     process.provider.act(3, Act::Done("late."));
     process.end(&job).await;
-    assert_eq!(Files::read(&place.folder(&behind)).word(), Some(StatusWord::Pending), "behind");
+    // Written by the start alone, which may have seen the job begun already.
+    assert_ne!(Files::read(&place.folder(&behind)).word(), Some(StatusWord::Completed), "behind");
     process.leave().await;
 
     let before = inodes(&place.folder(&kept));

@@ -35,7 +35,8 @@ async fn ask(world: &World, profile: Profile) -> Job {
         life: None,
         keep: None,
     };
-    let inserted = store.insert(Insert { job, key: None, max_unfinished: 10 }).await.unwrap();
+    let inserted =
+        store.insert(Insert { job, key: None, max_unfinished: 10, takes_up: None }).await.unwrap();
     store.close().await;
     match inserted {
         Inserted::New(job) | Inserted::Existing(job) => job,

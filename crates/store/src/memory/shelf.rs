@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use outlast_core::rules::KeyRecord;
 use outlast_core::{
     Change, Changes, ConversationId, ConversationPage, ConversationQuery, ConversationSummary,
-    Cursor, Job, JobId, JobState, NewJob, OwnerId, Profile, Prune, Pruned, Query, Record, Rev,
-    Scope, StateKind, StoreError, Summary, Timestamp, WorkerId, rules, session_of,
+    Cursor, Job, JobId, JobState, NewJob, OwnerId, Profile, Prune, Pruned, Query, Record,
+    RemoteRun, Rev, Scope, StateKind, StoreError, Summary, Timestamp, WorkerId, rules, session_of,
 };
 use uuid::Uuid;
 
@@ -43,11 +43,16 @@ impl Shelf {
         jobs.filter(move |job| job.new.owner == *owner && !job.state.kind().is_terminal())
     }
 
-    pub(super) fn add(&mut self, new: NewJob, now: Timestamp) -> (u64, Job) {
+    pub(super) fn add(
+        &mut self,
+        new: NewJob,
+        takes_up: Option<RemoteRun>,
+        now: Timestamp,
+    ) -> (u64, Job) {
         let earlier = self.records.values().filter(|record| same_conversation(&record.job, &new));
         let turn = earlier.map(|record| record.job.turn).max().unwrap_or(0) + 1;
         let seq = self.records.last_key_value().map_or(1, |(seq, _)| seq + 1);
-        let job = rules::accept(new, JobId::new(Uuid::new_v4()), turn, now);
+        let job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
         self.seqs.insert(job.id, seq);
         (seq, self.save(seq, Record { job, holder: None }))
     }

@@ -10,7 +10,7 @@ use super::{keys, rows};
 
 /// Adds a job, or finds the one its key names.
 pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault> {
-    let Insert { job: new, key, max_unfinished } = insert;
+    let Insert { job: new, key, max_unfinished, takes_up } = insert;
     let now = tx.now();
     if let Some(key) = &key
         && let Some(job) = keys::named_by(tx.connection, &new.owner, key, now)?
@@ -24,7 +24,7 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
     if unfinished(tx.connection, &new.owner)? >= i64::from(max_unfinished) {
         return Err(StoreError::TooManyJobs.into());
     }
-    let mut job = rules::accept(new, JobId::new(Uuid::new_v4()), turn, now);
+    let mut job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
     let seq = rows::add(tx, &mut job, now)?;
     if let Some(key) = &key {
         keys::take(tx, &job.new.owner, key, seq, now)?;

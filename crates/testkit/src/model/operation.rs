@@ -7,6 +7,7 @@ use outlast_core::{
     Body, Checkpoint, ConversationId, Cost, Holds, Key, NewJob, Output, OwnerId, Profile,
     RemoteStop, Settlement, StateKind, Usage, Visibility,
 };
+use proptest::bool::weighted;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -27,6 +28,7 @@ pub(super) enum What {
         job: JobSeed,
         key: Option<KeySeed>,
         max_unfinished: u32,
+        takes_up: bool,
     },
     Claim {
         worker: usize,
@@ -162,8 +164,8 @@ fn what() -> impl Strategy<Value = What> {
     let worker = || 0..WORKERS;
     let few = || 0..4_usize;
     prop_oneof![
-        8 => (job(), option::of(key()), 1..6_u32)
-            .prop_map(|(job, key, max_unfinished)| What::Insert { job, key, max_unfinished }),
+        8 => (job(), option::of(key()), 1..6_u32, weighted(0.2))
+            .prop_map(|(job, key, max_unfinished, takes_up)| What::Insert { job, key, max_unfinished, takes_up }),
         8 => (worker(), vec(0..PROFILES, 0..3), seconds())
             .prop_map(|(worker, profiles, seconds)| What::Claim { worker, profiles, seconds }),
         3 => (worker(), vec(0..PROFILES, 0..3), few(), seconds())

@@ -40,7 +40,7 @@ impl Bench {
 
     /// Inserts without a key and with room for many.
     pub async fn try_add(&self, job: NewJob) -> Result<Inserted, StoreError> {
-        self.store.insert(Insert { job, key: None, max_unfinished: 1000 }).await
+        self.store.insert(Insert { job, key: None, max_unfinished: 1000, takes_up: None }).await
     }
 
     /// Inserts a job that is new.
@@ -53,7 +53,9 @@ impl Bench {
 
     /// Inserts under a key.
     pub async fn add_keyed(&self, job: NewJob, key: Key) -> Result<Inserted, StoreError> {
-        self.store.insert(Insert { job, key: Some(key), max_unfinished: 1000 }).await
+        self.store
+            .insert(Insert { job, key: Some(key), max_unfinished: 1000, takes_up: None })
+            .await
     }
 
     /// Claims the next job for `worker`, if there is one.
@@ -151,6 +153,7 @@ pub fn a_failure(message: &str) -> Failure {
         message: message.to_owned(),
         detail: Some("upstream said 503".to_owned()),
         at: START,
+        run_goes_on: true,
     }
 }
 

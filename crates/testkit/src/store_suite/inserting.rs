@@ -9,7 +9,7 @@ use outlast_core::{
 };
 use serde_json::json;
 
-use super::bench::{Bench, a_job, alice, bob, succeed};
+use super::bench::{Bench, a_job, a_run, alice, bob, succeed};
 use crate::clock::START;
 
 /// Every field survives.
@@ -37,6 +37,19 @@ pub async fn a_job_reads_back_as_it_was_inserted(bench: Bench) {
     assert_eq!((job.created_at, job.updated_at), (START, START));
     assert!(job.failures.is_empty() && job.progress.is_none());
     assert_eq!(bench.read(&job.id).await, job);
+}
+
+/// B9a: whoever claims it goes on with the run and sends nothing.
+pub async fn a_job_that_takes_up_a_run_stands_where_that_does(bench: Bench) {
+    let takes_up = Some(a_run("left behind"));
+    let insert = Insert { job: a_job(), key: None, max_unfinished: 10, takes_up };
+    let Inserted::New(job) = bench.store.insert(insert).await.unwrap() else {
+        panic!("there is no other");
+    };
+    assert_eq!(job.checkpoint, Checkpoint::Running(a_run("left behind")));
+    assert_eq!(job.state, JobState::Queued { run_at: START });
+    assert_eq!(bench.read(&job.id).await, job);
+    assert_eq!(bench.claim().await.job.checkpoint, job.checkpoint);
 }
 
 /// Reading, listing and cancelling all say: there is no such job.
@@ -116,7 +129,8 @@ pub async fn turns_count_up_within_a_conversation(bench: Bench) {
 
 /// The quota counts unfinished jobs of one owner.
 pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(bench: Bench) {
-    let insert = |job| bench.store.insert(Insert { job, key: None, max_unfinished: 2 });
+    let insert =
+        |job| bench.store.insert(Insert { job, key: None, max_unfinished: 2, takes_up: None });
     insert(a_job()).await.unwrap();
     insert(a_job()).await.unwrap();
     let claimed = bench.claim().await;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use outlast_core::{Job, JobId, Key, NewJob, Query, Scope, StateKind, Visibility};
 use outlast_engine::Engine;
+use outlast_server::DEEP_RESEARCH;
 use serde_json::Value;
 
 use super::{find, json, own};
@@ -40,7 +41,8 @@ pub(super) async fn run(
             Failed::from(error.context("only what failed or was cancelled is retried")).hint(hint)
         );
     }
-    let started = engine.start(again(&job, config), Some(key(&job.id))).await.map_err(refused)?;
+    let started =
+        engine.start_after(&job, again(&job, config), Some(key(&job.id))).await.map_err(refused)?;
     if args.json {
         ui::line(&json::job(&started.job, engine.now()));
     } else {
@@ -52,6 +54,12 @@ pub(super) async fn run(
         return Ok(ExitCode::SUCCESS);
     }
     ui::mark(Mark::Again, &format!("retry of {}", job.id));
+    if let Some(run) = job.run_left() {
+        ui::remark(&format!(
+            "  it goes on with run {} at {}: nothing is paid for again",
+            run.id, run.provider
+        ));
+    }
     go_on(engine, global, config, &started.job).await?;
     Ok(ExitCode::SUCCESS)
 }
@@ -80,11 +88,16 @@ pub(super) fn retry_of(job: &Job) -> Option<JobId> {
     job.new.ask.get(RETRY_OF)?.as_str()?.parse().ok()
 }
 
-/// The same request, for the queue: whoever held the first call is no longer there.
+/// The same request, for the queue: whoever held the first call is no longer there. Limits are those of today, since
+/// raising one is a reason to try again.
 fn again(job: &Job, config: &Config) -> NewJob {
     let mut new = job.new.clone();
     if let Value::Object(ask) = &mut new.ask {
         ask.insert(RETRY_OF.to_owned(), Value::String(job.id.to_string()));
+    }
+    new.life = new.life.map(|_| config.perplexity.async_max_wait);
+    if new.workflow == DEEP_RESEARCH {
+        new.attempt_timeout = config.perplexity.polling_timeout;
     }
     if new.visibility == Visibility::Unpromised {
         new.visibility = Visibility::Promised;

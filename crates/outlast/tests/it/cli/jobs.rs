@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::left_behind::LeftBehind;
 use super::pty::Terminal;
 use super::snapshots::{asked, failed};
-use crate::support::{World, running, start};
+use crate::support::{World, finished, running, start};
 
 const QUICK: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;delay_ms=0]]";
 
@@ -85,6 +85,31 @@ async fn cancel_ends_a_job_once_and_never_one_that_has_ended() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert_eq!(ran.stdout, format!("{stuck}  cancelled\n"));
     }
+}
+
+/// B9a: what ran out of time left a run behind that is being paid for. Its report is fetched, not bought again.
+#[tokio::test]
+async fn b9a_a_retry_takes_up_the_run_that_outlived_its_job() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_ASYNC_MAX_WAIT_MS", "1000");
+    let mut server = world.serve().await;
+    let old = start(&mut server, "ok;words=60;hold=true;delay_ms=0").await;
+    let failed = finished(&mut server, &old).await;
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.starts_with("TIMEOUT: no result within the 1 s"), "{error}");
+    assert!(error.ends_with(&format!("`outlast jobs retry {old}` takes it up")), "{error}");
+    server.kill().await;
+    world.unset("PERPLEXITY_ASYNC_MAX_WAIT_MS");
+    world.simulator.release();
+    let retried = world.run(&["jobs", "retry", &old]).await;
+    assert_eq!(retried.code, Some(0), "{retried:?}");
+    assert!(retried.stderr.contains("nothing is paid for again"), "{retried:?}");
+    let new = retried.stdout.trim().to_owned();
+    let worker = LeftBehind::of(&retried.stderr);
+    let waited = world.run(&["jobs", "wait", &new, "--timeout", "60s"]).await;
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    assert_eq!(world.submits(), 1);
+    worker.leaves().await;
 }
 
 #[tokio::test]
