@@ -1,8 +1,15 @@
-//! The log: standard error, one line an event, quiet about other people's crates.
+//! The log: standard error, one line an event, quiet about other people's crates and about what it has just said.
+
+mod unrepeated;
+
+use std::fmt;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{Format, Writer};
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use crate::cli::Global;
+use unrepeated::Unrepeated;
 
 /// Starts the log. `-v` and `-q` win over the configured filter.
 pub(crate) fn start(global: &Global, configured: &str) -> Result<(), String> {
@@ -20,7 +27,12 @@ pub(crate) fn start(global: &Global, configured: &str) -> Result<(), String> {
         .with_writer(std::io::stderr)
         // Colour would need a feature that is off; to ask for it on a terminal would panic.
         .with_ansi(false)
-        .with_target(false)
+        .event_format(Unrepeated::new(Format::default().without_time().with_target(false)))
         .init();
     Ok(())
+}
+
+/// When a line was written.
+fn time(writer: &mut Writer<'_>) -> fmt::Result {
+    SystemTime.format_time(writer)
 }

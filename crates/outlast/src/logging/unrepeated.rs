@@ -1,0 +1,114 @@
+//! One trouble, said again and again by whoever tries again, as one line in a while and a count.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// The same trouble is not said again before this.
+const QUIET: Duration = Duration::from_secs(10);
+/// So many troubles are remembered.
+const REMEMBERED: usize = 64;
+
+/// A way of writing lines, without those that were just written. It must not write the time itself.
+#[derive(Debug)]
+pub(super) struct Unrepeated<F> {
+    lines: F,
+    said: Mutex<VecDeque<Said>>,
+}
+
+#[derive(Debug)]
+struct Said {
+    line: String,
+    at: Instant,
+    /// How often it was not said since.
+    unsaid: u32,
+}
+
+impl<F> Unrepeated<F> {
+    pub(super) fn new(lines: F) -> Self {
+        Self { lines, said: Mutex::default() }
+    }
+
+    /// Whether to say this now, and how often it was not said before.
+    fn says(&self, line: &str, now: Instant) -> Option<u32> {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = said.iter().position(|said| said.line == line);
+        if let Some(known) = known.and_then(|place| said.get_mut(place))
+            && now.duration_since(known.at) < QUIET
+        {
+            known.unsaid += 1;
+            return None;
+        }
+        let unsaid = known.and_then(|place| said.remove(place)).map_or(0, |known| known.unsaid);
+        if said.len() == REMEMBERED {
+            said.pop_front();
+        }
+        said.push_back(Said { line: line.to_owned(), at: now, unsaid: 0 });
+        Some(unsaid)
+    }
+}
+
+impl<S, N, F> FormatEvent<S, N> for Unrepeated<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = String::new();
+        self.lines.format_event(context, Writer::new(&mut line), event)?;
+        let line = line.trim_end();
+        let trouble = *event.metadata().level() <= Level::WARN;
+        let unsaid = match trouble.then(|| self.says(line, Instant::now())) {
+            Some(None) => return Ok(()),
+            Some(Some(unsaid)) => unsaid,
+            None => 0,
+        };
+        super::time(&mut writer)?;
+        write!(writer, " {line}")?;
+        if unsaid > 0 {
+            write!(writer, " (and {unsaid} times before)")?;
+        }
+        writeln!(writer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_trouble_is_said_once_in_a_while_with_a_count() {
+        let (log, start) = (Unrepeated::new(()), Instant::now());
+        let at = |millis| start + Duration::from_millis(millis);
+        assert_eq!(log.says("no disk", at(0)), Some(0));
+        assert_eq!(log.says("no disk", at(1)), None);
+        assert_eq!(log.says("no net", at(2)), Some(0), "another one");
+        assert_eq!(log.says("no disk", at(9_999)), None);
+        assert_eq!(log.says("no disk", at(10_000)), Some(2));
+        assert_eq!(log.says("no disk", at(19_999)), None);
+    }
+
+    #[test]
+    fn it_forgets_the_oldest() {
+        let (log, now) = (Unrepeated::new(()), Instant::now());
+        for number in 0..=REMEMBERED {
+            assert_eq!(log.says(&number.to_string(), now), Some(0));
+        }
+        assert_eq!(log.says(&REMEMBERED.to_string(), now), None);
+        assert_eq!(log.says("0", now), Some(0), "said again sooner than it should be, but said");
+        assert_eq!(log.said.lock().unwrap().len(), REMEMBERED);
+    }
+}
