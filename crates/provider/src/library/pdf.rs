@@ -5,12 +5,15 @@
 //! encrypted files, read pictures, turn text that runs from right to left, or guess at codes that no map explains.
 
 mod content;
+mod canvas;
 mod pieces;
 mod lines;
 mod prose;
+mod setting;
 mod pages;
 mod file;
 mod object;
+mod reader;
 mod filter;
 mod font;
 mod cmap;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::object::{Object, Reader};
+use super::object::Object;
+use super::reader::Reader;
 
 /// Entries of one map; the largest honest ones have a few tens of thousands.
 const MOST: usize = 70_000;

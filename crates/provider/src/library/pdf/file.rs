@@ -8,7 +8,8 @@ use std::ops::Range;
 use super::Trouble;
 use super::budget::{Budget, KEPT, STREAM};
 use super::filter;
-use super::object::{Dict, Object, Reader, is_blank};
+use super::object::{Dict, Object};
+use super::reader::{Reader, is_blank};
 
 /// References to references; longer chains are cycles.
 const CHAIN: u32 = 16;

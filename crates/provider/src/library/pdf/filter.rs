@@ -5,7 +5,8 @@ use miniz_oxide::inflate::{
 };
 
 use super::Trouble;
-use super::object::{Dict, digit, is_blank};
+use super::object::Dict;
+use super::reader::{digit, is_blank};
 
 /// Undoes one filter. What is damaged gives what could be read of it.
 pub(super) fn undo(
