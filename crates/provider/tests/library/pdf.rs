@@ -144,6 +144,8 @@ async fn what_runs_along_on_every_page_is_not_quoted() {
         "{}",
         report.text
     );
+    // One for each page, and the plum.
+    assert!(report.text.contains("4 passages in 2 files"), "{}", report.text);
 }
 
 /// Two passages of one page are one source: a page is as near as one can point.
