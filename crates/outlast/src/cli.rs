@@ -95,9 +95,9 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
     /// Ask a question and wait for the report
     ///
-    /// With --library the answer comes from your own folders of documents: no key, no network. Otherwise from the
-    /// configured provider. The report goes to standard output, everything else to standard error. Ctrl-C leaves; the
-    /// job goes on, and `outlast jobs watch` comes back to it.
+    /// With --library the answer comes from your own folders of documents (Markdown, text, HTML, reStructuredText,
+    /// AsciiDoc, PDF): no key, no network. Otherwise from the configured provider. The report goes to standard output,
+    /// everything else to standard error. Ctrl-C leaves; the job goes on, and `outlast jobs watch` comes back to it.
     #[command(after_long_help = RESEARCH_EXAMPLES)]
     Research(ResearchArgs),
     /// Call a tool of any MCP server, however long it takes

@@ -3,8 +3,9 @@
 //! What it gives back is extracted word for word and says so; nothing here writes a sentence about the subject. The
 //! index in the cache directory is a convenience: when it is lost, damaged or cannot be written, the work goes on.
 //!
-//! Read are Markdown and its kin, plain text and HTML. PDF is not: its text has no reading order of its own, and a
-//! reader of it is larger than all of this; convert what matters to text first.
+//! Read are Markdown and its kin, plain text, HTML, and the text of PDF. A source is cited as `path:line`, and in a PDF,
+//! which has no lines to count, as `path:pN`: the page counted from the first, which is what a viewer is asked to go to.
+//! A PDF that is damaged, encrypted, only pictures, or a trap is left out and counted; the others are still read.
 
 mod run;
 mod research;
@@ -15,6 +16,7 @@ mod markdown;
 mod plain;
 mod html;
 mod entities;
+mod pdf;
 mod words;
 mod query;
 mod index;

@@ -1,14 +1,15 @@
 //! Citations: every shown block gets its number when it is first cited, so numbers rise through a report and every
-//! source has a place in it.
+//! source has a place in it. Blocks on one page of a PDF have one number: its place is as near as one can point.
 
 use outlast_core::Source;
 
-use super::document::UNDER;
+use super::document::{UNDER, Unit};
 use super::select::Block;
 
 /// The sources of a report, in the order of their first citation.
 #[derive(Debug, Default)]
 pub(super) struct Citations {
+    /// The file, and in it the block or the page.
     keys: Vec<(i64, u32)>,
     pub(super) sources: Vec<Source>,
 }
@@ -16,28 +17,29 @@ pub(super) struct Citations {
 impl Citations {
     /// The number of a block, as a report writes it.
     pub(super) fn cite(&mut self, block: &Block) -> String {
-        let key = (block.best.file, block.best.block);
-        if let Some(at) = self.keys.iter().position(|known| *known == key) {
-            return format!("[{}]", at + 1);
-        }
-        self.keys.push(key);
-        let number = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
-        let line = block.parts.first().map_or(block.best.line, |part| part.line);
-        self.sources.push(Source {
-            number,
-            url: format!("{}:{line}", block.best.name),
-            title: Some(title(block)),
-            date: None,
-            snippet: None,
-        });
-        format!("[{number}]")
+        format!("[{}]", self.source(block).number)
     }
 
-    /// Adds the words that matter to a source that was just cited.
-    pub(super) fn snippet(&mut self, text: String) {
-        if let Some(source) = self.sources.last_mut() {
-            source.snippet = Some(text);
+    /// The source that a block is cited as.
+    pub(super) fn source(&mut self, block: &Block) -> &mut Source {
+        let line = block.parts.first().map_or(block.best.line, |part| part.line);
+        let (within, place) = match block.best.unit {
+            Unit::Line => (block.best.block, format!("{}:{line}", block.best.name)),
+            Unit::Page => (line, format!("{}:p{line}", block.best.name)),
+        };
+        let key = (block.best.file, within);
+        let at = self.keys.iter().position(|known| *known == key).unwrap_or(self.keys.len());
+        if at == self.keys.len() {
+            self.keys.push(key);
+            self.sources.push(Source {
+                number: u32::try_from(self.keys.len()).unwrap_or(u32::MAX),
+                url: place,
+                title: Some(title(block)),
+                date: None,
+                snippet: None,
+            });
         }
+        &mut self.sources[at]
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a file becomes: passages under their headings, each with the line it starts at.
+//! What a file becomes: passages under their headings, each with the line or page it starts at.
 //!
 //! The parsers of the formats drive [`Builder`]; none of them knows what a passage is.
 
@@ -16,7 +16,32 @@ pub(super) const UNDER: &str = " › ";
 pub(super) struct Document {
     /// Its first heading of the highest level, or its HTML title.
     pub(super) title: Option<String>,
+    pub(super) unit: Unit,
     pub(super) passages: Vec<Passage>,
+}
+
+/// What the places in a file are counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Unit {
+    #[default]
+    Line,
+    /// In a PDF nobody can count lines.
+    Page,
+}
+
+impl Unit {
+    /// As the index stores it.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Line => 0,
+            Self::Page => 1,
+        }
+    }
+
+    /// From the index.
+    pub(super) fn from_code(code: u8) -> Self {
+        if code == 1 { Self::Page } else { Self::Line }
+    }
 }
 
 /// The smallest thing that is found.
@@ -26,7 +51,7 @@ pub(super) struct Passage {
     pub(super) section: u32,
     /// What it is shown with: the list, the table, the sentence that leads up to it.
     pub(super) block: u32,
-    /// Where it starts, from 1.
+    /// Where it starts, from 1, in the unit of the file.
     pub(super) line: u32,
     pub(super) kind: Kind,
     /// The headings above it, without the file's title.
@@ -83,6 +108,11 @@ pub(super) struct Builder {
 }
 
 impl Builder {
+    /// For a file whose places are not lines.
+    pub(super) fn counting(unit: Unit) -> Self {
+        Self { document: Document { unit, ..Document::default() }, ..Self::default() }
+    }
+
     pub(super) fn title(&mut self, text: &str) {
         let text = clean::inline(text);
         if !text.is_empty() {

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, params};
 
-use super::document::Kind;
+use super::document::{Kind, Unit};
 
 /// Raised whenever the tables or the parsers change: an index of another number is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// How long to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -19,7 +19,7 @@ const TABLES: &str = "
     DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS passages; DROP TABLE IF EXISTS files;
     CREATE TABLE files (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, modified INTEGER NOT NULL,
-        title TEXT, skipped INTEGER NOT NULL);
+        title TEXT, unit INTEGER NOT NULL, skipped INTEGER NOT NULL);
     CREATE TABLE passages (
         id INTEGER PRIMARY KEY, file INTEGER NOT NULL, section INTEGER NOT NULL, block INTEGER NOT NULL,
         line INTEGER NOT NULL, kind INTEGER NOT NULL, headings TEXT NOT NULL, text TEXT NOT NULL);
@@ -53,6 +53,7 @@ pub(super) struct Stored {
     pub(super) title: Option<String>,
     pub(super) section: u32,
     pub(super) block: u32,
+    pub(super) unit: Unit,
     pub(super) line: u32,
     pub(super) kind: Kind,
     pub(super) headings: String,
@@ -149,7 +150,7 @@ impl Index {
 }
 
 const STORED: &str =
-    "SELECT p.id, p.file, f.name, f.title, p.section, p.block, p.line, p.kind, p.headings, p.text
+    "SELECT p.id, p.file, f.name, f.title, p.section, p.block, p.line, p.kind, p.headings, p.text, f.unit
      FROM passages p JOIN files f ON f.id = p.file";
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
@@ -164,6 +165,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
         kind: Kind::from_code(row.get(7)?),
         headings: row.get(8)?,
         text: row.get(9)?,
+        unit: Unit::from_code(row.get(10)?),
     })
 }
 

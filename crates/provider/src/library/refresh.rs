@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusqlite::{Transaction, TransactionBehavior, params};
@@ -10,8 +10,8 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 use super::document::{Document, Kind};
 use super::index::Index;
 use super::run::{Reporter, Stopped};
-use super::walk::{Format, Found, LARGEST, Skip, Walked};
-use super::{clean, html, markdown, plain};
+use super::walk::{Format, Found, Skip, Walked};
+use super::{clean, html, markdown, pdf, plain};
 
 /// Read text that may wait for its transaction; beyond that there is more than one.
 const BATCH: usize = 64 * 1024 * 1024;
@@ -61,7 +61,7 @@ pub(super) fn refresh(
         reporter.count((26, 70), (number, changed.len()), || {
             format!("Reading {} of {} files", grouped(number), grouped(changed.len()))
         })?;
-        let read = read(file);
+        let read = read(file, reporter)?;
         waiting += usize::try_from(file.size).unwrap_or(0);
         batch.push((*file, read));
         if waiting > BATCH {
@@ -95,29 +95,56 @@ fn skipped(index: &Index) -> Result<BTreeMap<Skip, usize>, Trouble> {
         .prepare("SELECT skipped, count(*) FROM files WHERE skipped > 0 GROUP BY skipped")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let skip = if row.get::<_, i64>(0)? == 1 { Skip::Binary } else { Skip::Unreadable };
+        let skip = Skip::from_code(row.get(0)?);
         counts.insert(skip, usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0));
     }
     Ok(counts)
 }
 
-fn read(file: &Found) -> Result<Document, Skip> {
-    let mut bytes = Vec::new();
-    let opened = File::open(&file.path).map_err(|_| Skip::Unreadable)?;
-    opened.take(LARGEST).read_to_end(&mut bytes).map_err(|_| Skip::Unreadable)?;
-    if bytes.iter().take(SNIFFED).any(|byte| *byte == 0) {
-        return Err(Skip::Binary);
-    }
-    let text = clean::text(&String::from_utf8_lossy(&bytes));
+fn read(file: &Found, reporter: &Reporter) -> Result<Result<Document, Skip>, Stopped> {
+    let Ok(bytes) = bytes(file) else { return Ok(Err(Skip::Unreadable)) };
     let parse = || match file.format {
-        Format::Markdown => markdown::parse(&text),
-        Format::Plain => plain::parse_text(&text),
-        Format::ReStructuredText => plain::parse_rst(&text),
-        Format::AsciiDoc => plain::parse_asciidoc(&text),
-        Format::Html => html::parse(&text),
+        Format::Pdf => pdf::parse(&bytes, &|| reporter.go_on().is_ok()).map_err(Some),
+        Format::Markdown
+        | Format::Plain
+        | Format::ReStructuredText
+        | Format::AsciiDoc
+        | Format::Html => text(file.format, &bytes).ok_or(None),
     };
     // No file is known to break a parser; should one do so, the others are still read.
-    catch_unwind(AssertUnwindSafe(parse)).map_err(|_| Skip::Unreadable)
+    let Ok(parsed) = catch_unwind(AssertUnwindSafe(parse)) else {
+        return Ok(Err(Skip::Unreadable));
+    };
+    match parsed {
+        Ok(document) => Ok(Ok(document)),
+        Err(None) => Ok(Err(Skip::Binary)),
+        Err(Some(pdf::Trouble::Damaged | pdf::Trouble::TooMuch)) => Ok(Err(Skip::DamagedPdf)),
+        Err(Some(pdf::Trouble::Encrypted)) => Ok(Err(Skip::EncryptedPdf)),
+        Err(Some(pdf::Trouble::NoText)) => Ok(Err(Skip::PdfWithoutText)),
+        Err(Some(pdf::Trouble::Stopped)) => Err(Stopped),
+    }
+}
+
+fn bytes(file: &Found) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(&file.path)?.take(file.format.largest()).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What is written as text; none if it is something else.
+fn text(format: Format, bytes: &[u8]) -> Option<Document> {
+    if bytes.iter().take(SNIFFED).any(|byte| *byte == 0) {
+        return None;
+    }
+    let text = clean::text(&String::from_utf8_lossy(bytes));
+    match format {
+        Format::Markdown => Some(markdown::parse(&text)),
+        Format::Plain => Some(plain::parse_text(&text)),
+        Format::ReStructuredText => Some(plain::parse_rst(&text)),
+        Format::AsciiDoc => Some(plain::parse_asciidoc(&text)),
+        Format::Html => Some(html::parse(&text)),
+        Format::Pdf => None,
+    }
 }
 
 /// One transaction: nobody sees a file half read.
@@ -160,14 +187,20 @@ fn insert(
 ) -> rusqlite::Result<()> {
     let (document, skipped) = match read {
         Ok(document) => (document, 0),
-        Err(Skip::Binary) => (Document::default(), 1),
-        Err(_) => (Document::default(), 2),
+        Err(skip) => (Document::default(), skip.code()),
     };
     transaction
         .prepare_cached(
-            "INSERT INTO files (name, size, modified, title, skipped) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO files (name, size, modified, title, unit, skipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
-        .execute(params![file.name, file.size, file.modified, document.title, skipped])?;
+        .execute(params![
+            file.name,
+            file.size,
+            file.modified,
+            document.title,
+            document.unit.code(),
+            skipped
+        ])?;
     let id = transaction.last_insert_rowid();
     let mut passage = transaction.prepare_cached(
         "INSERT INTO passages (file, section, block, line, kind, headings, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

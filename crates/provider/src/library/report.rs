@@ -220,7 +220,6 @@ fn passages(page: &mut Page, citations: &mut Citations, blocks: &[Block]) {
 fn results(page: &mut Page, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
     let mut lines = Vec::new();
     for block in blocks {
-        let number = citations.cite(block);
         let said: Vec<_> = statements(block).into_iter().map(|(text, _)| text).collect();
         let most = said
             .iter()
@@ -231,10 +230,11 @@ fn results(page: &mut Page, citations: &mut Citations, weights: &Weights, blocks
             None => clean::squeeze(&block.best.text),
         };
         let snippet = shortened(&snippet, 400);
-        citations.snippet(snippet.clone());
-        let source = citations.sources.last();
-        let url = source.map_or("", |source| source.url.as_str());
-        lines.push(format!("- {number} **{}** (`{url}`): {snippet}", heading(block)));
+        let source = citations.source(block);
+        // Of several passages of one page the first, which is the best, speaks for it.
+        source.snippet.get_or_insert_with(|| snippet.clone());
+        let (number, url) = (source.number, &source.url);
+        lines.push(format!("- [{number}] **{}** (`{url}`): {snippet}", heading(block)));
     }
     page.add(lines.join("\n"));
 }

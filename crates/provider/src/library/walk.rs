@@ -11,6 +11,8 @@ use super::run::{Reporter, Stopped};
 
 /// Longer files are left out: they are data, not reading matter.
 pub(super) const LARGEST: u64 = 8 * 1024 * 1024;
+/// Pictures make a PDF large that is still reading matter.
+pub(super) const LARGEST_PDF: u64 = 64 * 1024 * 1024;
 
 /// One folder of the library.
 #[derive(Clone, Debug)]
@@ -47,6 +49,19 @@ pub(super) enum Format {
     ReStructuredText,
     AsciiDoc,
     Html,
+    Pdf,
+}
+
+impl Format {
+    /// How long a file may be.
+    pub(super) fn largest(self) -> u64 {
+        match self {
+            Self::Markdown | Self::Plain | Self::ReStructuredText | Self::AsciiDoc | Self::Html => {
+                LARGEST
+            }
+            Self::Pdf => LARGEST_PDF,
+        }
+    }
 }
 
 /// Why a file is left out.
@@ -54,20 +69,57 @@ pub(super) enum Format {
 pub(super) enum Skip {
     Binary,
     TooLarge,
+    LargePdf,
     Unreadable,
-    Pdf,
+    DamagedPdf,
+    EncryptedPdf,
+    PdfWithoutText,
     OtherKind,
 }
 
 impl Skip {
+    const ALL: [Self; 8] = [
+        Self::Binary,
+        Self::TooLarge,
+        Self::LargePdf,
+        Self::Unreadable,
+        Self::DamagedPdf,
+        Self::EncryptedPdf,
+        Self::PdfWithoutText,
+        Self::OtherKind,
+    ];
+
+    /// As the index stores it; 0 there is a file that is not left out.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Binary => 1,
+            Self::Unreadable => 2,
+            Self::DamagedPdf => 3,
+            Self::EncryptedPdf => 4,
+            Self::PdfWithoutText => 5,
+            Self::TooLarge => 6,
+            Self::LargePdf => 7,
+            Self::OtherKind => 8,
+        }
+    }
+
+    /// From the index.
+    pub(super) fn from_code(code: u8) -> Self {
+        Self::ALL.into_iter().find(|skip| skip.code() == code).unwrap_or(Self::Unreadable)
+    }
+
     /// As the closing note of a report counts it.
     pub(super) fn counted(self, count: usize) -> String {
-        let files = if count == 1 { "file" } else { "files" };
+        let pdf = if count == 1 { "PDF" } else { "PDFs" };
         match self {
             Self::Binary => format!("{count} binary"),
             Self::TooLarge => format!("{count} over 8 MiB"),
+            Self::LargePdf => format!("{count} {pdf} over 64 MiB"),
             Self::Unreadable => format!("{count} that could not be read"),
-            Self::Pdf => format!("{count} PDF {files} (this version does not read them)"),
+            Self::DamagedPdf => format!("{count} {pdf} that could not be read"),
+            Self::EncryptedPdf if count == 1 => "1 PDF that is encrypted".to_owned(),
+            Self::EncryptedPdf => format!("{count} PDFs that are encrypted"),
+            Self::PdfWithoutText => format!("{count} {pdf} without text (scanned?)"),
             Self::OtherKind => format!("{count} of a kind that is not text to read"),
         }
     }
@@ -138,8 +190,8 @@ fn list(folder: &Folder, walked: &mut Walked, reporter: &Reporter) -> Result<(),
 fn look(folder: &Folder, path: &Path) -> Result<Found, Skip> {
     let format = format_of(path)?;
     let metadata = path.symlink_metadata().map_err(|_| Skip::Unreadable)?;
-    if metadata.len() > LARGEST {
-        return Err(Skip::TooLarge);
+    if metadata.len() > format.largest() {
+        return Err(if format == Format::Pdf { Skip::LargePdf } else { Skip::TooLarge });
     }
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let relative = path.strip_prefix(&folder.path).unwrap_or(path);
@@ -166,9 +218,7 @@ fn format_of(path: &Path) -> Result<Format, Skip> {
         "rst" | "rest" => Ok(Format::ReStructuredText),
         "adoc" | "asciidoc" | "asc" => Ok(Format::AsciiDoc),
         "html" | "htm" | "xhtml" => Ok(Format::Html),
-        // The extractors there are panic on odd files, run for minutes or write to standard output, which a stdio
-        // server cannot have.
-        "pdf" => Err(Skip::Pdf),
+        "pdf" => Ok(Format::Pdf),
         _ => Err(Skip::OtherKind),
     }
 }

@@ -76,7 +76,7 @@ async fn what_is_left_out_is_counted_with_its_reason() {
         let note = report.text.lines().last().unwrap();
         assert!(
             note.contains(
-                "in 2 files of 1 folder. 4 files were left out: 1 binary, 1 over 8 MiB, 1 PDF file"
+                "in 2 files of 1 folder. 4 files were left out: 1 binary, 1 over 8 MiB, 1 PDF that could not be read, 1 of"
             ),
             "{note}"
         );

@@ -12,6 +12,8 @@ mod files;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod pdf;
+#[cfg(test)]
 mod reports;
 #[cfg(test)]
 mod running;

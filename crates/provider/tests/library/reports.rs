@@ -45,8 +45,10 @@ pub(crate) fn check(report: &Report) {
     let urls: BTreeSet<_> = report.sources.iter().map(|source| &source.url).collect();
     assert_eq!(urls.len(), sources.len(), "{urls:?}");
     for source in &report.sources {
-        let (_, line) = source.url.rsplit_once(':').unwrap();
-        assert!(line.parse::<u32>().unwrap() > 0, "{source:?}");
+        let (file, place) = source.url.rsplit_once(':').unwrap();
+        // A line, or in a PDF a page.
+        let place = if file.ends_with(".pdf") { place.strip_prefix('p').unwrap() } else { place };
+        assert!(place.parse::<u32>().unwrap() > 0, "{source:?}");
         assert!(source.title.as_ref().is_some_and(|title| !title.is_empty()), "{source:?}");
     }
 }
