@@ -12,7 +12,9 @@ pub(super) struct LeftBehind {
 impl LeftBehind {
     /// By what a command said of it.
     pub(super) fn of(said: &str) -> Self {
-        let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next());
+        // However it was broken into lines.
+        let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let pid = line.split("(pid ").nth(1).and_then(|rest| rest.split(')').next());
         let pid = pid.unwrap_or_else(|| panic!("no worker was left behind: {said}"));
         Self { pid: pid.parse().unwrap() }
     }

@@ -2,6 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
+use super::left_behind::LeftBehind;
 use super::pty::Terminal;
 use super::snapshot::{Mask, compare};
 use super::snapshots::asked;
@@ -104,6 +105,7 @@ fn bare(text: &str) -> String {
 async fn a_bar_leaves_room_for_ctrl_c_and_is_never_of_another_kind() {
     let world = World::new().await;
     for columns in [40, 100] {
+        let mut workers = Vec::new();
         for arguments in [["research", HELD].as_slice(), &["jobs", "watch"]] {
             let terminal = Terminal::run(&world, columns, arguments);
             terminal.shows(" %").await;
@@ -118,10 +120,16 @@ async fn a_bar_leaves_room_for_ctrl_c_and_is_never_of_another_kind() {
                 assert!(!bar.contains('\u{2591}'), "drawn before its style was set: {bar:?}");
             }
             assert!(!last.contains(" % "), "the bar was taken away: {last:?}");
+            if arguments[0] == "research" {
+                workers.push(LeftBehind::of(&screen));
+            }
         }
         for job in world.run(&["jobs", "list"]).await.stdout.lines().skip(1) {
             let id = job.split(' ').next().unwrap();
             assert_eq!(world.run(&["jobs", "cancel", id]).await.code, Some(0));
+        }
+        for worker in workers {
+            worker.leaves().await;
         }
     }
 }
