@@ -7,7 +7,7 @@ use crate::rules::approach::{is_lost, submit_unknown};
 use crate::rules::life_ends_at;
 use crate::{
     Again, BeginError, Checkpoint, Code, Failure, Job, Nature, Output, ProviderError, Settlement,
-    Timestamp, Trouble,
+    Timestamp, Trouble, Wording,
 };
 
 /// What happened to a try.
@@ -57,6 +57,9 @@ impl Retrying {
 }
 
 /// Decides how a try of `job` is settled. `job.checkpoint` is the latest one recorded.
+///
+/// Here also the words of the request leave what upstream said about it: the adapter that heard it may have been
+/// given no more than the name of a run, and what is settled goes to the log and to the store.
 pub fn verdict(
     job: &Job,
     nature: Nature,
@@ -70,7 +73,7 @@ pub fn verdict(
         }
         End::Interrupted => return Settlement::Release,
         End::NotBegun(BeginError::NotSent(error)) | End::NotBegun(BeginError::Refused(error)) => {
-            let failure = failure(&error, now);
+            let failure = failure(job, &error, now);
             if error.trouble.is_permanent() {
                 return Settlement::Fail { failure, raw: None };
             }
@@ -83,24 +86,24 @@ pub fn verdict(
         }
         End::NotBegun(BeginError::Unknown(error)) => match nature.again {
             Again::Never => {
-                let failure = submit_unknown(&error.sentence, error.detail, now);
+                let failure = submit_unknown(&error.sentence, said(job, &error), now);
                 return Settlement::Fail { failure, raw: None };
             }
             Again::Safe | Again::WithKey if error.trouble.is_permanent() => {
-                return Settlement::Fail { failure: failure(&error, now), raw: None };
+                return Settlement::Fail { failure: failure(job, &error, now), raw: None };
             }
             Again::Safe | Again::WithKey => {
-                (failure(&error, now), error.trouble.retry_after(), job.checkpoint.clone())
+                (failure(job, &error, now), error.trouble.retry_after(), job.checkpoint.clone())
             }
         },
         End::Broken(error) => {
-            let failure = failure(&error, now);
+            let failure = failure(job, &error, now);
             if error.trouble.is_permanent() {
                 return Settlement::Fail { failure, raw: None };
             }
             let forgotten = error.trouble == Trouble::RunForgotten;
             if forgotten && nature.again != Again::Safe {
-                let failure = submit_unknown(&error.sentence, error.detail, now);
+                let failure = submit_unknown(&error.sentence, said(job, &error), now);
                 return Settlement::Fail { failure, raw: None };
             }
             let checkpoint = if forgotten || error.trouble.ends_the_run() {
@@ -144,13 +147,19 @@ pub fn verdict(
     }
 }
 
-fn failure(error: &ProviderError, now: Timestamp) -> Failure {
+fn failure(job: &Job, error: &ProviderError, now: Timestamp) -> Failure {
     Failure {
         code: error.trouble.code(),
         message: error.sentence.clone(),
-        detail: error.detail.clone(),
+        detail: said(job, error),
         at: now,
     }
+}
+
+/// What upstream said, without what was asked.
+fn said(job: &Job, error: &ProviderError) -> Option<String> {
+    let said = error.detail.as_deref()?;
+    Some(Wording::of(&job.new.ask).kept_out_of(said))
 }
 
 fn plain(code: Code, message: String, now: Timestamp) -> Failure {
@@ -378,6 +387,33 @@ mod tests {
         assert_eq!(broken, (format!("it went wrong{tail}"), Some("secret".to_owned())));
         let (message, _) = said(End::AttemptTimedOut);
         assert!(message.starts_with("no result within ") && message.ends_with(tail), "{message}");
+    }
+
+    /// E7: upstream's words are kept whole; those of the request are not among them, however the try ended.
+    #[test]
+    fn e7_what_upstream_said_is_kept_without_what_was_asked() {
+        let mut job = running(under_way()).0.job;
+        job.new.ask = serde_json::json!({"messages": [{"content": "Where is Ann's letter?"}]});
+        let said = "HTTP 500: cannot read \\\"where is ann's letter\\\", try later";
+        let error = |trouble| ProviderError { detail: Some(said.to_owned()), ..error(trouble) };
+        let ends = [
+            End::Broken(error(Trouble::RunFailed)),
+            End::Broken(error(Trouble::Rejected)),
+            End::Broken(error(Trouble::RunForgotten)),
+            End::NotBegun(BeginError::NotSent(error(Trouble::Unreachable))),
+            End::NotBegun(BeginError::Refused(error(Trouble::Rejected))),
+            End::NotBegun(BeginError::Unknown(error(Trouble::TimedOut))),
+        ];
+        for end in ends {
+            let name = format!("{end:?}");
+            let (Settlement::Fail { failure, .. } | Settlement::Retry { failure, .. }) =
+                verdict(&job, PAID, end, PLAIN, NOW)
+            else {
+                panic!("{name}")
+            };
+            let kept = "HTTP 500: cannot read \\\"[redacted]\\\", try later";
+            assert_eq!(failure.detail.as_deref(), Some(kept), "{name}");
+        }
     }
 
     #[test]
