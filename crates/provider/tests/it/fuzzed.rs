@@ -82,6 +82,11 @@ fn no_body_is_too_odd_and_every_source_has_a_number_of_its_own() {
     each("response", |bytes| assert_eq!(fuzzing::response(bytes), Ok(())));
 }
 
+#[test]
+fn no_answer_of_sonar_or_of_a_search_is_too_odd() {
+    each("sonar", |bytes| assert_eq!(fuzzing::sonar(bytes), Ok(())));
+}
+
 /// Depth is refused, not followed until the stack ends.
 #[test]
 fn nesting_without_end_is_refused() {
@@ -89,5 +94,6 @@ fn nesting_without_end_is_refused() {
         let bytes = open.repeat(50_000);
         assert_eq!(fuzzing::response(bytes.as_bytes()), Ok(()));
         assert_eq!(fuzzing::event(bytes.as_bytes()), Ok(()));
+        assert_eq!(fuzzing::sonar(bytes.as_bytes()), Ok(()));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::lenient::{known, known_items, word};
+use super::lenient::{known, known_items, object, word};
 use super::{Page, Response, RunError, Status};
 
 /// One event of a stream.
@@ -34,7 +34,7 @@ impl Event {
     /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event. One that ends a
     /// run takes the data.
     pub(in crate::perplexity) fn parse(data: &mut String) -> Option<Self> {
-        let mut event: Self = serde_json::from_str(data).ok()?;
+        let mut event: Self = object(data.as_bytes())?;
         if event.status().is_some_and(Status::is_terminal) {
             event.raw = std::mem::take(data).into_bytes();
         }
