@@ -15,6 +15,7 @@ mod config_show;
 mod crash;
 mod demo;
 mod doctor;
+mod elsewhere;
 mod errors;
 mod faults;
 mod http;
