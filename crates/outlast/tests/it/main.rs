@@ -16,6 +16,7 @@ mod crash;
 mod demo;
 mod doctor;
 mod elsewhere;
+mod proxy;
 mod errors;
 mod faults;
 mod http;

@@ -44,24 +44,26 @@ fn scenarios() -> Vec<String> {
 
 /// Makes every call of a set that asks something; one submit each.
 async fn ask_everything(world: &World, server: &mut McpProcess, set: &str) -> Vec<Value> {
-    let messages = json!([{ "role": "user", "content": QUESTION }]);
     let mut results = Vec::new();
-    for scenario in scenarios() {
+    for (nth, scenario) in scenarios().iter().enumerate() {
+        // Asked again in the same words, a question would be answered with what came of it before.
+        let question = format!("{QUESTION} of {nth} birds");
+        let messages = json!([{ "role": "user", "content": question }]);
         let asks: &[(&str, Value)] = match set {
             "research" => &[
-                ("perplexity_deep_research", json!({ "query": QUESTION })),
-                ("perplexity_search", json!({ "query": QUESTION })),
+                ("perplexity_deep_research", json!({ "query": question })),
+                ("perplexity_search", json!({ "query": question })),
             ],
             "perplexity" => &[
                 ("perplexity_research", json!({ "messages": messages })),
                 ("perplexity_ask", json!({ "messages": messages })),
                 ("perplexity_reason", json!({ "messages": messages })),
-                ("perplexity_search", json!({ "query": QUESTION })),
+                ("perplexity_search", json!({ "query": question })),
             ],
             _ => &[("perplexity_research_start", json!({ "messages": messages }))],
         };
         for (tool, arguments) in asks {
-            world.simulator.script(&[&scenario]).unwrap();
+            world.simulator.script(&[scenario]).unwrap();
             let result = server.call(tool, arguments.clone()).await;
             if let Some(id) = result["structuredContent"]["jobId"].as_str() {
                 results.push(finished(server, id).await);
