@@ -22,7 +22,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub(crate) const MAX_BODY: usize = 32 * 1024 * 1024;
 
 /// So much is read of an answer that is no success.
-const MAX_REFUSAL: usize = 256 * 1024;
+pub(crate) const MAX_REFUSAL: usize = 256 * 1024;
 
 /// How long the body of an answer that is no success may take.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(10);

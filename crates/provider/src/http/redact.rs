@@ -8,12 +8,13 @@
 use outlast_core::Wording;
 use serde_json::Value;
 
+use super::MAX_REFUSAL;
+
 /// What upstream said, at most so many characters of it.
 const LONGEST: usize = 10_000;
 
-/// So many fields of an odd answer are told, and none of one larger than this: it is not looked into.
+/// So many fields of an odd answer are told; one that is longer than a refusal may be is not looked into.
 const FIELDS: usize = 20;
-const LARGEST: usize = 256 * 1024;
 
 /// Replaces anything that looks like a key, and `secret` or a piece of it wherever it stands; drops control
 /// characters; cuts, and says so.
@@ -44,7 +45,7 @@ pub(crate) fn redacted(text: &str, secret: &str) -> String {
 
 /// What a success that cannot be used says of itself: the error in it, if it has one, else what it looks like.
 pub(crate) fn told(body: &[u8], secret: &str) -> String {
-    let parsed = if body.len() > LARGEST { None } else { serde_json::from_slice(body).ok() };
+    let parsed = if body.len() > MAX_REFUSAL { None } else { serde_json::from_slice(body).ok() };
     let error = parsed.as_ref().and_then(|body: &Value| body.get("error"));
     match error.filter(|error| !error.is_null()) {
         Some(error) => redacted(&error.to_string(), secret),
@@ -104,6 +105,12 @@ mod tests {
         }
     }
 
+    /// Not every gateway's key has letters to compare.
+    #[test]
+    fn a_key_of_few_letters_is_a_key() {
+        assert_eq!(redacted("token +a=/ and a", "+a=/"), "token [redacted] and a");
+    }
+
     /// Some services show the beginning of a key, or its end.
     #[test]
     fn a_piece_of_a_key_is_a_key() {
@@ -128,7 +135,7 @@ mod tests {
         assert_eq!(told(b"[1,2]", ""), "5 bytes, array");
         assert_eq!(told(b"<html>secret", ""), "12 bytes, no JSON");
         assert_eq!(told(br#"{"hunter":1}"#, "hunter"), "12 bytes, an object of [redacted] number");
-        assert_eq!(told(&vec![b'1'; LARGEST + 1], ""), "262145 bytes, no JSON");
+        assert_eq!(told(&vec![b'1'; MAX_REFUSAL + 1], ""), "262145 bytes, no JSON");
         let error = br#"{"id":"secret","error":{"message":"overloaded, hunter"}}"#;
         assert_eq!(told(error, "hunter"), r#"{"message":"overloaded, [redacted]"}"#);
         let wide: String = ('a'..='z').map(|name| format!("\"{name}\":1,")).collect();

@@ -9,6 +9,7 @@ use super::errors::{self, Answer};
 use super::meter::Meter;
 use super::wire::{Event, Response};
 use super::{report, search};
+use crate::http::MAX_REFUSAL;
 use crate::sse::Decoder;
 
 /// Takes the bytes for an event; says what is wrong with what we make of it.
@@ -33,7 +34,9 @@ pub fn event(bytes: &[u8]) -> Result<(), String> {
 /// Takes the bytes for the body of an answer; says what is wrong with what we make of it.
 pub fn response(bytes: &[u8]) -> Result<(), String> {
     for status in [StatusCode::BAD_REQUEST, StatusCode::BAD_GATEWAY] {
-        let answer = Answer { status, retry_after: None, body: bytes.to_vec() };
+        // No more of a refusal is read.
+        let body = bytes[..bytes.len().min(MAX_REFUSAL)].to_vec();
+        let answer = Answer { status, retry_after: None, body };
         let error = errors::trouble(&answer, "key");
         if error.detail.is_some_and(|detail| detail.chars().count() > 12_000) {
             return Err("more than a detail".to_owned());

@@ -52,8 +52,10 @@ impl Meter {
             self.heard.sources += sources;
             return self.searched(before);
         }
+        if event.opens_the_report() {
+            return (self.percent < PROCESSING.0).then(|| self.writing());
+        }
         match event.kind.as_str() {
-            "response.output_item.added" => (self.percent < PROCESSING.0).then(|| self.writing()),
             "response.output_text.delta" => {
                 let before = self.known();
                 self.heard.words +=
@@ -141,6 +143,7 @@ mod tests {
             r#"{"type":"response.reasoning.search_queries","queries":["a","b"]}"#.to_owned(),
             r#"{"type":"response.reasoning.search_results","results":[{"id":1,"url":"u"}]}"#
                 .to_owned(),
+            r#"{"type":"response.output_item.added","item":{"type":"search_results"}}"#.to_owned(),
             r#"{"type":"response.output_item.added","item":{"type":"message"}}"#.to_owned(),
             format!(r#"{{"type":"response.output_text.delta","delta":"{words}"}}"#),
             r#"{"type":"response.reasoning.search_queries","queries":["late"]}"#.to_owned(),

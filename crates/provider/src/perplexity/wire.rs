@@ -16,7 +16,7 @@ pub(super) use lenient::{known, known_items, known_places, object};
 pub(super) use run_error::{ErrorCode, RunError};
 pub(crate) use submit::effort;
 pub(super) use submit::{DEEP_RESEARCH, Submit};
-pub(super) use usage::{Usage, UsageCost};
+pub(super) use usage::{InputTokens, Usage, UsageCost};
 
 /// A run's state as a body or inside an event.
 #[derive(Clone, Debug, Default, Deserialize)]

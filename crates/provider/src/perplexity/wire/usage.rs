@@ -62,7 +62,16 @@ impl<'de> Deserialize<'de> for Calls {
 #[serde(default)]
 pub(in crate::perplexity) struct InputTokens {
     #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) cached_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
+    #[serde(deserialize_with = "known")]
+    cache_read_input_tokens: Option<u64>,
+}
+
+impl InputTokens {
+    /// Read from a cache; the provider has two names for it, and may leave out either.
+    pub(in crate::perplexity) fn cached(&self) -> u64 {
+        self.cached_tokens.or(self.cache_read_input_tokens).unwrap_or(0)
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
