@@ -143,7 +143,6 @@ mod tests {
             r#"{"type":"response.reasoning.search_queries","queries":["a","b"]}"#.to_owned(),
             r#"{"type":"response.reasoning.search_results","results":[{"id":1,"url":"u"}]}"#
                 .to_owned(),
-            r#"{"type":"response.output_item.added","item":{"type":"search_results"}}"#.to_owned(),
             r#"{"type":"response.output_item.added","item":{"type":"message"}}"#.to_owned(),
             format!(r#"{{"type":"response.output_text.delta","delta":"{words}"}}"#),
             r#"{"type":"response.reasoning.search_queries","queries":["late"]}"#.to_owned(),
@@ -158,6 +157,19 @@ mod tests {
         assert_eq!(seen[3].message, "Processing response...");
         assert_eq!(seen[6].message, "Finalizing research report...");
         assert_eq!(meter.start(), None);
+    }
+
+    /// B6: 50 when output begins to arrive; what was found on the way is none.
+    #[test]
+    fn only_a_message_is_output() {
+        let added = |item: &str| {
+            let json = format!(r#"{{"type":"response.output_item.added","item":{item}}}"#);
+            Meter::default().event(&event(&json)).and_then(|progress| progress.percent)
+        };
+        assert_eq!(added(r#"{"type":"search_results"}"#), None);
+        assert_eq!(added(r#"{"type":"fetch_url_results"}"#), None);
+        assert_eq!(added(r#"{"type":"message"}"#), Some(50));
+        assert_eq!(added("null"), Some(50));
     }
 
     /// B6: after a broken stream a check shows what the events after it tell again.
