@@ -1,13 +1,13 @@
 //! Which calls go through a proxy. The configuration decides; the environment is not read here.
 
+mod except;
+
 use std::fmt;
 
-use reqwest::{NoProxy, Proxy, Url};
+use reqwest::{Proxy, Url};
 
 use crate::error::ClientError;
-
-/// Addresses that are this machine.
-const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
+use except::Except;
 
 /// A proxy, and what does not go through it.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ pub struct ProxyOptions {
     /// What it is for.
     pub scope: ProxyScope,
     /// What never goes through it, separated by commas: hosts, domains with what is below them, addresses, networks
-    /// such as `10.0.0.0/8`, or `*` for everything.
+    /// such as `10.0.0.0/8`, each with a port if only that is meant, or `*` for everything.
     pub except: String,
 }
 
@@ -40,16 +40,16 @@ impl fmt::Debug for ProxyOptions {
 impl ProxyOptions {
     /// The proxy for an HTTP client; `None` when nothing goes through it. Errors never repeat the address.
     pub fn made(&self) -> Result<Option<Proxy>, ClientError> {
-        let mut except: Vec<&str> = self.except.split(',').map(str::trim).collect();
-        // The library takes this for all names, but not for addresses.
-        if except.contains(&"*") {
+        let except = Except::parse(&self.except);
+        if except.is_everything() {
             return Ok(None);
         }
-        if self.scope == ProxyScope::OtherMachines {
-            except.push(LOOPBACK);
-        }
-        let proxy = Proxy::all(self.address()?).map_err(|_| not_a_proxy())?;
-        Ok(Some(proxy.no_proxy(NoProxy::from_string(&except.join(",")))))
+        let except = match self.scope {
+            ProxyScope::Everything => except,
+            ProxyScope::OtherMachines => except.and_loopback(),
+        };
+        let address = self.address()?;
+        Ok(Some(Proxy::custom(move |url| (!except.covers(url)).then(|| address.clone()))))
     }
 
     fn address(&self) -> Result<Url, ClientError> {

@@ -16,6 +16,7 @@ mod lease;
 pub mod conversation;
 mod report_check;
 mod text;
+mod wording;
 
 pub mod rules;
 
@@ -43,4 +44,5 @@ pub use store::{
 };
 pub use text::steers;
 pub use time::{Clock, Timestamp};
+pub use wording::Wording;
 pub use workflow::{WorkflowAsk, session_of};

@@ -98,7 +98,8 @@ async fn stop(provider: &dyn Provider, id: &JobId, run: &RemoteRun) -> Option<Re
             Some(outcome)
         }
         Err(error) if error.trouble.is_permanent() => {
-            tracing::warn!(job.id = %id, remote.id = run.id, %error, detail = error.detail, "remote run cannot be stopped");
+            // Without what upstream said: it may repeat what the run was asked, which is not known here.
+            tracing::warn!(job.id = %id, remote.id = run.id, %error, "remote run cannot be stopped");
             Some(RemoteStop::Unsupported)
         }
         Err(error) => {

@@ -11,7 +11,7 @@ use outlast_core::BoxError;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, redirect};
 
 pub use outlast_client::{ProxyOptions, ProxyScope};
-pub(crate) use redact::redacted;
+pub(crate) use redact::{redacted, told};
 pub(crate) use retry_after::retry_after;
 
 /// How long a connection may take to open; at most half the limit of a call, so that a call that ran out of time was
@@ -20,6 +20,12 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// An answer larger than this is refused, not read.
 pub(crate) const MAX_BODY: usize = 32 * 1024 * 1024;
+
+/// So much is read of an answer that is no success.
+pub(crate) const MAX_REFUSAL: usize = 256 * 1024;
+
+/// How long the body of an answer that is no success may take.
+const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
 
 /// What an HTTP client is made from.
 #[derive(Clone, Debug)]
@@ -152,6 +158,23 @@ pub(crate) async fn read_body(mut response: Response) -> Result<Vec<u8>, BodyErr
         body.extend_from_slice(&chunk);
     }
     Ok(body)
+}
+
+/// Reads what an answer that is no success says, as far as it comes in time and measure: its status counts without it,
+/// so a body that breaks off or never ends must not undo what the status says.
+pub(crate) async fn read_refusal(mut response: Response, limit: Duration) -> Vec<u8> {
+    let mut body = Vec::new();
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = MAX_REFUSAL - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() > room {
+                return;
+            }
+        }
+    };
+    drop(tokio::time::timeout(limit.min(REFUSAL_LIMIT), reading).await);
+    body
 }
 
 /// Why a body could not be read.

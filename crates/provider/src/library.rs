@@ -28,6 +28,7 @@ mod cite;
 mod summary;
 mod note;
 mod report;
+pub(crate) mod fuzzing;
 
 use std::fs;
 use std::io;

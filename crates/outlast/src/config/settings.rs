@@ -194,7 +194,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "network.no_proxy",
         &["NO_PROXY", "no_proxy"],
         "",
-        "what goes through no proxy, separated by commas: hosts, domains with what is below them, addresses, networks such as `10.0.0.0/8`, or `*` for everything",
+        "what goes through no proxy, separated by commas: hosts, domains with what is below them, addresses, networks such as `10.0.0.0/8`, each with a port if only that is meant, or `*` for everything",
     ),
     setting(
         "store.url",

@@ -15,6 +15,8 @@ mod config_show;
 mod crash;
 mod demo;
 mod doctor;
+mod elsewhere;
+mod proxy;
 mod errors;
 mod faults;
 mod http;

@@ -1,5 +1,6 @@
 //! Seeded secrets through the real binary: every tool set, both dialects, the finest log. The key is nowhere; a
-//! question is only where it is kept; what upstream says when it fails reaches nobody who asked.
+//! question is only where it is kept; what upstream says when it fails reaches the operator whole, without the key and
+//! the question it repeats, and nobody who asked (E7).
 
 use std::path::{Path, PathBuf};
 
@@ -14,15 +15,26 @@ const KEY: &str = "hunter2-canary-of-the-house";
 const QUESTION: &str = "canary-question";
 const UPSTREAM: &str = "canary-upstream";
 
-/// Failures whose bodies repeat the key beside words of their own, nonsense, hostile text, and a report.
+/// What upstream says: the key, the question, and far behind them words of its own.
+fn repeated() -> String {
+    format!("{KEY} was asked {QUESTION}, {} {UPSTREAM}", "at length, ".repeat(300))
+}
+
+/// Failures whose bodies repeat the key and the question beside words of their own, nonsense, hostile text, and a
+/// report.
 fn scenarios() -> Vec<String> {
-    let said = |fault: &str| format!("http;{fault};secret={KEY} {UPSTREAM}");
+    let said = |fault: &str| format!("http;{fault};secret={}", repeated());
+    let late = |fault: &str| format!("{}|no_terminal;words=60;delay_ms=0", said(fault));
     vec![
         said("status=401"),
         said("status=401;body=html"),
+        said("status=422"),
         said("status=500"),
         said("status=500;body=html"),
         said("status=429;retry_after=1"),
+        late("on=poll;times=1;status=503"),
+        late("on=poll;status=402"),
+        format!("fail;delay_ms=0;code={}", repeated()),
         "malformed;kind=not_json;times=1".to_owned(),
         "drop;after_events=1;words=60;delay_ms=0".to_owned(),
         "inject;line=2000;words=60;delay_ms=0".to_owned(),
@@ -32,24 +44,26 @@ fn scenarios() -> Vec<String> {
 
 /// Makes every call of a set that asks something; one submit each.
 async fn ask_everything(world: &World, server: &mut McpProcess, set: &str) -> Vec<Value> {
-    let messages = json!([{ "role": "user", "content": QUESTION }]);
     let mut results = Vec::new();
-    for scenario in scenarios() {
+    for (nth, scenario) in scenarios().iter().enumerate() {
+        // Asked again in the same words, a question would be answered with what came of it before.
+        let question = format!("{QUESTION} of {nth} birds");
+        let messages = json!([{ "role": "user", "content": question }]);
         let asks: &[(&str, Value)] = match set {
             "research" => &[
-                ("perplexity_deep_research", json!({ "query": QUESTION })),
-                ("perplexity_search", json!({ "query": QUESTION })),
+                ("perplexity_deep_research", json!({ "query": question })),
+                ("perplexity_search", json!({ "query": question })),
             ],
             "perplexity" => &[
                 ("perplexity_research", json!({ "messages": messages })),
                 ("perplexity_ask", json!({ "messages": messages })),
                 ("perplexity_reason", json!({ "messages": messages })),
-                ("perplexity_search", json!({ "query": QUESTION })),
+                ("perplexity_search", json!({ "query": question })),
             ],
             _ => &[("perplexity_research_start", json!({ "messages": messages }))],
         };
         for (tool, arguments) in asks {
-            world.simulator.script(&[&scenario]).unwrap();
+            world.simulator.script(&[scenario]).unwrap();
             let result = server.call(tool, arguments.clone()).await;
             if let Some(id) = result["structuredContent"]["jobId"].as_str() {
                 results.push(finished(server, id).await);
@@ -95,7 +109,9 @@ async fn nothing_leaks(api: &str, set: &str) {
     assert!(failed.count() >= 2, "{api} {set}: the faults were met");
     server.close_input();
     let (_, log) = server.ended().await;
-    assert!(log.contains("Job failed"), "the log is there: {log}");
+    let failures: Vec<_> = log.lines().filter(|line| line.contains("Job failed")).collect();
+    let whole = failures.iter().filter(|line| line.contains(UPSTREAM)).count();
+    assert!(whole >= 7, "{whole} of {} failures are told whole: {log}", failures.len());
 
     let place = format!("the log of {api} {set}");
     absent(KEY, &place, &log);
@@ -110,11 +126,35 @@ async fn nothing_leaks(api: &str, set: &str) {
     for file in kept {
         let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
         absent(KEY, &file.display().to_string(), &text);
+        // Conversations are for those who asked; the database is the operator's too.
+        if !file.display().to_string().contains("outlast.db") {
+            absent(UPSTREAM, &file.display().to_string(), &text);
+        }
     }
     for command in [&["jobs", "list", "--json"][..], &["doctor"]] {
         let ran = world.run(command).await;
         absent(KEY, "a command's output", &format!("{}\n{}", ran.stdout, ran.stderr));
     }
+    let shown = shown_failures(&world).await;
+    assert!(shown.iter().any(|failure| failure.contains(UPSTREAM)), "{shown:?}");
+    for failure in shown {
+        absent(KEY, "a failure that is shown", &failure);
+        absent(QUESTION, "a failure that is shown", &failure);
+    }
+}
+
+/// The failures of every job as the operator sees them.
+async fn shown_failures(world: &World) -> Vec<String> {
+    let list = world.run(&["jobs", "list", "--json"]).await.stdout;
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let mut failures = Vec::new();
+    for job in list["jobs"].as_array().unwrap() {
+        let id = job["id"].as_str().unwrap();
+        let job = world.run(&["jobs", "show", id, "--json"]).await.stdout;
+        let job: Value = serde_json::from_str(&job).unwrap();
+        failures.push(job["failures"].to_string());
+    }
+    failures
 }
 
 #[tokio::test]

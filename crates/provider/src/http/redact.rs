@@ -1,11 +1,30 @@
 //! Upstream text made fit for a log: keys out, length bounded.
+//!
+//! What upstream says of its own trouble goes to the operator whole, up to a bound that no honest error reaches. Keys
+//! are taken out here. The words of the request are taken out where a try is settled ([`outlast_core::rules::verdict`]),
+//! which is also where everything of this kind reaches the log and the store. What came with a success is never shown:
+//! it is somebody's report, and only its shape is told, or the error that stands in it.
+
+use outlast_core::Wording;
+use serde_json::Value;
+
+use super::MAX_REFUSAL;
 
 /// What upstream said, at most so many characters of it.
-const LONGEST: usize = 2_000;
+const LONGEST: usize = 10_000;
 
-/// Replaces anything that looks like a key, and `secret` wherever it stands; drops control characters; cuts.
+/// So many fields of an odd answer are told; one that is longer than a refusal may be is not looked into.
+const FIELDS: usize = 20;
+
+/// Replaces anything that looks like a key, and `secret` or a piece of it wherever it stands; drops control
+/// characters; cuts, and says so.
 pub(crate) fn redacted(text: &str, secret: &str) -> String {
+    let length = text.len();
+    // No more is looked at than may be shown, and what a key could be cut in two by is beyond that.
+    let seen = text.char_indices().nth(2 * LONGEST).map_or(length, |(at, _)| at);
+    let text = &text[..seen];
     let text = if secret.is_empty() { text.to_owned() } else { text.replace(secret, "[redacted]") };
+    let text = Wording::of(&Value::from(secret)).kept_out_of(&text);
     let mut clean = String::new();
     let mut word = String::new();
     for character in text.chars().take(LONGEST) {
@@ -18,7 +37,47 @@ pub(crate) fn redacted(text: &str, secret: &str) -> String {
         clean.push(if character.is_control() { ' ' } else { character });
     }
     push_word(&mut clean, &word);
+    if text.chars().nth(LONGEST).is_some() {
+        clean.push_str(&format!(" [cut: {length} bytes in all]"));
+    }
     clean
+}
+
+/// What a success that cannot be used says of itself: the error in it, if it has one, else what it looks like.
+pub(crate) fn told(body: &[u8], secret: &str) -> String {
+    let parsed = if body.len() > MAX_REFUSAL { None } else { serde_json::from_slice(body).ok() };
+    let error = parsed.as_ref().and_then(|body: &Value| body.get("error"));
+    match error.filter(|error| !error.is_null()) {
+        Some(error) => redacted(&error.to_string(), secret),
+        None => redacted(&format!("{} bytes, {}", body.len(), shape(parsed.as_ref())), secret),
+    }
+}
+
+/// The names and types of what is there, without anything it says.
+fn shape(body: Option<&Value>) -> String {
+    let Some(body) = body else { return "no JSON".to_owned() };
+    let Value::Object(fields) = body else { return type_of(body).to_owned() };
+    let told = fields.iter().take(FIELDS);
+    let told = told.map(|(name, value)| format!("{} {}", plain(name), type_of(value)));
+    let more = if fields.len() > FIELDS { ", ..." } else { "" };
+    format!("an object of {}{more}", told.collect::<Vec<_>>().join(", "))
+}
+
+/// A field's name, unless somebody speaks through it.
+fn plain(name: &str) -> &str {
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    if name.len() <= 32 && name.bytes().all(is_name) { name } else { "?" }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 fn push_word(clean: &mut String, word: &str) {
@@ -39,14 +98,48 @@ mod tests {
             (r#"{"key":"sk-live_9"}"#, r#"{"key":"[redacted]"}"#),
             ("token hunter2!", "token [redacted]!"),
             ("a\x1b[31mred\nline", "a [31mred line"),
+            ("token HUNTER2%21", "token [redacted]%21"),
         ];
         for (given, expected) in cases {
             assert_eq!(redacted(given, "hunter2"), expected);
         }
     }
 
+    /// Not every gateway's key has letters to compare.
     #[test]
-    fn long_text_is_cut() {
-        assert_eq!(redacted(&"\u{e9}".repeat(5_000), "").chars().count(), LONGEST);
+    fn a_key_of_few_letters_is_a_key() {
+        assert_eq!(redacted("token +a=/ and a", "+a=/"), "token [redacted] and a");
+    }
+
+    /// Some services show the beginning of a key, or its end.
+    #[test]
+    fn a_piece_of_a_key_is_a_key() {
+        let key = "house-of-cards-and-canaries";
+        let said = redacted("bad key `house-of-cards-an...`; or *s-and-canaries?", key);
+        assert_eq!(said, "bad key `[redacted]...`; or *[redacted]?");
+    }
+
+    #[test]
+    fn a_text_is_kept_whole_and_an_endless_one_is_cut() {
+        let whole = "\u{e9}".repeat(LONGEST);
+        assert_eq!(redacted(&whole, ""), whole);
+        let cut = redacted(&format!("{whole}x"), "");
+        assert_eq!(cut, format!("{whole} [cut: {} bytes in all]", 2 * LONGEST + 1));
+    }
+
+    #[test]
+    fn a_success_that_is_none_tells_its_error_or_its_shape_and_nothing_it_says() {
+        let body = br#"{"id":"secret","choices":[1],"error":null,"Dear Ann":true,"n":7,"o":{}}"#;
+        let expected = "71 bytes, an object of ? boolean, choices array, error null, id string, n number, o object";
+        assert_eq!(told(body, ""), expected);
+        assert_eq!(told(b"[1,2]", ""), "5 bytes, array");
+        assert_eq!(told(b"<html>secret", ""), "12 bytes, no JSON");
+        assert_eq!(told(br#"{"hunter":1}"#, "hunter"), "12 bytes, an object of [redacted] number");
+        assert_eq!(told(&vec![b'1'; MAX_REFUSAL + 1], ""), "262145 bytes, no JSON");
+        let error = br#"{"id":"secret","error":{"message":"overloaded, hunter"}}"#;
+        assert_eq!(told(error, "hunter"), r#"{"message":"overloaded, [redacted]"}"#);
+        let wide: String = ('a'..='z').map(|name| format!("\"{name}\":1,")).collect();
+        let wide = format!("{{{}}}", wide.trim_end_matches(','));
+        assert!(told(wide.as_bytes(), "").ends_with("t number, ..."));
     }
 }

@@ -94,7 +94,7 @@ impl Provider for Agent {
         }
         let body = submit.read(response).await?;
         let id = wire::Response::parse(&body).and_then(wire::Response::into_id);
-        let id = id.ok_or_else(|| BeginError::Unknown(errors::no_id()))?;
+        let id = id.ok_or_else(|| BeginError::Unknown(self.api.no_id(&body)))?;
         Ok(Box::new(AgentRun::resumed(self.api.clone(), self.remote(id))))
     }
 
@@ -135,13 +135,15 @@ impl Agent {
     async fn begun(&self, response: Response) -> Result<AgentRun, BeginError> {
         let mut events = EventStream::new(response);
         loop {
-            let event = events.next().await.map_err(errors::stream_before_id)?;
-            let id = match event.response {
-                Some(response) => response.into_id(),
-                None if event.ends_the_stream() => None,
-                None => continue,
-            };
-            let id = id.ok_or_else(|| BeginError::Unknown(errors::no_id()))?;
+            let mut event = events.next().await.map_err(errors::stream_before_id)?;
+            if event.response.is_none() && !event.ends_the_stream() {
+                continue;
+            }
+            let mut response = event.response.take().unwrap_or_default();
+            let error = event.error.or(response.error.take());
+            let detail = error.map(|error| self.api.said(error));
+            let no_id = || BeginError::Unknown(ProviderError { detail, ..errors::no_id() });
+            let id = response.into_id().ok_or_else(no_id)?;
             let heard = event.sequence_number;
             return Ok(AgentRun::streaming(self.api.clone(), self.remote(id), events, heard));
         }

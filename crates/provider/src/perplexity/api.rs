@@ -13,7 +13,7 @@ use super::errors::{self, Answer};
 use super::events::EventStream;
 use super::waits::Waits;
 use super::wire;
-use crate::http::{Http, HttpOptions, read_body, redacted, retry_after, send};
+use crate::http::{Http, HttpOptions, read_body, read_refusal, redacted, retry_after, send, told};
 
 /// A stop that takes longer is tried again later.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
@@ -145,6 +145,16 @@ impl Api {
         redacted(text, &self.shared.api_key)
     }
 
+    /// What a success that cannot be used says of itself, with this key kept out of it.
+    pub(super) fn told(&self, body: &[u8]) -> String {
+        told(body, &self.shared.api_key)
+    }
+
+    /// A success that names no run (A10), with what it says of itself.
+    pub(super) fn no_id(&self, body: &[u8]) -> ProviderError {
+        ProviderError { detail: Some(self.told(body)), ..errors::no_id() }
+    }
+
     pub(super) fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
         request.bearer_auth(&self.shared.api_key)
     }
@@ -182,6 +192,10 @@ impl Api {
         let response = send(request).await.map_err(|error| errors::no_answer(&error))?;
         let status = response.status();
         let retry_after = retry_after(response.headers(), self.now());
+        if !status.is_success() {
+            let body = read_refusal(response, self.timeout()).await;
+            return Ok(Answer { status, retry_after, body });
+        }
         let body = read_body(response).await.map_err(|error| errors::broken_answer(&error))?;
         Ok(Answer { status, retry_after, body })
     }
@@ -193,6 +207,11 @@ impl Api {
     /// What an answer that is not a success means, with this key kept out of it.
     pub(super) fn trouble(&self, answer: &Answer) -> ProviderError {
         errors::trouble(answer, &self.shared.api_key)
+    }
+
+    /// What the provider says went wrong with a run, with this key kept out of it.
+    pub(super) fn said(&self, error: wire::RunError) -> String {
+        errors::said(error, &self.shared.api_key)
     }
 
     /// What the end of a run without a report means, with this key kept out of it.

@@ -8,7 +8,7 @@ use reqwest::header::DATE;
 
 use super::api::Api;
 use super::errors::{self, Answer};
-use crate::http::{read_body, send};
+use crate::http::{read_refusal, send};
 
 /// What the service said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Api {
             200..=299 => KeyState::Taken,
             404 | 405 | 501 => KeyState::Unknown,
             _ => {
-                let body = read_body(response).await.unwrap_or_default();
+                let body = read_refusal(response, limit).await;
                 return Err(self.trouble(&Answer { status, retry_after: None, body }));
             }
         };

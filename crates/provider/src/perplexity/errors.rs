@@ -7,7 +7,7 @@ use outlast_core::{BeginError, BoxError, ProviderError, Trouble};
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use super::wire::{RunError, Status};
+use super::wire::{ErrorCode, RunError, Status};
 use crate::http::{BodyError, SendError, redacted};
 
 /// An HTTP answer, whole.
@@ -169,20 +169,26 @@ pub(super) fn run_ended(status: Status, error: Option<RunError>, key: &str) -> P
         ),
         Status::Failed | Status::Running => error.as_ref().map_or(FAILED, why_failed),
     };
-    let detail = error.map(|error| {
-        let code = error.code.map(|code| code.to_string()).unwrap_or_default();
-        redacted(&format!("{code} {}", error.message.unwrap_or_default()), key)
-    });
+    let detail = error.map(|error| said(error, key));
     ProviderError { trouble, sentence: sentence.to_owned(), detail }
+}
+
+/// What the provider says went wrong with a run: its code or type, and its message.
+pub(super) fn said(error: RunError, key: &str) -> String {
+    let code = error.code.map(|code| code.to_string()).or(error.kind).unwrap_or_default();
+    redacted(&format!("{code} {}", error.message.unwrap_or_default()), key)
 }
 
 const FAILED: (Trouble, &str) = (Trouble::RunFailed, "the provider's run failed");
 
 /// Failures that a new run would only repeat, by the provider's word or number for them.
 fn why_failed(error: &RunError) -> (Trouble, &'static str) {
-    let code = error.code.as_ref();
-    let words = [code.and_then(Value::as_str), error.kind.as_deref()];
-    let number = code.and_then(Value::as_u64);
+    let (word, number) = match &error.code {
+        Some(ErrorCode::Word(word)) => (Some(word.as_str()), None),
+        Some(ErrorCode::Number(number)) => (None, Some(*number)),
+        None => (None, None),
+    };
+    let words = [word, error.kind.as_deref()];
     let says = |known: &[&str]| {
         words.iter().flatten().any(|word| known.iter().any(|known| word.starts_with(known)))
     };

@@ -7,8 +7,9 @@ use reqwest::StatusCode;
 
 use super::errors::{self, Answer};
 use super::meter::Meter;
-use super::report;
 use super::wire::{Event, Response};
+use super::{report, search};
+use crate::http::MAX_REFUSAL;
 use crate::sse::Decoder;
 
 /// Takes the bytes for an event; says what is wrong with what we make of it.
@@ -33,9 +34,11 @@ pub fn event(bytes: &[u8]) -> Result<(), String> {
 /// Takes the bytes for the body of an answer; says what is wrong with what we make of it.
 pub fn response(bytes: &[u8]) -> Result<(), String> {
     for status in [StatusCode::BAD_REQUEST, StatusCode::BAD_GATEWAY] {
-        let answer = Answer { status, retry_after: None, body: bytes.to_vec() };
+        // No more of a refusal is read.
+        let body = bytes[..bytes.len().min(MAX_REFUSAL)].to_vec();
+        let answer = Answer { status, retry_after: None, body };
         let error = errors::trouble(&answer, "key");
-        if error.detail.is_some_and(|detail| detail.chars().count() > 5_000) {
+        if error.detail.is_some_and(|detail| detail.chars().count() > 12_000) {
             return Err("more than a detail".to_owned());
         }
     }
@@ -45,6 +48,12 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     finished(&report::finished(response.status(), &mut response, bytes.to_vec()))?;
     drop(errors::run_ended(response.status(), response.error, "key"));
     Ok(())
+}
+
+/// Takes the bytes for all that the Sonar and the Search endpoints answer, and for the chunks of a stream, one a line.
+pub fn sonar(bytes: &[u8]) -> Result<(), String> {
+    drop(search::read(bytes));
+    super::sonar::fuzzed(bytes)
 }
 
 /// Follows a stream that arrives in pieces of this size: the text at its end, if it has one.

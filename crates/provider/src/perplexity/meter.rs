@@ -52,8 +52,10 @@ impl Meter {
             self.heard.sources += sources;
             return self.searched(before);
         }
+        if event.opens_the_report() {
+            return (self.percent < PROCESSING.0).then(|| self.writing());
+        }
         match event.kind.as_str() {
-            "response.output_item.added" => (self.percent < PROCESSING.0).then(|| self.writing()),
             "response.output_text.delta" => {
                 let before = self.known();
                 self.heard.words +=
@@ -155,6 +157,19 @@ mod tests {
         assert_eq!(seen[3].message, "Processing response...");
         assert_eq!(seen[6].message, "Finalizing research report...");
         assert_eq!(meter.start(), None);
+    }
+
+    /// B6: 50 when output begins to arrive; what was found on the way is none.
+    #[test]
+    fn only_a_message_is_output() {
+        let added = |item: &str| {
+            let json = format!(r#"{{"type":"response.output_item.added","item":{item}}}"#);
+            Meter::default().event(&event(&json)).and_then(|progress| progress.percent)
+        };
+        assert_eq!(added(r#"{"type":"search_results"}"#), None);
+        assert_eq!(added(r#"{"type":"fetch_url_results"}"#), None);
+        assert_eq!(added(r#"{"type":"message"}"#), Some(50));
+        assert_eq!(added("null"), Some(50));
     }
 
     /// B6: after a broken stream a check shows what the events after it tell again.

@@ -5,7 +5,7 @@ mod markers;
 
 use outlast_core::{Body, Cost, NanoUsd, Output, Step, Usage};
 
-use super::wire::{Response, Status};
+use super::wire::{InputTokens, Response, Status};
 use crate::prices::{Extras, Prices};
 
 /// What the provider calls its presets; the model a run resolved to has another name.
@@ -83,9 +83,8 @@ fn cost(response: &Response, consumed: &Usage) -> Cost {
     if let Some(reported) = reported.and_then(NanoUsd::from_usd) {
         return Cost::Reported(reported);
     }
-    let cached = usage.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
     let extras = Extras {
-        cached_tokens: cached.unwrap_or(0),
+        cached_tokens: usage.input_tokens_details.as_ref().map_or(0, InputTokens::cached),
         calls: usage.calls().filter(|(tool, _)| !is_web_search(tool)).collect(),
         context: None,
     };
@@ -190,6 +189,13 @@ mod tests {
                 Cost::Computed(NanoUsd(600_000_000)),
             ),
             (cost(luna, &format!("{{{tokens},{calls}}}")), Cost::Computed(NanoUsd(566_000_000))),
+            (
+                cost(
+                    luna,
+                    &format!("{{{tokens},{calls}}}").replace("cached_", "cache_read_input_"),
+                ),
+                Cost::Computed(NanoUsd(566_000_000)),
+            ),
             (cost("new/model", &format!("{{{tokens}}}")), Cost::Estimate(NanoUsd(10_000_000_000))),
             (cost(luna, "{}"), Cost::Unknown),
             (cost(luna, "null"), Cost::Unknown),

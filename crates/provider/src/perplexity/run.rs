@@ -169,7 +169,8 @@ impl AgentRun {
 
     /// A check that failed in passing keeps the series and is not a failed try.
     fn in_passing(&mut self, error: ProviderError) -> Result<Option<Step>, ProviderError> {
-        tracing::warn!(remote.id = %self.remote.id, %error, detail = error.detail, "a check failed, will look again");
+        // Without what upstream said: it may repeat what the run was asked, which is not known here.
+        tracing::warn!(remote.id = %self.remote.id, %error, "a check failed, will look again");
         self.wait_for_next_check();
         Ok(None)
     }

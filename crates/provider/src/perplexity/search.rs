@@ -10,7 +10,7 @@ use super::delivered::Delivered;
 use super::errors;
 use super::narrowing::Narrowing;
 use super::submit::Submit;
-use super::wire::{known, known_items};
+use super::wire::{known, known_items, object};
 use crate::prices::Prices;
 
 /// What the vendor's own tool asks for.
@@ -78,22 +78,26 @@ pub(super) async fn begin(
     let submit = Submit::new(api);
     let response = submit.send(request, |answer| api.refusal(answer)).await?;
     let raw = submit.read(response).await?;
-    let found: Found = serde_json::from_slice(&raw).unwrap_or_default();
-    let Some(hits) = found.results else {
+    let Some((id, output)) = read(&raw) else {
         let mut error = errors::malformed("the provider accepted the search but gave no results");
-        error.detail = Some(api.redacted(&String::from_utf8_lossy(&raw)));
+        error.detail = Some(api.told(&raw));
         return Err(BeginError::Unknown(error));
     };
-    let sources = sources(hits);
+    let remote = api.remote(provider, id.unwrap_or_else(|| key.to_owned()));
+    Ok(Box::new(Delivered::new(remote, Box::new(output), raw)))
+}
+
+/// What a search found, and what it is called; `None` when the answer is none.
+pub(super) fn read(body: &[u8]) -> Option<(Option<String>, Output)> {
+    let found: Found = object(body)?;
+    let sources = sources(found.results?);
     let output = Output {
         body: Body::report(listed(&sources), sources),
         model: None,
         usage: Usage { searches: 1, ..Usage::default() },
         cost: Cost::Computed(Prices::current().search()),
     };
-    let id = found.id.filter(|id| !id.is_empty()).unwrap_or_else(|| key.to_owned());
-    let remote = api.remote(provider, id);
-    Ok(Box::new(Delivered::new(remote, Box::new(output), raw)))
+    Some((found.id.filter(|id| !id.is_empty()), output))
 }
 
 /// Hits in their order; one without an address is none.

@@ -8,6 +8,7 @@ mod report;
 mod errors;
 mod request;
 mod wire;
+mod fuzzing;
 
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use super::check::Checked;
 use super::{Waits, search};
 use crate::asked::{asked, kind};
 use crate::prices::{Dialect, Prices};
+pub(super) use fuzzing::fuzzed;
 use request::model;
 use research::ResearchRun;
 

@@ -1,17 +1,12 @@
 //! Sending a request that costs money, for every endpoint: what arrived, what was refused, what nobody can know.
 
-use std::time::Duration;
-
 use outlast_core::BeginError;
 use reqwest::{RequestBuilder, Response};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::api::Api;
 use super::errors::{self, Answer};
-use crate::http::{read_body, retry_after, send};
-
-/// How long the body of a refused submit may take; its status counts without it.
-const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
+use crate::http::{read_body, read_refusal, retry_after, send};
 
 /// A submit under way: one limit for all that it waits for.
 pub(super) struct Submit<'a> {
@@ -25,8 +20,7 @@ impl<'a> Submit<'a> {
         Self { api, deadline: Instant::now() + api.timeout() }
     }
 
-    /// Sends it and waits for the head of a success; `refusal` says what any other answer means. The body of a
-    /// refusal that breaks off or never ends is taken for an empty one: it must not undo what the status says.
+    /// Sends it and waits for the head of a success; `refusal` says what any other answer means.
     pub(super) async fn send(
         &self,
         request: RequestBuilder,
@@ -39,11 +33,7 @@ impl<'a> Submit<'a> {
         }
         let status = response.status();
         let retry_after = retry_after(response.headers(), self.api.now());
-        let limit = self.api.timeout().min(REFUSAL_LIMIT);
-        let body = match timeout(limit, read_body(response)).await {
-            Ok(Ok(body)) => body,
-            Ok(Err(_)) | Err(_) => Vec::new(),
-        };
+        let body = read_refusal(response, self.api.timeout()).await;
         Err(refusal(&Answer { status, retry_after, body }))
     }
 

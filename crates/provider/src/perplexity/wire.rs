@@ -4,18 +4,19 @@
 
 mod submit;
 mod event;
+mod usage;
+mod run_error;
 mod lenient;
 
-use std::collections::HashMap;
-
 use serde::Deserialize;
-use serde_json::Value;
 
 pub(super) use event::Event;
 use lenient::long_text;
-pub(super) use lenient::{known, known_items, known_places};
+pub(super) use lenient::{known, known_items, known_places, object};
+pub(super) use run_error::{ErrorCode, RunError};
 pub(crate) use submit::effort;
 pub(super) use submit::{DEEP_RESEARCH, Submit};
+pub(super) use usage::{InputTokens, Usage, UsageCost};
 
 /// A run's state as a body or inside an event.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -40,7 +41,7 @@ pub(super) struct Response {
 impl Response {
     /// The object in a body; `None` when it is none.
     pub(super) fn parse(body: &[u8]) -> Option<Self> {
-        serde_json::from_slice(body).ok()
+        object(body)
     }
 
     /// The run's name, if it has one.
@@ -174,66 +175,6 @@ impl Page {
     pub(super) fn has_address(&self) -> bool {
         self.url.as_deref().is_some_and(|url| !url.is_empty())
     }
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Usage {
-    #[serde(deserialize_with = "known")]
-    pub(super) input_tokens: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(super) output_tokens: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(super) total_tokens: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(super) output_tokens_details: Option<OutputTokens>,
-    #[serde(deserialize_with = "known")]
-    pub(super) input_tokens_details: Option<InputTokens>,
-    /// By tool; the set of tools is open.
-    #[serde(deserialize_with = "known")]
-    pub(super) tool_calls_details: Option<HashMap<String, Value>>,
-    #[serde(deserialize_with = "known")]
-    pub(super) cost: Option<UsageCost>,
-}
-
-impl Usage {
-    /// Each tool that was called, and how often.
-    pub(super) fn calls(&self) -> impl Iterator<Item = (&str, u64)> {
-        let tools = self.tool_calls_details.iter().flatten();
-        tools.filter_map(|(name, call)| Some((name.as_str(), call.get("invocation")?.as_u64()?)))
-    }
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct InputTokens {
-    #[serde(deserialize_with = "known")]
-    pub(super) cached_tokens: Option<u64>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct OutputTokens {
-    #[serde(deserialize_with = "known")]
-    pub(super) reasoning_tokens: Option<u64>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct UsageCost {
-    #[serde(deserialize_with = "known")]
-    pub(super) total_cost: Option<f64>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct RunError {
-    #[serde(deserialize_with = "known")]
-    pub(super) message: Option<String>,
-    #[serde(deserialize_with = "known")]
-    pub(super) code: Option<Value>,
-    #[serde(rename = "type", deserialize_with = "known")]
-    pub(super) kind: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

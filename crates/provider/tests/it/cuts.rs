@@ -28,7 +28,7 @@ fn wire() -> Vec<u8> {
          event: ping\r\ndata: ping\r\n\r\n\
          data: {{\"type\":\"response.output_text.delta\",\"sequence_number\":4,\"delta\":\"\u{dc}\"}}\r\n\r\n\
          data: {{\"type\":\"response.output_text.delta\",\"sequence_number\":4,\"delta\":\"\u{dc}\"}}\r\r\
-         event: response.completed\ndata: {{\"type\":\"response.completed\",\"sequence_number\":9,\ndata: \"response\":{object}}}\n\n\
+         event: response.completed\ndata: {{\"type\":\"response.completed\",\"sequence_number\":9,\r\ndata: \"response\":{object}}}\r\n\r\n\
          data: [DONE]\n\n"
     )
     .into_bytes()

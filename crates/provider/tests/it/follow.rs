@@ -53,6 +53,30 @@ async fn progress_starts_at_25_and_rises_to_95() {
     assert!(progress.iter().any(|step| step.message.starts_with("Researching: 4 queries asked")));
 }
 
+/// The provider counts from zero in one form and from one in the other, and leaves numbers out; what a reader sees is
+/// the same.
+#[tokio::test]
+async fn citations_lead_to_the_same_sources_in_either_form() {
+    let bench = Bench::new().await;
+    let mut seen = Vec::new();
+    for markers in ["number", "web"] {
+        let scenario = format!("ok;words=300;sources=12;searches=3;delay_ms=0;markers={markers}");
+        bench.sim.script(&[&scenario]).unwrap();
+        let mut run = bench.begin("How do heat pumps age?").await;
+        let followed = follow(&mut *run).await;
+        let object = bench.object(&run.remote().id).await;
+        assert_eq!(text_in(&object).contains("[web:"), markers == "web");
+        assert!(!followed.text().contains("[web:"));
+        seen.push((followed.text().to_owned(), followed.sources().to_vec()));
+    }
+    assert_eq!(seen[0], seen[1]);
+    let numbers: Vec<u32> = seen[0].1.iter().map(|source| source.number).collect();
+    assert_ne!(numbers, (1..=12).collect::<Vec<_>>(), "numbers are left out");
+    for number in numbers {
+        assert!(seen[0].0.contains(&format!("[{number}]")), "{number} is cited");
+    }
+}
+
 /// A5: a broken stream goes on behind the last event.
 #[tokio::test]
 async fn a_stream_that_breaks_is_taken_up_where_it_broke() {

@@ -82,6 +82,11 @@ fn no_body_is_too_odd_and_every_source_has_a_number_of_its_own() {
     each("response", |bytes| assert_eq!(fuzzing::response(bytes), Ok(())));
 }
 
+#[test]
+fn no_answer_of_sonar_or_of_a_search_is_too_odd() {
+    each("sonar", |bytes| assert_eq!(fuzzing::sonar(bytes), Ok(())));
+}
+
 /// Depth is refused, not followed until the stack ends.
 #[test]
 fn nesting_without_end_is_refused() {
@@ -89,5 +94,55 @@ fn nesting_without_end_is_refused() {
         let bytes = open.repeat(50_000);
         assert_eq!(fuzzing::response(bytes.as_bytes()), Ok(()));
         assert_eq!(fuzzing::event(bytes.as_bytes()), Ok(()));
+        assert_eq!(fuzzing::sonar(bytes.as_bytes()), Ok(()));
+    }
+}
+
+/// The most memory this process has held, in bytes.
+#[cfg(target_os = "linux")]
+fn most_held() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+}
+
+/// A body that may be read, full of items too small to be anything: what is made of them must not be many times
+/// their text.
+#[cfg(target_os = "linux")]
+#[test]
+fn megabytes_of_nothing_take_little_more_memory_than_they_are() {
+    const MEGABYTE: usize = 1 << 20;
+    let full = |before: &str, item: &str, after: &str| {
+        let items = format!("{item},").repeat(6 * MEGABYTE / (item.len() + 1));
+        format!("{before}{items}{item}{after}")
+    };
+    type Target = fn(&[u8]) -> Result<(), String>;
+    let cases: [(Target, String); 10] = [
+        (fuzzing::response, full(r#"{"id":"r","output":["#, "1", "]}")),
+        (
+            fuzzing::response,
+            full(r#"{"output":[{"type":"search_results","results":["#, "{}", "]}]}"),
+        ),
+        (fuzzing::response, full(r#"{"usage":{"tool_calls_details":["#, "[]", "]}}")),
+        (fuzzing::response, full(r#"{"status":"failed","error":{"code":["#, "1", "]}}")),
+        (
+            fuzzing::event,
+            full(r#"{"type":"response.completed","response":{"output":["#, "{}", "]}}"),
+        ),
+        (fuzzing::sonar, full(r#"{"choices":["#, "{}", "]}")),
+        (
+            fuzzing::sonar,
+            full(r#"{"choices":[{"message":{"content":"x"}}],"citations":["#, "[]", "]}"),
+        ),
+        (fuzzing::sonar, full(r#"{"choices":[],"search_results":["#, "{}", "]}")),
+        (fuzzing::sonar, full(r#"{"choices":[],"error":["#, "1", "]}")),
+        (fuzzing::sonar, full(r#"{"results":["#, "{}", "]}")),
+    ];
+    let before = most_held();
+    for (target, body) in &cases {
+        assert_eq!(target(body.as_bytes()), Ok(()));
+        let more = most_held() - before;
+        // The text itself is copied where it is kept as it came.
+        assert!(more < 32 * MEGABYTE, "{} MB for {}...", more / MEGABYTE, &body[..40]);
     }
 }

@@ -24,7 +24,7 @@ async fn not_begun(agent: &Agent) -> BeginError {
 #[tokio::test]
 async fn calls_go_through_the_proxy_unless_they_are_excepted() {
     use Way::{Direct, Proxied, Unreached};
-    let cases: [(&str, ProxyScope, &str, Way); 17] = [
+    let cases: [(&str, ProxyScope, &str, Way); 23] = [
         ("http://api.invalid", Everything, "", Proxied),
         ("http://api.invalid", OtherMachines, "", Proxied),
         ("http://api.invalid:8080", OtherMachines, "other.invalid, 10.0.0.0/8", Proxied),
@@ -34,6 +34,12 @@ async fn calls_go_through_the_proxy_unless_they_are_excepted() {
         ("http://api.invalid", Everything, ".invalid", Direct),
         ("http://api.invalid", Everything, "pi.invalid", Proxied),
         ("http://api.invalid", Everything, "*", Direct),
+        ("http://api.invalid", Everything, "*.invalid", Direct),
+        ("http://api.invalid", Everything, "other.invalid api.invalid", Direct),
+        ("http://api.invalid:8080", Everything, "api.invalid:8080", Direct),
+        ("http://api.invalid:8080", Everything, "api.invalid:8081", Proxied),
+        ("http://192.0.2.7:8080", Everything, "192.0.2.7:8080", Unreached),
+        ("http://192.0.2.7:8080", Everything, "192.0.2.0/24", Unreached),
         ("http://192.0.2.7", Everything, "192.0.2.0/24", Unreached),
         ("http://192.0.2.7", Everything, "192.0.2.7", Unreached),
         ("http://192.0.2.7", Everything, "*", Unreached),

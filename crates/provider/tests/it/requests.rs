@@ -52,7 +52,8 @@ async fn every_request_names_the_program() {
     let requests = bench.sim.requests();
     assert!(requests.len() >= 5, "a submit, a check, a stream, a check, a stop");
     for request in requests {
-        assert!(request.headers["user-agent"].starts_with("outlast/"), "{}", request.path);
+        let ours = concat!("outlast/", env!("CARGO_PKG_VERSION"));
+        assert_eq!(request.headers["user-agent"], ours, "{}", request.path);
     }
 }
 

@@ -57,6 +57,66 @@ async fn a_refusal_whose_body_never_ends_is_still_a_refusal() {
     }
 }
 
+/// A5: the same for a check. 401 ends the run at once, also when its body breaks off, never ends, or has no measure.
+#[tokio::test]
+async fn a5_a_refused_key_ends_the_run_whatever_becomes_of_the_body() {
+    let endless = |then| raw(401, "content-length: 100000000", b"{\"error\"", then);
+    for then in [Then::Close, Then::Hold, Then::Repeat(100_000_000)] {
+        let server = Canned::serve(move |_, nth| match nth {
+            0 => reply(200, RUNNING),
+            _ => endless(then),
+        })
+        .await;
+        let agent = server.agent(Duration::from_millis(500));
+        let mut run = patiently(agent.begin(&ask("q"), "key")).await.unwrap();
+        assert_eq!(follow(&mut *run).await.error().trouble, Trouble::Unauthorized);
+        assert_eq!(server.lines().len(), 2, "{:?}", server.lines());
+        assert!(server.sent() < 20 << 20, "{} bytes were taken", server.sent());
+    }
+}
+
+/// E7: the error that stands in a success is upstream's own word, and kept.
+#[tokio::test]
+async fn e7_a_success_that_names_no_run_but_its_error_keeps_the_error() {
+    let replies: [fn() -> Reply; 4] = [
+        || reply(200, r#"{"error":{"message":"overloaded 7"}}"#),
+        || stream(&[r#"{"type":"error","error":{"message":"overloaded 7"}}"#], Then::Hold),
+        || {
+            stream(
+                &[r#"{"type":"response.failed","error":{"message":"overloaded 7"}}"#],
+                Then::Hold,
+            )
+        },
+        || {
+            stream(
+                &[r#"{"type":"response.failed","response":{"error":{"message":"overloaded 7"}}}"#],
+                Then::Hold,
+            )
+        },
+    ];
+    for reply in replies {
+        let server = Canned::serve(move |_, _| reply()).await;
+        let BeginError::Unknown(error) = not_begun(&server.agent(PATIENCE)).await else {
+            panic!("its fate is known")
+        };
+        assert!(error.sentence.contains("no job id"), "{error:?}");
+        assert!(error.detail.as_ref().unwrap().contains("overloaded 7"), "{error:?}");
+    }
+}
+
+/// E7: nothing of a long error is lost on its way to the log.
+#[tokio::test]
+async fn e7_a_long_error_is_kept_whole() {
+    let body =
+        format!(r#"{{"error":{{"message":"{} the end","type":"t"}}}}"#, "why ".repeat(2_000));
+    let said = body.clone();
+    let server = Canned::serve(move |_, _| reply(400, &said)).await;
+    let BeginError::Refused(error) = not_begun(&server.agent(PATIENCE)).await else {
+        panic!("not refused")
+    };
+    assert_eq!(error.detail, Some(format!("HTTP 400: {body}")));
+}
+
 /// B9a: a 2xx that is not the expected answer is unknown.
 #[tokio::test]
 async fn a_success_that_names_no_run_is_unknown() {

@@ -99,7 +99,7 @@ impl AnswerRun {
     fn heard(&mut self, data: &str) -> Result<(), ProviderError> {
         let Some(chunk) = read(&mut self.joined, data) else { return Ok(()) };
         match &chunk.error {
-            Some(error) if !self.joined.is_whole() => Err(errors::said(&self.api, error)),
+            Some(error) if !self.joined.is_whole() => Err(errors::said(&self.api, error.get())),
             _ => self.add(chunk, data),
         }
     }

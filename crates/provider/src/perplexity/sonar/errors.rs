@@ -60,18 +60,18 @@ pub(super) fn failed(api: &Api, why: Option<&str>) -> ProviderError {
     }
 }
 
-/// A research that is called completed and stays without a report. It was paid for: the body is kept.
+/// A research that is called completed and stays without a report. The provider still has it under its id.
 pub(super) fn no_report(api: &Api, body: &[u8]) -> ProviderError {
-    with_body(api, body, "the provider calls the run completed, but shows no report")
+    with_told(api, body, "the provider calls the run completed, but shows no report")
 }
 
 /// An answer that answers nothing.
 pub(super) fn no_answer(api: &Api, body: &[u8]) -> ProviderError {
-    with_body(api, body, "the provider accepted the question, but its answer cannot be read")
+    with_told(api, body, "the provider accepted the question, but its answer cannot be read")
 }
 
-fn with_body(api: &Api, body: &[u8], sentence: &str) -> ProviderError {
-    let detail = Some(api.redacted(&String::from_utf8_lossy(body)));
+fn with_told(api: &Api, body: &[u8], sentence: &str) -> ProviderError {
+    let detail = Some(api.told(body));
     ProviderError { detail, ..malformed(sentence) }
 }
 
@@ -95,10 +95,10 @@ pub(super) fn broke_off(error: Option<&BoxError>) -> ProviderError {
 }
 
 /// A stream in which the provider says that it cannot go on.
-pub(super) fn said(api: &Api, error: &Value) -> ProviderError {
+pub(super) fn said(api: &Api, error: &str) -> ProviderError {
     ProviderError {
         trouble: Trouble::Unavailable { retry_after: None },
         sentence: "the provider gave up in the middle of its answer".to_owned(),
-        detail: Some(api.redacted(&error.to_string())),
+        detail: Some(api.redacted(error)),
     }
 }

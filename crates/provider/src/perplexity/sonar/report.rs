@@ -1,10 +1,9 @@
 //! From the provider's completion to our output.
 
 use outlast_core::{Body, Cost, NanoUsd, Output, Source, Usage};
-use serde_json::Value;
 
 use super::super::thinking;
-use super::wire::{self, Completion, SearchResult};
+use super::wire::{self, Citation, Completion, SearchResult};
 use crate::prices::{Extras, Prices};
 
 /// What a whole completion says; `None` when it says nothing.
@@ -43,8 +42,8 @@ fn sources(completion: &Completion) -> Vec<Source> {
     }
     let cited = (1..).zip(citations).zip(0..);
     cited
-        .filter_map(|((number, citation), place): ((u32, &Value), usize)| {
-            let url = citation.as_str().or_else(|| citation.get("url")?.as_str())?;
+        .filter_map(|((number, citation), place): ((u32, &Citation), usize)| {
+            let url = citation.url.as_deref()?;
             // Usually at the same place; searched for where the two lists differ.
             let same = |result: &&SearchResult| result.url.as_deref() == Some(url);
             let result = results.get(place).filter(same).or_else(|| results.iter().find(same));

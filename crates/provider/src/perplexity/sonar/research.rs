@@ -6,7 +6,7 @@ use reqwest::StatusCode;
 use tokio::time::Instant;
 
 use super::super::api::Api;
-use super::super::errors::{gone, malformed, no_id};
+use super::super::errors::{gone, malformed};
 use super::super::milestones::Milestones;
 use super::super::submit::Submit;
 use super::request::Research;
@@ -29,7 +29,7 @@ pub(super) async fn begin(
     let response = submit.send(request, |answer| errors::refusal_under_key(api, answer)).await?;
     let body = submit.read(response).await?;
     let id = Job::parse(&body).and_then(Job::into_id);
-    let id = id.ok_or_else(|| BeginError::Unknown(errors::never_again(no_id())))?;
+    let id = id.ok_or_else(|| BeginError::Unknown(errors::never_again(api.no_id(&body))))?;
     Ok(Box::new(ResearchRun::begun(api.clone(), remote(api, id))))
 }
 
@@ -112,7 +112,8 @@ impl ResearchRun {
 
     /// A check that failed in passing keeps the series and is not a failed try.
     fn in_passing(&mut self, error: ProviderError) -> Result<Option<Step>, ProviderError> {
-        tracing::warn!(remote.id = %self.remote.id, %error, detail = error.detail, "a check failed, will look again");
+        // Without what upstream said: it may repeat what the run was asked, which is not known here.
+        tracing::warn!(remote.id = %self.remote.id, %error, "a check failed, will look again");
         self.wait();
         Ok(None)
     }

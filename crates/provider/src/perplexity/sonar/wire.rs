@@ -2,10 +2,10 @@
 //! absent.
 
 use outlast_core::ContextSize;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
-use super::super::wire::{UsageCost, known, known_items, known_places};
+use super::super::wire::{UsageCost, known, known_items, known_places, object};
 
 /// Deep research as the provider shows it.
 #[derive(Debug, Default, Deserialize)]
@@ -33,7 +33,7 @@ pub(super) enum Status {
 impl Job {
     /// The object in a body; `None` when it is none.
     pub(super) fn parse(body: &[u8]) -> Option<Self> {
-        serde_json::from_slice(body).ok()
+        object(body)
     }
 
     pub(super) fn into_id(self) -> Option<String> {
@@ -60,16 +60,32 @@ pub(super) struct Completion {
     pub(super) model: Option<String>,
     #[serde(deserialize_with = "known_items")]
     pub(super) choices: Option<Vec<Choice>>,
-    /// As they came: the place of each is its number.
-    #[serde(deserialize_with = "known")]
-    pub(super) citations: Option<Vec<Value>>,
+    /// The place of each is its number.
+    #[serde(deserialize_with = "known_places")]
+    pub(super) citations: Option<Vec<Citation>>,
     #[serde(deserialize_with = "known_places")]
     pub(super) search_results: Option<Vec<SearchResult>>,
     #[serde(deserialize_with = "known")]
     pub(super) usage: Option<Usage>,
     #[serde(deserialize_with = "known_items")]
     pub(super) related_questions: Option<Vec<String>>,
-    pub(super) error: Option<Value>,
+    pub(super) error: Option<Box<RawValue>>,
+}
+
+/// What a number in the text points at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Citation {
+    pub(super) url: Option<String>,
+}
+
+/// An address, or something that has one.
+impl<'de> Deserialize<'de> for Citation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&RawValue>::deserialize(deserializer)?.get();
+        let url = serde_json::from_str(text).ok();
+        let url = url.or_else(|| object::<SearchResult>(text.as_bytes())?.url);
+        Ok(Self { url })
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -93,7 +109,7 @@ struct Said {
 impl Completion {
     /// The object in a body or a chunk; `None` when it is none.
     pub(super) fn parse(data: &[u8]) -> Option<Self> {
-        serde_json::from_slice(data).ok()
+        object(data)
     }
 
     /// Whether it is a completion at all, and not merely some object.

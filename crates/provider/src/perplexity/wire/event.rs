@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::lenient::{known, known_items, word};
+use super::lenient::{known, known_items, object, word};
 use super::{Page, Response, RunError, Status};
 
 /// One event of a stream.
@@ -25,16 +25,26 @@ pub(in crate::perplexity) struct Event {
     pub(in crate::perplexity) contents: Option<Vec<Page>>,
     #[serde(deserialize_with = "known")]
     pub(in crate::perplexity) delta: Option<String>,
+    #[serde(deserialize_with = "known")]
+    item: Option<Item>,
     /// The event as it came, for events that end a run.
     #[serde(skip)]
     pub(in crate::perplexity) raw: Vec<u8>,
+}
+
+/// What an event of an item speaks of; more of it comes with the end of the run.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Item {
+    #[serde(deserialize_with = "known")]
+    r#type: Option<String>,
 }
 
 impl Event {
     /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event. One that ends a
     /// run takes the data.
     pub(in crate::perplexity) fn parse(data: &mut String) -> Option<Self> {
-        let mut event: Self = serde_json::from_str(data).ok()?;
+        let mut event: Self = object(data.as_bytes())?;
         if event.status().is_some_and(Status::is_terminal) {
             event.raw = std::mem::take(data).into_bytes();
         }
@@ -54,6 +64,12 @@ impl Event {
             "response.requires_action" => Some(Status::RequiresAction),
             _ => None,
         }
+    }
+
+    /// Whether an item is added to the report, and not one found or done on the way to it.
+    pub(in crate::perplexity) fn opens_the_report(&self) -> bool {
+        let kind = self.item.as_ref().and_then(|item| item.r#type.as_deref());
+        self.kind == "response.output_item.added" && kind.is_none_or(|kind| kind == "message")
     }
 
     /// Whether it says that the stream has trouble, not what became of the run.

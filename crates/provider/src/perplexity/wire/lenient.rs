@@ -3,9 +3,20 @@
 //! Each is first seen as the text it is, and read from there: a report is megabytes, and what is read into a tree of
 //! values first is in memory three times over.
 
-use serde::de::DeserializeOwned;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+
+/// A list longer than this is none of ours: read, its items would take many times the memory of their text.
+const LONGEST_LIST: usize = 10_000;
+
+/// The object in a body; `None` when it is none. A list is none, though it could be read as one, field by field.
+pub(in crate::perplexity) fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
+    body.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(body).ok())?
+}
 
 /// A field, if it has the type we know.
 pub(in crate::perplexity) fn known<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
@@ -30,8 +41,7 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
-    let items = items(deserializer)?;
-    Ok(items.map(|items: Vec<Option<T>>| items.into_iter().flatten().collect()))
+    items(deserializer, |_| None)
 }
 
 /// A list in which the place of an item counts: one whose type we do not know is kept, empty.
@@ -42,21 +52,48 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
 {
-    let items = items(deserializer)?;
-    let kept = |item: Option<T>| item.unwrap_or_default();
-    Ok(items.map(|items| items.into_iter().map(kept).collect()))
+    items(deserializer, |_| Some(T::default()))
 }
 
-/// The items of a list, each if it has the type we know.
-fn items<'de, D, T>(deserializer: D) -> Result<Option<Vec<Option<T>>>, D::Error>
+/// The items of a list that we know, and what `other` makes of the others; `None` when it is no list.
+fn items<'de, D, T>(
+    deserializer: D,
+    other: fn(&RawValue) -> Option<T>,
+) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
     let field = <&RawValue>::deserialize(deserializer)?;
-    let items: Option<Vec<&RawValue>> = serde_json::from_str(field.get()).ok();
-    let known = |item: &RawValue| serde_json::from_str(item.get()).ok();
-    Ok(items.map(|items| items.into_iter().map(known).collect()))
+    let mut list = serde_json::Deserializer::from_str(field.get());
+    Ok(list.deserialize_seq(Items { other, of: PhantomData }).ok())
+}
+
+/// Reads one item after the other, and keeps no more than is known of it.
+struct Items<T> {
+    other: fn(&RawValue) -> Option<T>,
+    of: PhantomData<T>,
+}
+
+impl<'de, T: DeserializeOwned> Visitor<'de> for Items<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of at most {LONGEST_LIST} items")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut items = Vec::new();
+        let mut read = 0;
+        while let Some(item) = list.next_element::<&RawValue>()? {
+            read += 1;
+            if read > LONGEST_LIST {
+                return Err(serde::de::Error::invalid_length(read, &self));
+            }
+            items.extend(serde_json::from_str(item.get()).ok().or_else(|| (self.other)(item)));
+        }
+        Ok(items)
+    }
 }
 
 /// A text that may be long, if it is one.
@@ -97,6 +134,39 @@ fn escape_length(escaped: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Lists {
+        #[serde(deserialize_with = "known_items")]
+        items: Option<Vec<u8>>,
+        #[serde(deserialize_with = "known_places")]
+        places: Option<Vec<u8>>,
+    }
+
+    #[test]
+    fn a_list_is_read_as_far_as_it_is_known_and_a_list_without_measure_is_none() {
+        let lists = |items: &str| {
+            let body = format!(r#"{{"items":{items},"places":{items}}}"#);
+            let lists: Lists = object(body.as_bytes()).unwrap();
+            (lists.items, lists.places)
+        };
+        assert_eq!(lists(r#"[1,"x",null,{},3]"#), (Some(vec![1, 3]), Some(vec![1, 0, 0, 0, 3])));
+        assert_eq!(lists("[]"), (Some(vec![]), Some(vec![])));
+        for none in ["null", "7", "{}", r#""[1]""#] {
+            assert_eq!(lists(none), (None, None), "{none}");
+        }
+        let long = |length: usize| format!("[{}1]", "1,".repeat(length - 1));
+        assert_eq!(lists(&long(LONGEST_LIST)).0.unwrap().len(), LONGEST_LIST);
+        assert_eq!(lists(&long(LONGEST_LIST + 1)), (None, None));
+    }
+
+    /// A10: a list of strings would name a run by its first.
+    #[test]
+    fn a_list_is_no_object() {
+        assert_eq!(object::<Lists>(b"[[1],[2]]"), None);
+        assert_eq!(object::<Lists>(b""), None);
+        assert!(object::<Lists>(b" \n{\"items\":[],\"places\":[]}").is_some());
+    }
 
     #[test]
     fn a_long_text_is_what_the_parser_would_have_made_of_it() {

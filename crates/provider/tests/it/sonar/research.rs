@@ -153,7 +153,7 @@ async fn a_run_that_failed_says_why_to_the_operator_alone() {
 #[tokio::test]
 async fn a_completed_run_whose_report_is_late_is_looked_at_three_more_times() {
     const LATE: &str =
-        r#"{"id":"job-1","status":"COMPLETED","response":null,"note":"hunter2-of-the-house 42"}"#;
+        r#"{"id":"job-1","status":"COMPLETED","response":null,"note":"a part of the report"}"#;
     let odd = r#"{"id":"job-1","status":"COMPLETED","response":{"choices":"none"}}"#;
     let server = Canned::serve(move |line, nth| match nth {
         0 => reply(200, CREATED),
@@ -172,7 +172,7 @@ async fn a_completed_run_whose_report_is_late_is_looked_at_three_more_times() {
     assert_eq!(error.trouble, Trouble::Malformed);
     assert!(!error.trouble.ends_the_run(), "it was paid for: nothing new may be bought");
     let detail = error.detail.as_deref().unwrap();
-    assert!(detail.contains("COMPLETED") && detail.contains("[redacted] 42"), "{detail}");
+    assert!(detail.ends_with("note string, response null, status string"), "{detail}");
     assert_eq!(server.lines().len(), 1 + 4);
 }
 

@@ -1,0 +1,290 @@
+//! The table, row by row.
+
+use super::*;
+use crate::rules::sample::{NOW, failure as earlier, remote, running};
+use crate::{JobState, Resumes, StateKind};
+
+const PAID: Nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
+const KEYED: Nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
+/// As an answer that lives on its connection.
+const FLEETING: Nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
+/// As a search of one's own files.
+const FREE: Nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops: false };
+const PLAIN: Retrying = Retrying { base: Duration::from_secs(2), jitter: 0.0 };
+
+fn error(trouble: Trouble) -> ProviderError {
+    ProviderError {
+        trouble,
+        sentence: "it went wrong".to_owned(),
+        detail: Some("secret".to_owned()),
+    }
+}
+
+fn beginning() -> Checkpoint {
+    Checkpoint::Beginning { key: "k".to_owned() }
+}
+
+fn under_way() -> Checkpoint {
+    Checkpoint::Running(remote())
+}
+
+enum Expected {
+    RetryAt(Checkpoint),
+    Fail(Code),
+}
+use Expected::{Fail, RetryAt};
+
+/// B9 and B9a in one table.
+#[test]
+fn what_is_retried_where_and_what_is_not() {
+    use BeginError::{NotSent, Refused, Unknown};
+    let busy = || Trouble::Unavailable { retry_after: None };
+    let slow = || Trouble::RateLimited { retry_after: None };
+    let cases = [
+        (
+            beginning(),
+            PAID,
+            End::NotBegun(NotSent(error(Trouble::Unreachable))),
+            RetryAt(Checkpoint::NotBegun),
+        ),
+        (beginning(), PAID, End::NotBegun(Refused(error(slow()))), RetryAt(Checkpoint::NotBegun)),
+        (beginning(), PAID, End::NotBegun(Refused(error(busy()))), RetryAt(Checkpoint::NotBegun)),
+        (
+            beginning(),
+            PAID,
+            End::NotBegun(Refused(error(Trouble::Unauthorized))),
+            Fail(Code::Unauthorized),
+        ),
+        (
+            beginning(),
+            PAID,
+            End::NotBegun(Refused(error(Trouble::QuotaExhausted))),
+            Fail(Code::QuotaExhausted),
+        ),
+        (
+            beginning(),
+            PAID,
+            End::NotBegun(Refused(error(Trouble::Retired))),
+            Fail(Code::EndpointRetired),
+        ),
+        (
+            beginning(),
+            PAID,
+            End::NotBegun(Refused(error(Trouble::Rejected))),
+            Fail(Code::ExecutionError),
+        ),
+        (beginning(), PAID, End::NotBegun(Unknown(error(busy()))), Fail(Code::SubmitUnknown)),
+        (
+            beginning(),
+            PAID,
+            End::NotBegun(Unknown(error(Trouble::Malformed))),
+            Fail(Code::SubmitUnknown),
+        ),
+        (
+            beginning(),
+            KEYED,
+            End::NotBegun(Unknown(error(Trouble::TimedOut))),
+            RetryAt(beginning()),
+        ),
+        (
+            beginning(),
+            KEYED,
+            End::NotBegun(Unknown(error(Trouble::Rejected))),
+            Fail(Code::ExecutionError),
+        ),
+        (beginning(), KEYED, End::NotBegun(Refused(error(slow()))), RetryAt(beginning())),
+        (
+            beginning(),
+            KEYED,
+            End::NotBegun(NotSent(error(Trouble::Unreachable))),
+            RetryAt(beginning()),
+        ),
+        (under_way(), KEYED, End::Broken(error(Trouble::RunFailed)), RetryAt(Checkpoint::NotBegun)),
+        (under_way(), PAID, End::Broken(error(Trouble::RunFailed)), RetryAt(Checkpoint::NotBegun)),
+        (under_way(), PAID, End::Broken(error(Trouble::RunGone)), RetryAt(Checkpoint::NotBegun)),
+        (under_way(), PAID, End::Broken(error(Trouble::RunForgotten)), Fail(Code::SubmitUnknown)),
+        (
+            under_way(),
+            FREE,
+            End::Broken(error(Trouble::RunForgotten)),
+            RetryAt(Checkpoint::NotBegun),
+        ),
+        (under_way(), PAID, End::Broken(error(busy())), RetryAt(under_way())),
+        (under_way(), PAID, End::Broken(error(Trouble::Malformed)), RetryAt(under_way())),
+        (under_way(), PAID, End::Broken(error(Trouble::Unauthorized)), Fail(Code::Unauthorized)),
+        (under_way(), PAID, End::AttemptTimedOut, RetryAt(under_way())),
+        (beginning(), PAID, End::AttemptTimedOut, Fail(Code::SubmitUnknown)),
+        (beginning(), KEYED, End::AttemptTimedOut, RetryAt(beginning())),
+        (under_way(), FLEETING, End::Broken(error(busy())), Fail(Code::SubmitUnknown)),
+        (under_way(), FLEETING, End::Broken(error(Trouble::Malformed)), Fail(Code::SubmitUnknown)),
+        (under_way(), FLEETING, End::AttemptTimedOut, Fail(Code::SubmitUnknown)),
+        (
+            under_way(),
+            FLEETING,
+            End::Broken(error(Trouble::RunTimedOut)),
+            RetryAt(Checkpoint::NotBegun),
+        ),
+        (
+            under_way(),
+            FLEETING,
+            End::Broken(error(Trouble::Unauthorized)),
+            Fail(Code::Unauthorized),
+        ),
+        (
+            under_way(),
+            FLEETING,
+            End::Broken(error(Trouble::RunFailed)),
+            RetryAt(Checkpoint::NotBegun),
+        ),
+        (
+            beginning(),
+            FLEETING,
+            End::NotBegun(Refused(error(slow()))),
+            RetryAt(Checkpoint::NotBegun),
+        ),
+        (under_way(), FREE, End::Broken(error(busy())), RetryAt(under_way())),
+        (under_way(), FREE, End::AttemptTimedOut, RetryAt(under_way())),
+        (under_way(), PAID, End::LifeEnded, Fail(Code::Timeout)),
+        (under_way(), PAID, End::Panicked, Fail(Code::InternalError)),
+    ];
+    for (at, nature, end, expected) in cases {
+        let job = running(at).0.job;
+        let name = format!("{end:?}");
+        match (verdict(&job, nature, end, PLAIN, NOW), expected) {
+            (Settlement::Retry { checkpoint, .. }, RetryAt(expected)) => {
+                assert_eq!(checkpoint, expected, "{name}");
+            }
+            (Settlement::Fail { failure, .. }, Fail(code)) => {
+                assert_eq!(failure.code, code, "{name}");
+                assert!(!failure.message.contains("secret"), "{name}: detail is for the operator");
+            }
+            (other, _) => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+/// B9a: says what happened, that it may have been paid for, and what to do.
+#[test]
+fn b9a_a_lost_answer_is_told_in_the_words_of_its_trouble() {
+    let said = |end| match verdict(&running(under_way()).0.job, FLEETING, end, PLAIN, NOW) {
+        Settlement::Fail { failure, .. } => (failure.message, failure.detail),
+        other => panic!("{other:?}"),
+    };
+    let tail = "; it may have been accepted and paid for, so it was not sent again: ask again if you accept \
+                that risk";
+    let broken = said(End::Broken(error(Trouble::Unreachable)));
+    assert_eq!(broken, (format!("it went wrong{tail}"), Some("secret".to_owned())));
+    let (message, _) = said(End::AttemptTimedOut);
+    assert!(message.starts_with("no result within ") && message.ends_with(tail), "{message}");
+}
+
+/// B9a: a failure beside a run that may still be going says so, and how it is taken up; no other does.
+#[test]
+fn b9a_a_failure_tells_whether_the_run_goes_on() {
+    let unauthorized = || End::Broken(error(Trouble::Unauthorized));
+    let busy = || End::Broken(error(Trouble::Unavailable { retry_after: None }));
+    let cases = [
+        (under_way(), PAID, End::LifeEnded, true),
+        (under_way(), PAID, End::Panicked, true),
+        (under_way(), PAID, End::AttemptTimedOut, true),
+        (under_way(), KEYED, busy(), true),
+        (under_way(), PAID, unauthorized(), true),
+        (under_way(), FREE, busy(), false),
+        (under_way(), FLEETING, unauthorized(), false),
+        (under_way(), PAID, End::Broken(error(Trouble::Rejected)), false),
+        (under_way(), PAID, End::Broken(error(Trouble::RunFailed)), false),
+        (under_way(), PAID, End::Broken(error(Trouble::RunForgotten)), false),
+        (Checkpoint::NotBegun, PAID, End::LifeEnded, false),
+        (beginning(), KEYED, End::AttemptTimedOut, false),
+    ];
+    for (at, nature, end, goes_on) in cases {
+        let mut job = running(at).0.job;
+        job.new.max_failures = 0;
+        let name = format!("{:?} {nature:?} {end:?}", job.checkpoint);
+        let settlement = verdict(&job, nature, end, PLAIN, NOW);
+        let Settlement::Fail { failure, .. } = settlement else { panic!("{name}") };
+        assert_eq!(failure.run_goes_on, goes_on, "{name}");
+        let says =
+            failure.message.ends_with(&format!("`outlast jobs retry {}` takes it up", job.id));
+        assert_eq!(says, goes_on, "{name}: {}", failure.message);
+        job.state = JobState::Failed { at: NOW };
+        job.failures.push(failure);
+        assert_eq!(job.run_left().is_some(), goes_on, "{name}");
+    }
+}
+
+/// E7: upstream's words are kept whole; those of the request are not among them, however the try ended.
+#[test]
+fn e7_what_upstream_said_is_kept_without_what_was_asked() {
+    let mut job = running(under_way()).0.job;
+    job.new.ask = serde_json::json!({"messages": [{"content": "Where is Ann's letter?"}]});
+    let said = "HTTP 500: cannot read \\\"where is ann's letter\\\", try later";
+    let error = |trouble| ProviderError { detail: Some(said.to_owned()), ..error(trouble) };
+    let ends = [
+        End::Broken(error(Trouble::RunFailed)),
+        End::Broken(error(Trouble::Rejected)),
+        End::Broken(error(Trouble::RunForgotten)),
+        End::NotBegun(BeginError::NotSent(error(Trouble::Unreachable))),
+        End::NotBegun(BeginError::Refused(error(Trouble::Rejected))),
+        End::NotBegun(BeginError::Unknown(error(Trouble::TimedOut))),
+    ];
+    for end in ends {
+        let name = format!("{end:?}");
+        let (Settlement::Fail { failure, .. } | Settlement::Retry { failure, .. }) =
+            verdict(&job, PAID, end, PLAIN, NOW)
+        else {
+            panic!("{name}")
+        };
+        let kept = "HTTP 500: cannot read \\\"[redacted]\\\", try later";
+        assert_eq!(failure.detail.as_deref(), Some(kept), "{name}");
+    }
+}
+
+#[test]
+fn leaving_spends_no_attempt() {
+    let job = running(under_way()).0.job;
+    assert_eq!(verdict(&job, PAID, End::Interrupted, PLAIN, NOW), Settlement::Release);
+}
+
+/// B9: N retries are N + 1 tries.
+#[test]
+fn the_last_try_fails_for_good() {
+    let kinds = (0..4).map(|failures| {
+        let mut job = running(under_way()).0.job;
+        job.failures = vec![earlier(); failures];
+        match verdict(&job, PAID, End::AttemptTimedOut, PLAIN, NOW) {
+            Settlement::Retry { .. } => StateKind::Queued,
+            Settlement::Fail { .. } => StateKind::Failed,
+            other => panic!("{other:?}"),
+        }
+    });
+    use StateKind::{Failed, Queued};
+    assert_eq!(kinds.collect::<Vec<_>>(), [Queued, Queued, Failed, Failed]);
+}
+
+#[test]
+fn a_wait_beyond_the_jobs_life_fails_at_once() {
+    let mut job = running(under_way()).0.job;
+    job.new.life = Some(Duration::from_secs(1));
+    let settlement = verdict(&job, PAID, End::AttemptTimedOut, PLAIN, NOW);
+    assert!(matches!(settlement, Settlement::Fail { .. }), "{settlement:?}");
+}
+
+#[test]
+fn waits_double_spread_and_honour_the_provider() {
+    let seconds = Duration::from_secs;
+    let jittered = Retrying { jitter: 1.0, ..PLAIN };
+    let cases = [
+        (PLAIN, 0, None, seconds(2)),
+        (PLAIN, 1, None, seconds(4)),
+        (PLAIN, 2, None, seconds(8)),
+        (PLAIN, 99, None, seconds(300)),
+        (jittered, 0, None, seconds(3)),
+        (PLAIN, 0, Some(seconds(30)), seconds(30)),
+        (PLAIN, 2, Some(seconds(1)), seconds(8)),
+        (PLAIN, 0, Some(seconds(86_400)), seconds(300)),
+    ];
+    for (retrying, failures, asked_for, expected) in cases {
+        assert_eq!(retrying.wait(failures, asked_for), expected, "{failures} {asked_for:?}");
+    }
+}

@@ -1,0 +1,46 @@
+//! Bytes nobody meant, taken for what the Sonar endpoints answer.
+
+use std::collections::HashSet;
+
+use outlast_core::{Body, Output};
+
+use super::joined::Joined;
+use super::report;
+use super::wire::{Completion, Job};
+
+/// Says what is wrong with what we make of the bytes as a job, as an answer, and as chunks, one a line.
+pub(in crate::perplexity) fn fuzzed(bytes: &[u8]) -> Result<(), String> {
+    let job = Job::parse(bytes).and_then(|job| job.response).and_then(report::output);
+    let answer = Completion::parse(bytes).and_then(report::output);
+    let mut joined = Joined::default();
+    let mut deltas = String::new();
+    for line in String::from_utf8_lossy(bytes).lines() {
+        match Completion::parse(line.as_bytes()) {
+            Some(chunk) => {
+                deltas.push_str(chunk.delta().unwrap_or_default());
+                joined.add(chunk, line).map_err(|error| error.to_string())?;
+            }
+            None => joined.add_unreadable(),
+        }
+    }
+    let streamed = joined.output().map(|(output, _)| output);
+    // Thoughts are taken out of a text; nothing else is.
+    if let Some(Body::Report { text, .. }) = streamed.as_ref().map(|output| &output.body)
+        && text.len() < deltas.len()
+        && !String::from_utf8_lossy(bytes).contains("think")
+    {
+        return Err(format!("text is lost: {text:?} of {deltas:?}"));
+    }
+    [job, answer, streamed].into_iter().flatten().try_for_each(|output| sound(&output))
+}
+
+/// Every source has a number of its own, and an address; a report says something.
+fn sound(output: &Output) -> Result<(), String> {
+    let Body::Report { text, sources, .. } = &output.body else { return Ok(()) };
+    let numbers: HashSet<u32> = sources.iter().map(|source| source.number).collect();
+    let addressed = sources.iter().all(|source| !source.url.is_empty());
+    match numbers.len() == sources.len() && addressed && !text.trim().is_empty() {
+        true => Ok(()),
+        false => Err(format!("{text:?} with {sources:?}")),
+    }
+}

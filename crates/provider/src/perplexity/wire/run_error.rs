@@ -1,0 +1,46 @@
+//! What the provider says went wrong with a run.
+
+use std::fmt;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::lenient::known;
+
+/// Its error object; any of it may be missing.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::perplexity) struct RunError {
+    #[serde(deserialize_with = "known")]
+    pub(in crate::perplexity) message: Option<String>,
+    #[serde(deserialize_with = "known")]
+    pub(in crate::perplexity) code: Option<ErrorCode>,
+    #[serde(rename = "type", deserialize_with = "known")]
+    pub(in crate::perplexity) kind: Option<String>,
+}
+
+/// A word or a number, as it comes.
+#[derive(Clone, Debug)]
+pub(in crate::perplexity) enum ErrorCode {
+    Word(String),
+    Number(u64),
+}
+
+impl<'de> Deserialize<'de> for ErrorCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&RawValue>::deserialize(deserializer)?.get();
+        let number = text.parse().ok().map(Self::Number);
+        let word = || serde_json::from_str(text).map(Self::Word).map_err(D::Error::custom);
+        number.map_or_else(word, Ok)
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => f.write_str(word),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
