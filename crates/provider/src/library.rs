@@ -9,6 +9,7 @@
 
 mod run;
 mod research;
+mod reporter;
 mod walk;
 mod clean;
 mod document;
@@ -27,6 +28,7 @@ mod select;
 mod cite;
 mod summary;
 mod note;
+mod page;
 mod report;
 pub(crate) mod fuzzing;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::page::Page;
 use super::rank::Ranked;
 use super::refresh::grouped;
-use super::report::Page;
 use super::walk::Skip;
 use super::words;
 

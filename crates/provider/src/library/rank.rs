@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::document::{Kind, UNDER};
 use super::index::{Index, Match, Stored};
 use super::query::Query;
-use super::run::{Reporter, Stopped};
+use super::reporter::{Reporter, Stopped};
 use super::{refresh::Trouble, sentences, words};
 
 /// Passages that are looked at closely.

@@ -9,7 +9,7 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::document::{Document, Kind};
 use super::index::Index;
-use super::run::{Reporter, Stopped};
+use super::reporter::{Reporter, Stopped};
 use super::walk::{Format, Found, Skip, Walked};
 use super::{clean, html, markdown, pdf, plain};
 

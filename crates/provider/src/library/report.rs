@@ -6,6 +6,7 @@ use super::cite::Citations;
 use super::clean;
 use super::document::{Kind, UNDER};
 use super::note::{Searched, note, nothing};
+use super::page::{Page, shortened};
 use super::rank::{Ranked, Weights};
 use super::select::{Block, Wanted};
 use super::summary::{cells, statements, summary};
@@ -88,21 +89,6 @@ fn output(text: String, sources: Vec<Source>) -> Output {
     }
 }
 
-/// Blocks of text with a blank line between them.
-#[derive(Default)]
-pub(super) struct Page {
-    text: String,
-}
-
-impl Page {
-    pub(super) fn add(&mut self, block: impl AsRef<str>) {
-        if !self.text.is_empty() {
-            self.text.push_str("\n\n");
-        }
-        self.text.push_str(block.as_ref());
-    }
-}
-
 fn title(question: &str) -> String {
     const LONGEST: usize = 160;
     // A number in brackets would look like a citation.
@@ -111,13 +97,6 @@ fn title(question: &str) -> String {
         return "A question without words".to_owned();
     }
     shortened(&question, LONGEST)
-}
-
-/// At most so many characters, cut between words.
-pub(super) fn shortened(text: &str, longest: usize) -> String {
-    let Some((end, _)) = text.char_indices().nth(longest) else { return text.to_owned() };
-    let cut = text[..end].rfind(' ').filter(|at| *at > end / 2).unwrap_or(end);
-    format!("{}…", text[..cut].trim_end())
 }
 
 /// The blocks under the headings they stand under in their files, in the order of their worth.
@@ -135,8 +114,8 @@ fn sections(page: &mut Page, citations: &mut Citations, blocks: &[Block]) {
     for mut group in groups {
         group.sort_by_key(|block| block.best.line);
         let Some(first) = group.first() else { continue };
-        page.add(format!("## {}", heading(first)));
-        if heading(first) != first.best.name {
+        page.add(format!("## {}", first.heading()));
+        if first.heading() != first.best.name {
             page.add(format!("*From {}*", place(first)));
         }
         for block in group {
@@ -144,11 +123,6 @@ fn sections(page: &mut Page, citations: &mut Citations, blocks: &[Block]) {
             page.add(shown(block, &number));
         }
     }
-}
-
-pub(super) fn heading(block: &Block) -> String {
-    let nearest = block.best.headings.rsplit(UNDER).next().filter(|heading| !heading.is_empty());
-    nearest.or(block.best.title.as_deref()).unwrap_or(&block.best.name).to_owned()
 }
 
 fn place(block: &Block) -> String {
@@ -211,7 +185,7 @@ fn fenced(code: &str) -> String {
 fn passages(page: &mut Page, citations: &mut Citations, blocks: &[Block]) {
     for block in blocks {
         let number = citations.cite(block);
-        page.add(format!("**{}** ({})", heading(block), place(block)));
+        page.add(format!("**{}** ({})", block.heading(), place(block)));
         page.add(shown(block, &number));
     }
 }
@@ -234,7 +208,7 @@ fn results(page: &mut Page, citations: &mut Citations, weights: &Weights, blocks
         // Of several passages of one page the first, which is the best, speaks for it.
         source.snippet.get_or_insert_with(|| snippet.clone());
         let (number, url) = (source.number, &source.url);
-        lines.push(format!("- [{number}] **{}** (`{url}`): {snippet}", heading(block)));
+        lines.push(format!("- [{number}] **{}** (`{url}`): {snippet}", block.heading()));
     }
     page.add(lines.join("\n"));
 }

@@ -9,7 +9,7 @@ use super::index::{self, Index, Place};
 use super::note::Searched;
 use super::query::Query;
 use super::refresh::{Trouble, grouped, refresh};
-use super::run::{Reporter, Stopped};
+use super::reporter::{Reporter, Stopped};
 use super::walk::{Folder, Walked, walk};
 use super::{clean, rank, report, select};
 

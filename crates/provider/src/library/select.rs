@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::document::Kind;
+use super::document::{Kind, UNDER};
 use super::index::{Index, Stored};
 use super::rank::{Hit, Ranked};
 use super::words;
@@ -24,6 +24,15 @@ pub(super) struct Block {
     pub(super) best: Stored,
     /// Parts of the list or table that are not shown.
     pub(super) left_out: usize,
+}
+
+impl Block {
+    /// What it stands under: the nearest heading, or the name of its file.
+    pub(super) fn heading(&self) -> &str {
+        let Stored { headings, title, name, .. } = &self.best;
+        let nearest = headings.rsplit(UNDER).next().filter(|heading| !heading.is_empty());
+        nearest.or(title.as_deref()).unwrap_or(name)
+    }
 }
 
 /// How much is wanted.

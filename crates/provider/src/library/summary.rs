@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::cite::Citations;
 use super::document::Kind;
+use super::page::{Page, shortened};
 use super::rank::Weights;
-use super::report::{Page, heading, shortened};
 use super::select::Block;
 use super::{sentences, words};
 
@@ -20,7 +20,7 @@ pub(super) fn summary(
     let best = blocks.first().map_or(1.0, |block| block.score).max(f64::MIN_POSITIVE);
     let mut candidates: Vec<(f64, Taken<'_>)> = Vec::new();
     for block in blocks.iter().take(8) {
-        let context = weights.share(&heading(block));
+        let context = weights.share(block.heading());
         let rank = (block.score / best).powf(0.4);
         for (nth, (sentence, is_first)) in statements(block).into_iter().enumerate() {
             let alone = sentences::stands_alone(&sentence);

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use ignore::WalkBuilder;
 
 use super::clean;
-use super::run::{Reporter, Stopped};
+use super::reporter::{Reporter, Stopped};
 
 /// Longer files are left out: they are data, not reading matter.
 pub(super) const LARGEST: u64 = 8 * 1024 * 1024;

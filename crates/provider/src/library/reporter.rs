@@ -1,0 +1,92 @@
+//! The worker's end of a run: where it says how far it has come, and learns that nobody wants to know any more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use outlast_core::{Progress, ProviderError, Step};
+use tokio::sync::mpsc;
+
+/// The work was told to end.
+#[derive(Debug)]
+pub(super) struct Stopped;
+
+/// Speaks to the run, and listens to whether there still is one.
+pub(super) struct Reporter {
+    steps: mpsc::UnboundedSender<Result<Step, ProviderError>>,
+    stop: Arc<AtomicBool>,
+    percent: u8,
+}
+
+impl Reporter {
+    pub(super) fn new(
+        steps: mpsc::UnboundedSender<Result<Step, ProviderError>>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        Self { steps, stop, percent: 0 }
+    }
+
+    /// Fails once the run has been dropped.
+    pub(super) fn go_on(&self) -> Result<(), Stopped> {
+        if self.stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(()) }
+    }
+
+    /// Says how far the work has come; a percent below an earlier one counts as that one.
+    pub(super) fn say(&mut self, percent: u8, message: impl Into<String>) -> Result<(), Stopped> {
+        self.go_on()?;
+        self.percent = self.percent.max(percent);
+        let progress = Progress { percent: Some(self.percent), message: message.into() };
+        self.steps.send(Ok(Step::Progress(progress))).map_err(|_| Stopped)
+    }
+
+    /// As [`Self::say`], for the `done`th of `all` things between two percents; says only what moves the percent.
+    pub(super) fn count(
+        &mut self,
+        (from, to): (u8, u8),
+        (done, all): (usize, usize),
+        message: impl FnOnce() -> String,
+    ) -> Result<(), Stopped> {
+        self.go_on()?;
+        let share = done.saturating_mul(usize::from(to - from)) / all.max(1);
+        let percent = from.saturating_add(u8::try_from(share).unwrap_or(u8::MAX)).min(to);
+        if percent > self.percent || done == 1 { self.say(percent, message()) } else { Ok(()) }
+    }
+
+    /// The last word.
+    pub(super) fn end(self, end: Result<Step, ProviderError>) {
+        // Nobody listens when the run was dropped in the last moment, and then nobody misses it.
+        drop(self.steps.send(end));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reporter() -> (Reporter, mpsc::UnboundedReceiver<Result<Step, ProviderError>>) {
+        let (steps, receiver) = mpsc::unbounded_channel();
+        (Reporter::new(steps, Arc::default()), receiver)
+    }
+
+    #[test]
+    fn progress_never_goes_down_and_counts_speak_only_when_they_move() {
+        let (mut reporter, mut said) = reporter();
+        reporter.say(40, "a").unwrap();
+        reporter.say(30, "b").unwrap();
+        for done in 1..=1000 {
+            reporter.count((40, 60), (done, 1000), || format!("{done}")).unwrap();
+        }
+        let mut percents = Vec::new();
+        while let Ok(Ok(Step::Progress(progress))) = said.try_recv() {
+            percents.push(progress.percent.unwrap());
+        }
+        assert!(percents.is_sorted(), "{percents:?}");
+        assert_eq!((percents.len(), percents.last()), (23, Some(&60)));
+    }
+
+    #[test]
+    fn a_raised_flag_ends_the_work_at_its_next_look() {
+        let (mut reporter, _said) = reporter();
+        reporter.stop.store(true, Ordering::Relaxed);
+        assert!(reporter.go_on().is_err() && reporter.say(30, "x").is_err());
+    }
+}
