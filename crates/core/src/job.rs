@@ -105,6 +105,17 @@ impl Job {
         }
     }
 
+    /// What there is to say of that run.
+    pub fn run_left_told(&self) -> Option<String> {
+        self.run_left().map(|_| {
+            format!(
+                "the provider's run may still finish, and be paid for: `outlast jobs retry {}`, where the server \
+                 runs, goes on with it",
+                self.id
+            )
+        })
+    }
+
     /// Whether any worker has ever held it.
     pub fn was_claimed(&self) -> bool {
         self.fence > Fence::NONE

@@ -236,6 +236,27 @@ impl Trouble {
         }
     }
 
+    /// Whether the provider's run may well go on, and can be had later: with patience, or with new credit. Not with a
+    /// new key, which is another account's; nor where what the provider says of the run makes no sense.
+    pub fn leaves_the_run(&self) -> bool {
+        match self {
+            Self::RateLimited { .. }
+            | Self::QuotaExhausted
+            | Self::Unavailable { .. }
+            | Self::Unreachable
+            | Self::TimedOut => true,
+            Self::Unauthorized
+            | Self::Retired
+            | Self::Rejected
+            | Self::Malformed
+            | Self::RunFailed
+            | Self::RunGone
+            | Self::RunStopped
+            | Self::RunTimedOut
+            | Self::RunForgotten => false,
+        }
+    }
+
     /// How long the provider asked us to wait, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

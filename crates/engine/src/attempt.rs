@@ -33,7 +33,7 @@ pub(crate) async fn work(shared: Arc<Shared>, job: Job, kept: Kept) {
         tracing::error!(job.id = %job.id, profile = %job.new.profile, "claimed a job of an unknown profile");
         return;
     };
-    let attempt = Attempt { shared: &shared, provider: &*provider, kept: &kept, job };
+    let attempt = Attempt { shared: &shared, provider: &*provider, kept: &kept, job, nature: None };
     attempt.run().await;
 }
 
@@ -42,6 +42,8 @@ struct Attempt<'a> {
     provider: &'a dyn Provider,
     kept: &'a Kept,
     job: Job,
+    /// What the provider said of the work, once it has.
+    nature: Option<Nature>,
 }
 
 /// The try is over and there is nothing to settle: somebody else has the job, or it has ended.
@@ -60,7 +62,7 @@ impl Attempt<'_> {
     }
 
     async fn try_once(&mut self) -> Result<Settlement, LeaseLost> {
-        let nature = self.provider.nature(&self.job.new.ask);
+        let nature = *self.nature.insert(self.provider.nature(&self.job.new.ask));
         let end = match rules::approach(&self.job, nature, self.shared.store.now()) {
             Approach::GiveUp(failure) => return Ok(Settlement::Fail { failure, raw: None }),
             Approach::Begin { key } => self.begin(key).await?,
@@ -215,13 +217,13 @@ impl Attempt<'_> {
         }
     }
 
-    /// The adapter's own code failed, perhaps before it said of what nature it is, so none is assumed.
+    /// The adapter's own code failed, perhaps before it said of what nature the work is; then none is assumed.
     fn panicked(&self, panic: &(dyn Any + Send)) -> Settlement {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         tracing::error!(job.id = %self.job.id, panic = text, "the provider panicked");
-        let nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
-        self.verdict(nature, End::Panicked)
+        let none = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
+        self.verdict(self.nature.unwrap_or(none), End::Panicked)
     }
 
     fn verdict(&self, nature: Nature, end: End) -> Settlement {

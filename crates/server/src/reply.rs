@@ -1,6 +1,6 @@
 //! What a tool answers: an answer about a job in the tool's own shape, or a refusal with a code and a next step.
 
-use outlast_core::{Code, Failure, Job, StoreError};
+use outlast_core::{Code, Job, StoreError};
 use outlast_engine::PollError;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
@@ -60,6 +60,7 @@ impl From<CallToolResult> for Answered {
 pub(crate) struct Refusal {
     code: RefusalCode,
     sentence: String,
+    retryable: bool,
     retry_after_seconds: Option<u64>,
 }
 
@@ -106,7 +107,7 @@ refusal_codes! {
 impl Refusal {
     /// The caller can mend this.
     pub(crate) fn validation(sentence: impl Into<String>) -> Self {
-        Self { code: RefusalCode::Validation, sentence: sentence.into(), retry_after_seconds: None }
+        Self::of(RefusalCode::Validation, sentence, None)
     }
 
     /// The same of a field that is called otherwise here.
@@ -120,18 +121,37 @@ impl Refusal {
     /// A defect of ours; the log has the details.
     pub(crate) fn internal() -> Self {
         let sentence = "something is wrong with this server; its log has the details".to_owned();
-        Self { code: RefusalCode::Internal, sentence, retry_after_seconds: None }
+        Self::of(RefusalCode::Internal, sentence, None)
     }
 
     /// A refusal of this kind; one that passes says when to try again.
     pub(crate) fn because(code: RefusalCode, sentence: impl Into<String>) -> Self {
         let retry_after_seconds = code.is_retryable().then_some(30);
-        Self { code, sentence: sentence.into(), retry_after_seconds }
+        Self::of(code, sentence, retry_after_seconds)
     }
 
-    /// Why a held call failed, as it was stored for clients.
-    pub(crate) fn failed(failure: &Failure) -> Self {
-        Self::because(failure.code.into(), printable(&failure.message))
+    fn of(
+        code: RefusalCode,
+        sentence: impl Into<String>,
+        retry_after_seconds: Option<u64>,
+    ) -> Self {
+        let retryable = code.is_retryable();
+        Self { code, sentence: sentence.into(), retryable, retry_after_seconds }
+    }
+
+    /// Why a held call failed, as it was stored for clients. Made again, the call would buy anew what may be on its way.
+    pub(crate) fn failed(job: &Job) -> Self {
+        let Some(failure) = job.failures.last() else { return Self::internal() };
+        let because = Self::because(failure.code.into(), printable(&failure.message));
+        match job.run_left_told() {
+            None => because,
+            Some(told) => Self {
+                sentence: format!("{}; {told}", because.sentence),
+                retryable: false,
+                retry_after_seconds: None,
+                ..because
+            },
+        }
     }
 
     #[cfg(test)]
@@ -146,13 +166,13 @@ impl Refusal {
 
     /// As MCP has it: an error result that a model can read and mend.
     pub(crate) fn into_result(self) -> CallToolResult {
-        let Self { code, sentence, retry_after_seconds } = self;
+        let Self { code, sentence, retryable, retry_after_seconds } = self;
         let mut result = CallToolResult::error(vec![ContentBlock::text(format!(
             "{}: {sentence}",
             code.as_str()
         ))]);
         let mut error =
-            json!({ "code": code.as_str(), "message": sentence, "retryable": code.is_retryable() });
+            json!({ "code": code.as_str(), "message": sentence, "retryable": retryable });
         if let Some(seconds) = retry_after_seconds {
             error["retry_after_seconds"] = json!(seconds);
         }
@@ -221,7 +241,7 @@ impl From<StoreError> for Refusal {
                 return Self::logged(&error, Self::internal());
             }
         };
-        Self::logged(&error, Self { code, sentence: sentence.to_owned(), retry_after_seconds })
+        Self::logged(&error, Self::of(code, sentence, retry_after_seconds))
     }
 }
 
@@ -231,13 +251,9 @@ impl From<PollError> for Refusal {
             PollError::Store(error) => error.into(),
             PollError::TooManyPolls => {
                 tracing::warn!(%error, code = RefusalCode::TooManyPolls.as_str(), "call refused");
-                Self {
-                    code: RefusalCode::TooManyPolls,
-                    sentence:
-                        "too many calls are waiting for jobs already; poll again in a few seconds"
-                            .to_owned(),
-                    retry_after_seconds: Some(5),
-                }
+                let sentence =
+                    "too many calls are waiting for jobs already; poll again in a few seconds";
+                Self::of(RefusalCode::TooManyPolls, sentence, Some(5))
             }
         }
     }

@@ -162,8 +162,6 @@ pub(crate) fn plain_outcome(job: &Job) -> Result<CallToolResult, Refusal> {
         JobState::Queued { .. }
         | JobState::Running { .. }
         | JobState::Failed { .. }
-        | JobState::Cancelled { .. } => {
-            Err(job.failures.last().map_or_else(Refusal::internal, Refusal::failed))
-        }
+        | JobState::Cancelled { .. } => Err(Refusal::failed(&job)),
     }
 }

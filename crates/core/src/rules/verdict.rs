@@ -97,15 +97,12 @@ pub fn verdict(
             }
         },
         End::Broken(error) => {
-            let failure = failure(job, &error, now);
+            let mut failure = failure(job, &error, now);
+            if error.trouble.leaves_the_run() {
+                failure = beside_its_run(job, nature, failure);
+            }
             if error.trouble.is_permanent() {
-                // With another key, or with money, the run can be had.
-                return match error.trouble {
-                    Trouble::Unauthorized | Trouble::QuotaExhausted => {
-                        fail_beside(job, nature, failure)
-                    }
-                    _ => Settlement::Fail { failure, raw: None },
-                };
+                return Settlement::Fail { failure, raw: None };
             }
             let forgotten = error.trouble == Trouble::RunForgotten;
             if forgotten && nature.again != Again::Safe {
@@ -121,18 +118,21 @@ pub fn verdict(
         }
         End::AttemptTimedOut => {
             let message = format!("no result within {} s", job.new.attempt_timeout.as_secs());
-            (plain(Code::Timeout, message, now), None, job.checkpoint.clone())
+            let failure = beside_its_run(job, nature, plain(Code::Timeout, message, now));
+            (failure, None, job.checkpoint.clone())
         }
         End::LifeEnded => {
             let message = format!(
                 "no result within the {} s a job of this kind may take; ask for less, or raise the limit",
                 job.new.life.unwrap_or_default().as_secs()
             );
-            return fail_beside(job, nature, plain(Code::Timeout, message, now));
+            let failure = beside_its_run(job, nature, plain(Code::Timeout, message, now));
+            return Settlement::Fail { failure, raw: None };
         }
         End::Panicked => {
             let message = "the worker failed; the log of the server has the details".to_owned();
-            return fail_beside(job, nature, plain(Code::InternalError, message, now));
+            let failure = beside_its_run(job, nature, plain(Code::InternalError, message, now));
+            return Settlement::Fail { failure, raw: None };
         }
     };
     if is_lost(&checkpoint, nature) {
@@ -145,24 +145,16 @@ pub fn verdict(
     let time_left = life_ends_at(job).is_none_or(|end| now.after(wait) < end);
     if tries_left && time_left {
         Settlement::Retry { failure, wait, checkpoint }
-    } else if checkpoint == Checkpoint::NotBegun {
-        Settlement::Fail { failure, raw: None }
     } else {
-        fail_beside(job, nature, failure)
+        Settlement::Fail { failure, raw: None }
     }
 }
 
-/// Ends a job whose run was not heard to end. Where that can be taken up, the failure says so and how.
-fn fail_beside(job: &Job, nature: Nature, mut failure: Failure) -> Settlement {
-    failure.run_goes_on = matches!(
-        &job.checkpoint, Checkpoint::Running(run) if nature.resumes.takes_up(run)
-    );
-    if failure.run_goes_on {
-        let how =
-            format!("; its run may still finish: `outlast jobs retry {}` takes it up", job.id);
-        failure.message.push_str(&how);
-    }
-    Settlement::Fail { failure, raw: None }
+/// A failure beside a run that was not heard to end: it says whether that can be taken up.
+fn beside_its_run(job: &Job, nature: Nature, failure: Failure) -> Failure {
+    let goes_on =
+        matches!(&job.checkpoint, Checkpoint::Running(run) if nature.resumes.takes_up(run));
+    Failure { run_goes_on: goes_on, ..failure }
 }
 
 fn failure(job: &Job, error: &ProviderError, now: Timestamp) -> Failure {

@@ -146,6 +146,8 @@ async fn a_panic_fails_its_own_job_and_touches_no_other() {
         let failure = job.failures.last().unwrap();
         assert_eq!(failure.code, Code::InternalError);
         assert!(failure.message.contains("the worker failed"), "{}", failure.message);
+        let had_a_run = id == in_next || id == in_resume;
+        assert_eq!(job.run_left().is_some(), had_a_run, "it can be taken up");
         let heard = log.lines_with("panicked");
         assert!(heard.iter().any(|line| line.contains(&id.to_string())), "{heard:?}");
     }

@@ -172,8 +172,12 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Fa
         JobState::Failed { .. } | JobState::Queued { .. } | JobState::Running { .. } => {
             let error = anyhow::anyhow!("the research failed: {}", jobs::show::why(job));
             let id = short_id(job);
+            let again = match job.run_left() {
+                Some(_) => "goes on with the provider's run, which may still finish",
+                None => "asks again",
+            };
             let mut hint = format!(
-                "`outlast jobs show {id}` has the details, `outlast jobs retry {id}` asks again"
+                "`outlast jobs show {id}` has the details, `outlast jobs retry {id}` {again}"
             );
             if let Some(failure) = job.failures.last() {
                 hint.push_str(&format!("; docs/errors.md has a section on {}", failure.code));

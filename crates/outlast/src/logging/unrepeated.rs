@@ -1,4 +1,5 @@
-//! One trouble, said again and again by whoever tries again, as one line in a while and a count.
+//! One trouble, said again and again by whoever tries again, as one line in a while and a count. What is said of one job is
+//! said every time: its story has no gaps.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -70,7 +71,8 @@ where
         let mut line = String::new();
         self.lines.format_event(context, Writer::new(&mut line), event)?;
         let line = line.trim_end();
-        let trouble = *event.metadata().level() <= Level::WARN;
+        let about_a_job = event.metadata().fields().field("job.id").is_some();
+        let trouble = *event.metadata().level() <= Level::WARN && !about_a_job;
         let unsaid = match trouble.then(|| self.says(line, Instant::now())) {
             Some(None) => return Ok(()),
             Some(Some(unsaid)) => unsaid,

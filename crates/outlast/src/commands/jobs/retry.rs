@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use outlast_core::{Job, JobId, Key, NewJob, Query, Scope, StateKind, Visibility};
+use outlast_core::{
+    AskKind, Job, JobId, Key, NewJob, Query, ResearchAsk, Scope, StateKind, Visibility,
+};
 use outlast_engine::Engine;
-use outlast_server::DEEP_RESEARCH;
 use serde_json::Value;
 
 use super::{find, json, own};
@@ -56,7 +57,7 @@ pub(super) async fn run(
     ui::mark(Mark::Again, &format!("retry of {}", job.id));
     if let Some(run) = job.run_left() {
         ui::remark(&format!(
-            "  it goes on with run {} at {}: nothing is paid for again",
+            "  it goes on with run {} at {}: only if that has failed is another begun",
             run.id, run.provider
         ));
     }
@@ -88,15 +89,16 @@ pub(super) fn retry_of(job: &Job) -> Option<JobId> {
     job.new.ask.get(RETRY_OF)?.as_str()?.parse().ok()
 }
 
-/// The same request, for the queue: whoever held the first call is no longer there. Limits are those of today, since
-/// raising one is a reason to try again.
+/// The same request, for the queue: whoever held the first call is no longer there. Limits of time are those of today,
+/// since raising one is a reason to try again.
 fn again(job: &Job, config: &Config) -> NewJob {
     let mut new = job.new.clone();
     if let Value::Object(ask) = &mut new.ask {
         ask.insert(RETRY_OF.to_owned(), Value::String(job.id.to_string()));
     }
     new.life = new.life.map(|_| config.perplexity.async_max_wait);
-    if new.workflow == DEEP_RESEARCH {
+    let ask: Result<ResearchAsk, _> = serde_json::from_value(job.new.ask.clone());
+    if ask.is_ok_and(|ask| ask.kind == AskKind::Research) {
         new.attempt_timeout = config.perplexity.polling_timeout;
     }
     if new.visibility == Visibility::Unpromised {

@@ -52,6 +52,9 @@ pub(super) fn job(job: &Job, now: Timestamp, retries: &[JobId]) {
             ui::fact("", &ui::short(detail, 500));
         }
     }
+    if let Some(told) = job.run_left_told() {
+        ui::fact("its run", &told);
+    }
     for (number, (at, what)) in timeline(job, now).into_iter().enumerate() {
         let name = if number == 0 { "timeline" } else { "" };
         let after = format!("+{}", ui::took(at.since(job.created_at)));

@@ -1,6 +1,6 @@
 //! `outlast jobs watch`, `wait`, `cancel` and `retry`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::left_behind::LeftBehind;
 use super::pty::Terminal;
@@ -97,19 +97,39 @@ async fn b9a_a_retry_takes_up_the_run_that_outlived_its_job() {
     let failed = finished(&mut server, &old).await;
     let error = failed["error"].as_str().unwrap();
     assert!(error.starts_with("TIMEOUT: no result within the 1 s"), "{error}");
-    assert!(error.ends_with(&format!("`outlast jobs retry {old}` takes it up")), "{error}");
+    let advice = failed["message"].as_str().unwrap();
+    assert!(advice.contains(&format!("`outlast jobs retry {old}`")), "{advice}");
+    assert!(advice.contains("perplexity_research_start would begin it anew and be paid for again"));
     server.kill().await;
     world.unset("PERPLEXITY_ASYNC_MAX_WAIT_MS");
     world.simulator.release();
     let retried = world.run(&["jobs", "retry", &old]).await;
     assert_eq!(retried.code, Some(0), "{retried:?}");
-    assert!(retried.stderr.contains("nothing is paid for again"), "{retried:?}");
+    assert!(retried.stderr.contains("it goes on with run resp_"), "{retried:?}");
     let new = retried.stdout.trim().to_owned();
     let worker = LeftBehind::of(&retried.stderr);
     let waited = world.run(&["jobs", "wait", &new, "--timeout", "60s"]).await;
     assert_eq!(waited.code, Some(0), "{waited:?}");
     assert_eq!(world.submits(), 1);
     worker.leaves().await;
+}
+
+/// The jobs set gives the same advice.
+#[tokio::test]
+async fn a_workflow_that_left_a_run_behind_is_not_to_be_started_again() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_POLLING_TIMEOUT_MS", "400");
+    world.set("PERPLEXITY_MAX_JOB_RETRIES", "0");
+    let mut server = world.serve_with(&["--tools", "jobs"]).await;
+    let message = "Why? [[sim:stuck]]";
+    let asked = json!({ "workflow": "deep_research", "message": message });
+    let id = server.structured("start_job", asked).await["job_id"].clone();
+    let job = server.structured("get_job", json!({ "job_id": id, "wait_seconds": 60 })).await;
+    assert_eq!(job["error"]["code"], "TIMEOUT", "{job}");
+    assert_eq!(job["error"]["retryable"], false, "{job}");
+    let next = job["next_instruction_for_model"].as_str().unwrap();
+    assert!(next.contains("may still finish"), "{next}");
+    assert!(next.ends_with("Starting it again would be paid for again."), "{next}");
 }
 
 #[tokio::test]

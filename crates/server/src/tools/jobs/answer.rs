@@ -89,7 +89,7 @@ impl Answer {
                 answer.result_page = page;
                 answer
             }
-            JobState::Failed { .. } => Self::failed(id, job.failures.last()),
+            JobState::Failed { .. } => Self::failed(job),
             JobState::Cancelled { .. } => {
                 let mut answer = Self::ended(id, "cancelled");
                 "Job cancelled".clone_into(&mut answer.progress.message);
@@ -159,16 +159,23 @@ impl Answer {
         }
     }
 
-    fn failed(id: String, failure: Option<&Failure>) -> Self {
-        let mut answer = Self::ended(id, "failed");
+    fn failed(job: &Job) -> Self {
+        let mut answer = Self::ended(job.id.to_string(), "failed");
         "Job failed".clone_into(&mut answer.progress.message);
-        let error = failure.map_or_else(ErrorShape::unexplained, ErrorShape::of);
+        let mut error = job.failures.last().map_or_else(ErrorShape::unexplained, ErrorShape::of);
         answer.user_message = format!("The job failed: {}.", error.message);
-        answer.next_instruction_for_model = if error.retryable {
-            "The job failed; tell the user why. Starting it again may help.".to_owned()
-        } else {
-            "The job failed; tell the user why. Starting it again will not help until that is mended."
-                .to_owned()
+        answer.next_instruction_for_model = match job.run_left_told() {
+            Some(told) => {
+                error.retryable = false;
+                format!(
+                    "The job failed; tell the user why. But {told}. Starting it again would be paid for again."
+                )
+            }
+            None if error.retryable => {
+                "The job failed; tell the user why. Starting it again may help.".to_owned()
+            }
+            None => "The job failed; tell the user why. Starting it again will not help until that is mended."
+                .to_owned(),
         };
         answer.error = Some(error);
         answer

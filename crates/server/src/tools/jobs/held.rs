@@ -80,9 +80,7 @@ pub(super) fn outcome(job: &Job) -> Option<Result<CallToolResult, Refusal>> {
             }
             Ok(result)
         }
-        JobState::Failed { .. } => {
-            Err(job.failures.last().map_or_else(Refusal::internal, Refusal::failed))
-        }
+        JobState::Failed { .. } => Err(Refusal::failed(&job)),
         JobState::Cancelled { .. } => Err(Refusal::because(
             RefusalCode::Execution,
             "the call was cancelled by its owner; make it again to begin anew",

@@ -60,7 +60,7 @@ impl Answer {
                 if let Some(failure) = job.failures.last() {
                     answer.error =
                         Some(printable(&format!("{}: {}", failure.code, failure.message)));
-                    answer.message = failed(failure.code.is_retryable());
+                    answer.message = failed(failure.code.is_retryable(), job.run_left_told());
                 }
             }
             JobState::Cancelled { remote, .. } => {
@@ -121,12 +121,17 @@ fn come_back(standing: &str, poll_budget: Duration) -> String {
     )
 }
 
-fn failed(retryable: bool) -> String {
-    if retryable {
-        format!("The research failed; see `error`. {START} begins it anew.")
-    } else {
-        "The research failed; see `error`. Trying again will not help until that is mended."
-            .to_owned()
+fn failed(retryable: bool, run_left: Option<String>) -> String {
+    match run_left {
+        Some(told) => format!(
+            "The research failed; see `error`. But {told}. Tell the user; {START} would begin it anew and be paid for \
+             again."
+        ),
+        None if retryable => format!("The research failed; see `error`. {START} begins it anew."),
+        None => {
+            "The research failed; see `error`. Trying again will not help until that is mended."
+                .to_owned()
+        }
     }
 }
 
