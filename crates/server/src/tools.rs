@@ -162,6 +162,6 @@ pub(crate) fn plain_outcome(job: &Job) -> Result<CallToolResult, Refusal> {
         JobState::Queued { .. }
         | JobState::Running { .. }
         | JobState::Failed { .. }
-        | JobState::Cancelled { .. } => Err(Refusal::failed(&job)),
+        | JobState::Cancelled { .. } => Err(Refusal::failed(job)),
     }
 }

@@ -167,7 +167,7 @@ pub(crate) fn outcome(job: &Job) -> Option<Result<CallToolResult, Refusal>> {
             };
             told(response.clone(), &Response { response })
         }
-        JobState::Failed { .. } => Err(Refusal::failed(&job)),
+        JobState::Failed { .. } => Err(Refusal::failed(job)),
         JobState::Cancelled { .. } => Err(Refusal::because(
             RefusalCode::Execution,
             "the call was cancelled by its owner; make it again to begin anew",

@@ -80,7 +80,7 @@ pub(super) fn outcome(job: &Job) -> Option<Result<CallToolResult, Refusal>> {
             }
             Ok(result)
         }
-        JobState::Failed { .. } => Err(Refusal::failed(&job)),
+        JobState::Failed { .. } => Err(Refusal::failed(job)),
         JobState::Cancelled { .. } => Err(Refusal::because(
             RefusalCode::Execution,
             "the call was cancelled by its owner; make it again to begin anew",

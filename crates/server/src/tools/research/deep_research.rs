@@ -131,7 +131,7 @@ pub(super) fn ended(job: &Job, asked: &Asked) -> Option<Result<CallToolResult, R
     Some(match &job.state {
         JobState::Queued { .. } | JobState::Running { .. } => return None,
         JobState::Succeeded { output, .. } => answer::completed(job, output, asked),
-        JobState::Failed { .. } => Err(Refusal::failed(&job)),
+        JobState::Failed { .. } => Err(Refusal::failed(job)),
         JobState::Cancelled { .. } => Err(Refusal::because(
             RefusalCode::Execution,
             "the research was cancelled by its owner; ask again to begin it anew",
