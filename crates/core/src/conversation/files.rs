@@ -223,11 +223,13 @@ impl StatusFile {
             completed_at: job.ended_at().map(|at| at.to_string()),
             attempts: job.failures.len(),
             progress: (status == StatusWord::InProgress).then(|| ProgressShape::of(job, now)),
-            error: job
-                .failures
-                .last()
-                .filter(|_| failed)
-                .map(|failure| ErrorEntry { timestamp: None, ..ErrorEntry::from(failure) }),
+            error: job.failures.last().filter(|_| failed).map(|failure| {
+                let mut error = ErrorEntry { timestamp: None, ..ErrorEntry::from(failure) };
+                if let Some(told) = job.run_left_told() {
+                    error.message = format!("{}; {told}", error.message);
+                }
+                error
+            }),
             error_history: job.failures.iter().map(ErrorEntry::from).collect(),
         }
     }

@@ -95,3 +95,15 @@ async fn c7_a_timed_out_attempt_resumes_the_run() {
     assert_eq!(client.ended(&id).await.shape["status"], "completed");
     assert_eq!(world.submits(), 1);
 }
+
+/// B9a: a model that reads of the failure learns that the run may still finish, before it asks anew.
+#[tokio::test]
+async fn b9a_a_history_tells_of_a_run_that_outlived_its_job() {
+    let limits = [("PERPLEXITY_POLLING_TIMEOUT_MS", "300"), ("PERPLEXITY_MAX_JOB_RETRIES", "0")];
+    let (_world, mut client) = queueing_with(&limits).await;
+    let id = client.queue("stuck").await;
+    let ended = client.ended(&id).await;
+    let message = ended.shape["error"]["message"].as_str().unwrap();
+    assert!(message.contains("the provider's run may still finish"), "{message}");
+    assert!(ended.text.contains(message), "{}", ended.text);
+}
