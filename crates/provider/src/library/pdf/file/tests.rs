@@ -46,3 +46,44 @@ fn objects_in_a_stream_are_found_too() {
         assert_eq!(second, Object::Text(b"b".to_vec()));
     });
 }
+
+#[test]
+fn a_stream_is_not_looked_for_behind_a_field_of_blanks() {
+    for (blanks, length) in [(2, 3), (4_000, 4_003)] {
+        let text = format!("2 0 obj<</Length 3>>stream\nabc{}endstream", " ".repeat(blanks));
+        opened(&text, |file| {
+            assert_eq!(file.unpacked(&Object::Ref(2)).unwrap().unwrap().len(), length);
+        });
+    }
+}
+
+#[test]
+fn of_a_trailer_only_what_is_needed_is_kept() {
+    let text = format!("trailer<</Root 1 0 R{}/Info 2 0 R>>", "/A 1".repeat(50));
+    opened(&text, |file| {
+        assert_eq!(file.trailer.0.len(), 2);
+        assert_eq!(file.trailer.get("Info"), &Object::Ref(2));
+    });
+    let text = text + &"trailer<</Encrypt 3 0 R>>".repeat(50);
+    opened(&text, |file| assert_eq!(file.trailer.0.len(), 3));
+}
+
+#[test]
+fn each_object_of_a_pack_is_paid_for() {
+    let numbers = "1 0 ".repeat(2_000);
+    let length = numbers.len();
+    let text = format!(
+        "7 0 obj<</Type/ObjStm/First {length}/Length {length}>>stream\n{numbers}\nendstream"
+    );
+    let go_on = || true;
+    let budget = Budget::of(5 * length as u64, &go_on);
+    assert_eq!(File::open(text.as_bytes(), &budget).err(), Some(Trouble::TooMuch));
+}
+
+#[test]
+fn packs_are_counted_together() {
+    let pack = "<</Type/ObjStm/First 0/Length 9>>stream\n(a) (b)  \nendstream";
+    opened(&format!("7 0 obj{pack} 8 0 obj{pack}"), |file| {
+        assert_eq!((file.packs.len(), file.kept), (2, 18));
+    });
+}
