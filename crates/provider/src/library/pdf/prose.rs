@@ -9,6 +9,8 @@ use super::setting::{Body, Edges, body, drop_running, halves, right_edges};
 
 /// Lines of one paragraph; what goes on for longer is a list or worse.
 const LONGEST: usize = 200;
+/// Bytes that a word may have.
+const WORD: usize = 400;
 
 /// Lines that stand together.
 #[derive(Debug)]
@@ -119,7 +121,9 @@ fn joined(lines: &[Line], hyphenated: &HashSet<String>) -> String {
         if is_broken {
             let head = text.rsplit(' ').next().unwrap_or("");
             let tail = next.split(' ').next().unwrap_or("");
+            // What is longer than any word would be copied for each of its lines.
             let is_compound = end != Some('\u{ad}')
+                && head.len() + tail.len() <= WORD
                 && (hyphenated.contains(&bare(&format!("{head}{tail}")))
                     // `state-of-the-` has hyphens of its own.
                     || head.trim_end_matches(['-', '‐']).contains('-'));
@@ -229,6 +233,25 @@ mod tests {
             "And one after a gap.",
         ];
         assert_eq!(texts(&lines), expected);
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_word_is_not_looked_up_as_one() {
+        let joined = |times: usize| {
+            let lines = ["x".repeat(times) + "-y-", "z".to_owned()].map(|text| Line {
+                page: 1,
+                x: 0.0,
+                end: 0.0,
+                y: 0.0,
+                size: 10.0,
+                is_bold: false,
+                is_row: false,
+                text,
+                unknown: 0,
+            });
+            joined(&lines, &HashSet::new()).ends_with("-y-z")
+        };
+        assert_eq!((joined(5), joined(WORD)), (true, false));
     }
 
     #[test]

@@ -6,6 +6,8 @@ use super::object::{Dict, Object};
 const DEEPEST: u32 = 32;
 /// Values that one object may have, so that a few bytes of file cannot become many of memory.
 const MOST: u32 = 400_000;
+/// The bytes of a name that are kept; PDF itself allows half as many.
+const NAME: usize = 256;
 
 /// Reads values one after the other.
 pub(super) struct Reader<'a> {
@@ -23,6 +25,11 @@ impl<'a> Reader<'a> {
     pub(super) fn object(&mut self) -> Option<Object> {
         self.read = 0;
         self.value(0)
+    }
+
+    /// How many values the last object was, with those within it.
+    pub(super) fn values(&self) -> u32 {
+        self.read
     }
 
     /// The byte at the reader's place.
@@ -145,6 +152,7 @@ impl<'a> Reader<'a> {
                 _ => name.push(byte),
             }
         }
+        name.truncate(NAME);
         String::from_utf8_lossy(&name).into_owned()
     }
 
