@@ -136,10 +136,9 @@ impl Font {
                 }
             } else if let (Some(to), Some(width)) =
                 (next.count(), list.next().and_then(Object::number))
+                && from <= LAST
             {
-                if from <= LAST {
-                    widths.insert(from, (to as u32, width));
-                }
+                widths.insert(from, (to as u32, width));
             }
         }
         let codes = if is_unicode { Codes::Unicode } else { Codes::Double };
