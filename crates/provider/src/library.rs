@@ -11,6 +11,7 @@ mod run;
 mod research;
 mod reporter;
 mod walk;
+mod skip;
 mod clean;
 mod document;
 mod markdown;

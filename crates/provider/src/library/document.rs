@@ -2,11 +2,17 @@
 //!
 //! The parsers of the formats drive [`Builder`]; none of them knows what a passage is.
 
+use std::sync::Arc;
+
 use super::clean;
 use super::sentences;
 
 /// A paragraph longer than this is cut at sentence ends, so that a citation points at something one can find.
 const LONGEST: usize = 1_200;
+/// A sentence without an end, as of a file without line ends, is cut here; in characters.
+const SENTENCE: usize = 4_000;
+/// A heading is stored with each passage below it, so it has an end too; in characters.
+const HEADING: usize = 200;
 
 /// Between the headings of a path.
 pub(super) const UNDER: &str = " › ";
@@ -55,7 +61,7 @@ pub(super) struct Passage {
     pub(super) line: u32,
     pub(super) kind: Kind,
     /// The headings above it, without the file's title.
-    pub(super) headings: String,
+    pub(super) headings: Arc<str>,
     /// As a report shows it.
     pub(super) text: String,
 }
@@ -100,6 +106,8 @@ impl Kind {
 pub(super) struct Builder {
     document: Document,
     path: Vec<(u8, String)>,
+    /// The path as one text, which all passages below it share.
+    headings: Arc<str>,
     section: u32,
     block: u32,
     last: Option<Kind>,
@@ -116,7 +124,7 @@ impl Builder {
     pub(super) fn title(&mut self, text: &str) {
         let text = clean::inline(text);
         if !text.is_empty() {
-            self.document.title.get_or_insert(text);
+            self.document.title.get_or_insert(cut(&text, HEADING).to_owned());
         }
     }
 
@@ -125,19 +133,20 @@ impl Builder {
         if text.is_empty() {
             return;
         }
+        let text = cut(&text, HEADING).to_owned();
         self.end_block();
         self.section += 1;
         self.path.retain(|(above, _)| *above < level);
         let is_title = self.document.title.is_none() && self.document.passages.is_empty();
         if is_title && level == 1 {
             self.document.title = Some(text);
-            return;
-        }
-        if self.path.last().is_none_or(|(_, above)| *above != text)
+        } else if self.path.last().is_none_or(|(_, above)| *above != text)
             && self.document.title.as_ref() != Some(&text)
         {
             self.path.push((level, text));
         }
+        let headings: Vec<_> = self.path.iter().map(|(_, text)| text.as_str()).collect();
+        self.headings = headings.join(UNDER).into();
     }
 
     pub(super) fn paragraph(&mut self, raw: &str, line: u32) {
@@ -153,7 +162,7 @@ impl Builder {
             if !part.is_empty() {
                 part.push(' ');
             }
-            part.push_str(cut(sentence));
+            part.push_str(cut(sentence, SENTENCE));
         }
         self.add(Kind::Paragraph, part, line);
     }
@@ -162,7 +171,7 @@ impl Builder {
     pub(super) fn item(&mut self, marker: &str, raw: &str, line: u32) {
         let text = clean::inline(raw);
         if !text.is_empty() {
-            self.add(Kind::Item, format!("{marker} {}", cut(&text)), line);
+            self.add(Kind::Item, format!("{marker} {}", cut(&text, SENTENCE)), line);
         }
     }
 
@@ -205,20 +214,39 @@ impl Builder {
         }
         self.leads = kind == Kind::Paragraph && text.ends_with(':');
         self.last = Some(kind);
-        let headings: Vec<_> = self.path.iter().map(|(_, text)| text.as_str()).collect();
         self.document.passages.push(Passage {
             section: self.section,
             block: self.block,
             line,
             kind,
-            headings: headings.join(UNDER),
+            headings: Arc::clone(&self.headings),
             text,
         });
     }
 }
 
-/// A sentence without an end, as of a file without line ends, is cut.
-fn cut(text: &str) -> &str {
-    const FAR: usize = 4_000;
-    text.char_indices().nth(FAR).map_or(text, |(at, _)| &text[..at])
+/// No more than so many characters.
+fn cut(text: &str, far: usize) -> &str {
+    text.char_indices().nth(far).map_or(text, |(at, _)| &text[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heading_costs_no_more_for_having_many_passages_below_it() {
+        let mut builder = Builder::default();
+        builder.title(&"t".repeat(9_000));
+        builder.heading(2, &"ü".repeat(9_000));
+        builder.paragraph("One.", 1);
+        builder.paragraph("Two.", 2);
+        let document = builder.finish();
+        let [one, two] = document.passages.as_slice() else { panic!("two") };
+        assert!(Arc::ptr_eq(&one.headings, &two.headings));
+        assert_eq!(
+            (one.headings.chars().count(), document.title.map(|t| t.len())),
+            (200, Some(200))
+        );
+    }
 }

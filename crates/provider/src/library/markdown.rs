@@ -266,7 +266,7 @@ mod tests {
         let seen: Vec<_> = document
             .passages
             .iter()
-            .map(|p| (p.line, p.block, p.kind, p.headings.as_str(), p.text.as_str()))
+            .map(|p| (p.line, p.block, p.kind, &*p.headings, p.text.as_str()))
             .collect();
         let expected = [
             (6, 1, Kind::Paragraph, "", "Intro with a link over two lines."),

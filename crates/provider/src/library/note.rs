@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::page::Page;
 use super::rank::Ranked;
 use super::refresh::grouped;
-use super::walk::Skip;
+use super::skip::Skip;
 use super::words;
 
 /// What was searched, for the note that says so.

@@ -46,8 +46,11 @@ pub(super) enum Trouble {
 
 /// Takes a PDF apart; `go_on` is asked now and then.
 pub(super) fn parse(bytes: &[u8], go_on: &dyn Fn() -> bool) -> Result<Document, Trouble> {
-    let budget = Budget::new(go_on);
-    let file = File::open(bytes, &budget)?;
+    read(bytes, &Budget::new(go_on))
+}
+
+fn read(bytes: &[u8], budget: &Budget<'_>) -> Result<Document, Trouble> {
+    let file = File::open(bytes, budget)?;
     if *file.trailer.get("Encrypt") != Object::Null {
         return Err(Trouble::Encrypted);
     }
@@ -91,76 +94,4 @@ fn text_of(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    const FILES: [&[u8]; 4] = [
-        include_bytes!("../../tests/library/pdfs/boiler.pdf"),
-        include_bytes!("../../tests/library/pdfs/coffee.pdf"),
-        include_bytes!("../../tests/library/pdfs/leave.pdf"),
-        include_bytes!("../../tests/library/pdfs/pump.pdf"),
-    ];
-
-    fn go_on() -> bool {
-        true
-    }
-
-    #[test]
-    fn work_that_nobody_wants_ends_in_the_middle_of_a_file() {
-        let asked = Cell::new(0);
-        let go_on = || {
-            asked.set(asked.get() + 1);
-            asked.get() < 3
-        };
-        let mut long = FILES[3].to_vec();
-        long.extend(b"9 0 obj (filler) endobj\n".repeat(20_000));
-        assert_eq!(parse(&long, &go_on).err(), Some(Trouble::Stopped));
-        assert_eq!(asked.get(), 3);
-    }
-
-    /// Whatever is done to a file: an end, no panic, and never more text than the file had.
-    #[test]
-    fn no_damage_does_harm() {
-        let mut random = fastrand::Rng::with_seed(7);
-        let mut read = 0;
-        for number in 0..240 {
-            let file = FILES[[3, 3, 0, 3, 1, 3, 2, 3][number % 8]];
-            let mut bytes = file.to_vec();
-            match number % 5 {
-                0 => bytes.truncate(random.usize(..bytes.len())),
-                1 => {
-                    for _ in 0..random.usize(1..40) {
-                        let at = random.usize(..bytes.len());
-                        bytes[at] = random.u8(..);
-                    }
-                }
-                2 => {
-                    let from = random.usize(..bytes.len());
-                    let to = (from + random.usize(1..400)).min(bytes.len());
-                    bytes.drain(from..to);
-                }
-                3 => {
-                    for byte in bytes.iter_mut().filter(|byte| byte.is_ascii_digit()) {
-                        if random.u8(..20) == 0 {
-                            *byte = random.u8(b'0'..=b'9');
-                        }
-                    }
-                }
-                _ => {
-                    let from = random.usize(..bytes.len());
-                    let part = bytes[from..(from + 500).min(bytes.len())].to_vec();
-                    let at = random.usize(..bytes.len());
-                    bytes.splice(at..at, part.repeat(3));
-                }
-            }
-            if let Ok(document) = parse(&bytes, &go_on) {
-                read += 1;
-                let text: usize = document.passages.iter().map(|passage| passage.text.len()).sum();
-                assert!(text < 20_000, "{number}: {text}");
-            }
-        }
-        assert!((60..240).contains(&read), "{read}");
-    }
-}
+mod tests;

@@ -181,7 +181,7 @@ mod tests {
         let seen: Vec<_> = document
             .passages
             .iter()
-            .map(|p| (p.line, p.kind, p.headings.as_str(), p.text.as_str()))
+            .map(|p| (p.line, p.kind, &*p.headings, p.text.as_str()))
             .collect();
         let expected = [
             (5, Kind::Paragraph, "", "Intro to things and a page."),

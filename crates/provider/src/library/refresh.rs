@@ -10,7 +10,8 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 use super::document::{Document, Kind};
 use super::index::Index;
 use super::reporter::{Reporter, Stopped};
-use super::walk::{Format, Found, Skip, Walked};
+use super::skip::Skip;
+use super::walk::{Format, Found, Walked};
 use super::{clean, html, markdown, pdf, plain};
 
 /// Read text that may wait for its transaction; beyond that there is more than one.

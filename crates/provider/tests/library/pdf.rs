@@ -212,10 +212,17 @@ async fn traps_are_left_out_and_the_others_answer() {
         "self.pdf",
         pdf(&[b"1 0 R".to_vec(), b"<</Type/Pages/Kids[2 0 R 2 0 R]>>".to_vec()]),
     );
+    let font = format!(
+        "<</Subtype/Type3/FirstChar 65/Widths[0]/Encoding<</Differences[65/uni{}]>>>>",
+        "0041".repeat(50_000)
+    );
+    let content = stream("", format!("BT/N 9 Tf({})Tj ET", "A".repeat(60_000)).as_bytes());
+    let names = page("", content, &[font.into_bytes()]);
+    bench.write("names.pdf", String::from_utf8(names).unwrap().replace("/F 5 0 R", "/N 6 0 R"));
     let report = bench.ask("What burns the seal of the water pump?").await;
     assert_eq!(report.sources[0].url, "pump.pdf:p1", "{}", report.text);
     let note = report.text.lines().last().unwrap();
-    assert!(note.contains("in 2 files of 1 folder. 8 files were left out: 5 PDFs that could not be read, 3 PDFs without text"), "{note}");
+    assert!(note.contains("in 2 files of 1 folder. 9 files were left out: 5 PDFs that could not be read, 4 PDFs without text"), "{note}");
 }
 
 #[tokio::test]

@@ -21,7 +21,12 @@ pub(super) struct Budget<'a> {
 
 impl<'a> Budget<'a> {
     pub(super) fn new(go_on: &'a dyn Fn() -> bool) -> Self {
-        Self { left: Cell::new(ALL), unasked: Cell::new(0), go_on }
+        Self::of(ALL, go_on)
+    }
+
+    /// Another sum than the usual.
+    pub(super) fn of(sum: u64, go_on: &'a dyn Fn() -> bool) -> Self {
+        Self { left: Cell::new(sum), unasked: Cell::new(0), go_on }
     }
 
     /// Pays; fails when there is no more, or when the work is not wanted any more.

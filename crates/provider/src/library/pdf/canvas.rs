@@ -140,11 +140,10 @@ impl Canvas {
             return Ok(());
         };
         file.budget.spend(text.len().saturating_mul(16))?;
-        font.signs(text, |sign| self.place(sign, font.is_bold));
-        self.pieces.pay(file.budget)
+        font.signs(text, |sign| self.place(sign, font.is_bold, file))
     }
 
-    fn place(&mut self, sign: Sign, is_bold: bool) {
+    fn place(&mut self, sign: Sign, is_bold: bool, file: &File<'_>) -> Result<(), Trouble> {
         let state = &self.state;
         let at = Matrix::moved(0.0, state.rise).then(self.text).then(state.page);
         let width = sign.width * state.size * state.stretch;
@@ -156,10 +155,10 @@ impl Canvas {
         for mark in &mut self.marks {
             match mark {
                 Mark::Plain => {}
-                Mark::Artifact => return,
+                Mark::Artifact => return Ok(()),
                 Mark::Says(said) => text = Some(std::mem::take(said)),
             }
         }
-        self.pieces.add(Placed { at, width, size, text, is_bold });
+        self.pieces.add(Placed { at, width, size, text, is_bold }, file.budget)
     }
 }

@@ -23,9 +23,12 @@ impl CMap {
         let mut map = Self::default();
         let mut reader = Reader::new(bytes, 0);
         let mut before: Vec<Object> = Vec::new();
+        // With the values within them.
+        let mut values = 0;
         while let Some(object) = reader.object() {
             let Object::Word(word) = object else {
-                if before.len() < MOST * 3 {
+                values += reader.values() as usize;
+                if values <= MOST * 3 {
                     before.push(object);
                 }
                 continue;
@@ -46,6 +49,7 @@ impl CMap {
                 _ => {}
             }
             before.clear();
+            values = 0;
         }
         map
     }
@@ -136,6 +140,15 @@ mod tests {
         let expected = [" ", "ffi", "C", "X", "😀"].map(|text| Some(text.to_owned()));
         assert_eq!(seen[..5], expected);
         assert_eq!((seen[5].clone(), map.length(&[0, 3])), (None, Some(2)));
+    }
+
+    #[test]
+    fn what_is_too_much_for_one_list_is_not_kept() {
+        let list = |times| {
+            let array = format!("[{}]", "{".repeat(times));
+            CMap::parse(format!("{array}{array}<41><0042> endbfchar").as_bytes()).len()
+        };
+        assert_eq!((list(10), list(MOST * 2)), (1, 0));
     }
 
     #[test]

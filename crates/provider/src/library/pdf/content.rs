@@ -1,5 +1,6 @@
 //! What a page draws, as far as it is text: its operators are followed, also into the forms it draws.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -16,6 +17,8 @@ use super::reader::Reader;
 
 /// Forms within forms.
 const DEEPEST: u32 = 8;
+/// Operands of one operator, with the values within them; no operator has as many.
+const OPERANDS: (usize, u32) = (64, 100_000);
 /// Forms that one page may draw; more are left out.
 const FORMS: u32 = 1_000;
 /// Fonts are forgotten when they have so many entries together.
@@ -68,13 +71,14 @@ impl<'a> Reading<'a> {
     ) -> Result<(), Trouble> {
         let mut reader = Reader::new(content, 0);
         let mut operands: Vec<Object> = Vec::new();
+        let mut values = 0_u32;
         let mut from = 0;
         while let Some(object) = reader.object() {
             self.file.budget.spend(reader.at.saturating_sub(from))?;
             from = reader.at;
             let Object::Word(operator) = object else {
-                // No operator has as many operands.
-                if operands.len() < 64 {
+                values = values.saturating_add(reader.values());
+                if operands.len() < OPERANDS.0 && values <= OPERANDS.1 {
                     operands.push(object);
                 }
                 continue;
@@ -94,15 +98,29 @@ impl<'a> Reading<'a> {
             }
             canvas.marks.truncate(64);
             operands.clear();
+            values = 0;
         }
         Ok(())
     }
 
-    fn resource(&self, resources: &Dict, kind: &str, name: &Object) -> Result<Object, Trouble> {
+    /// Looks a name up, and pays for the search: the page's own dictionaries were read once but are searched often.
+    fn resource<'r>(
+        &self,
+        resources: &'r Dict,
+        kind: &str,
+        name: &Object,
+    ) -> Result<Cow<'r, Object>, Trouble> {
+        let Some(name) = name.name() else { return Ok(Cow::Owned(Object::Null)) };
+        self.file.budget.spend(resources.0.len())?;
         let all = self.file.get(resources, kind)?;
-        Ok(match (all.dict(), name.name()) {
-            (Some(all), Some(name)) => all.get(name).clone(),
-            _ => Object::Null,
+        self.file.budget.spend(all.dict().map_or(0, |all| all.0.len()))?;
+        Ok(match all {
+            Cow::Borrowed(all) => {
+                Cow::Borrowed(all.dict().map_or(&Object::Null, |all| all.get(name)))
+            }
+            Cow::Owned(all) => {
+                Cow::Owned(all.dict().map_or(Object::Null, |all| all.get(name).clone()))
+            }
         })
     }
 
@@ -116,10 +134,10 @@ impl<'a> Reading<'a> {
         let Some(name) = operands.first() else { return Ok(()) };
         let form = self.resource(resources, "XObject", name)?;
         let form = self.file.resolved(&form)?;
-        let Some(dict) = form.dict().filter(|dict| dict.get("Subtype").name() == Some("Form"))
-        else {
+        let Object::Stream(dict, _) = &*form else { return Ok(()) };
+        if dict.get("Subtype").name() != Some("Form") {
             return Ok(());
-        };
+        }
         canvas.forms += 1;
         if canvas.forms > FORMS {
             return Ok(());
@@ -139,14 +157,14 @@ impl<'a> Reading<'a> {
     fn font(&mut self, operands: &[Object], resources: &Dict) -> Result<Option<Rc<Font>>, Trouble> {
         let Some(name) = operands.first() else { return Ok(None) };
         let object = self.resource(resources, "Font", name)?;
-        let number = if let Object::Ref(number) = object { Some(number) } else { None };
+        let number = if let Object::Ref(number) = &*object { Some(*number) } else { None };
         if let Some(font) = number.and_then(|number| self.fonts.get(&number)) {
             return Ok(Some(Rc::clone(font)));
         }
         let object = self.file.resolved(&object)?;
         let Some(dict) = object.dict() else { return Ok(None) };
         let font = Rc::new(Font::read(self.file, dict)?);
-        self.file.budget.spend(font.weight().saturating_mul(8))?;
+        self.file.budget.spend(font.weight().saturating_mul(32))?;
         if let Some(number) = number {
             self.weight += font.weight();
             if self.weight > FONTS {
@@ -163,16 +181,19 @@ impl<'a> Reading<'a> {
         if tag == "Artifact" {
             return Ok(Mark::Artifact);
         }
-        let properties = match properties {
-            Object::Name(_) => {
-                let named = self.resource(resources, "Properties", properties)?;
-                self.file.resolved(&named)?.into_owned()
-            }
-            properties => properties.clone(),
+        let named = match properties {
+            Object::Name(_) => self.resource(resources, "Properties", properties)?,
+            properties => Cow::Borrowed(properties),
         };
+        let properties = self.file.resolved(&named)?;
         let Some(dict) = properties.dict() else { return Ok(Mark::Plain) };
+        self.file.budget.spend(dict.0.len())?;
         match &*self.file.get(dict, "ActualText")? {
-            Object::Text(bytes) => Ok(Mark::Says(super::text_of(bytes))),
+            Object::Text(bytes) => {
+                // A byte may become a sign of three.
+                self.file.budget.spend(bytes.len().saturating_mul(4))?;
+                Ok(Mark::Says(super::text_of(bytes)))
+            }
             _ => Ok(Mark::Plain),
         }
     }

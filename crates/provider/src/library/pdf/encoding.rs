@@ -42,12 +42,21 @@ const WINDOWS: &str = "€•‚ƒ„…†‡ˆ‰Š‹Œ•Ž••‘’“�
 const MAC: &str = "ÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü†°¢£§•¶ß®©™´¨≠ÆØ∞±≤≥¥µ∂∑∏π∫ªºΩæø¿¡¬√ƒ≈∆«»… ÀÃÕŒœ–—“”‘’÷◊ÿŸ⁄€‹›ﬁﬂ‡·‚„‰ÂÊÁËÈÍÎÏÌÓÔ\u{fffd}ÒÚÛÙıˆ˜¯˘˙˚¸˝˛ˇ";
 const STANDARD: &str = "¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\u{fffd}–†‡·\u{fffd}¶•‚„”»…‰\u{fffd}¿\u{fffd}`´ˆ˜¯˘˙¨\u{fffd}˚¸\u{fffd}˝˛ˇ—\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}Æ\u{fffd}ª\u{fffd}\u{fffd}\u{fffd}\u{fffd}ŁØŒº\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}æ\u{fffd}\u{fffd}\u{fffd}ı\u{fffd}\u{fffd}łøœß";
 
+/// The letters that one sign may stand for; a name that says more is there to cost memory.
+const LETTERS: usize = 16;
+
 /// The text of a sign by its name, as fonts name them: `a`, `eacute`, `fi`, `uni20AC`, `f_i`, `a.alt`.
 pub(super) fn named(name: &str) -> Option<String> {
     let name = name.split('.').next().filter(|name| !name.is_empty())?;
-    if name.contains('_') {
-        return name.split('_').map(named).collect();
+    // No letter's name is longer than this.
+    if name.len() > LETTERS * 16 {
+        return None;
     }
+    let text: String = name.split('_').map(one_named).collect::<Option<_>>()?;
+    (text.chars().count() <= LETTERS).then_some(text)
+}
+
+fn one_named(name: &str) -> Option<String> {
     let mut letters = name.chars();
     if let (Some(one), None) = (letters.next(), letters.next()) {
         return Some(one.to_string());
@@ -195,5 +204,16 @@ mod tests {
             assert_eq!(named(name).as_deref(), Some(text), "{name}");
         }
         assert_eq!((named("g123"), named(".notdef"), composed('ı', '¨')), (None, None, Some('ï')));
+    }
+
+    #[test]
+    fn no_name_stands_for_a_whole_text() {
+        let cases = [("uni".to_owned(), "0041"), ("a".to_owned(), "_a"), ("a".to_owned(), "_ffi")];
+        for (start, more) in cases {
+            assert!(named(&(start.clone() + &more.repeat(5))).is_some(), "{more}");
+            for times in [17, 60, 50_000] {
+                assert_eq!(named(&(start.clone() + &more.repeat(times))), None, "{more} {times}");
+            }
+        }
     }
 }

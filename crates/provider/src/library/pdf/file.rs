@@ -13,6 +13,12 @@ use super::reader::{Reader, is_blank};
 
 /// References to references; longer chains are cycles.
 const CHAIN: u32 = 16;
+/// Objects of one file; each is remembered.
+const OBJECTS: usize = 1_000_000;
+/// Blanks between what a stream's length says and its end.
+const BLANKS: usize = 16;
+/// Of all that a trailer says, what a reader of text wants to know.
+const KEYS: [&str; 3] = ["Root", "Info", "Encrypt"];
 
 /// An open file.
 pub(super) struct File<'a> {
@@ -21,6 +27,8 @@ pub(super) struct File<'a> {
     places: HashMap<u32, Place>,
     /// Unpacked, the streams that have objects in them.
     packs: Vec<Vec<u8>>,
+    /// The bytes of all packs.
+    kept: usize,
     pub(super) trailer: Dict,
 }
 
@@ -41,6 +49,7 @@ impl<'a> File<'a> {
             budget,
             places: HashMap::new(),
             packs: Vec::new(),
+            kept: 0,
             trailer: Dict::default(),
         };
         let mut at = 0;
@@ -54,12 +63,16 @@ impl<'a> File<'a> {
             let dict = match object {
                 Some(Object::Dict(dict)) => dict,
                 Some(_) | None => {
-                    file.places.insert(number, Place::File(at, None));
+                    file.remember(number, Place::File(at, None))?;
                     continue;
                 }
             };
-            let stream = stream_after(bytes, &mut reader, &dict);
-            file.places.insert(number, Place::File(at, stream.clone()));
+            // A comment may go on to the end of the file, and the next object may begin within it.
+            let after = reader.at;
+            reader.blanks();
+            budget.spend(reader.at.saturating_sub(after))?;
+            let stream = stream_at(bytes, &mut reader, &dict);
+            file.remember(number, Place::File(at, stream.clone()))?;
             let Some(range) = stream else { continue };
             at = range.end;
             if dict.is("ObjStm") {
@@ -166,8 +179,7 @@ impl<'a> File<'a> {
             let none = Dict::default();
             let own = own.dict().unwrap_or(&none);
             let name = name.name().ok_or(Trouble::Damaged)?;
-            bytes = Cow::Owned(filter::undo(name, own, &bytes, STREAM)?);
-            self.budget.spend(bytes.len())?;
+            bytes = Cow::Owned(filter::undo(name, own, &bytes, STREAM, self.budget)?);
         }
         Ok(bytes.into_owned())
     }
@@ -179,7 +191,8 @@ impl<'a> File<'a> {
             Err(Trouble::Damaged) => return Ok(()),
             Err(trouble) => return Err(trouble),
         };
-        if self.packs.iter().map(Vec::len).sum::<usize>() + bytes.len() > KEPT {
+        self.kept = self.kept.saturating_add(bytes.len());
+        if self.kept > KEPT {
             return Err(Trouble::TooMuch);
         }
         let first = self.get(dict, "First")?.count().unwrap_or(0);
@@ -188,19 +201,27 @@ impl<'a> File<'a> {
         while let (Some(number), Some(offset)) = (reader.object(), reader.object()) {
             let (Some(number), Some(offset)) = (number.count(), offset.count()) else { break };
             let number = u32::try_from(number).unwrap_or(u32::MAX);
-            self.places.insert(number, Place::Pack(pack, first.saturating_add(offset)));
+            self.budget.spend(64)?;
+            self.remember(number, Place::Pack(pack, first.saturating_add(offset)))?;
         }
         self.packs.push(bytes);
         Ok(())
+    }
+
+    fn remember(&mut self, number: u32, place: Place) -> Result<(), Trouble> {
+        self.places.insert(number, place);
+        if self.places.len() > OBJECTS { Err(Trouble::TooMuch) } else { Ok(()) }
     }
 
     /// The last word counts, unless it says nothing of where the pages are.
     fn trailer(&mut self, dict: Dict) {
         let says = |dict: &Dict, key| *dict.get(key) != Object::Null;
         if says(&dict, "Encrypt") && !says(&self.trailer, "Encrypt") {
-            self.trailer.0.extend(dict.0.into_iter().filter(|(key, _)| key == "Encrypt"));
+            self.trailer.0.push(("Encrypt".to_owned(), Object::Word("true".to_owned())));
         } else if says(&dict, "Root") && !says(&self.trailer, "Encrypt") {
-            self.trailer = dict;
+            let wanted = |key| (key, dict.get(key));
+            let said = KEYS.map(wanted).into_iter().filter(|(_, value)| **value != Object::Null);
+            self.trailer = Dict(said.map(|(key, value)| (key.to_owned(), value.clone())).collect());
         }
     }
 }
@@ -231,9 +252,8 @@ fn number_before(bytes: &[u8]) -> Option<u32> {
     std::str::from_utf8(&bytes[start..end]).ok()?.parse().ok()
 }
 
-/// The bytes of the stream whose dictionary was just read.
-fn stream_after(bytes: &[u8], reader: &mut Reader<'_>, dict: &Dict) -> Option<Range<usize>> {
-    reader.blanks();
+/// The bytes of the stream that begins here, if one does; its dictionary was just read.
+fn stream_at(bytes: &[u8], reader: &mut Reader<'_>, dict: &Dict) -> Option<Range<usize>> {
     if !reader.eat(b"stream") {
         return None;
     }
@@ -244,7 +264,8 @@ fn stream_after(bytes: &[u8], reader: &mut Reader<'_>, dict: &Dict) -> Option<Ra
     let said = dict.get("Length").count().and_then(|length| from.checked_add(length));
     if let Some(to) = said.filter(|to| *to <= bytes.len()) {
         let mut end = Reader::new(bytes, to);
-        while end.peek().is_some_and(is_blank) {
+        // Many streams may point at the same blanks.
+        while end.at < to + BLANKS && end.peek().is_some_and(is_blank) {
             end.at += 1;
         }
         if end.eat(b"endstream") {
@@ -255,50 +276,4 @@ fn stream_after(bytes: &[u8], reader: &mut Reader<'_>, dict: &Dict) -> Option<Ra
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn opened(text: &str, look: impl FnOnce(&File<'_>)) {
-        let go_on = || true;
-        let budget = Budget::new(&go_on);
-        look(&File::open(text.as_bytes(), &budget).ok().unwrap());
-    }
-
-    #[test]
-    fn objects_are_found_without_a_table_and_the_last_counts() {
-        let text = "%PDF-1.4\n1 0 obj\n(old)\nendobj\n2 0 obj<</Length 3>>stream\nabc\nendstream endobj\n1 0 obj\n(new)\nendobj\n\
-                    3 0 obj 1 0 R endobj 4 0 obj 4 0 R endobj trailer <</Root 3 0 R>>";
-        opened(text, |file| {
-            let new = Object::Text(b"new".to_vec());
-            assert_eq!(*file.resolved(&Object::Ref(1)).ok().unwrap(), new);
-            assert_eq!(*file.get(&file.trailer, "Root").ok().unwrap(), new);
-            assert_eq!(file.unpacked(&Object::Ref(2)).ok().unwrap(), Some(b"abc".to_vec()));
-            for missing in [4, 9] {
-                assert_eq!(*file.resolved(&Object::Ref(missing)).ok().unwrap(), Object::Null);
-            }
-        });
-    }
-
-    #[test]
-    fn a_stream_ends_where_it_says_or_where_it_is_closed() {
-        let inner = "5 0 obj (not one) endobj";
-        let right = inner.len();
-        for length in [right, 2, 9_999] {
-            let text = format!("2 0 obj<</Length {length}>>stream\r\n{inner}\nendstream endobj");
-            opened(&text, |file| {
-                let bytes = file.unpacked(&Object::Ref(2)).ok().unwrap().unwrap();
-                assert!(bytes.starts_with(inner.as_bytes()), "{length}");
-                assert!(!file.places.contains_key(&5), "{length}");
-            });
-        }
-    }
-
-    #[test]
-    fn objects_in_a_stream_are_found_too() {
-        let text = "7 0 obj<</Type/ObjStm/N 2/First 8/Length 19>>stream\n1 0 2 4 (a) (b)\nendstream endobj";
-        opened(text, |file| {
-            let second = file.resolved(&Object::Ref(2)).ok().unwrap().into_owned();
-            assert_eq!(second, Object::Text(b"b".to_vec()));
-        });
-    }
-}
+mod tests;

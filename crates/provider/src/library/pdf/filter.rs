@@ -5,30 +5,34 @@ use miniz_oxide::inflate::{
 };
 
 use super::Trouble;
+use super::budget::Budget;
 use super::object::Dict;
 use super::reader::{digit, is_blank};
 
-/// Undoes one filter. What is damaged gives what could be read of it.
+/// Undoes one filter. What is damaged gives what could be read of it, and is paid for also if that is nothing.
 pub(super) fn undo(
     filter: &str,
     parameters: &Dict,
     packed: &[u8],
     limit: usize,
+    budget: &Budget<'_>,
 ) -> Result<Vec<u8>, Trouble> {
-    match filter {
-        "FlateDecode" | "Fl" => predicted(inflate(packed, limit)?, parameters),
+    let (bytes, has_rows) = match filter {
+        "FlateDecode" | "Fl" => (inflate(packed, limit, budget)?, true),
         "LZWDecode" | "LZW" => {
             let early = parameters.get("EarlyChange").number() != Some(0.0);
-            predicted(lzw(packed, early, limit)?, parameters)
+            (lzw(packed, early, limit)?, true)
         }
-        "ASCIIHexDecode" | "AHx" => Ok(hex(packed)),
-        "ASCII85Decode" | "A85" => Ok(ascii85(packed)),
-        "RunLengthDecode" | "RL" => runs(packed, limit),
-        _ => Err(Trouble::Damaged),
-    }
+        "ASCIIHexDecode" | "AHx" => (hex(packed), false),
+        "ASCII85Decode" | "A85" => (ascii85(packed, limit)?, false),
+        "RunLengthDecode" | "RL" => (runs(packed, limit)?, false),
+        _ => return Err(Trouble::Damaged),
+    };
+    budget.spend(bytes.len())?;
+    if has_rows { predicted(bytes, parameters) } else { Ok(bytes) }
 }
 
-fn inflate(packed: &[u8], limit: usize) -> Result<Vec<u8>, Trouble> {
+fn inflate(packed: &[u8], limit: usize, budget: &Budget<'_>) -> Result<Vec<u8>, Trouble> {
     let error = match decompress_to_vec_zlib_with_limit(packed, limit) {
         Ok(bytes) => return Ok(bytes),
         Err(error) => error,
@@ -37,6 +41,7 @@ fn inflate(packed: &[u8], limit: usize) -> Result<Vec<u8>, Trouble> {
         return Err(Trouble::TooMuch);
     }
     let mut bytes = error.output;
+    budget.spend(bytes.len())?;
     if bytes.iter().all(|byte| *byte == 0) {
         // Some makers leave the two bytes of the header out.
         bytes = match decompress_to_vec_with_limit(packed, limit) {
@@ -44,7 +49,10 @@ fn inflate(packed: &[u8], limit: usize) -> Result<Vec<u8>, Trouble> {
             Err(error) if error.status == TINFLStatus::HasMoreOutput => {
                 return Err(Trouble::TooMuch);
             }
-            Err(_) => return Err(Trouble::Damaged),
+            Err(error) => {
+                budget.spend(error.output.len())?;
+                return Err(Trouble::Damaged);
+            }
         };
     }
     // The unpacker's room for more is zeros.
@@ -164,8 +172,8 @@ fn hex(packed: &[u8]) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] * 16 + pair.get(1).copied().unwrap_or(0)).collect()
 }
 
-fn ascii85(packed: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(packed.len());
+fn ascii85(packed: &[u8], limit: usize) -> Result<Vec<u8>, Trouble> {
+    let mut plain = Vec::with_capacity(packed.len().min(limit));
     let mut group: Vec<u8> = Vec::with_capacity(5);
     for byte in packed.iter().copied().filter(|byte| !is_blank(*byte)) {
         match byte {
@@ -176,11 +184,14 @@ fn ascii85(packed: &[u8]) -> Vec<u8> {
         if group.len() == 5 {
             flush(&mut group, &mut plain);
         }
+        if plain.len() > limit {
+            return Err(Trouble::TooMuch);
+        }
     }
     if group.len() > 1 {
         flush(&mut group, &mut plain);
     }
-    plain
+    Ok(plain)
 }
 
 fn flush(group: &mut Vec<u8>, plain: &mut Vec<u8>) {
@@ -223,8 +234,12 @@ mod tests {
     use super::super::object::Object;
     use super::*;
 
+    fn undone(filter: &str, packed: &[u8]) -> Result<Vec<u8>, Trouble> {
+        undo(filter, &Dict::default(), packed, 1_000, &Budget::new(&|| true))
+    }
+
     fn plain(filter: &str, packed: &[u8]) -> Vec<u8> {
-        undo(filter, &Dict::default(), packed, 1_000).unwrap()
+        undone(filter, packed).unwrap()
     }
 
     #[test]
@@ -253,9 +268,25 @@ mod tests {
     #[test]
     fn what_becomes_too_much_is_refused() {
         let bomb = miniz_oxide::deflate::compress_to_vec_zlib(&[b' '; 5_000], 9);
-        for (filter, packed) in [("Fl", bomb), ("RL", [129, b' '].repeat(20))] {
-            let unpacked = undo(filter, &Dict::default(), &packed, 1_000);
-            assert!(matches!(unpacked, Err(Trouble::TooMuch)), "{filter}");
+        let runs = [129, b' '].repeat(20);
+        for (filter, packed) in [("Fl", bomb), ("RL", runs), ("A85", b"z".repeat(300))] {
+            assert!(matches!(undone(filter, &packed), Err(Trouble::TooMuch)), "{filter}");
         }
+    }
+
+    #[test]
+    fn what_unpacks_to_nothing_is_paid_for() {
+        let mut packed = miniz_oxide::deflate::compress_to_vec_zlib(&[0; 20_000], 9);
+        packed.pop();
+        let go_on = || true;
+        let budget = Budget::of(10_000, &go_on);
+        let unpacked = undo("Fl", &Dict::default(), &packed, 100_000, &budget);
+        assert!(matches!(unpacked, Err(Trouble::TooMuch)));
+        // A row that is longer than all there is.
+        let whole = miniz_oxide::deflate::compress_to_vec_zlib(&[b' '; 20_000], 9);
+        let number = |key: &str, number| (key.to_owned(), Object::Number(number));
+        let parameters = Dict(vec![number("Predictor", 12.0), number("Columns", 90_000.0)]);
+        let unpacked = undo("Fl", &parameters, &whole, 100_000, &budget);
+        assert!(matches!(unpacked, Err(Trouble::TooMuch)));
     }
 }

@@ -8,6 +8,9 @@ use super::encoding::{Encoding, ligature, named};
 use super::file::File;
 use super::object::{Dict, Object};
 
+/// The last code that has a width of its own: PDF has no later ones.
+const LAST: u32 = 0xffff;
+
 /// One font.
 #[derive(Clone, Debug)]
 pub(super) struct Font {
@@ -43,6 +46,8 @@ pub(super) struct Sign {
 
 impl Font {
     pub(super) fn read(file: &File<'_>, dict: &Dict) -> Result<Self, Trouble> {
+        // It is searched for each of its keys, and may be one that was read long ago.
+        file.budget.spend(dict.0.len().saturating_mul(8))?;
         let name = file.get(dict, "BaseFont")?.name().unwrap_or("").to_owned();
         let map = file.unpacked(dict.get("ToUnicode"))?;
         // A map is dearer to take in than plain text.
@@ -68,7 +73,11 @@ impl Font {
     }
 
     /// Takes a text apart.
-    pub(super) fn signs(&self, text: &[u8], mut each: impl FnMut(Sign)) {
+    pub(super) fn signs(
+        &self,
+        text: &[u8],
+        mut each: impl FnMut(Sign) -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
         let mut rest = text;
         while !rest.is_empty() {
             let length = match self.codes {
@@ -87,8 +96,9 @@ impl Font {
                 text: self.text(code).map(|text| spelled(&text)),
                 width: width / 1_000.0,
                 is_space: bytes == b" ",
-            });
+            })?;
         }
+        Ok(())
     }
 
     fn text(&self, code: u32) -> Option<String> {
@@ -114,16 +124,19 @@ impl Font {
         let below = below.dict().unwrap_or(&none);
         let mut widths = BTreeMap::new();
         let list = file.get(below, "W")?;
+        file.budget.spend(below.0.len().saturating_add(list.array().len().saturating_mul(8)))?;
         let mut list = list.array().iter();
         while let (Some(from), Some(next)) = (list.next().and_then(Object::count), list.next()) {
             let from = from as u32;
             let next = file.resolved(next)?;
             if let Object::Array(each) = &*next {
-                for (code, width) in (from..).zip(each) {
+                file.budget.spend(each.len().saturating_mul(8))?;
+                for (code, width) in (from..=LAST).zip(each) {
                     widths.insert(code, (code, width.number().unwrap_or(0.0)));
                 }
             } else if let (Some(to), Some(width)) =
                 (next.count(), list.next().and_then(Object::number))
+                && from <= LAST
             {
                 widths.insert(from, (to as u32, width));
             }
@@ -184,8 +197,12 @@ fn table(file: &File<'_>, dict: &Dict, kind: &str) -> Result<Vec<Option<String>>
             None => base.sign(code).map(String::from),
         })
         .collect();
+    let differences = file.get(changes, "Differences")?;
+    // Each name is looked for among all that are known.
+    let cost = changes.0.len().saturating_add(differences.array().len().saturating_mul(64));
+    file.budget.spend(cost)?;
     let mut code = 0;
-    for change in file.get(changes, "Differences")?.array() {
+    for change in differences.array() {
         match change {
             Object::Number(_) => code = change.count().unwrap_or(0),
             Object::Name(name) => {

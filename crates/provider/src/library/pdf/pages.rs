@@ -62,7 +62,7 @@ fn below(file: &File<'_>, top: u32, pages: &mut Vec<Page>) -> Result<(), Trouble
         if !dict.is("Pages") && kids.array().is_empty() {
             pages.push(Page { number, resources });
         }
-        file.budget.spend(kids.array().len())?;
+        file.budget.spend(kids.array().len().saturating_mul(8))?;
         // The last goes in first, so that the first comes out first.
         waiting.extend(kids.array().iter().rev().filter_map(|kid| match kid {
             Object::Ref(kid) => Some((*kid, resources)),

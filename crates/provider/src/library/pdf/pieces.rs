@@ -9,6 +9,8 @@ use super::matrix::Matrix;
 pub(super) const BLANK: f64 = 0.15;
 /// What a piece costs more than its signs.
 const COST: usize = 256;
+/// What a byte of text costs: it is copied a few times on its way to a passage.
+const BYTE: usize = 4;
 
 /// A sign in its place.
 pub(super) struct Placed {
@@ -38,7 +40,6 @@ pub(super) struct Piece {
 #[derive(Default)]
 pub(super) struct Pieces {
     done: Vec<Piece>,
-    paid: usize,
 }
 
 impl Pieces {
@@ -46,19 +47,11 @@ impl Pieces {
         self.done
     }
 
-    /// Pays for what was added since the last time.
-    pub(super) fn pay(&mut self, budget: &Budget<'_>) -> Result<(), Trouble> {
-        let new = self.done.len().saturating_sub(self.paid);
-        self.paid = self.done.len();
-        budget.spend(new.saturating_mul(COST))
-    }
-
-    pub(super) fn add(&mut self, placed: Placed) {
-        let Some((mut piece, across)) = piece(&placed) else { return };
-        let Some(last) = self.done.last_mut() else {
-            self.done.push(piece);
-            return;
-        };
+    /// Puts a sign where it belongs, which is paid for first.
+    pub(super) fn add(&mut self, placed: Placed, budget: &Budget<'_>) -> Result<(), Trouble> {
+        let Some((piece, across)) = piece(placed) else { return Ok(()) };
+        budget.spend(piece.text.len().saturating_mul(BYTE))?;
+        let Some(last) = self.done.last_mut() else { return self.push(piece, budget) };
         let gap = piece.x - last.end;
         let goes_on = last.turn == piece.turn
             && (last.y - piece.y).abs() < piece.size * 0.15
@@ -67,24 +60,30 @@ impl Pieces {
             && gap < piece.size * 0.8;
         if goes_on && piece.x < last.end - across * 0.3 && overlaid(&mut last.text, &piece.text) {
             last.end = last.end.max(piece.end);
-            return;
+            return Ok(());
         }
         if !goes_on || gap < piece.size * -0.5 {
-            self.done.push(piece);
-            return;
+            return self.push(piece, budget);
         }
         let is_apart = gap > piece.size * BLANK;
         if is_apart && !last.text.ends_with(' ') && !piece.text.starts_with(' ') {
             last.text.push(' ');
         }
-        last.text.push_str(&std::mem::take(&mut piece.text));
+        last.text.push_str(&piece.text);
         last.end = piece.end;
         last.unknown += piece.unknown;
+        Ok(())
+    }
+
+    fn push(&mut self, piece: Piece, budget: &Budget<'_>) -> Result<(), Trouble> {
+        budget.spend(COST)?;
+        self.done.push(piece);
+        Ok(())
     }
 }
 
 /// One sign as a piece, and how wide it is.
-fn piece(placed: &Placed) -> Option<(Piece, f64)> {
+fn piece(placed: Placed) -> Option<(Piece, f64)> {
     let Matrix { a, b, c, d, e, f } = placed.at;
     let across = placed.width * a.hypot(b) * placed.size.signum();
     let size = placed.size.abs() * c.hypot(d);
@@ -100,7 +99,7 @@ fn piece(placed: &Placed) -> Option<(Piece, f64)> {
     let is_sane =
         is_on_page(x) && is_on_page(y) && size > 0.5 && size < 2_000.0 && across.abs() < 1e4;
     let unknown = u32::from(placed.text.is_none());
-    let text = placed.text.clone().unwrap_or_default();
+    let text = placed.text.unwrap_or_default();
     let end = x + across.max(0.0);
     is_sane.then_some((
         Piece { x, end, y, size, turn, is_bold: placed.is_bold, text, unknown },
@@ -127,15 +126,13 @@ mod tests {
 
     fn texts(signs: &[(f64, f64, &str)]) -> Vec<String> {
         let mut pieces = Pieces::default();
+        let go_on = || true;
+        let budget = Budget::new(&go_on);
         for (x, y, text) in signs {
             let at = Matrix::moved(*x, *y);
-            pieces.add(Placed {
-                at,
-                width: 5.0,
-                size: 10.0,
-                text: Some((*text).to_owned()),
-                is_bold: false,
-            });
+            let text = Some((*text).to_owned());
+            let placed = Placed { at, width: 5.0, size: 10.0, text, is_bold: false };
+            pieces.add(placed, &budget).unwrap();
         }
         pieces.finish().into_iter().map(|piece| piece.text).collect()
     }
