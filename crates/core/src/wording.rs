@@ -15,8 +15,18 @@ const PIECE: usize = 12;
 /// Shorter texts hide nothing: they are in every message.
 const SHORTEST: usize = 3;
 
-/// Fields whose values are words of ours.
-const OURS: [&str; 6] = ["kind", "role", "effort", "recency", "context_size", "country"];
+/// Where [`ResearchAsk`](crate::ResearchAsk) has words of ours; a field of the same name anywhere else is the asker's.
+const OURS: [&[&str]; 5] = [
+    &["kind"],
+    &["effort"],
+    &["messages", "role"],
+    &["filters", "recency"],
+    &["filters", "context_size"],
+];
+
+/// No longer is an entity of HTML with a number; one with a name is shorter.
+const NUMBERED: usize = 12;
+const NAMED: usize = 9;
 
 /// The texts of one request.
 #[derive(Debug)]
@@ -29,11 +39,15 @@ impl Wording {
     /// Every text in a stored request.
     pub fn of(ask: &Value) -> Self {
         let mut wording = Self { texts: Vec::new() };
-        wording.add(ask);
+        wording.add(ask, &mut Vec::new());
         wording
     }
 
-    fn add(&mut self, value: &Value) {
+    /// Adds what stands at this path; the places in lists are no part of it.
+    fn add<'a>(&mut self, value: &'a Value, path: &mut Vec<&'a str>) {
+        if OURS.contains(&path.as_slice()) {
+            return;
+        }
         match value {
             Value::String(text) => {
                 let letters: Vec<char> = text.chars().flat_map(letter).collect();
@@ -41,10 +55,13 @@ impl Wording {
                     self.texts.push(letters);
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::Array(items) => items.iter().for_each(|item| self.add(item, path)),
             Value::Object(fields) => {
-                let theirs = fields.iter().filter(|(name, _)| !OURS.contains(&name.as_str()));
-                theirs.for_each(|(_, value)| self.add(value));
+                for (name, value) in fields {
+                    path.push(name);
+                    self.add(value, path);
+                    path.pop();
+                }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
@@ -131,8 +148,7 @@ fn spelt(text: &str) -> Vec<Spelt> {
 
 /// What a text that begins with an escape begins with, and how long the escape is.
 fn escape(text: &str) -> Option<(char, usize)> {
-    let code =
-        |from: usize, digits: usize| u32::from_str_radix(text.get(from..from + digits)?, 16).ok();
+    let code = |from: usize, digits: usize| number(text.get(from..from + digits)?, 16);
     match text.as_bytes() {
         [b'\\', b'u', ..] => match code(2, 4)? {
             high @ 0xd800..=0xdbff if text.get(6..8) == Some("\\u") => {
@@ -143,16 +159,46 @@ fn escape(text: &str) -> Option<(char, usize)> {
             code => Some((char::from_u32(code).unwrap_or(' '), 6)),
         },
         [b'\\', b'b' | b'f' | b'n' | b'r' | b't', ..] => Some((' ', 2)),
-        // A byte of a longer character is no letter, and hides none.
-        [b'%', ..] => code(1, 2).map(|code| (char::from_u32(code).unwrap_or(' '), 3)),
+        [b'%', ..] => percent_encoded(text),
+        [b'&', b'#', ..] => {
+            let end = text.bytes().take(NUMBERED).position(|byte| byte == b';')?;
+            let digits = &text[2..end];
+            let code = match digits.strip_prefix(['x', 'X']) {
+                Some(digits) => number(digits, 16)?,
+                None => number(digits, 10)?,
+            };
+            Some((char::from_u32(code).unwrap_or(' '), end + 1))
+        }
         [b'&', ..] => {
-            let end = text.bytes().take(9).position(|byte| byte == b';')?;
-            let name = text[1..end].bytes();
-            name.clone().all(|byte| byte.is_ascii_alphanumeric() || byte == b'#').then_some(())?;
-            Some((' ', end + 1))
+            let end = text.bytes().take(NAMED).position(|byte| byte == b';')?;
+            let is_name = text[1..end].bytes().all(|byte| byte.is_ascii_alphanumeric());
+            is_name.then_some((' ', end + 1))
         }
         _ => None,
     }
+}
+
+/// The character whose bytes a text begins with, `%` before each; a byte that begins none is no letter.
+fn percent_encoded(text: &str) -> Option<(char, usize)> {
+    let byte = |nth: usize| {
+        let digits = text.get(3 * nth..3 * nth + 3)?.strip_prefix('%')?;
+        u8::try_from(number(digits, 16)?).ok()
+    };
+    let length = match byte(0)? {
+        ..0xc0 => 1,
+        0xc0..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        0xf0.. => 4,
+    };
+    let bytes: Option<Vec<u8>> = (0..length).map(byte).collect();
+    let character = bytes.and_then(|bytes| str::from_utf8(&bytes).ok()?.chars().next());
+    Some(character.map_or((' ', 3), |character| (character, 3 * length)))
+}
+
+/// Digits and nothing else: a sign is part of no escape.
+fn number(digits: &str, radix: u32) -> Option<u32> {
+    let are_digits = digits.chars().all(|digit| digit.is_digit(radix));
+    are_digits.then(|| u32::from_str_radix(digits, radix).ok())?
 }
 
 /// The character as it is compared; nothing where it is no letter and no digit.
@@ -165,6 +211,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::{ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters};
 
     fn without_the_words_of(question: &str, text: &str) -> String {
         let ask = json!({"kind": "research", "messages": [{"role": "user", "content": question}]});
@@ -194,6 +241,38 @@ mod tests {
         }
     }
 
+    /// Each escape of a character that is not ASCII is that character, and none of its bytes is a letter.
+    #[test]
+    fn a_question_in_any_script_is_hidden_however_it_is_escaped() {
+        let german = "Dürfen Bäcker früh öffnen? 😀";
+        let chinese = "北京明天的天气怎么样会不会下雨呢";
+        for question in [german, chinese, "上海天气"] {
+            let of_bytes = |digit: fn(&u8) -> String| question.bytes().map(|b| digit(&b)).collect();
+            let of_codes = |entity: fn(char) -> String| question.chars().map(entity).collect();
+            let plain_in_url = |byte: &u8| match byte {
+                byte if byte.is_ascii_alphanumeric() => char::from(*byte).to_string(),
+                byte => format!("%{byte:02X}"),
+            };
+            let repeated: [String; 5] = [
+                of_bytes(plain_in_url),
+                of_bytes(|byte| format!("%{byte:02x}")),
+                of_codes(|code| format!("&#{};", u32::from(code))),
+                of_codes(|code| format!("&#x{:X};", u32::from(code))),
+                of_codes(|code| format!("&#X{:06x};", u32::from(code))),
+            ];
+            for text in repeated {
+                let text = format!("bad: <{text}>");
+                let hidden = without_the_words_of(question, &text);
+                let rest = hidden.strip_prefix("bad: <[redacted]").expect(&text);
+                // What follows the last letter is no letter.
+                assert!(spelt(rest).is_empty(), "{text}: {hidden}");
+            }
+        }
+        // A character cut in two ends nothing that is whole.
+        let cut = "q=D%C3%BCrfen+B%C3%A4cker+fr%C3%BCh+%C3";
+        assert_eq!(without_the_words_of(german, cut), "q=[redacted]+%C3");
+    }
+
     #[test]
     fn a_short_question_is_hidden_where_it_stands_alone() {
         let cases = [
@@ -220,6 +299,43 @@ mod tests {
         assert_eq!(wording.kept_out_of(text), expected);
     }
 
+    /// A workflow's arguments may have any name, those of our own fields too.
+    #[test]
+    fn a_name_that_is_ours_elsewhere_hides_its_text_in_arguments() {
+        let shapes = [
+            json!({"arguments": {"role": "a pirate of old", "kind": "gold coins", "country": "Atlantis",
+                "effort": "heroic", "recency": "bygone"}}),
+            json!({"arguments": {"filters": {"recency": "bygone", "country": "Atlantis"},
+                "messages": [{"role": "a pirate of old"}],
+                "list": [{"kind": "gold coins", "effort": "heroic"}]}}),
+        ];
+        let text = "role: a pirate of old, no gold coins, no Atlantis, no heroic, no bygone";
+        let expected =
+            "role: [redacted], no [redacted], no [redacted], no [redacted], no [redacted]";
+        for ask in shapes {
+            assert_eq!(Wording::of(&ask).kept_out_of(text), expected, "{ask}");
+        }
+    }
+
+    /// A whole ask as it is stored: nothing of it that we chose the words of is hidden.
+    #[test]
+    fn what_a_stored_ask_says_in_our_words_stays() {
+        let filters = SearchFilters {
+            recency: Some(Recency::Month),
+            context_size: Some(ContextSize::Medium),
+            country: Some("DE".to_owned()),
+            ..SearchFilters::default()
+        };
+        let message = Message { role: Role::Assistant, content: "hidden words".to_owned() };
+        let effort = Some(Effort::Minimal);
+        let ask =
+            ResearchAsk { messages: vec![message], effort, filters, ..ResearchAsk::default() };
+        let wording = Wording::of(&serde_json::to_value(ask).unwrap());
+        let text = "research assistant minimal month medium DE hidden words";
+        let expected = "research assistant minimal month medium DE [redacted]";
+        assert_eq!(wording.kept_out_of(text), expected);
+    }
+
     /// What repeats itself, or is cut inside an escape, costs no more than it should and breaks nothing.
     #[test]
     fn odd_texts_are_taken_as_they_are() {
@@ -237,6 +353,18 @@ mod tests {
             "%",
             "%é",
             "%4",
+            "%+4",
+            "%C3",
+            "%C3%",
+            "%C3%28",
+            "%FF",
+            "%E4%B8é",
+            "&#",
+            "&#;",
+            "&#x;",
+            "&#+1;",
+            "&#xD800;",
+            "&#9999999999;",
             "&",
             "&;",
             "&é;",

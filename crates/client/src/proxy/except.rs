@@ -59,12 +59,19 @@ impl Entry {
         if let Some(host) = Host::address(part) {
             return Some(Self { host, port: None });
         }
-        let (host, port) = match part.rsplit_once(':') {
-            Some((host, port)) => (host, Some(port.parse().ok()?)),
-            None => (part, None),
+        // Within brackets colons are no sign of a port, and only addresses stand there.
+        let bracketed = part.strip_prefix('[').and_then(|part| part.split_once(']'));
+        let (host, port) = match bracketed {
+            Some((address, "")) => (Host::address(address)?, None),
+            Some((address, port)) => (Host::address(address)?, Some(port.strip_prefix(':')?)),
+            None => match part.rsplit_once(':') {
+                Some((host, port)) => {
+                    (Host::address(host).or_else(|| Host::name(host))?, Some(port))
+                }
+                None => (Host::name(part)?, None),
+            },
         };
-        let unbracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let host = Host::address(unbracketed.unwrap_or(host)).or_else(|| Host::name(host))?;
+        let port = port.map(str::parse).transpose().ok()?;
         Some(Self { host, port })
     }
 }
@@ -118,7 +125,7 @@ mod tests {
 
     #[test]
     fn names_networks_and_ports_are_told_apart() {
-        let cases: [(&str, &[&str], &[&str]); 13] = [
+        let cases: [(&str, &[&str], &[&str]); 15] = [
             ("", &[], &["http://a.example", "http://10.0.0.1"]),
             ("example", &["http://example", "http://a.b.EXAMPLE."], &["http://anexample"]),
             (".example", &["http://example", "http://a.example"], &["http://anexample"]),
@@ -129,6 +136,8 @@ mod tests {
             ("10.0.0.0/8", &["http://10.9.9.9:1"], &["http://11.0.0.1", "http://ten.example"]),
             ("0.0.0.0/0", &["http://10.9.9.9"], &["http://[::1]", "http://a.example"]),
             ("::1", &["http://[::1]:8080"], &["http://[::2]"]),
+            ("[::1]", &["http://[::1]:8080", "https://[::1]"], &["http://[::2]"]),
+            ("[fd00::1]:80", &["http://[fd00::1]"], &["http://[fd00::1]:9", "http://[fd00::2]"]),
             (
                 "[fd00::1]:80, fd01::/16",
                 &["http://[fd00::1]", "http://[fd01:2::3]:9"],
@@ -156,7 +165,21 @@ mod tests {
 
     #[test]
     fn what_is_no_exception_excepts_nothing() {
-        for odd in [".", "*.", "10.0.0.0/33", "::/129", "a.example:http", "a:b:c", ",, ,", ":80"] {
+        for odd in [
+            ".",
+            "*.",
+            "10.0.0.0/33",
+            "::/129",
+            "a.example:http",
+            "a:b:c",
+            ",, ,",
+            ":80",
+            "[::1",
+            "[::1]80",
+            "[::1]:",
+            "[a.example]",
+            "[]",
+        ] {
             assert_eq!(Except::parse(odd), Except::default(), "{odd}");
         }
     }

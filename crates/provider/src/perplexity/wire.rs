@@ -8,10 +8,11 @@ mod usage;
 mod run_error;
 mod lenient;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 pub(super) use event::Event;
-use lenient::long_text;
+use lenient::{items, long_text};
 pub(super) use lenient::{known, known_items, known_places, object};
 pub(super) use run_error::{ErrorCode, RunError};
 pub(crate) use submit::effort;
@@ -28,7 +29,7 @@ pub(super) struct Response {
     status: Option<String>,
     #[serde(deserialize_with = "known")]
     pub(super) model: Option<String>,
-    #[serde(deserialize_with = "known_items")]
+    #[serde(deserialize_with = "output_items")]
     output: Option<Vec<OutputItem>>,
     #[serde(deserialize_with = "known")]
     pub(super) usage: Option<Usage>,
@@ -107,6 +108,15 @@ impl Response {
     }
 }
 
+/// However many items there are, all that was written: it is what was paid for.
+fn output_items<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<OutputItem>>, D::Error> {
+    items(list, || None, Some(OutputItem::beyond))
+}
+
+fn content_parts<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<ContentPart>>, D::Error> {
+    items(list, || None, Some(ContentPart::beyond))
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct OutputItem {
@@ -114,7 +124,7 @@ struct OutputItem {
     r#type: Option<String>,
     #[serde(deserialize_with = "known")]
     role: Option<String>,
-    #[serde(deserialize_with = "known_items")]
+    #[serde(deserialize_with = "content_parts")]
     content: Option<Vec<ContentPart>>,
     #[serde(deserialize_with = "known_items")]
     results: Option<Vec<Page>>,
@@ -129,6 +139,25 @@ impl OutputItem {
     fn is_message(&self) -> bool {
         self.r#type.as_deref() == Some("message")
             && self.role.as_deref().is_none_or(|role| role == "assistant")
+    }
+
+    /// What a list that is full keeps of one more: the report is the last of all, and is added to what was written
+    /// before it.
+    fn beyond(list: &mut Vec<Self>, item: &RawValue) {
+        let item = serde_json::from_str(item.get()).ok();
+        let Some(mut item) = item.filter(Self::is_message) else { return };
+        let parts = item.content.iter_mut().flatten();
+        let text: String = parts.filter_map(ContentPart::take_written).collect();
+        if text.is_empty() {
+            return;
+        }
+        if let Some(last) = list.last_mut().filter(|last| last.is_message()) {
+            let parts = last.content.get_or_insert_default();
+            let text = if parts.is_empty() { text } else { format!("\n\n{text}") };
+            return ContentPart::add(parts, text);
+        }
+        item.content = Some(vec![ContentPart { r#type: None, text: Some(text) }]);
+        list.push(item);
     }
 
     fn is_web_search(&self) -> bool {
@@ -150,6 +179,22 @@ impl ContentPart {
     fn written(&self) -> Option<&str> {
         let kind = self.r#type.as_deref().unwrap_or("output_text");
         self.text.as_deref().filter(|_| matches!(kind, "output_text" | "text"))
+    }
+
+    /// What a list that is full keeps of one more: its text.
+    fn beyond(list: &mut Vec<Self>, part: &RawValue) {
+        let part: Option<Self> = serde_json::from_str(part.get()).ok();
+        if let Some(text) = part.and_then(|mut part| part.take_written()) {
+            Self::add(list, text);
+        }
+    }
+
+    /// Adds to what was written last.
+    fn add(list: &mut Vec<Self>, text: String) {
+        match list.last_mut().filter(|last| last.written().is_some()) {
+            Some(last) => last.text.get_or_insert_default().push_str(&text),
+            None => list.push(Self { r#type: None, text: Some(text) }),
+        }
     }
 
     fn take_written(&mut self) -> Option<String> {

@@ -98,6 +98,32 @@ fn nesting_without_end_is_refused() {
     }
 }
 
+/// A10: what was paid for is found behind, and among, more than anybody would read.
+#[test]
+fn a_report_is_found_however_many_items_come_before_it() {
+    const MANY: usize = 20_000;
+    let message = |parts: &str| format!(r#"{{"type":"message","content":[{parts}]}}"#);
+    let (part, last) = (r#"{"text":"a"}"#, r#"{"text":"The report."}"#);
+    let cases = [
+        (format!("{}{}", "{},".repeat(MANY), message(last)), "The report.".to_owned()),
+        (format!("{}{}", "7,".repeat(MANY), message(last)), "The report.".to_owned()),
+        (
+            format!("{}{}", format!("{},", message(part)).repeat(MANY), message(last)),
+            format!("{}The report.", "a\n\n".repeat(MANY)),
+        ),
+        (
+            message(&format!("{}{last}", format!("{part},").repeat(MANY))),
+            format!("{}The report.", "a".repeat(MANY)),
+        ),
+    ];
+    for (output, expected) in cases {
+        let response = format!(r#"{{"status":"completed","output":[{output}]}}"#);
+        let event = format!(r#"{{"type":"response.completed","response":{response}}}"#);
+        let text = fuzzing::followed(format!("data: {event}\n\n").as_bytes(), event.len());
+        assert!(text == Some(expected), "{}...", &output[..40]);
+    }
+}
+
 /// The most memory this process has held, in bytes.
 #[cfg(target_os = "linux")]
 fn most_held() -> usize {
@@ -106,19 +132,49 @@ fn most_held() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// A body that may be read, full of items too small to be anything: what is made of them must not be many times
-/// their text.
+/// Set in the process that measures: other tests of this binary hold memory of their own.
+#[cfg(target_os = "linux")]
+const MEASURES: &str = "OUTLAST_TEST_MEASURES_MEMORY";
+
+/// Runs itself again, alone in a process.
 #[cfg(target_os = "linux")]
 #[test]
+#[expect(clippy::disallowed_methods, reason = "this is how the two processes are told apart")]
 fn megabytes_of_nothing_take_little_more_memory_than_they_are() {
+    if std::env::var_os(MEASURES).is_some() {
+        return measure_megabytes_of_nothing();
+    }
+    let this = "fuzzed::megabytes_of_nothing_take_little_more_memory_than_they_are";
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", this, "--nocapture"])
+        .env(MEASURES, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    let errors = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}{errors}");
+}
+
+/// Bodies that may be read, full of items too small to be anything: what is made of them must not be many times
+/// their text.
+#[cfg(target_os = "linux")]
+fn measure_megabytes_of_nothing() {
     const MEGABYTE: usize = 1 << 20;
     let full = |before: &str, item: &str, after: &str| {
         let items = format!("{item},").repeat(6 * MEGABYTE / (item.len() + 1));
         format!("{before}{items}{item}{after}")
     };
     type Target = fn(&[u8]) -> Result<(), String>;
-    let cases: [(Target, String); 10] = [
+    let cases: [(Target, String); 12] = [
         (fuzzing::response, full(r#"{"id":"r","output":["#, "1", "]}")),
+        (
+            fuzzing::response,
+            full(r#"{"output":["#, r#"{"type":"message","content":[{"text":"a"}]}"#, "]}"),
+        ),
+        (
+            fuzzing::response,
+            full(r#"{"output":[{"type":"message","content":["#, r#"{"text":"a"}"#, "]}]}"),
+        ),
         (
             fuzzing::response,
             full(r#"{"output":[{"type":"search_results","results":["#, "{}", "]}]}"),

@@ -120,12 +120,22 @@ async fn b9a_every_scenario_comes_to_its_end_in_both_dialects_and_is_bought_once
     assert_eq!(wrong, 0, "{wrong} cells differ\n{table}");
 }
 
+/// Streams that say nothing for so long are given up, and the run is looked at.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// So many pings after that are enough for who waits for no more than a silence to be through with it.
+const PINGS: usize = 100;
+
+/// Far beyond what it takes to see that a run goes on, and within the patience of who follows it.
+const LIMIT: Duration = Duration::from_secs(12);
+
 /// What research comes to, and how often it was bought.
 async fn outcome(dialect: usize, scenario: &str) -> (String, u64) {
     let simulated = Options { speed: 1_000.0, sonar: SonarMode::Live, ..Options::default() };
     let sim = Simulator::start(simulated).await.unwrap();
     let clock = Default::default();
-    let options = options(sim.url(), KEY, PATIENCE, &clock);
+    let timeout = if scenario.starts_with("stuck") { SILENCE } else { PATIENCE };
+    let options = options(sim.url(), KEY, timeout, &clock);
     let provider: Box<dyn Provider> = match dialect {
         0 => Box::new(Agent::new(options).unwrap().with_waits(quick())),
         _ => Box::new(Sonar::new(options).unwrap().with_waits(quick())),
@@ -136,23 +146,54 @@ async fn outcome(dialect: usize, scenario: &str) -> (String, u64) {
         Ok(mut run) => {
             // Old enough that a run which cannot be found is gone.
             clock.advance(Duration::from_secs(31));
-            // What never ends is followed until it has been looked at a few times, or has been heard for a while.
+            let id = run.remote().id;
             tokio::select! {
                 outcome = followed(&mut *run) => outcome,
-                () = endless(&sim, scenario) => "goes on".to_owned(),
+                seen = endless(&sim, &id, scenario) => seen.to_owned(),
             }
         }
     };
     (outcome, sim.stats().submits)
 }
 
-/// Comes back when a run that never ends has been followed long enough; never for others.
-async fn endless(sim: &Simulator, scenario: &str) {
+/// Comes back when a run that never ends has been followed long enough to see that; never for others.
+async fn endless(sim: &Simulator, id: &str, scenario: &str) -> &'static str {
     if !scenario.starts_with("stuck") && !scenario.starts_with("requires_action") {
         return std::future::pending().await;
     }
-    let started = tokio::time::Instant::now();
-    while sim.stats().polls < 3 && started.elapsed() < Duration::from_millis(500) {
-        tokio::task::yield_now().await;
+    let seen = async {
+        tokio::select! {
+            () = looked_at(sim, id) => {}
+            () = pinged(sim, id), if scenario.contains("pings") => {}
+        }
+    };
+    let seen = tokio::time::timeout(LIMIT, seen).await;
+    seen.map_or("neither ends nor goes on", |()| "goes on")
+}
+
+/// Comes back when the run has been looked at three times after the first.
+async fn looked_at(sim: &Simulator, id: &str) {
+    let mut look = tokio::time::interval(Duration::from_millis(2));
+    while !sim.stats().runs.iter().any(|run| run.id == id && run.polls > 3) {
+        look.tick().await;
+    }
+}
+
+/// Comes back when one more listener to the run's stream, where it has one, has heard pings for longer than a silence
+/// may be: the first listener was sent as many.
+async fn pinged(sim: &Simulator, id: &str) {
+    #[expect(clippy::disallowed_methods, reason = "a look past the adapter")]
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{}/v1/agent/{id}?stream=true&starting_after=0", sim.url());
+    let mut response = client.get(url).bearer_auth(KEY).send().await.unwrap();
+    if !response.status().is_success() {
+        return std::future::pending().await;
+    }
+    let (started, mut pings) = (tokio::time::Instant::now(), 0);
+    while pings < PINGS {
+        let chunk = response.chunk().await.unwrap().expect("the stream goes on");
+        if started.elapsed() > SILENCE {
+            pings += chunk.windows(6).filter(|bytes| bytes == b": ping").count();
+        }
     }
 }

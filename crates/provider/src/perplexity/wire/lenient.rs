@@ -4,13 +4,12 @@
 //! values first is in memory three times over.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A list longer than this is none of ours: read, its items would take many times the memory of their text.
+/// No honest list is longer: kept, the items beyond would take many times the memory of their text.
 const LONGEST_LIST: usize = 10_000;
 
 /// The object in a body; `None` when it is none. A list is none, though it could be read as one, field by field.
@@ -33,7 +32,7 @@ pub(super) fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     Ok(known(deserializer)?.unwrap_or_default())
 }
 
-/// A list, without the items whose type we do not know.
+/// The first items of a list, without those whose type we do not know.
 pub(in crate::perplexity) fn known_items<'de, D, T>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error>
@@ -41,10 +40,10 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
-    items(deserializer, |_| None)
+    items(deserializer, || None, None)
 }
 
-/// A list in which the place of an item counts: one whose type we do not know is kept, empty.
+/// The first items of a list in which the place of an item counts: one whose type we do not know is kept, empty.
 pub(in crate::perplexity) fn known_places<'de, D, T>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error>
@@ -52,47 +51,60 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
 {
-    items(deserializer, |_| Some(T::default()))
+    items(deserializer, || Some(T::default()), None)
 }
 
-/// The items of a list that we know, and what `other` makes of the others; `None` when it is no list.
-fn items<'de, D, T>(
+/// The first items of a list, `unknown` in place of those whose type we do not know; `None` when it is no list.
+/// Those that follow are given to `beyond`, which may save what they say, but must not let the list grow with them.
+pub(super) fn items<'de, D, T>(
     deserializer: D,
-    other: fn(&RawValue) -> Option<T>,
+    unknown: fn() -> Option<T>,
+    beyond: Option<Beyond<T>>,
 ) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
     let field = <&RawValue>::deserialize(deserializer)?;
-    let mut list = serde_json::Deserializer::from_str(field.get());
-    Ok(list.deserialize_seq(Items { other, of: PhantomData }).ok())
+    if !field.get().starts_with('[') {
+        return Ok(None);
+    }
+    let mut items = Vec::new();
+    let list = Items { items: &mut items, unknown, beyond };
+    // It is JSON: the only error is that not all of the list was read.
+    drop(serde_json::Deserializer::from_str(field.get()).deserialize_seq(list));
+    Ok(Some(items))
 }
+
+/// What becomes of an item for which a list has no room.
+type Beyond<T> = fn(&mut Vec<T>, &RawValue);
 
 /// Reads one item after the other, and keeps no more than is known of it.
-struct Items<T> {
-    other: fn(&RawValue) -> Option<T>,
-    of: PhantomData<T>,
+struct Items<'a, T> {
+    items: &'a mut Vec<T>,
+    unknown: fn() -> Option<T>,
+    beyond: Option<Beyond<T>>,
 }
 
-impl<'de, T: DeserializeOwned> Visitor<'de> for Items<T> {
-    type Value = Vec<T>;
+impl<'de, T: DeserializeOwned> Visitor<'de> for Items<'_, T> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a list of at most {LONGEST_LIST} items")
+        f.write_str("a list")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
-        let mut items = Vec::new();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         let mut read = 0;
         while let Some(item) = list.next_element::<&RawValue>()? {
             read += 1;
-            if read > LONGEST_LIST {
-                return Err(serde::de::Error::invalid_length(read, &self));
+            if read <= LONGEST_LIST {
+                self.items.extend(serde_json::from_str(item.get()).ok().or_else(self.unknown));
+                continue;
             }
-            items.extend(serde_json::from_str(item.get()).ok().or_else(|| (self.other)(item)));
+            let Some(beyond) = self.beyond else { break };
+            beyond(self.items, item);
         }
-        Ok(items)
+        Ok(())
     }
 }
 
@@ -144,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_as_far_as_it_is_known_and_a_list_without_measure_is_none() {
+    fn a_list_is_read_as_far_as_it_is_known_and_no_further_than_is_honest() {
         let lists = |items: &str| {
             let body = format!(r#"{{"items":{items},"places":{items}}}"#);
             let lists: Lists = object(body.as_bytes()).unwrap();
@@ -155,9 +167,13 @@ mod tests {
         for none in ["null", "7", "{}", r#""[1]""#] {
             assert_eq!(lists(none), (None, None), "{none}");
         }
-        let long = |length: usize| format!("[{}1]", "1,".repeat(length - 1));
-        assert_eq!(lists(&long(LONGEST_LIST)).0.unwrap().len(), LONGEST_LIST);
-        assert_eq!(lists(&long(LONGEST_LIST + 1)), (None, None));
+        for length in [LONGEST_LIST, LONGEST_LIST + 1, 3 * LONGEST_LIST] {
+            let (items, places) = lists(&format!("[2{}]", ",1".repeat(length - 1)));
+            let mut first = vec![1; LONGEST_LIST];
+            first[0] = 2;
+            assert_eq!(items.as_ref(), Some(&first), "{length} items");
+            assert_eq!(places, items, "{length} items");
+        }
     }
 
     /// A10: a list of strings would name a run by its first.
