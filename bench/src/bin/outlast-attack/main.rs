@@ -1,0 +1,124 @@
+//! Attacks on the real program: badly behaved clients, providers, floods and restored files, all on loopback and
+//! bounded. An attack that succeeds is named, and the exit code is 1.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "an attack stops at the first thing it cannot do, and prints"
+)]
+
+mod fairness;
+mod floods;
+mod hang_ups;
+mod provider_faults;
+mod restored;
+mod secrets;
+mod silent;
+mod target;
+mod web;
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use tokio::task::JoinHandle;
+
+/// `Ok` says what was counted while the program held; `Err` says how the attack succeeded.
+type Verdict = Result<String, String>;
+type Attack = fn(Setting) -> Pin<Box<dyn Future<Output = Verdict> + Send>>;
+
+/// Every attack has an end: one that takes longer than this has succeeded.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// What an attack is given.
+#[derive(Clone)]
+struct Setting {
+    binary: PathBuf,
+    /// Small numbers, for every change; the large ones are for releases.
+    short: bool,
+}
+
+/// Attacks a program and says which attacks succeeded.
+#[derive(Parser)]
+struct Cli {
+    /// The program to attack
+    #[arg(long)]
+    binary: PathBuf,
+    /// Fewer jobs, connections and bytes
+    #[arg(long)]
+    short: bool,
+    /// Only the attacks whose name starts with one of these; all without any
+    names: Vec<String>,
+}
+
+/// Those that mostly wait run beside each other; the floods, which measure, alone.
+const PATIENT: [(&str, Attack); 13] = [
+    ("silent-stdio", |setting| Box::pin(silent::stdio(setting))),
+    ("silent-death", |setting| Box::pin(silent::death(setting))),
+    ("silent-http-reset", |setting| Box::pin(silent::http_reset(setting))),
+    ("silent-auto", |setting| Box::pin(silent::auto(setting))),
+    ("hang-up-terminal", |setting| Box::pin(hang_ups::terminal(setting))),
+    ("hang-up-call", |setting| Box::pin(hang_ups::call(setting))),
+    ("provider-404", |setting| Box::pin(provider_faults::not_found(setting))),
+    ("provider-gateway", |setting| Box::pin(provider_faults::gateway(setting))),
+    ("fairness-queue", |setting| Box::pin(fairness::queue(setting))),
+    ("fairness-polls", |setting| Box::pin(fairness::polls(setting))),
+    ("fairness-tasks", |setting| Box::pin(fairness::tasks(setting))),
+    ("secrets", |setting| Box::pin(secrets::printed(setting))),
+    ("restored-backup", |setting| Box::pin(restored::backup(setting))),
+];
+const FLOODS: [(&str, Attack); 2] = [
+    ("flood-connections", |setting| Box::pin(floods::connections(setting))),
+    ("flood-bodies", |setting| Box::pin(floods::bodies(setting))),
+];
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let setting = Setting { binary: cli.binary, short: cli.short };
+    let chosen =
+        |name: &str| cli.names.is_empty() || cli.names.iter().any(|it| name.starts_with(it));
+    let mut succeeded = 0;
+    let patient = PATIENT.into_iter().filter(|(name, _)| chosen(name));
+    let patient: Vec<_> =
+        patient.map(|(name, attack)| (name, run(attack, setting.clone()))).collect();
+    for (name, attacking) in patient {
+        succeeded += told(name, attacking.await.unwrap());
+    }
+    for (name, attack) in FLOODS.into_iter().filter(|(name, _)| chosen(name)) {
+        succeeded += told(name, run(attack, setting.clone()).await.unwrap());
+    }
+    println!("{succeeded} attacks succeeded");
+    if succeeded == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs an attack in a task of its own. What it cannot even do is a success of the attack, not the end of the others.
+fn run(attack: Attack, setting: Setting) -> JoinHandle<(Verdict, Duration)> {
+    tokio::spawn(async move {
+        let began = Instant::now();
+        let attacking = tokio::spawn(tokio::time::timeout(LIMIT, attack(setting)));
+        let verdict = match attacking.await {
+            Ok(Ok(verdict)) => verdict,
+            Ok(Err(_)) => Err(format!("no end within {} s", LIMIT.as_secs())),
+            Err(error) => Err(format!("the attack broke off: {error}")),
+        };
+        (verdict, began.elapsed())
+    })
+}
+
+/// Prints what came of an attack; 1 if it succeeded.
+fn told(name: &str, (verdict, took): (Verdict, Duration)) -> u32 {
+    let seconds = took.as_secs_f64();
+    match verdict {
+        Ok(counted) => {
+            println!("held      {name} ({seconds:.1} s): {counted}");
+            0
+        }
+        Err(how) => {
+            println!("SUCCEEDED {name} ({seconds:.1} s): {how}");
+            1
+        }
+    }
+}
