@@ -33,6 +33,8 @@ pub struct Options {
     pub retry_base: Duration,
     /// How many unfinished jobs an owner may have.
     pub max_unfinished: u32,
+    /// How many bytes of requests and results an owner may have stored.
+    pub max_bytes: u64,
     /// How late expired jobs may be removed.
     pub sweep_interval: Duration,
     /// How many polls may wait at a time.
@@ -48,6 +50,7 @@ impl Default for Options {
             lease: Duration::from_secs(30),
             retry_base: Duration::from_secs(2),
             max_unfinished: 1000,
+            max_bytes: 1 << 30,
             sweep_interval: Duration::from_secs(300),
             polls: PollLimits { in_all: 10_000, per_job: 100 },
             mirror: None,
@@ -150,8 +153,8 @@ impl Engine {
         key: Option<Key>,
         takes_up: Option<RemoteRun>,
     ) -> Result<Started, StoreError> {
-        let max_unfinished = self.shared.options.max_unfinished;
-        let insert = Insert { job, key, max_unfinished, takes_up };
+        let Options { max_unfinished, max_bytes, .. } = self.shared.options;
+        let insert = Insert { job, key, max_unfinished, max_bytes, takes_up };
         let inserted = self.shared.store.insert(insert).await?;
         let started = match inserted {
             Inserted::New(job) => {

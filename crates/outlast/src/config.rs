@@ -53,6 +53,7 @@ pub(crate) struct Config {
     /// Where conversations are shown as files; `None` where they are not.
     pub(crate) conversation_logs: Option<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
+    pub(crate) max_bytes_per_owner: u64,
     pub(crate) polls: PollLimits,
     pub(crate) http: Http,
     /// Values that were replaced by their default, each with its reason.
@@ -165,6 +166,7 @@ impl Config {
             store,
             conversation_logs: layers.conversation_logs()?,
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
+            max_bytes_per_owner: layers.bytes("limits.max_bytes_per_owner")?,
             polls: PollLimits {
                 in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,
                 per_job: layers.number("limits.max_polls_per_job", 1..=1_000_000)? as usize,

@@ -92,6 +92,7 @@ impl Metrics {
             StoreError::KeyConflict(_)
             | StoreError::ConversationBusy(_)
             | StoreError::TooManyJobs
+            | StoreError::TooManyBytes
             | StoreError::LeaseLost
             | StoreError::NotFound => return,
         };

@@ -217,6 +217,11 @@ impl From<StoreError> for Refusal {
                 "too many unfinished jobs; wait for some to end, or cancel those you no longer need",
                 Some(30),
             ),
+            StoreError::TooManyBytes => (
+                RefusalCode::StoreFull,
+                "your stored questions and results take all the room one owner may have here; remove conversations (`outlast conversations delete ID`) or finished jobs (`outlast jobs prune`) where the server runs, or raise OUTLAST_MAX_BYTES_PER_OWNER",
+                Some(60),
+            ),
             StoreError::Full => (
                 RefusalCode::StoreFull,
                 "the disk of the job store is full; make room, then try again (finished jobs can still be read)",
