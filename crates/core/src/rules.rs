@@ -11,6 +11,7 @@ mod expire;
 mod prune;
 mod room;
 mod key;
+mod share;
 
 mod approach;
 mod verdict;
@@ -27,6 +28,7 @@ pub use key::{KeyRecord, answer_frees, key_holds};
 pub use prune::{prunable, removable_at};
 pub use rescue::rescue;
 pub use room::{ask_bytes, has_room, settled_bytes};
+pub use share::{Sharing, may_take};
 pub use turn::{Turn, ahead};
 pub use verdict::{End, Retrying, verdict};
 pub use write::{checkpoint, holds, note, settle};

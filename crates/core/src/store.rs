@@ -151,7 +151,7 @@ pub trait Store: Send + Sync {
 }
 
 /// On whose behalf a store is read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// One owner, who sees only their own.
     Owner(OwnerId),

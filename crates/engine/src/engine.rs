@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::conversation::Conversation;
+use outlast_core::rules::Sharing;
 use outlast_core::{
     Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job,
     JobId, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query, RemoteRun, Rev,
@@ -52,7 +53,7 @@ impl Default for Options {
             max_unfinished: 1000,
             max_bytes: 1 << 30,
             sweep_interval: Duration::from_secs(300),
-            polls: PollLimits { in_all: 10_000, per_job: 100 },
+            polls: PollLimits { in_all: 10_000, per_job: 100, sharing: Sharing::OneOwner },
             mirror: None,
         }
     }

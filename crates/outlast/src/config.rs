@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_core::OwnerId;
+use outlast_core::rules::Sharing;
 use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
@@ -170,6 +171,8 @@ impl Config {
             polls: PollLimits {
                 in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,
                 per_job: layers.number("limits.max_polls_per_job", 1..=1_000_000)? as usize,
+                // A server with tokens of several owners says otherwise.
+                sharing: Sharing::OneOwner,
             },
             http: layers.http()?,
             warnings: layers.take_warnings(),
