@@ -308,7 +308,7 @@ mod tests {
         let bobs = park("bob");
         assert_eq!((anns.len(), bobs.len(), park("carol").len()), (4, 2, 1));
         drop(anns);
-        assert_eq!(park("bob").len(), 1, "three of eight");
+        assert_eq!(park("bob").len(), 2, "four of eight");
         drop(bobs);
         assert!(locked(&hub.waiting).by.is_empty());
     }

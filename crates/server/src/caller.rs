@@ -43,7 +43,8 @@ pub(crate) struct Caller {
     pub(crate) metrics: Arc<Metrics>,
     /// What is to be recorded once they have their answer.
     pub(crate) receipt: Option<Receipt>,
-    body: Option<BodyRoom>,
+    /// The room their request takes, while it is being worked on.
+    pub(crate) body: Option<BodyRoom>,
 }
 
 impl Caller {

@@ -119,6 +119,7 @@ mod tests {
         tokio::task::yield_now().await;
         drop(ann);
         assert!(late.await.unwrap());
-        assert_eq!((shares.taken().all, shares.taken().by.len()), (0, 0));
+        let taken = shares.taken();
+        assert_eq!((taken.all, taken.by.len()), (0, 0));
     }
 }
