@@ -49,7 +49,7 @@ async fn f10_an_owner_with_too_many_connections_is_told_so_and_others_are_served
     let id = ann.call(START, question("stuck")).await["jobId"].clone();
     let mut open = Vec::new();
     let refused = loop {
-        let poll = ann.ask(POLL, json!({ "jobId": id }), json!({})).await;
+        let poll = ann.ask(POLL, json!({ "jobId": id }), json!({ "progressToken": 1 })).await;
         if poll.status != 200 {
             break poll;
         }
