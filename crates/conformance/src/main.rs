@@ -17,7 +17,9 @@ use std::time::Duration;
 use anyhow::Context;
 use outlast_core::{OwnerId, Profile};
 use outlast_engine::{Engine, Options, Providers, Stop, Takes, Until, Worker};
-use outlast_server::{Callers, Face, Hosts, HttpOptions, Origins, Rates, Server, serve_http_as};
+use outlast_server::{
+    Callers, Face, Hosts, HttpOptions, Origins, Rates, Room, Server, serve_http_as,
+};
 use outlast_store::{SqliteStore, SystemClock};
 use tokio::net::TcpListener;
 
@@ -51,6 +53,7 @@ async fn main() -> anyhow::Result<()> {
         origins: Origins::parse(&format!("http://{address},http://localhost:{}", address.port()))?,
         rates: Rates { per_owner: RATE, strangers: RATE },
         session_idle: Duration::from_secs(3600),
+        room: Room::default(),
     };
     let server = Server::new(Face { owner, engine: engine.clone(), sets: Vec::new() });
     let fixtures = Fixtures::new(server.clone(), profile, asking);

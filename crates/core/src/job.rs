@@ -37,14 +37,35 @@ pub struct NewJob {
     pub keep: Option<Duration>,
 }
 
-/// Whether the caller was given the job's id.
+/// Whether the caller was given the job's id, and who takes the job up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
-    /// The caller holds the id and will come back for it.
+    /// The caller holds the id and will come back for it. A worker takes the job from the queue.
     Promised,
-    /// A held call: hidden from conversation tools until it succeeds.
+    /// A held call that was answered with a task: the caller holds the id. A worker takes the job by name, like any
+    /// held call.
+    Task,
+    /// A held call: hidden from conversation tools until it succeeds. A worker takes the job by name.
     Unpromised,
+}
+
+impl Visibility {
+    /// Whether the job waits in the queue, where slots are shared, rather than being taken by name.
+    pub fn is_queued(self) -> bool {
+        match self {
+            Self::Promised => true,
+            Self::Task | Self::Unpromised => false,
+        }
+    }
+
+    /// Whether the caller was given the id.
+    pub fn is_told(self) -> bool {
+        match self {
+            Self::Promised | Self::Task => true,
+            Self::Unpromised => false,
+        }
+    }
 }
 
 /// A job as readers see it.
@@ -92,7 +113,7 @@ impl Job {
 
     /// Whether conversation tools show it: a held call that has not succeeded was never promised to anybody.
     pub fn is_shown(&self) -> bool {
-        self.new.visibility == Visibility::Promised || self.state.kind() == StateKind::Succeeded
+        self.new.visibility.is_told() || self.state.kind() == StateKind::Succeeded
     }
 
     /// The provider's run that its failure left behind, if that may still be going: whoever takes it up pays nothing.

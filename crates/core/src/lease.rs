@@ -43,6 +43,8 @@ pub struct Record {
     pub job: Job,
     /// Who holds it; exactly while it is running.
     pub holder: Option<Holder>,
+    /// How much of its owner's room it takes: [`crate::rules::ask_bytes`], and what its end left behind.
+    pub bytes: u64,
 }
 
 /// The worker that holds a job.

@@ -3,12 +3,15 @@
 
 mod accept;
 mod claim;
+mod turn;
 mod write;
 mod cancel;
 mod rescue;
 mod expire;
 mod prune;
+mod room;
 mod key;
+mod share;
 
 mod approach;
 mod verdict;
@@ -24,5 +27,8 @@ pub use expire::{expired, expires_at, life_ends_at};
 pub use key::{KeyRecord, answer_frees, key_holds};
 pub use prune::{prunable, removable_at};
 pub use rescue::rescue;
+pub use room::{ask_bytes, has_room, settled_bytes};
+pub use share::{Sharing, may_take};
+pub use turn::{Turn, ahead};
 pub use verdict::{End, Retrying, verdict};
 pub use write::{checkpoint, holds, note, settle};

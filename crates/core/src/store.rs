@@ -27,10 +27,11 @@ pub trait Store: Send + Sync {
     ///
     /// Key, busy conversation and quota are decided in the same step as the insert: of two callers at once,
     /// exactly one creates. Refusals, in this order: [`StoreError::KeyConflict`],
-    /// [`StoreError::ConversationBusy`], [`StoreError::TooManyJobs`].
+    /// [`StoreError::ConversationBusy`], [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`].
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError>;
 
-    /// Gives `worker` the best job it can run: highest priority, then oldest; raises its fence.
+    /// Gives `worker` the next job it can run and raises its fence. Slots are shared between owners: the owner whose
+    /// turn it is ([`crate::rules::Turn`]) is served, with the job of highest priority, then the oldest.
     ///
     /// Of many callers at once one wins; the others get `None` or another job, never an error. A crash after
     /// this leaves a running job that [`Store::rescue`] puts back.
@@ -106,8 +107,8 @@ pub trait Store: Send + Sync {
     /// How many jobs wait in the queue for a worker with one of these profiles, now or later; held calls are not in it.
     async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError>;
 
-    /// How many jobs of the same profile in the queue come before this one: of higher priority, or older. Zero for a job
-    /// that is not in it.
+    /// How many jobs of the same profile in the queue are claimed before this one as things stand: if nothing ends and
+    /// no job comes ([`crate::rules::ahead`]). Zero for a job that is not in the queue.
     async fn ahead(&self, id: &JobId) -> Result<u64, StoreError>;
 
     /// Takes a worker that leaves off the list of the living. What it still holds can be rescued at once.
@@ -150,7 +151,7 @@ pub trait Store: Send + Sync {
 }
 
 /// On whose behalf a store is read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// One owner, who sees only their own.
     Owner(OwnerId),
@@ -177,6 +178,8 @@ pub struct Insert {
     pub key: Option<Key>,
     /// How many unfinished jobs this owner may have, this one included.
     pub max_unfinished: u32,
+    /// How many bytes this owner may have stored ([`crate::Record::bytes`] of all jobs), this job's request included.
+    pub max_bytes: u64,
     /// The provider's run an earlier job left: this one goes on with it and begins none.
     pub takes_up: Option<RemoteRun>,
 }
@@ -455,6 +458,9 @@ pub enum StoreError {
     /// The owner has too many unfinished jobs.
     #[error("the owner has too many unfinished jobs")]
     TooManyJobs,
+    /// The owner's jobs take all the room one owner may take.
+    #[error("the owner's jobs take all the room one owner may take")]
+    TooManyBytes,
     /// Somebody else holds the job, or it has ended. The caller's work on it is void.
     #[error("the lease is lost")]
     LeaseLost,

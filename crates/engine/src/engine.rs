@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::conversation::Conversation;
+use outlast_core::rules::Sharing;
 use outlast_core::{
     Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job,
     JobId, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query, RemoteRun, Rev,
@@ -33,6 +34,8 @@ pub struct Options {
     pub retry_base: Duration,
     /// How many unfinished jobs an owner may have.
     pub max_unfinished: u32,
+    /// How many bytes of requests and results an owner may have stored.
+    pub max_bytes: u64,
     /// How late expired jobs may be removed.
     pub sweep_interval: Duration,
     /// How many polls may wait at a time.
@@ -48,8 +51,9 @@ impl Default for Options {
             lease: Duration::from_secs(30),
             retry_base: Duration::from_secs(2),
             max_unfinished: 1000,
+            max_bytes: 1 << 30,
             sweep_interval: Duration::from_secs(300),
-            polls: PollLimits { in_all: 10_000, per_job: 100 },
+            polls: PollLimits { in_all: 10_000, per_job: 100, sharing: Sharing::OneOwner },
             mirror: None,
         }
     }
@@ -150,8 +154,8 @@ impl Engine {
         key: Option<Key>,
         takes_up: Option<RemoteRun>,
     ) -> Result<Started, StoreError> {
-        let max_unfinished = self.shared.options.max_unfinished;
-        let insert = Insert { job, key, max_unfinished, takes_up };
+        let Options { max_unfinished, max_bytes, .. } = self.shared.options;
+        let insert = Insert { job, key, max_unfinished, max_bytes, takes_up };
         let inserted = self.shared.store.insert(insert).await?;
         let started = match inserted {
             Inserted::New(job) => {

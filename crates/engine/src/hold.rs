@@ -2,7 +2,7 @@
 //! tool, input) is the same job until somebody has received its outcome. It is carried by the process that took it,
 //! whatever is in the queue.
 
-use outlast_core::{Dead, JobId, Key, NewJob, StoreError};
+use outlast_core::{Dead, Job, JobId, Key, NewJob, StoreError};
 
 use crate::engine::{Engine, Started};
 
@@ -27,11 +27,18 @@ impl Engine {
                 tracing::warn!(%error, "dead workers cannot be looked for");
             }
         }
-        self.shared.hub.carry(started.job.id);
+        self.carry_held(&started.job);
         Ok(started)
     }
 
-    /// Carries this job in this process, now and beside the queue, whoever may wait for it.
+    /// Carries a held call in this process, beside the queue. A job of the queue is left there: it waits for its slot.
+    pub fn carry_held(&self, job: &Job) {
+        if !job.new.visibility.is_queued() {
+            self.carry(&job.id);
+        }
+    }
+
+    /// Carries this job in this process, now, also past the queue: for a process that was started to do just that.
     pub fn carry(&self, id: &JobId) {
         self.shared.hub.carry(*id);
     }

@@ -2,10 +2,12 @@
 //! never what it is: whoever is woken reads the store.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_core::{Changes, Job, JobId, StateKind};
+use outlast_core::rules::{Sharing, may_take};
+use outlast_core::{Changes, Job, JobId, Scope, StateKind};
 use tokio::sync::{Notify, OnceCell, watch};
 
 /// The switchboard.
@@ -24,6 +26,8 @@ pub struct PollLimits {
     pub in_all: usize,
     /// For the same job.
     pub per_job: usize,
+    /// Whether several owners share them.
+    pub sharing: Sharing,
 }
 
 /// Who waits.
@@ -31,6 +35,8 @@ pub struct PollLimits {
 struct Waiting {
     lines: HashMap<JobId, Line>,
     watchers: usize,
+    /// On whose behalf.
+    by: HashMap<Scope, usize>,
 }
 
 /// To those who wait for one job.
@@ -77,20 +83,28 @@ pub(crate) struct Desk {
 impl Hub {
     /// Starts to wait for a job, unless too many do already. Read the store after this, or an end in between is
     /// missed.
-    pub(crate) fn watch(self: &Arc<Self>, id: JobId, limits: PollLimits) -> Option<Watcher> {
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        scope: &Scope,
+        id: JobId,
+        limits: PollLimits,
+    ) -> Option<Watcher> {
         let (receiver, end) = {
             let mut waiting = locked(&self.waiting);
             let here = waiting.lines.get(&id).map_or(0, |line| line.watchers);
-            if waiting.watchers >= limits.in_all || here >= limits.per_job {
+            let own = waiting.by.get(scope).copied().unwrap_or(0);
+            let PollLimits { in_all, per_job, sharing } = limits;
+            if here >= per_job || !may_take(own, waiting.watchers, 1, in_all, sharing) {
                 return None;
             }
             waiting.watchers += 1;
+            waiting.by.insert(scope.clone(), own + 1);
             let line = waiting.lines.entry(id).or_default();
             line.watchers += 1;
             (line.sender.subscribe(), Arc::clone(&line.end))
         };
         self.interest.notify_one();
-        Some(Watcher { hub: Arc::clone(self), id, receiver, end })
+        Some(Watcher { hub: Arc::clone(self), scope: scope.clone(), id, receiver, end })
     }
 
     /// Opens a desk for a worker; it closes when dropped.
@@ -211,6 +225,7 @@ pub(crate) enum Interest {
 /// One caller's wait for one job; ends its part when dropped.
 pub(crate) struct Watcher {
     hub: Arc<Hub>,
+    scope: Scope,
     id: JobId,
     receiver: watch::Receiver<Seen>,
     /// The job as it ended: read by whoever wakes first, for all who wait.
@@ -236,6 +251,12 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         let mut waiting = locked(&self.hub.waiting);
         waiting.watchers -= 1;
+        if let Entry::Occupied(mut own) = waiting.by.entry(self.scope.clone()) {
+            *own.get_mut() -= 1;
+            if *own.get() == 0 {
+                own.remove();
+            }
+        }
         let Some(line) = waiting.lines.get_mut(&self.id) else { return };
         line.watchers -= 1;
         if line.watchers == 0 {
@@ -251,26 +272,49 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use outlast_core::{Change, Rev};
+    use outlast_core::{Change, OwnerId, Rev};
 
     use super::*;
 
-    const FREE: PollLimits = PollLimits { in_all: usize::MAX, per_job: usize::MAX };
+    const FREE: PollLimits =
+        PollLimits { in_all: usize::MAX, per_job: usize::MAX, sharing: Sharing::OneOwner };
 
     /// E8: in all, and for each job; whoever leaves makes room.
     #[test]
     fn no_more_than_so_many_wait_at_a_time() {
         let hub = Arc::new(Hub::default());
-        let limits = PollLimits { in_all: 3, per_job: 2 };
-        let first = hub.watch(job(1), limits);
-        let second = hub.watch(job(1), limits);
+        let limits = PollLimits { in_all: 3, per_job: 2, sharing: Sharing::OneOwner };
+        let first = hub.watch(&ann(), job(1), limits);
+        let second = hub.watch(&ann(), job(1), limits);
         assert!(first.is_some() && second.is_some());
-        assert!(hub.watch(job(1), limits).is_none(), "two wait for this job");
-        let third = hub.watch(job(2), limits);
+        assert!(hub.watch(&ann(), job(1), limits).is_none(), "two wait for this job");
+        let third = hub.watch(&ann(), job(2), limits);
         assert!(third.is_some());
-        assert!(hub.watch(job(3), limits).is_none(), "three wait in all");
+        assert!(hub.watch(&ann(), job(3), limits).is_none(), "three wait in all");
         drop(first);
-        assert!(hub.watch(job(1), limits).is_some());
+        assert!(hub.watch(&ann(), job(1), limits).is_some());
+    }
+
+    /// F10: one owner's polls leave room for another's.
+    #[test]
+    fn f10_an_owner_who_parks_all_they_can_leaves_room_for_others() {
+        let hub = Arc::new(Hub::default());
+        let limits = PollLimits { in_all: 8, per_job: 100, sharing: Sharing::SeveralOwners };
+        let park = |owner: &str| {
+            let scope = Scope::Owner(OwnerId::new(owner));
+            std::iter::from_fn(|| hub.watch(&scope, job(1), limits)).collect::<Vec<_>>()
+        };
+        let anns = park("ann");
+        let bobs = park("bob");
+        assert_eq!((anns.len(), bobs.len(), park("carol").len()), (4, 2, 1));
+        drop(anns);
+        assert_eq!(park("bob").len(), 2, "four of eight");
+        drop(bobs);
+        assert!(locked(&hub.waiting).by.is_empty());
+    }
+
+    fn ann() -> Scope {
+        Scope::Owner(OwnerId::new("ann"))
     }
 
     fn job(number: u128) -> JobId {
@@ -288,7 +332,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_end_of_the_watched_job_wakes_its_watcher() {
         let hub = Arc::new(Hub::default());
-        let mut watcher = hub.watch(job(1), FREE).unwrap();
+        let mut watcher = hub.watch(&ann(), job(1), FREE).unwrap();
         hub.publish(&ended(job(2)));
         let progress = Changes {
             jobs: vec![Change { id: job(1), state: StateKind::Running }],
@@ -303,7 +347,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_watchers_that_left() {
         let hub = Arc::new(Hub::default());
-        let (first, second) = (hub.watch(job(1), FREE), hub.watch(job(1), FREE));
+        let (first, second) = (hub.watch(&ann(), job(1), FREE), hub.watch(&ann(), job(1), FREE));
         assert_eq!(hub.interest(), Interest::Waiting);
         drop(first);
         assert_eq!(locked(&hub.waiting).lines.len(), 1);
@@ -317,8 +361,9 @@ mod tests {
     fn nothing_is_kept_of_watchers_that_left_together() {
         let hub = Arc::new(Hub::default());
         for _ in 0..20 {
-            let crowd =
-                || (0..5_000).map(|number| hub.watch(job(number), FREE)).collect::<Vec<_>>();
+            let crowd = || {
+                (0..5_000).map(|number| hub.watch(&ann(), job(number), FREE)).collect::<Vec<_>>()
+            };
             let (first, second) = (crowd(), crowd());
             std::thread::scope(|scope| {
                 scope.spawn(|| drop(first));

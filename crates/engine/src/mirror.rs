@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{ConversationId, Job, OwnerId, Scope, Visibility};
+use outlast_core::{ConversationId, Job, OwnerId, Scope};
 
 use crate::engine::Shared;
 use cursor::Cursor;
@@ -101,7 +101,7 @@ impl Mirror {
     /// the log and left to the follower: the job is durable, with or without files.
     pub(crate) async fn promise(&self, shared: &Shared, job: &Job) {
         let Some(id) = &job.new.conversation else { return };
-        if job.new.owner != self.owner || job.new.visibility != Visibility::Promised {
+        if job.new.owner != self.owner || !job.new.visibility.is_told() {
             return;
         }
         match self.sync(shared, id).await {

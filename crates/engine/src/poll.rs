@@ -54,7 +54,7 @@ impl Engine {
         budget: Duration,
     ) -> Result<Option<Reading>, PollError> {
         let over = tokio::time::sleep(budget);
-        let watcher = self.shared.hub.watch(*id, self.shared.options.polls);
+        let watcher = self.shared.hub.watch(scope, *id, self.shared.options.polls);
         let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
         if reading.job.state.kind().is_terminal() {
             return Ok(Some(reading));

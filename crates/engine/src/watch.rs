@@ -24,7 +24,7 @@ impl Engine {
         scope: &Scope,
         id: &JobId,
     ) -> Result<Option<(Reading, Watch)>, PollError> {
-        let watcher = self.shared.hub.watch(*id, self.shared.options.polls);
+        let watcher = self.shared.hub.watch(scope, *id, self.shared.options.polls);
         let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
         // What has ended is told however many wait: nothing will change, so nothing is watched.
         if watcher.is_none() && !reading.job.state.kind().is_terminal() {

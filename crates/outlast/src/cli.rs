@@ -194,6 +194,15 @@ pub(crate) struct ServeArgs {
     /// How long an HTTP session nobody uses is kept; for tests
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(10..))]
     pub(crate) session_idle_ms: Option<u64>,
+    /// How many HTTP connections there may be; for tests
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) max_connections: Option<usize>,
+    /// How many bytes of HTTP requests may be under way; for tests
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) max_body_bytes: Option<usize>,
+    /// How long an HTTP client may take no byte of what is sent to it; for tests
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) write_timeout_ms: Option<u64>,
 }
 
 /// An address and a port; `localhost` is the one name that means the same everywhere.

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_core::OwnerId;
+use outlast_core::rules::Sharing;
 use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
@@ -53,6 +54,7 @@ pub(crate) struct Config {
     /// Where conversations are shown as files; `None` where they are not.
     pub(crate) conversation_logs: Option<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
+    pub(crate) max_bytes_per_owner: u64,
     pub(crate) polls: PollLimits,
     pub(crate) http: Http,
     /// Values that were replaced by their default, each with its reason.
@@ -165,9 +167,12 @@ impl Config {
             store,
             conversation_logs: layers.conversation_logs()?,
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
+            max_bytes_per_owner: layers.bytes("limits.max_bytes_per_owner")?,
             polls: PollLimits {
                 in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,
                 per_job: layers.number("limits.max_polls_per_job", 1..=1_000_000)? as usize,
+                // A server with tokens of several owners says otherwise.
+                sharing: Sharing::OneOwner,
             },
             http: layers.http()?,
             warnings: layers.take_warnings(),

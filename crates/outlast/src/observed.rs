@@ -39,7 +39,7 @@ impl ObservedStore {
     fn ended(&self, job: &Job) {
         let state = job.state.kind();
         if state.is_terminal() {
-            self.metrics.job_ended(&job.new.workflow, state);
+            self.metrics.job_ended(&job.new.owner, &job.new.workflow, state);
         }
     }
 }
@@ -53,7 +53,7 @@ impl StoreAround for ObservedStore {
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
         let inserted = self.wrote(self.store.insert(insert).await)?;
         if let Inserted::New(job) = &inserted {
-            self.metrics.job_started(&job.new.workflow);
+            self.metrics.job_started(&job.new.owner, &job.new.workflow);
         }
         Ok(inserted)
     }
@@ -86,8 +86,8 @@ impl StoreAround for ObservedStore {
             Settlement::Release => (Attempt::GivenBack, Cost::Unknown),
         };
         let job = self.wrote(self.store.settle(lease, settlement).await)?;
-        self.metrics.attempted(attempt);
-        self.metrics.spent(cost);
+        self.metrics.attempted(&job.new.owner, attempt);
+        self.metrics.spent(&job.new.owner, cost);
         self.ended(&job);
         Ok(job)
     }

@@ -106,6 +106,7 @@ pub(crate) fn options(config: &Config) -> Result<Options, Failed> {
         concurrency: config.concurrency,
         retry_base: config.perplexity.retry_base,
         max_unfinished: config.max_jobs_per_owner,
+        max_bytes: config.max_bytes_per_owner,
         polls: config.polls,
         sweep_interval: config.perplexity.research_sweep_interval,
         mirror: mirror(config)?.map(Arc::new),

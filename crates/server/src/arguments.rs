@@ -43,12 +43,21 @@ pub(crate) fn key(text: &str, input_hash: [u8; 32]) -> Result<Key, Refusal> {
     Ok(Key::given(text, input_hash))
 }
 
+/// The most characters of one request, all its messages together.
+pub(crate) const MAX_CHARS: usize = 1_000_000;
+
 /// At least one thing to answer, not too many, and none of it empty where it matters.
 pub(crate) fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
     if messages.is_empty() || messages.len() > 100 {
         let count = messages.len();
         return Err(Refusal::validation(format!(
             "messages must have 1 to 100 entries, not {count}"
+        )));
+    }
+    let length: usize = messages.iter().map(|message| message.content.chars().count()).sum();
+    if length > MAX_CHARS {
+        return Err(Refusal::validation(format!(
+            "messages must have {MAX_CHARS} characters at most in all, not {length}"
         )));
     }
     let mut said = messages.iter().enumerate().filter(|(_, message)| message.role != Role::System);
@@ -145,6 +154,13 @@ mod tests {
             assert_eq!(check_messages(&messages).unwrap_err().sentence(), expected);
         }
         assert!(check_messages(&[message(Role::User, "why?")]).is_ok());
+        // F10: in all, and in characters.
+        let half = "ä".repeat(MAX_CHARS / 2);
+        let mut long = vec![message(Role::System, &half), message(Role::User, &half)];
+        assert!(check_messages(&long).is_ok());
+        long.push(message(Role::User, "x"));
+        let expected = "messages must have 1000000 characters at most in all, not 1000001";
+        assert_eq!(check_messages(&long).unwrap_err().sentence(), expected);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Who makes a call, and what they can be told while it lasts.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outlast_core::{OwnerId, Scope};
@@ -15,6 +15,22 @@ use crate::receipt::Receipt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Principal(pub(crate) OwnerId);
 
+/// The room that a request's body takes among those under way; in the request's extensions until the call is answered,
+/// or waits for something that takes longer than reading it.
+#[derive(Clone)]
+pub(crate) struct BodyRoom(Arc<Mutex<Option<Box<dyn Send + Sync>>>>);
+
+impl BodyRoom {
+    /// Keeps `room` until it is given back.
+    pub(crate) fn new(room: impl Send + Sync + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::new(room)))))
+    }
+
+    fn give_back(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
 /// One call's caller.
 pub(crate) struct Caller {
     /// Whose jobs they see.
@@ -27,6 +43,8 @@ pub(crate) struct Caller {
     pub(crate) metrics: Arc<Metrics>,
     /// What is to be recorded once they have their answer.
     pub(crate) receipt: Option<Receipt>,
+    /// The room their request takes, while it is being worked on.
+    pub(crate) body: Option<BodyRoom>,
 }
 
 impl Caller {
@@ -39,7 +57,17 @@ impl Caller {
         let owner = owner(&context.extensions, local).clone();
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Reporter::new(context.peer.clone(), token));
-        Self { owner, progress, takes_tasks: takes_tasks(context), metrics, receipt: None }
+        let takes_tasks = takes_tasks(context);
+        let parts = context.extensions.get::<http::request::Parts>();
+        let body = parts.and_then(|parts| parts.extensions.get::<BodyRoom>()).cloned();
+        Self { owner, progress, takes_tasks, metrics, receipt: None, body }
+    }
+
+    /// Says that the request was read and worked on, and only an answer is waited for.
+    pub(crate) fn waits(&self) {
+        if let Some(body) = &self.body {
+            body.give_back();
+        }
     }
 
     /// What they may see.

@@ -44,10 +44,10 @@ impl Server {
         if !caller.takes_tasks {
             return self.hold(context, job).await;
         }
-        let job = NewJob { owner: caller.owner, visibility: Visibility::Promised, ..job };
+        let job = NewJob { owner: caller.owner, visibility: Visibility::Task, ..job };
         match self.engine().start(job, None).await {
             Ok(started) => {
-                self.engine().carry(&started.job.id);
+                self.engine().carry_held(&started.job);
                 Ok(CallToolResponse::Task(tasks::created(&started.job)))
             }
             Err(error) => Ok(Refusal::from(error).into_result().into()),

@@ -14,6 +14,9 @@ mod sessions;
 mod figures;
 
 mod doors;
+mod connections;
+mod patience;
+mod shares;
 
 pub use limits::Rates;
 pub use names::{Hosts, NotAName, Origins};
@@ -23,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::OwnerId;
+use outlast_core::rules::Sharing;
 use outlast_engine::{Engine, Stop};
 use rmcp::ServerHandler;
 use tokio::net::TcpListener;
@@ -30,10 +34,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::server::Server;
+use connections::Connections;
 use doors::Doors;
 use limits::Limits;
 use routes::App;
 use sessions::Sessions;
+use shares::Shares;
 
 /// How long calls under way may take to be answered after a stop was asked.
 const LAST_WORDS: Duration = Duration::from_millis(1200);
@@ -52,6 +58,28 @@ pub struct HttpOptions {
     pub rates: Rates,
     /// How long a session nobody uses is kept.
     pub session_idle: Duration,
+    /// How much of the machine they may take.
+    pub room: Room,
+}
+
+/// How much of the machine all clients together may take. Owners share it: see [`Sharing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Connections. A quarter is for those that have not shown a token yet.
+    pub connections: usize,
+    /// Bytes of requests that are being read or worked on.
+    pub body_bytes: usize,
+    /// How long a client may take no byte of what is sent to it.
+    pub write_timeout: Duration,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        // A parked poll holds a connection, so there may be more of these than of those. A body takes several times its
+        // size while it is read.
+        let write_timeout = Duration::from_secs(60);
+        Self { connections: 16_000, body_bytes: 64 << 20, write_timeout }
+    }
 }
 
 /// Who may ask.
@@ -60,6 +88,16 @@ pub enum Callers {
     With(Tokens),
     /// Whoever can connect, all as this owner.
     Anybody(OwnerId),
+}
+
+impl Callers {
+    /// Whether several owners share the server.
+    pub fn sharing(&self) -> Sharing {
+        match self {
+            Self::With(tokens) => tokens.sharing(),
+            Self::Anybody(_) => Sharing::OneOwner,
+        }
+    }
 }
 
 /// Serves until `stop` is asked, then answers calls under way with what is known and closes every connection.
@@ -84,7 +122,9 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
     listener: TcpListener,
     stop: Stop,
 ) {
-    let HttpOptions { callers, hosts, origins, rates, session_idle } = options;
+    let HttpOptions { callers, hosts, origins, rates, session_idle, room } = options;
+    let sharing = callers.sharing();
+    let connections = Arc::new(Connections::new(room.connections, sharing));
     let closed = CancellationToken::new();
     let app = Arc::new(App {
         metrics: server.metrics(),
@@ -95,6 +135,7 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
         hosts,
         origins,
         limits: Limits::new(rates),
+        bodies: Shares::new(room.body_bytes, sharing),
         sessions: Arc::new(Sessions::new()),
         stop: stop.clone(),
         closed: closed.clone(),
@@ -110,6 +151,8 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
     let doors = Doors {
         listener,
         router: routes::router(app),
+        connections,
+        write_timeout: room.write_timeout,
         open: open.clone(),
         stop: stop.clone(),
         closed: closed.clone(),

@@ -19,8 +19,8 @@ pub use stdio::{ServeError, serve_stdio};
 
 mod http;
 pub use http::{
-    BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, Token, Tokens, serve_http,
-    serve_http_as,
+    BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, Room, Token, Tokens,
+    serve_http, serve_http_as,
 };
 
 mod metrics;

@@ -1,12 +1,12 @@
 //! Figures for Prometheus, as text. No ids, owners or questions in labels: whoever may read figures need not know who
-//! asked what.
+//! asked what. An owner is shown their own jobs alone; the operator is shown everything (E7).
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outlast_core::{Cost, NanoUsd, StateKind, StoreError};
+use outlast_core::{Cost, NanoUsd, OwnerId, Scope, StateKind, StoreError};
 use tokio::time::Instant;
 
 /// For so long a refused write speaks against the store. After it somebody has to try again.
@@ -15,11 +15,11 @@ const GRUDGE: Duration = Duration::from_secs(60);
 /// What this process has seen since its start.
 #[derive(Default)]
 pub struct Metrics {
-    started: Tally,
-    ended: Tally,
-    attempts: Tally,
+    started: OwnersTally,
+    ended: OwnersTally,
+    attempts: OwnersTally,
     provider_calls: Tally,
-    spend: Tally,
+    spend: OwnersTally,
     store_errors: Tally,
     requests: Tally,
     wakes: Mutex<Histogram>,
@@ -41,24 +41,24 @@ pub enum Attempt {
 
 impl Metrics {
     /// A job was made.
-    pub fn job_started(&self, workflow: &str) {
-        self.started.add([("workflow", workflow)], 1);
+    pub fn job_started(&self, owner: &OwnerId, workflow: &str) {
+        self.started.add(owner, [("workflow", workflow)], 1);
     }
 
     /// A job came to its end here.
-    pub fn job_ended(&self, workflow: &str, state: StateKind) {
-        self.ended.add([("workflow", workflow), ("state", word(state))], 1);
+    pub fn job_ended(&self, owner: &OwnerId, workflow: &str, state: StateKind) {
+        self.ended.add(owner, [("workflow", workflow), ("state", word(state))], 1);
     }
 
     /// A try ended.
-    pub fn attempted(&self, attempt: Attempt) {
+    pub fn attempted(&self, owner: &OwnerId, attempt: Attempt) {
         let outcome = match attempt {
             Attempt::Succeeded => "succeeded",
             Attempt::Retried => "retried",
             Attempt::Failed => "failed",
             Attempt::GivenBack => "given_back",
         };
-        self.attempts.add([("outcome", outcome)], 1);
+        self.attempts.add(owner, [("outcome", outcome)], 1);
     }
 
     /// A provider was called; `outcome` is `ok` or the trouble.
@@ -67,14 +67,14 @@ impl Metrics {
     }
 
     /// A result was paid for.
-    pub fn spent(&self, cost: Cost) {
+    pub fn spent(&self, owner: &OwnerId, cost: Cost) {
         let (kind, NanoUsd(nanos)) = match cost {
             Cost::Reported(amount) => ("reported", amount),
             Cost::Computed(amount) => ("computed", amount),
             Cost::Estimate(amount) => ("estimate", amount),
             Cost::Unknown => return,
         };
-        self.spend.add([("kind", kind)], nanos);
+        self.spend.add(owner, [("kind", kind)], nanos);
     }
 
     /// The store took a write.
@@ -92,6 +92,7 @@ impl Metrics {
             StoreError::KeyConflict(_)
             | StoreError::ConversationBusy(_)
             | StoreError::TooManyJobs
+            | StoreError::TooManyBytes
             | StoreError::LeaseLost
             | StoreError::NotFound => return,
         };
@@ -114,8 +115,8 @@ impl Metrics {
         self.requests.add([("route", route), ("status", status.to_string().as_str())], 1);
     }
 
-    /// All of it as Prometheus reads it.
-    pub(crate) fn text(&self, now: &Snapshot) -> String {
+    /// What `reader` may see of it, as Prometheus reads it. What is counted over all owners is the operator's.
+    pub(crate) fn text(&self, reader: &Scope, now: &Snapshot) -> String {
         let mut page = Page(String::new());
         page.head("outlast_jobs", "gauge", "unfinished jobs in the store");
         for ((workflow, state), jobs) in &now.unfinished {
@@ -123,25 +124,42 @@ impl Metrics {
         }
         let oldest = now.oldest_queued.map_or(0.0, |age| age.as_secs_f64());
         page.one("outlast_queue_oldest_seconds", "gauge", "age of the oldest queued job", oldest);
-        page.one("outlast_calls_under_way", "gauge", "tool calls that wait or work", now.calls);
-        page.tally("outlast_jobs_started_total", "jobs made here", &self.started);
-        page.tally("outlast_jobs_ended_total", "jobs that ended here", &self.ended);
-        page.tally("outlast_attempts_total", "tries that ended here", &self.attempts);
-        page.tally("outlast_provider_calls_total", "calls to providers", &self.provider_calls);
-        page.head("outlast_spend_usd_total", "counter", "what results cost");
-        for (labels, nanos) in locked(&self.spend.0).iter() {
-            page.line("outlast_spend_usd_total", labels, *nanos as f64 / 1e9);
+        let counters = [
+            ("outlast_jobs_started_total", "jobs made here", &self.started),
+            ("outlast_jobs_ended_total", "jobs that ended here", &self.ended),
+            ("outlast_attempts_total", "tries that ended here", &self.attempts),
+        ];
+        for (name, help, tally) in counters {
+            page.counts(name, help, &tally.seen_by(reader));
         }
-        page.tally("outlast_store_errors_total", "writes the store refused", &self.store_errors);
-        page.tally("outlast_http_requests_total", "HTTP requests answered", &self.requests);
+        page.head("outlast_spend_usd_total", "counter", "what results cost");
+        for (labels, nanos) in self.spend.seen_by(reader) {
+            page.line("outlast_spend_usd_total", &labels, nanos as f64 / 1e9);
+        }
+        match reader {
+            Scope::Operator => self.write_all_owners(now, &mut page),
+            Scope::Owner(_) => {}
+        }
+        page.0
+    }
+
+    fn write_all_owners(&self, now: &Snapshot, page: &mut Page) {
+        page.one("outlast_calls_under_way", "gauge", "tool calls that wait or work", now.calls);
+        let counters = [
+            ("outlast_provider_calls_total", "calls to providers", &self.provider_calls),
+            ("outlast_store_errors_total", "writes the store refused", &self.store_errors),
+            ("outlast_http_requests_total", "HTTP requests answered", &self.requests),
+        ];
+        for (name, help, tally) in counters {
+            page.counts(name, help, &locked(&tally.0));
+        }
         let name = "outlast_poll_wake_seconds";
         page.head(
             name,
             "histogram",
             "from the end of a job to the answer of a call that waited for it",
         );
-        locked(&self.wakes).write(name, &mut page);
-        page.0
+        locked(&self.wakes).write(name, page);
     }
 }
 
@@ -165,8 +183,33 @@ pub(crate) fn word(state: StateKind) -> &'static str {
 }
 
 /// Counts by labels.
+type Counts = BTreeMap<String, u64>;
+
+/// Counts by owner and labels.
 #[derive(Default)]
-struct Tally(Mutex<BTreeMap<String, u64>>);
+struct OwnersTally(Mutex<BTreeMap<OwnerId, Counts>>);
+
+impl OwnersTally {
+    fn add<const N: usize>(&self, owner: &OwnerId, names: [(&str, &str); N], amount: u64) {
+        let mut owners = locked(&self.0);
+        *owners.entry(owner.clone()).or_default().entry(labels(names)).or_default() += amount;
+    }
+
+    /// The sums over those whom `reader` sees.
+    fn seen_by(&self, reader: &Scope) -> Counts {
+        let mut sums = Counts::new();
+        for (_, counts) in locked(&self.0).iter().filter(|(owner, _)| reader.sees(owner)) {
+            for (labels, count) in counts {
+                *sums.entry(labels.clone()).or_default() += count;
+            }
+        }
+        sums
+    }
+}
+
+/// Counts by labels, over all owners.
+#[derive(Default)]
+struct Tally(Mutex<Counts>);
 
 impl Tally {
     fn add<const N: usize>(&self, names: [(&str, &str); N], amount: u64) {
@@ -229,9 +272,9 @@ impl Page {
         self.line(name, "", value);
     }
 
-    fn tally(&mut self, name: &str, help: &str, tally: &Tally) {
+    fn counts(&mut self, name: &str, help: &str, counts: &Counts) {
         self.head(name, "counter", help);
-        for (labels, count) in locked(&tally.0).iter() {
+        for (labels, count) in counts {
             self.line(name, labels, count);
         }
     }
@@ -249,17 +292,17 @@ mod tests {
     #[test]
     fn figures_are_written_as_prometheus_reads_them() {
         let metrics = Metrics::default();
-        metrics.job_started("say \"hi\"\n");
-        metrics.spent(Cost::Reported(NanoUsd(1_500_000_000)));
-        metrics.spent(Cost::Unknown);
+        let (ann, bob) = (OwnerId::new("ann"), OwnerId::new("bob"));
+        metrics.job_started(&ann, "say \"hi\"\n");
+        metrics.spent(&ann, Cost::Reported(NanoUsd(1_000_000_000)));
+        metrics.spent(&bob, Cost::Reported(NanoUsd(500_000_000)));
+        metrics.spent(&bob, Cost::Unknown);
         metrics.woke(Duration::from_millis(20));
         metrics.woke(Duration::from_secs(60));
         let unfinished = BTreeMap::from([(("deep_research".to_owned(), "queued"), 2)]);
-        let text = metrics.text(&Snapshot {
-            unfinished,
-            oldest_queued: Some(Duration::from_millis(1500)),
-            calls: 3,
-        });
+        let now =
+            Snapshot { unfinished, oldest_queued: Some(Duration::from_millis(1500)), calls: 3 };
+        let text = metrics.text(&Scope::Operator, &now);
         for line in [
             "# TYPE outlast_jobs gauge",
             "outlast_jobs{workflow=\"deep_research\",state=\"queued\"} 2",
@@ -274,6 +317,11 @@ mod tests {
             "outlast_poll_wake_seconds_count 2",
         ] {
             assert!(text.lines().any(|written| written == line), "{line}:\n{text}");
+        }
+        let text = metrics.text(&Scope::Owner(bob), &now);
+        assert!(text.contains("outlast_spend_usd_total{kind=\"reported\"} 0.5"), "{text}");
+        for hidden in ["say", "outlast_calls_under_way", "outlast_poll_wake", "outlast_http"] {
+            assert!(!text.contains(hidden), "E7: {hidden} is not one owner's:\n{text}");
         }
     }
 

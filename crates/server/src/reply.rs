@@ -2,7 +2,8 @@
 
 use outlast_core::{Code, Job, StoreError};
 use outlast_engine::PollError;
-use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject, RequestId, ServerJsonRpcMessage};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -38,6 +39,12 @@ fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
     let mut text = Vec::with_capacity(measure.length());
     serde_json::to_writer_pretty(&mut text, shape).map_err(|_| Refusal::internal())?;
     String::from_utf8(text).map_err(|_| Refusal::internal())
+}
+
+/// The answer to a request whose id belongs to another one that is not answered yet (JSON-RPC -32600).
+pub(crate) fn id_in_use(id: &RequestId) -> ServerJsonRpcMessage {
+    let why = "this id belongs to a request that is not answered yet; give every request an id of its own";
+    ServerJsonRpcMessage::error(ErrorData::invalid_request(why, None), Some(id.clone()))
 }
 
 /// What a tool's call comes to.
@@ -216,6 +223,11 @@ impl From<StoreError> for Refusal {
                 RefusalCode::TooManyJobs,
                 "too many unfinished jobs; wait for some to end, or cancel those you no longer need",
                 Some(30),
+            ),
+            StoreError::TooManyBytes => (
+                RefusalCode::StoreFull,
+                "your stored questions and results take all the room one owner may have here; remove conversations (`outlast conversations delete ID`) or finished jobs (`outlast jobs prune`) where the server runs, or raise OUTLAST_MAX_BYTES_PER_OWNER",
+                Some(60),
             ),
             StoreError::Full => (
                 RefusalCode::StoreFull,

@@ -76,6 +76,11 @@ impl Server {
         &self.face.engine
     }
 
+    /// The owner whom stdio and the command line of this installation work for.
+    pub(crate) fn operator(&self) -> &OwnerId {
+        &self.face.owner
+    }
+
     pub(crate) fn sets(&self) -> impl Iterator<Item = &Tools> {
         self.face.sets.iter()
     }

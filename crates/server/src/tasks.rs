@@ -31,8 +31,8 @@ impl Server {
         let job = self.task_job(caller, id).await?;
         let payload = match &job.state {
             JobState::Queued { .. } => {
-                // Whoever carried it may be gone; whoever asks after it is here.
-                self.engine().carry(&job.id);
+                // The process that carried it may be gone, or its next try may be due.
+                self.engine().carry_held(&job);
                 TaskPayload::Working
             }
             JobState::Running { .. } => TaskPayload::Working,

@@ -20,6 +20,7 @@ pub(crate) async fn for_job(
     id: &JobId,
     budget: Option<Duration>,
 ) -> Result<Option<Reading>, PollError> {
+    caller.waits();
     let began = engine.now();
     let reading = waited(engine, caller, id, budget).await?;
     let ended = reading.as_ref().and_then(|reading| Some((reading.job.ended_at()?, reading.now)));

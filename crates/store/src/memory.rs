@@ -4,16 +4,17 @@
 mod shelf;
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::rules::KeyRecord;
+use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
     Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
     ConversationQuery, Cursor, Dead, Glance, Insert, Inserted, Job, JobId, JobState, Key, Lease,
     OwnerId, Page, Profile, Progress, Prune, Pruned, Query, Record, RemoteRun, RemoteStop, Rescued,
-    Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp, Visibility, WorkerId, rules,
+    Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio::sync::watch;
 
@@ -67,6 +68,9 @@ impl MemoryStore {
     ) -> Claimed {
         let now = self.clock.now();
         let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
+        if record.job.new.visibility.is_queued() {
+            shelf.serve(&record.job.new.owner);
+        }
         let job = shelf.save(seq, record);
         self.announce(shelf);
         Claimed { job, lease }
@@ -98,7 +102,7 @@ impl Store for MemoryStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let Insert { job: new, key, max_unfinished, takes_up } = insert;
+        let Insert { job: new, key, max_unfinished, max_bytes, takes_up } = insert;
         let mut shelf = self.shelf();
         let now = self.clock.now();
         if let Some(key) = &key
@@ -117,6 +121,9 @@ impl Store for MemoryStore {
         }
         if shelf.unfinished(&new.owner).count() >= max_unfinished as usize {
             return Err(StoreError::TooManyJobs);
+        }
+        if !rules::has_room(shelf.bytes(&new.owner), rules::ask_bytes(&new), max_bytes) {
+            return Err(StoreError::TooManyBytes);
         }
         let (seq, job) = shelf.add(new, takes_up, now);
         if let Some(key) = key {
@@ -137,11 +144,15 @@ impl Store for MemoryStore {
         let mut shelf = self.shelf();
         shelf.workers.entry(worker.clone()).or_default().extend(profiles.iter().cloned());
         let now = self.clock.now();
+        let turns: HashMap<&OwnerId, Turn> =
+            shelf.owners.keys().map(|owner| (owner, shelf.turn(owner))).collect();
         let best = shelf
             .records
             .iter()
             .filter(|(_, record)| rules::claimable(record, profiles, now))
-            .min_by_key(|(seq, record)| (Reverse(record.job.new.priority), **seq));
+            .min_by_key(|(seq, Record { job, .. })| {
+                (turns.get(&job.new.owner), Reverse(job.new.priority), **seq)
+            });
         let Some((&seq, record)) = best else { return Ok(None) };
         let record = record.clone();
         Ok(Some(self.hand_over(&mut shelf, seq, record, worker, lease)))
@@ -166,7 +177,7 @@ impl Store for MemoryStore {
         let shelf = self.shelf();
         let orphans = shelf.records.values().map(|record| &record.job).filter(|job| {
             job.state.kind() == StateKind::Queued
-                && job.new.visibility == Visibility::Unpromised
+                && !job.new.visibility.is_queued()
                 && profiles.contains(&job.new.profile)
         });
         Ok(orphans.map(|job| job.id).collect())
@@ -290,7 +301,7 @@ impl Store for MemoryStore {
         let shelf = self.shelf();
         let waiting = shelf.records.values().map(|record| &record.job).filter(|job| {
             job.state.kind() == StateKind::Queued
-                && job.new.visibility == Visibility::Promised
+                && job.new.visibility.is_queued()
                 && profiles.contains(&job.new.profile)
         });
         Ok(waiting.count() as u64)
@@ -301,17 +312,26 @@ impl Store for MemoryStore {
         let Some((seq, Record { job, .. })) = shelf.find(id) else { return Ok(0) };
         let in_queue = |other: &Job| {
             other.state.kind() == StateKind::Queued
-                && other.new.visibility == Visibility::Promised
+                && other.new.visibility.is_queued()
                 && other.new.profile == job.new.profile
         };
         if !in_queue(&job) {
             return Ok(0);
         }
-        let ahead = shelf.records.iter().filter(|(other, record)| {
-            let place = (Reverse(record.job.new.priority), **other);
-            in_queue(&record.job) && place < (Reverse(job.new.priority), seq)
-        });
-        Ok(ahead.count() as u64)
+        let (mut before, mut others) = (0, HashMap::<&OwnerId, u64>::new());
+        for (other, record) in shelf.records.iter().filter(|(_, record)| in_queue(&record.job)) {
+            let place = (Reverse(record.job.new.priority), *other);
+            if record.job.new.owner != job.new.owner {
+                *others.entry(&record.job.new.owner).or_default() += 1;
+            } else if place < (Reverse(job.new.priority), seq) {
+                before += 1;
+            }
+        }
+        let mine = shelf.turn(&job.new.owner);
+        let others = others
+            .into_iter()
+            .map(|(owner, queued)| rules::ahead(&mine, before, &shelf.turn(owner), queued));
+        Ok(before + others.sum::<u64>())
     }
 
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {

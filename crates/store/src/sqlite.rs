@@ -9,6 +9,7 @@ mod place;
 mod commands;
 mod insert;
 mod keys;
+mod owners;
 mod prune;
 mod reads;
 mod conversations;
@@ -257,7 +258,7 @@ impl Store for SqliteStore {
 
     async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
         let id = *id;
-        self.readers.run(move |connection| reads::ahead(connection, &id)).await
+        self.readers.run(move |connection| owners::ahead(connection, &id)).await
     }
 
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {

@@ -47,8 +47,13 @@ async fn everything_survives_reopening() {
     }
     assert_eq!(store.changes(Rev(0), GLANCE).await.unwrap(), changes);
     assert_eq!(store.owed_stops(&profiles(), 10).await.unwrap(), owed);
-    let again =
-        Insert { job: a_job(), key: Some(a_key("k", 1)), max_unfinished: 10, takes_up: None };
+    let again = Insert {
+        job: a_job(),
+        key: Some(a_key("k", 1)),
+        max_unfinished: 10,
+        max_bytes: u64::MAX,
+        takes_up: None,
+    };
     assert!(matches!(store.insert(again).await, Ok(Inserted::Existing(_))));
     store.close().await;
 }
@@ -78,8 +83,13 @@ async fn lead_a_life(store: &SqliteStore) {
     let progress = Progress { percent: Some(40), message: "reading".to_owned() };
     store.note(&lease, &progress).await.unwrap();
 
-    let keyed =
-        Insert { job: a_job(), key: Some(a_key("k", 1)), max_unfinished: 10, takes_up: None };
+    let keyed = Insert {
+        job: a_job(),
+        key: Some(a_key("k", 1)),
+        max_unfinished: 10,
+        max_bytes: u64::MAX,
+        takes_up: None,
+    };
     assert!(matches!(store.insert(keyed).await, Ok(Inserted::New(_))));
 }
 
@@ -205,7 +215,16 @@ async fn files_are_their_owners_alone() {
 }
 
 async fn insert(store: &SqliteStore, job: NewJob) -> Job {
-    match store.insert(Insert { job, key: None, max_unfinished: 1000, takes_up: None }).await {
+    match store
+        .insert(Insert {
+            job,
+            key: None,
+            max_unfinished: 1000,
+            max_bytes: u64::MAX,
+            takes_up: None,
+        })
+        .await
+    {
         Ok(Inserted::New(job)) => job,
         other => panic!("{other:?}"),
     }

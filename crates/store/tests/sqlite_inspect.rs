@@ -49,7 +49,13 @@ async fn unfinished_jobs_and_live_workers_are_counted() {
     );
     for _ in 0..2 {
         store
-            .insert(Insert { job: a_job(), key: None, max_unfinished: 10, takes_up: None })
+            .insert(Insert {
+                job: a_job(),
+                key: None,
+                max_unfinished: 10,
+                max_bytes: u64::MAX,
+                takes_up: None,
+            })
             .await
             .unwrap();
     }

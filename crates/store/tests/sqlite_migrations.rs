@@ -78,7 +78,13 @@ async fn keys_mean_the_same_after_the_migration() {
             let holds = Holds::For(minutes(1));
             let key = Key { text: text.to_owned(), input_hash: [input; 32], holds };
             let job = NewJob { owner: OwnerId::new(owner), ..a_job() };
-            store.insert(Insert { job, key: Some(key), max_unfinished: 100, takes_up: None })
+            store.insert(Insert {
+                job,
+                key: Some(key),
+                max_unfinished: 100,
+                max_bytes: u64::MAX,
+                takes_up: None,
+            })
         };
         let other = insert(2).await;
         match holds {
@@ -168,14 +174,14 @@ async fn many_processes_may_find_the_old_schema_at_once() {
 }
 
 #[tokio::test]
-async fn schema_4_is_refused_and_left_alone() {
+async fn schema_5_is_refused_and_left_alone() {
     let dir = schema_1();
     let path = dir.path().join("jobs.db");
     drop(open(&path, START).unwrap());
-    raw(&path).execute_batch("PRAGMA user_version = 4").unwrap();
+    raw(&path).execute_batch("PRAGMA user_version = 5").unwrap();
     let before = dump(&path);
     let refused = open(&path, START).err();
-    assert!(matches!(refused, Some(StoreError::Newer { schema: 4 })), "{refused:?}");
+    assert!(matches!(refused, Some(StoreError::Newer { schema: 5 })), "{refused:?}");
     assert_eq!(dump(&path), before);
 }
 

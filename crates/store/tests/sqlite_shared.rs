@@ -253,7 +253,13 @@ fn open(path: &Path) -> SqliteStore {
 
 async fn insert(store: &SqliteStore) -> Job {
     match store
-        .insert(Insert { job: a_job(), key: None, max_unfinished: 1000, takes_up: None })
+        .insert(Insert {
+            job: a_job(),
+            key: None,
+            max_unfinished: 1000,
+            max_bytes: u64::MAX,
+            takes_up: None,
+        })
         .await
     {
         Ok(Inserted::New(job)) => job,

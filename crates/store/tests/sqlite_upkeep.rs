@@ -270,7 +270,13 @@ async fn lead_a_life(store: &SqliteStore) {
         keep: Some(Duration::from_secs(5)),
         ..a_job()
     };
-    let keyed = Insert { job, key: Some(a_key("k", 1)), max_unfinished: 10, takes_up: None };
+    let keyed = Insert {
+        job,
+        key: Some(a_key("k", 1)),
+        max_unfinished: 10,
+        max_bytes: u64::MAX,
+        takes_up: None,
+    };
     store.insert(keyed).await.unwrap();
     let lease = store.claim(&w1, &profiles(), LEASE).await.unwrap().unwrap().lease;
     let succeed = Settlement::Succeed { output: a_report().into(), raw: Some(vec![1].into()) };
@@ -290,7 +296,16 @@ fn open(path: &Path) -> SqliteStore {
 }
 
 async fn insert(store: &SqliteStore, job: NewJob) -> Job {
-    match store.insert(Insert { job, key: None, max_unfinished: 100_000, takes_up: None }).await {
+    match store
+        .insert(Insert {
+            job,
+            key: None,
+            max_unfinished: 100_000,
+            max_bytes: u64::MAX,
+            takes_up: None,
+        })
+        .await
+    {
         Ok(Inserted::New(job)) => job,
         other => panic!("{other:?}"),
     }

@@ -39,6 +39,8 @@ macro_rules! store_suite {
                 two_inserts_at_once_on_one_conversation_make_one_job
                 turns_count_up_within_a_conversation
                 an_owner_cannot_have_more_unfinished_jobs_than_allowed
+                an_owner_cannot_store_more_bytes_than_allowed
+                results_take_room_until_they_are_removed
                 a_finished_job_is_forgotten_when_its_retention_ends
                 a_job_kept_for_ever_is_never_forgotten
             }
@@ -60,6 +62,7 @@ macro_rules! store_suite {
                 a_held_call_is_taken_by_name_and_never_claimed
                 taking_makes_no_worker_known_and_needs_the_profile
                 held_calls_of_a_dead_worker_are_orphans
+                a_task_is_taken_by_name_and_shown_at_once
                 a_held_call_is_kept_by_how_it_ended
             }
             conversing {
@@ -72,6 +75,10 @@ macro_rules! store_suite {
                 higher_priority_comes_first_then_older
                 a_place_in_the_queue_is_counted_as_claims_go
                 priority_decides_across_profiles
+                slots_are_shared_between_owners_and_priority_counts_within_one
+                of_owners_with_as_many_running_jobs_the_one_who_waited_longest_is_next
+                held_calls_take_no_part_in_the_turns_of_the_queue
+                places_are_counted_over_all_owners
                 a_job_is_not_claimed_before_its_time
                 a_job_of_another_profile_is_not_claimed
                 a_claim_raises_the_fence_and_starts_the_run

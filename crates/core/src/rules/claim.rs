@@ -1,11 +1,11 @@
 //! Who may take a job, and what taking it means.
 
-use crate::{Claimed, Holder, JobState, Lease, Profile, Record, Timestamp, Visibility, WorkerId};
+use crate::{Claimed, Holder, JobState, Lease, Profile, Record, Timestamp, WorkerId};
 
 /// Whether a worker with these profiles may take the job from the queue now. A held call is not in the queue: whoever
 /// holds it takes it by name.
 pub fn claimable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
-    record.job.new.visibility == Visibility::Promised && takeable(record, profiles, now)
+    record.job.new.visibility.is_queued() && takeable(record, profiles, now)
 }
 
 /// Whether a worker with these profiles may take this very job now.
@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
     use crate::rules::sample::{NOW, queued, running};
-    use crate::{Checkpoint, Fence};
+    use crate::{Checkpoint, Fence, Visibility};
 
     #[test]
     fn only_a_due_queued_job_of_a_known_profile_can_be_claimed() {
@@ -60,9 +60,11 @@ mod tests {
         ];
         for (name, mut record, profiles, expected) in cases {
             assert_eq!(claimable(&record, profiles, NOW), expected, "{name}");
-            record.job.new.visibility = Visibility::Unpromised;
-            assert!(!claimable(&record, profiles, NOW), "{name}, held");
-            assert_eq!(takeable(&record, profiles, NOW), expected, "{name}, held");
+            for held in [Visibility::Unpromised, Visibility::Task] {
+                record.job.new.visibility = held;
+                assert!(!claimable(&record, profiles, NOW), "{name}, {held:?}");
+                assert_eq!(takeable(&record, profiles, NOW), expected, "{name}, {held:?}");
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Writes of the worker that holds a job. All of them present its lease.
 
+use crate::rules::settled_bytes;
 use crate::{Checkpoint, JobState, Lease, Progress, Record, Settlement, StoreError, Timestamp};
 
 /// Refuses a lease that is not the present one.
@@ -64,6 +65,7 @@ pub fn settle(
     job.progress = None;
     job.updated_at = now;
     record.holder = None;
+    record.bytes += settled_bytes(settlement);
     Ok(())
 }
 

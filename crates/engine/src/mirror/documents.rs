@@ -2,7 +2,7 @@
 //! same bytes, whoever writes it and whenever.
 
 use outlast_core::conversation::{Conversation, ConversationFile, JobFile, StatusFile};
-use outlast_core::{Job, Timestamp, Visibility};
+use outlast_core::{Job, Timestamp};
 use serde::Serialize;
 
 /// The files of a conversation.
@@ -27,7 +27,7 @@ impl Documents {
         said.updated_at = said_at(conversation).to_string();
         // Elapsed as of the last change, not as of the writing: a look that finds nothing new writes nothing.
         let status = StatusFile::of(conversation, conversation.last().updated_at);
-        let promised = |job: &Job| job.new.visibility == Visibility::Promised;
+        let promised = |job: &Job| job.new.visibility.is_told();
         Ok(Self {
             conversation: pretty(&said)?,
             status: conversation.turns().any(promised).then(|| pretty(&status)).transpose()?,

@@ -46,7 +46,13 @@ async fn c2_a_call_made_again_finds_its_files_too() {
     let face = place.face().await;
     let id = new_id();
     let key = || Some(Key::given("again", [7; 32]));
-    let insert = Insert { job: turn(&id, "why?"), key: key(), max_unfinished: 10, takes_up: None };
+    let insert = Insert {
+        job: turn(&id, "why?"),
+        key: key(),
+        max_unfinished: 10,
+        max_bytes: u64::MAX,
+        takes_up: None,
+    };
     face.store.insert(insert).await.unwrap();
     assert!(!place.folder(&id).exists());
     assert!(face.engine.start(turn(&id, "why?"), key()).await.unwrap().existed);

@@ -240,6 +240,11 @@ pub(super) fn refused(error: StoreError) -> Failed {
         StoreError::TooManyJobs => {
             "wait for some of them, or cancel them: `outlast jobs list --state queued`".to_owned()
         }
+        StoreError::TooManyBytes => {
+            "remove what is not needed any more (`outlast conversations delete ID`, `outlast jobs prune`), or raise \
+             OUTLAST_MAX_BYTES_PER_OWNER"
+                .to_owned()
+        }
         StoreError::Full => "make room on the disk".to_owned(),
         _ => return Failed::from(error),
     };

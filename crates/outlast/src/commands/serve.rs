@@ -32,12 +32,14 @@ const SEARCH: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Failed> {
     let mut flags = Vec::new();
-    flags.extend(args.tools.map(|tools| ("server.tools", "--tools", tools)));
+    flags.extend(args.tools.clone().map(|tools| ("server.tools", "--tools", tools)));
     flags.extend(args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string())));
     let asked = args.async_mode.then(|| ("server.async_mode", "--async", "true".to_owned()));
     flags.extend(asked);
-    flags.extend(args.workflow.map(|name| ("server.fixed_workflow", "--workflow", name)));
-    flags.extend(args.poll_timeout.map(|n| ("server.long_poll_timeout", "--poll-timeout", n)));
+    flags.extend(args.workflow.clone().map(|name| ("server.fixed_workflow", "--workflow", name)));
+    flags.extend(
+        args.poll_timeout.clone().map(|n| ("server.long_poll_timeout", "--poll-timeout", n)),
+    );
     let config = super::configured(global, flags)?;
     super::start_log(global, &config)?;
     let research = match needs_research(&config) || config.has_research() {
@@ -52,9 +54,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     }
     let http = match args.http {
         None => None,
-        Some(address) => {
-            Some(http::open(address, args.no_auth, args.session_idle_ms, &config).await?)
-        }
+        Some(address) => Some(http::open(address, &args, &config).await?),
     };
 
     let stop = Stop::new();
@@ -65,6 +65,9 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let metrics = Arc::new(Metrics::default());
     let store = store.armed(args.kill_at).observed(&metrics);
     let mut options = options(&config)?;
+    if let Some((_, http)) = &http {
+        options.polls.sharing = http.callers.sharing();
+    }
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers: Providers = research.into_iter().chain(workflows).collect();
     let providers = observed::providers(providers, &metrics);

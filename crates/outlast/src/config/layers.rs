@@ -243,6 +243,25 @@ impl Layers {
         }
     }
 
+    /// A number of bytes, or of KiB, MiB or GiB.
+    pub(super) fn bytes(&self, key: &str) -> Result<u64, ConfigError> {
+        let (setting, found) = self.find(key);
+        let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+        let with_unit = |(unit, shift)| Some((found.text.strip_suffix(unit)?, shift));
+        let (number, shift) =
+            units.into_iter().find_map(with_unit).unwrap_or((found.text.as_str(), 0));
+        let bytes = number.trim_end().parse::<u64>().ok();
+        let bytes = bytes.and_then(|number| number.checked_mul(1 << shift));
+        match bytes.filter(|bytes| *bytes > 0) {
+            Some(bytes) => Ok(bytes),
+            None => Err(self.bad(
+                setting,
+                found,
+                "a number of bytes above 0, or one with KiB, MiB or GiB",
+            )),
+        }
+    }
+
     /// Milliseconds; what is no positive number is replaced by the default with one warning (A6).
     pub(super) fn millis(&mut self, key: &str) -> Duration {
         let (setting, found) = self.find(key);

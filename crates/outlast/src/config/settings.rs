@@ -226,6 +226,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         "1000",
         "unfinished jobs one owner may have",
     ),
+    setting(
+        "limits.max_bytes_per_owner",
+        &["OUTLAST_MAX_BYTES_PER_OWNER"],
+        "1 GiB",
+        "how much of the job store one owner's questions and results may take: bytes, or a number with `KiB`, `MiB` or \
+         `GiB`; over it no new job is taken",
+    ),
     setting("limits.max_polls", &["OUTLAST_MAX_POLLS"], "10000", "polls that may wait at a time"),
     setting(
         "limits.max_polls_per_job",

@@ -285,3 +285,18 @@ fn the_example_file_has_every_setting_once_and_parses() {
     assert_eq!(keys, known);
     load(&[], Some(&turned_on)).unwrap();
 }
+
+/// F10: bytes as people write them.
+#[test]
+fn f10_a_quota_of_bytes_is_read_with_its_unit() {
+    let read = |value| Layers::of(&[("OUTLAST_MAX_BYTES_PER_OWNER", value)], None);
+    let bytes = |value| read(value).unwrap().bytes("limits.max_bytes_per_owner");
+    let cases =
+        [("", 1 << 30), ("4096", 4096), ("4 KiB", 4096), ("2MiB", 2 << 20), ("3 GiB", 3 << 30)];
+    for (value, expected) in cases {
+        assert_eq!(bytes(value).unwrap(), expected, "{value}");
+    }
+    for value in ["0", "-1", "1 GB", "lots", "1.5 GiB", "99999999999999 GiB"] {
+        assert!(bytes(value).is_err(), "{value}");
+    }
+}

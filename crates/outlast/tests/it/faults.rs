@@ -7,7 +7,7 @@ mod corrupt;
 mod full_disk;
 mod hostile;
 mod lost_log;
-mod memory;
+pub(crate) mod memory;
 mod read_only;
 mod replaced;
 mod signals;

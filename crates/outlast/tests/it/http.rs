@@ -3,7 +3,9 @@
 pub(crate) mod client;
 
 mod calls;
+mod fairness;
 mod figures;
+mod floods;
 mod hostile;
 mod leaving;
 mod limits;

@@ -35,8 +35,10 @@ async fn ask(world: &World, profile: Profile) -> Job {
         life: None,
         keep: None,
     };
-    let inserted =
-        store.insert(Insert { job, key: None, max_unfinished: 10, takes_up: None }).await.unwrap();
+    let inserted = store
+        .insert(Insert { job, key: None, max_unfinished: 10, max_bytes: u64::MAX, takes_up: None })
+        .await
+        .unwrap();
     store.close().await;
     match inserted {
         Inserted::New(job) | Inserted::Existing(job) => job,

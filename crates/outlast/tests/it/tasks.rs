@@ -19,6 +19,12 @@ impl Modern {
         Self { server: world.spawn(&["serve"]), capabilities }
     }
 
+    fn with_flags(world: &World, flags: &[&str]) -> Self {
+        let arguments: Vec<&str> = ["serve"].iter().chain(flags).copied().collect();
+        let capabilities = json!({ "extensions": { TASKS: {} } });
+        Self { server: world.spawn(&arguments), capabilities }
+    }
+
     fn with_tasks(world: &World) -> Self {
         Self::of(world, json!({ "extensions": { TASKS: {} } }))
     }
@@ -100,6 +106,48 @@ async fn a_task_survives_kill_9_and_every_face_finds_it() {
     assert_eq!(world.submits(), 1, "paid for once");
     let polled = client.call(POLL, json!({ "jobId": id })).await;
     assert_eq!(polled["structuredContent"]["status"], "COMPLETED", "one id space");
+}
+
+/// The same where no worker takes jobs from a queue: held calls are all that is served.
+#[tokio::test]
+async fn a_task_survives_kill_9_without_a_worker_for_the_queue() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_TOOLS", "research");
+    let mut client = Modern::with_tasks(&world);
+    let created = client.call(DEEP, query("ok;words=60;delay_ms=0;hold=true")).await;
+    let id = created["taskId"].as_str().unwrap().to_owned();
+    while !client.task(&id).await["statusMessage"].as_str().unwrap().contains('%') {}
+    client.server.kill().await;
+    let mut client = Modern::with_tasks(&world);
+    assert_eq!(client.task(&id).await["status"], "working");
+    world.simulator.release();
+    assert_eq!(client.ended(&id).await["status"], "completed");
+    assert_eq!(world.submits(), 1, "paid for once");
+}
+
+/// B7, B1: looking at a job starts nothing, past no limit and where no worker is.
+#[tokio::test]
+async fn b7_looking_at_a_task_starts_no_job_of_the_queue() {
+    for (flags, slots) in [(["--concurrency", "2"].as_slice(), 2), (&["--no-worker"], 0)] {
+        let world = World::new().await;
+        let mut client = Modern::with_flags(&world, flags);
+        let mut ids = Vec::new();
+        for _ in 0..8 {
+            let started = client.call(START, crate::support::question("stuck")).await;
+            ids.push(started["structuredContent"]["jobId"].as_str().unwrap().to_owned());
+        }
+        crate::support::eventually("the slots are taken", || world.submits() == slots).await;
+        for id in &ids {
+            assert_eq!(client.task(id).await["status"], "working");
+        }
+        // A held call is carried after whatever was to be carried before it.
+        let found = client.call("perplexity_search", query("ok;words=60;delay_ms=0")).await;
+        assert_eq!(found["structuredContent"]["status"], "completed", "{found}");
+        let listed = world.run(&["jobs", "list", "--state", "queued", "--json"]).await;
+        let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+        let queued = listed["jobs"].as_array().unwrap().len() as u64;
+        assert_eq!(queued, 8 - slots, "{flags:?}: {listed}");
+    }
 }
 
 #[tokio::test]

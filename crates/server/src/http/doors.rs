@@ -1,4 +1,4 @@
-//! Sockets: so many and no more, no endless headers, and no end without a last word.
+//! Sockets: so many and no more, no endless headers, no client that never reads, and no end without a last word.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,14 +12,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use outlast_engine::Stop;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::connections::{Connection, Connections};
 use super::gate::Peer;
+use super::patience::Patience;
 
-/// A parked poll holds a connection, so there may be more of these than of those.
-const CONNECTIONS: usize = 12_000;
 /// How long a client may take over its headers, and how long a connection may rest between requests.
 const HEADERS: Duration = Duration::from_secs(30);
 /// The size of all headers of a request.
@@ -31,6 +30,9 @@ const NO_SOCKET: Duration = Duration::from_millis(100);
 pub(super) struct Doors {
     pub(super) listener: TcpListener,
     pub(super) router: Router,
+    pub(super) connections: Arc<Connections>,
+    /// How long a client may take no byte of what is sent to it.
+    pub(super) write_timeout: Duration,
     /// Counts the open connections, so that a stop can wait for the last one.
     pub(super) open: TaskTracker,
     pub(super) stop: Stop,
@@ -41,10 +43,7 @@ pub(super) struct Doors {
 impl Doors {
     /// Accepts for ever, also after a stop was asked: then to say so.
     pub(super) async fn accept(self) {
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
-            // Never closed, so an error cannot come.
-            let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
             let (stream, address) = match self.listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) if is_the_clients(&error) => continue,
@@ -54,21 +53,26 @@ impl Doors {
                     continue;
                 }
             };
-            let talk = self.talk(stream, address);
-            self.open.spawn(async move {
-                talk.await;
-                drop(place);
-            });
+            let connection = self.connections.enter(address.ip());
+            self.open.spawn(self.talk(stream, address, connection));
         }
     }
 
     /// One connection, to its end.
-    fn talk(&self, stream: TcpStream, address: SocketAddr) -> impl Future<Output = ()> + use<> {
+    fn talk(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        connection: Connection,
+    ) -> impl Future<Output = ()> + use<> {
         // Without it small events wait for the client's delayed acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "could not switch off Nagle's algorithm");
         }
-        let router = self.router.clone().layer(Extension(Peer(address.ip())));
+        let stream = Patience::new(stream, self.write_timeout);
+        let made_room = connection.closed.clone();
+        let router =
+            self.router.clone().layer(Extension(Peer { address: address.ip(), connection }));
         let (stop, closed) = (self.stop.clone(), self.closed.clone());
         async move {
             let mut http = http1::Builder::new();
@@ -85,18 +89,24 @@ impl Doors {
             tokio::select! {
                 ended = connection.as_mut() => return farewell(ended),
                 () = closed.cancelled() => return,
+                () = made_room.cancelled() => return,
                 () = asked => connection.as_mut().graceful_shutdown(),
             }
             tokio::select! {
                 ended = connection => farewell(ended),
                 () = closed.cancelled() => {}
+                () = made_room.cancelled() => {}
             }
         }
     }
 }
 
 fn farewell(ended: hyper::Result<()>) {
-    if let Err(error) = ended {
+    let Err(error) = ended else { return };
+    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
+    if source.is_some_and(|source: &io::Error| source.kind() == io::ErrorKind::TimedOut) {
+        tracing::warn!("a connection was closed: its client took none of what was sent to it");
+    } else {
         tracing::debug!(%error, "connection ended");
     }
 }

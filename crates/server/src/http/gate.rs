@@ -18,18 +18,24 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use outlast_core::OwnerId;
 
 use super::Callers;
+use super::connections::Connection;
 use super::refused::Refused;
 use super::routes::{App, HEALTH};
 use crate::caller::Principal;
 
-/// Where a connection comes from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub(super) IpAddr);
+/// What is known of a connection.
+#[derive(Clone)]
+pub(super) struct Peer {
+    /// Where it comes from.
+    pub(super) address: IpAddr,
+    /// Whose it is.
+    pub(super) connection: Connection,
+}
 
 /// Lets a request through to its route, or answers it.
 pub(super) async fn guard(
     State(app): State<Arc<App>>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(peer): Extension<Peer>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -39,12 +45,12 @@ pub(super) async fn guard(
         HEALTH => HEALTH,
         _ => "other",
     };
-    let response = checked(&app, peer, request, next).await;
+    let response = checked(&app, &peer, request, next).await;
     app.metrics.answered(route, response.status().as_u16());
     response
 }
 
-async fn checked(app: &App, peer: IpAddr, request: Request, next: Next) -> Response {
+async fn checked(app: &App, peer: &Peer, request: Request, next: Next) -> Response {
     let origin = match addressed(app, &request) {
         Ok(origin) => origin.cloned(),
         Err(refused) => return dressed(refused.into_response(), None),
@@ -78,7 +84,7 @@ fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderVal
 }
 
 /// Finds out who asks and puts their name on the request.
-fn admitted(app: &App, peer: IpAddr, mut request: Request) -> Result<Request, Refused> {
+fn admitted(app: &App, peer: &Peer, mut request: Request) -> Result<Request, Refused> {
     if request.uri().path() == HEALTH {
         return Ok(request);
     }
@@ -87,11 +93,15 @@ fn admitted(app: &App, peer: IpAddr, mut request: Request) -> Result<Request, Re
         Callers::With(tokens) => match tokens.owner(request.headers()) {
             Some(owner) => owner,
             None => {
-                app.limits.stranger(peer).map_err(Refused::too_many_requests)?;
+                app.limits.stranger(peer.address).map_err(Refused::too_many_requests)?;
                 return Err(Refused::token());
             }
         },
     };
+    if !peer.connection.belongs_to(&owner) {
+        tracing::warn!(%owner, "connections are closed: their owner has too many");
+        return Err(Refused::too_many_connections());
+    }
     app.limits.owner(&owner).map_err(Refused::too_many_requests)?;
     if app.stop.is_asked() {
         return Err(Refused::leaving());

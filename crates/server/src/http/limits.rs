@@ -65,7 +65,7 @@ impl Limits {
 }
 
 /// An IPv6 subscriber has a whole /64, and is one stranger.
-fn household(address: IpAddr) -> IpAddr {
+pub(super) fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {

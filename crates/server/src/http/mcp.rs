@@ -21,12 +21,15 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use super::refused::Refused;
 use super::routes::App;
 use super::sessions::{OwnSessions, Use};
-use crate::caller::Principal;
+use super::shares::Share;
+use crate::caller::{BodyRoom, Principal};
 
 /// The largest body.
 const BODY: usize = 4 * 1024 * 1024;
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
+/// How long a body may wait for others to be worked on.
+const ROOM_TIME: Duration = Duration::from_secs(2);
 /// How much of a body that is too large is read and thrown away, so that the answer can be read; and for how long.
 const WASTE: usize = 32 * 1024 * 1024;
 const WASTE_TIME: Duration = Duration::from_secs(2);
@@ -44,7 +47,11 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     let (mut parts, body) = request.into_parts();
     let body = if parts.method == Method::POST {
         plain_json(&parts.headers)?;
-        read(&parts.headers, body).await?
+        let mut room = app.bodies.none(&owner);
+        let body = read(&parts.headers, body, &mut room).await?;
+        // Goes with the call, because what was sent is in memory until it is worked on.
+        parts.extensions.insert(BodyRoom::new(room));
+        body
     } else {
         Bytes::new()
     };
@@ -123,7 +130,11 @@ fn plain_json(headers: &HeaderMap) -> Result<(), Refused> {
 }
 
 /// The whole body, if it is not too much and comes in time.
-async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
+async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    room: &mut Share<OwnerId>,
+) -> Result<Bytes, Refused> {
     let declared =
         headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let mut pieces = body.into_data_stream();
@@ -136,6 +147,11 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
             let piece = piece.map_err(|_| Refused::broken_body())?;
             if whole.len() + piece.len() > BODY {
                 return Err(Refused::too_large(BODY));
+            }
+            // Counted as it comes: who only says that much will come keeps nobody out.
+            if !room.grow_within(piece.len(), ROOM_TIME).await {
+                tracing::warn!("requests are refused: too many bytes of requests are under way");
+                return Err(Refused::too_many_bytes());
             }
             whole.extend_from_slice(&piece);
         }

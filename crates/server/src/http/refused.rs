@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
@@ -17,6 +17,8 @@ pub(super) struct Refused {
     code: &'static str,
     message: String,
     more: More,
+    /// Whether the connection ends with this answer.
+    closes: bool,
 }
 
 /// The header that belongs to some of them.
@@ -33,7 +35,7 @@ enum More {
 
 impl Refused {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), more: More::Nothing }
+        Self { status, code, message: message.into(), more: More::Nothing, closes: false }
     }
 
     fn retry_after(self, wait: Duration) -> Self {
@@ -63,6 +65,19 @@ impl Refused {
     pub(super) fn too_many_requests(wait: Duration) -> Self {
         let message = "too many requests in the last minute; wait as long as Retry-After says";
         Self::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", message).retry_after(wait)
+    }
+
+    /// Closes the connection with the answer.
+    pub(super) fn too_many_connections() -> Self {
+        let message = "you have too many connections open; close some, or try again later";
+        let refused = Self::new(StatusCode::SERVICE_UNAVAILABLE, "TOO_MANY_CONNECTIONS", message);
+        Self { closes: true, ..refused.retry_after(Duration::from_secs(5)) }
+    }
+
+    pub(super) fn too_many_bytes() -> Self {
+        let message = "too much is being sent to this server at the moment; send it again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "TOO_BUSY", message)
+            .retry_after(Duration::from_secs(1))
     }
 
     pub(super) fn too_many_sessions() -> Self {
@@ -155,7 +170,7 @@ impl Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let Self { status, code, message, more } = self;
+        let Self { status, code, message, more, closes } = self;
         let body = Json(json!({ "error": { "code": code, "message": message } }));
         let header = match more {
             More::Nothing => None,
@@ -167,6 +182,9 @@ impl IntoResponse for Refused {
         };
         let mut response = (status, body).into_response();
         response.headers_mut().extend(header);
+        if closes {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         response
     }
 }

@@ -9,6 +9,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
+use outlast_core::OwnerId;
 use outlast_engine::{Engine, Stop};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ use super::limits::Limits;
 use super::names::{Hosts, Origins};
 use super::refused::Refused;
 use super::sessions::Sessions;
+use super::shares::Shares;
 use super::{Callers, figures, gate, mcp};
 use crate::metrics::Metrics;
 use crate::server::Server;
@@ -34,6 +36,8 @@ pub(super) struct App {
     pub(super) hosts: Hosts,
     pub(super) origins: Origins,
     pub(super) limits: Limits,
+    /// The bytes of requests that are being read or worked on.
+    pub(super) bodies: Arc<Shares<OwnerId>>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) stop: Stop,
     /// Ends every stream.

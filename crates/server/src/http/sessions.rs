@@ -3,13 +3,16 @@
 //!
 //! rmcp would count the silence of a long call as idleness, so its own time-out is off and ours counts calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::Stream;
+use futures_util::future::Either;
 use outlast_core::OwnerId;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, GetExtensions, JsonRpcRequest, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
 };
@@ -17,6 +20,8 @@ use rmcp::transport::streamable_http_server::session::{
     ServerSseMessage, SessionId, SessionManager,
 };
 use tokio::time::Instant;
+
+use crate::reply::id_in_use;
 
 /// How many sessions one owner may have. Above it the one that has been idle longest makes room.
 const PER_OWNER: usize = 100;
@@ -33,6 +38,8 @@ struct Session {
     owner: OwnerId,
     /// Calls and streams under way.
     uses: usize,
+    /// The ids of requests that are not answered yet.
+    asked: HashSet<RequestId>,
     idle_since: Instant,
 }
 
@@ -88,7 +95,12 @@ impl Sessions {
                 known.remove(idle);
             }
             if victim != Some(None) {
-                let session = Session { owner: owner.clone(), uses: 0, idle_since: Instant::now() };
+                let session = Session {
+                    owner: owner.clone(),
+                    uses: 0,
+                    asked: HashSet::new(),
+                    idle_since: Instant::now(),
+                };
                 known.insert(id.clone(), session);
             }
             victim
@@ -141,6 +153,21 @@ impl Drop for Use {
     }
 }
 
+/// One request of a session; its id is free again when this is dropped.
+struct Asking {
+    sessions: Arc<Sessions>,
+    session: SessionId,
+    id: RequestId,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if let Some(session) = self.sessions.known().get_mut(&self.session) {
+            session.asked.remove(&self.id);
+        }
+    }
+}
+
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SessionError {
@@ -167,6 +194,32 @@ impl OwnSessions {
             return Ok(&self.sessions.rmcp);
         }
         Err(LocalSessionManagerError::SessionNotFound(id.clone()).into())
+    }
+
+    /// Takes the request's id until the request is answered, whoever still listens; refuses one that is taken, because
+    /// answers find their request by its id.
+    fn ask(
+        &self,
+        session: &SessionId,
+        message: &mut ClientJsonRpcMessage,
+    ) -> Result<(), ServerJsonRpcMessage> {
+        let ClientJsonRpcMessage::Request(JsonRpcRequest { id, request, .. }) = message else {
+            return Ok(());
+        };
+        if let Some(known) = self.sessions.known().get_mut(session)
+            && !known.asked.insert(id.clone())
+        {
+            return Err(id_in_use(id));
+        }
+        let asking = Asking {
+            sessions: Arc::clone(&self.sessions),
+            session: session.clone(),
+            id: id.clone(),
+        };
+        if let Some(parts) = request.extensions_mut().get_mut::<http::request::Parts>() {
+            parts.extensions.insert(Arc::new(asking));
+        }
+        Ok(())
     }
 }
 
@@ -205,9 +258,14 @@ impl SessionManager for OwnSessions {
     async fn create_stream(
         &self,
         id: &SessionId,
-        message: ClientJsonRpcMessage,
+        mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.own(id)?.create_stream(id, message).await?)
+        let rmcp = self.own(id)?;
+        if let Err(refused) = self.ask(id, &mut message) {
+            let refused = std::future::ready(ServerSseMessage::from_message(refused));
+            return Ok(Either::Left(futures_util::stream::once(refused)));
+        }
+        Ok(Either::Right(rmcp.create_stream(id, message).await?))
     }
 
     async fn accept_message(

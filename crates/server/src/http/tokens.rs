@@ -5,6 +5,7 @@ use std::fmt;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use outlast_core::OwnerId;
+use outlast_core::rules::Sharing;
 use sha2::{Digest, Sha256};
 
 /// The shortest token that is worth guessing at.
@@ -74,6 +75,11 @@ impl Tokens {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether they are several owners': each has one token.
+    pub(super) fn sharing(&self) -> Sharing {
+        if self.0.len() > 1 { Sharing::SeveralOwners } else { Sharing::OneOwner }
     }
 
     /// Whose token a request shows, if it shows one, in the one place where it may.

@@ -1,6 +1,7 @@
 //! Messages as lines of one output. A long one is written in pieces while it is made, so that a report of megabytes
 //! does not stand in memory once more as a line.
 
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::future::Either;
 use rmcp::RoleServer;
+use rmcp::model::{ClientNotification, JsonRpcMessage, JsonRpcNotification, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -15,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
 use crate::measure::Measure;
+use crate::reply::id_in_use;
 
 /// A message that is longer leaves in pieces.
 const LONG: usize = 256 * 1024;
@@ -25,6 +28,8 @@ const PIECE: usize = 64 * 1024;
 pub(super) struct Lines<R: AsyncRead, W: AsyncWrite + Send + Unpin + 'static> {
     rmcp: AsyncRwTransport<RoleServer, R, Turns<W>>,
     output: Arc<Mutex<W>>,
+    /// The ids of requests that are not answered yet.
+    asked: HashSet<RequestId>,
 }
 
 impl<R, W> Lines<R, W>
@@ -35,7 +40,7 @@ where
     pub(super) fn new(input: R, output: W) -> Self {
         let output = Arc::new(Mutex::new(output));
         let turns = Turns { output: Arc::clone(&output), waiting: None, held: None };
-        Self { rmcp: AsyncRwTransport::new(input, turns), output }
+        Self { rmcp: AsyncRwTransport::new(input, turns), output, asked: HashSet::new() }
     }
 }
 
@@ -50,6 +55,9 @@ where
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        if let Some(id) = answers(&message) {
+            self.asked.remove(id);
+        }
         if serde_json::to_writer(Measure::up_to(LONG), &message).is_ok() {
             Either::Left(self.rmcp.send(message))
         } else {
@@ -57,12 +65,44 @@ where
         }
     }
 
+    /// A request whose id belongs to one that is not answered yet is refused here, because answers find their request by
+    /// its id. Cancel-safe but for such a refusal.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        self.rmcp.receive().await
+        loop {
+            let message = self.rmcp.receive().await?;
+            match &message {
+                JsonRpcMessage::Request(request) if !self.asked.insert(request.id.clone()) => {
+                    let refused = id_in_use(&request.id);
+                    // Who cannot be told this cannot be told anything; the next message will show.
+                    let _ = self.rmcp.send(refused).await;
+                    continue;
+                }
+                JsonRpcMessage::Notification(JsonRpcNotification {
+                    notification: ClientNotification::CancelledNotification(cancelled),
+                    ..
+                }) => {
+                    // It will not be answered.
+                    if let Some(id) = &cancelled.params.request_id {
+                        self.asked.remove(id);
+                    }
+                }
+                _ => {}
+            }
+            return Some(message);
+        }
     }
 
     async fn close(&mut self) -> io::Result<()> {
         self.rmcp.close().await
+    }
+}
+
+/// The request that a message answers, if it answers one.
+fn answers(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Response(response) => Some(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
     }
 }
 

@@ -109,9 +109,9 @@ impl Perplexity {
         let mut job = self.new_job(&caller.owner, tool, &ask)?;
         if caller.takes_tasks && kind == AskKind::Research {
             // A task is a promise: its id goes out, and whoever has it comes back for it.
-            job.visibility = Visibility::Promised;
+            job.visibility = Visibility::Task;
             let job = self.engine.start(job, None).await?.job;
-            self.engine.carry(&job.id);
+            self.engine.carry_held(&job);
             return Ok(Answered::Task(Box::new(job)));
         }
         let started = self.engine.hold(job, tool, Sha256::digest(input).into()).await?;

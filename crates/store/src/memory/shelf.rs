@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use outlast_core::rules::KeyRecord;
+use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
     Change, Changes, ConversationId, ConversationPage, ConversationQuery, ConversationSummary,
     Cursor, Job, JobId, JobState, NewJob, OwnerId, Profile, Prune, Pruned, Query, Record,
@@ -17,9 +17,17 @@ pub(super) struct Shelf {
     pub(super) records: BTreeMap<u64, Record>,
     seqs: HashMap<JobId, u64>,
     pub(super) keys: HashMap<(OwnerId, String), HeldKey>,
+    pub(super) owners: HashMap<OwnerId, Served>,
     /// Who has claimed, and for what, until dismissed or declared dead.
     pub(super) workers: HashMap<WorkerId, HashSet<Profile>>,
     pub(super) rev: Rev,
+}
+
+/// What is remembered of an owner who has ever had a job.
+pub(super) struct Served {
+    /// The number of the claim that served them last.
+    last: u64,
+    arrived: u64,
 }
 
 /// What an idempotency key stands for.
@@ -52,9 +60,39 @@ impl Shelf {
         let earlier = self.records.values().filter(|record| same_conversation(&record.job, &new));
         let turn = earlier.map(|record| record.job.turn).max().unwrap_or(0) + 1;
         let seq = self.records.last_key_value().map_or(1, |(seq, _)| seq + 1);
+        let bytes = rules::ask_bytes(&new);
         let job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
         self.seqs.insert(job.id, seq);
-        (seq, self.save(seq, Record { job, holder: None }))
+        let arrived = self.owners.len() as u64;
+        self.owners.entry(job.new.owner.clone()).or_insert(Served { last: 0, arrived });
+        (seq, self.save(seq, Record { job, holder: None, bytes }))
+    }
+
+    /// How much room the owner's jobs take.
+    pub(super) fn bytes(&self, owner: &OwnerId) -> u64 {
+        let own = self.records.values().filter(|record| record.job.new.owner == *owner);
+        own.map(|record| record.bytes).sum()
+    }
+
+    /// When the owner is served.
+    pub(super) fn turn(&self, owner: &OwnerId) -> Turn {
+        let running = |job: &&Job| {
+            job.new.owner == *owner
+                && job.new.visibility.is_queued()
+                && job.state.kind() == StateKind::Running
+        };
+        let running = self.records.values().map(|record| &record.job).filter(running).count();
+        let (served, arrived) =
+            self.owners.get(owner).map_or((0, 0), |served| (served.last, served.arrived));
+        Turn { running: running as u64, served, arrived }
+    }
+
+    /// Records that the owner was served from the queue.
+    pub(super) fn serve(&mut self, owner: &OwnerId) {
+        let next = self.owners.values().map(|served| served.last).max().unwrap_or(0) + 1;
+        if let Some(served) = self.owners.get_mut(owner) {
+            served.last = next;
+        }
     }
 
     /// Puts the record in its place under a new rev.

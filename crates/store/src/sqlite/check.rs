@@ -55,7 +55,7 @@ pub(super) fn file(connection: &Connection) -> Result<Vec<String>, Fault> {
 
 /// What a query can say about many rows at once. Each selects a line for everything that is wrong.
 fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
-    const QUERIES: [&str; 4] = [
+    const QUERIES: [&str; 5] = [
         "SELECT 'job ' || id || ' has no body' FROM jobs
          WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.job = jobs.seq)",
         "SELECT 'job ' || id || ' is ' || state || ' and has an output'
@@ -67,6 +67,13 @@ fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
          GROUP BY owner, conversation HAVING count(*) > 1",
         "SELECT 'job ' || id || ' has a change number that was never given out' FROM jobs
          WHERE rev > (SELECT value FROM meta WHERE name = 'rev')",
+        "SELECT 'owner ' || owner || ' has wrong counts' FROM owners
+         WHERE (queued, running, bytes) <> (
+           SELECT count(*) FILTER (WHERE state = 'queued' AND visibility = 'promised'),
+             count(*) FILTER (WHERE state = 'running' AND visibility = 'promised'), coalesce(sum(jobs.bytes), 0)
+           FROM jobs WHERE jobs.owner = owners.owner)
+         UNION ALL SELECT 'owner ' || owner || ' is not known' FROM jobs
+         WHERE owner NOT IN (SELECT owner FROM owners) GROUP BY owner",
     ];
     let mut problems = Vec::new();
     for query in QUERIES {
@@ -85,7 +92,7 @@ fn by_rule(connection: &Connection) -> Result<Vec<String>, Fault> {
             (row.get(0)?, row.get(1)?, row.get(2)?);
         match rows::whole(connection, "seq = ?1", seq) {
             Ok(Some(stored)) => {
-                let Record { job, holder } = &stored.record;
+                let Record { job, holder, bytes: _ } = &stored.record;
                 let key = keys::of_job(connection, seq)?;
                 if rules::expires_at(job).map(Timestamp::as_millis) != expires_at {
                     problems.push(format!("job {} has a wrong expires_at", job.id));

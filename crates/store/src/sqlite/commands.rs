@@ -6,14 +6,13 @@ use outlast_core::{
     Cancelled, Checkpoint, Claimed, Job, JobId, Lease, Profile, Record, Scope, Settlement,
     StoreError, Timestamp, WorkerId, rules,
 };
-use rusqlite::OptionalExtension;
 
 use super::bodies;
 use super::fault::Fault;
 use super::liveness::{Liveness, Sign};
 use super::rows::{self, Stored};
-use super::workers;
 use super::writer::Tx;
+use super::{owners, workers};
 
 /// Gives the best claimable job to the worker.
 pub(super) fn claim(
@@ -24,7 +23,7 @@ pub(super) fn claim(
 ) -> Result<Option<Claimed>, Fault> {
     workers::list(tx, worker, profiles)?;
     let now = tx.now();
-    let Some(seq) = best(tx, profiles, now)? else { return Ok(None) };
+    let Some(seq) = owners::next_job(tx.connection, profiles, now)? else { return Ok(None) };
     let Some(stored) = rows::whole(tx.connection, "seq = ?1", seq)? else { return Ok(None) };
     hand_over(tx, stored, worker, lease).map(Some)
 }
@@ -53,24 +52,6 @@ fn hand_over(
     let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
     rows::save(tx, seq, &mut record)?;
     Ok(Claimed { job: record.job, lease })
-}
-
-/// The head of the queue over all these profiles: one step into the index for each. The same test as
-/// `rules::claimable`.
-fn best(tx: &Tx<'_>, profiles: &[Profile], now: Timestamp) -> Result<Option<i64>, Fault> {
-    let mut statement = tx.connection.prepare_cached(
-        "SELECT -priority, seq FROM jobs
-         WHERE state = 'queued' AND visibility = 'promised' AND profile = ?1 AND (run_at <= ?2 OR updated_at > ?2)
-         ORDER BY priority DESC, seq LIMIT 1",
-    )?;
-    let mut best: Option<(i64, i64)> = None;
-    for profile in profiles {
-        let head = statement
-            .query_row((profile.as_str(), now.as_millis()), |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        best = best.into_iter().chain(head).min();
-    }
-    Ok(best.map(|(_, seq)| seq))
 }
 
 /// Extends the leases that hold and returns the jobs of those that do not. Not a change: no rev.

@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::rows;
 
 /// What conversation tools show of a job: the same test as `Job::is_shown`.
-const SHOWN: &str = "(visibility = 'promised' OR state = 'succeeded')";
+const SHOWN: &str = "(visibility <> 'unpromised' OR state = 'succeeded')";
 /// Whether readers still see it, at `:now`.
 const KEPT: &str = "(expires_at IS NULL OR expires_at > :now)";
 

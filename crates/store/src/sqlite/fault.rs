@@ -80,6 +80,7 @@ pub(super) fn again(error: &StoreError) -> StoreError {
         StoreError::KeyConflict(id) => StoreError::KeyConflict(*id),
         StoreError::ConversationBusy(id) => StoreError::ConversationBusy(*id),
         StoreError::TooManyJobs => StoreError::TooManyJobs,
+        StoreError::TooManyBytes => StoreError::TooManyBytes,
         StoreError::LeaseLost => StoreError::LeaseLost,
         StoreError::NotFound => StoreError::NotFound,
         StoreError::Full => StoreError::Full,

@@ -6,11 +6,11 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::writer::Tx;
-use super::{keys, rows};
+use super::{keys, owners, rows};
 
 /// Adds a job, or finds the one its key names.
 pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault> {
-    let Insert { job: new, key, max_unfinished, takes_up } = insert;
+    let Insert { job: new, key, max_unfinished, max_bytes, takes_up } = insert;
     let now = tx.now();
     if let Some(key) = &key
         && let Some(job) = keys::named_by(tx.connection, &new.owner, key, now)?
@@ -24,8 +24,12 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
     if unfinished(tx.connection, &new.owner)? >= i64::from(max_unfinished) {
         return Err(StoreError::TooManyJobs.into());
     }
+    let bytes = rules::ask_bytes(&new);
+    if !rules::has_room(owners::bytes(tx.connection, &new.owner)?, bytes, max_bytes) {
+        return Err(StoreError::TooManyBytes.into());
+    }
     let mut job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
-    let seq = rows::add(tx, &mut job, now)?;
+    let seq = rows::add(tx, &mut job, bytes, now)?;
     if let Some(key) = &key {
         keys::take(tx, &job.new.owner, key, seq, now)?;
     }

@@ -144,21 +144,10 @@ pub(super) fn queued(connection: &Connection, profiles: &[Profile]) -> Result<u6
     Ok(queued.unsigned_abs())
 }
 
-/// How many jobs in the queue come before this one; the same order as a claim's.
-pub(super) fn ahead(connection: &Connection, id: &JobId) -> Result<u64, Fault> {
-    let select = "SELECT count(*) FROM jobs AS mine JOIN jobs AS other ON other.profile = mine.profile
-         WHERE mine.id = ?1 AND mine.state = 'queued' AND mine.visibility = 'promised'
-           AND other.state = 'queued' AND other.visibility = 'promised'
-           AND (other.priority > mine.priority OR (other.priority = mine.priority AND other.seq < mine.seq))";
-    let ahead: i64 =
-        connection.prepare_cached(select)?.query_row([id.to_string()], |row| row.get(0))?;
-    Ok(ahead.unsigned_abs())
-}
-
 /// Held calls that nobody carries.
 pub(super) fn orphans(connection: &Connection, profiles: &[Profile]) -> Result<Vec<JobId>, Fault> {
     let select = format!(
-        "SELECT id FROM jobs WHERE state = 'queued' AND visibility = 'unpromised' AND profile IN ({ONE_OF}) ORDER BY seq"
+        "SELECT id FROM jobs WHERE state = 'queued' AND visibility <> 'promised' AND profile IN ({ONE_OF}) ORDER BY seq"
     );
     let mut statement = connection.prepare_cached(&select)?;
     let ids = statement.query_map([one_of(profiles)?], |row| row.get::<_, String>(0))?;

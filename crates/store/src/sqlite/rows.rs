@@ -73,7 +73,7 @@ pub(super) fn light(
 /// Writes back what may change about a job, under this commit's rev. Bodies are not touched.
 pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(), Fault> {
     record.job.rev = tx.rev()?;
-    let Record { job, holder } = &*record;
+    let Record { job, holder, bytes } = &*record;
     let state = columns(&job.state)?;
     let expires_at = rules::expires_at(job);
     // Only a job that ends asks after its key; the many writes before that do not.
@@ -84,7 +84,7 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
                remote = :remote, fence = :fence, worker = :worker, lease_until = :lease_until,
                checkpoint = :checkpoint, failures = :failures, percent = :percent, message = :message,
                updated_at = :updated_at, expires_at = :expires_at,
-               removable_at = :removable_at, rev = :rev
+               removable_at = :removable_at, bytes = :bytes, rev = :rev
              WHERE seq = :seq",
         )?
         .execute(named_params! {
@@ -103,6 +103,7 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
             ":updated_at": job.updated_at.as_millis(),
             ":expires_at": expires_at.map(Timestamp::as_millis),
             ":removable_at": rules::removable_at(job, key.as_ref()).map(Timestamp::as_millis),
+            ":bytes": signed(*bytes),
             ":rev": signed(job.rev.0),
             ":seq": seq,
         })?;
@@ -120,17 +121,22 @@ pub(super) fn keep_no_longer(connection: &Connection, seq: i64) -> Result<(), Fa
 }
 
 /// Adds a queued job and its request under this commit's rev.
-pub(super) fn add(tx: &mut Tx<'_>, job: &mut Job, run_at: Timestamp) -> Result<i64, Fault> {
+pub(super) fn add(
+    tx: &mut Tx<'_>,
+    job: &mut Job,
+    bytes: u64,
+    run_at: Timestamp,
+) -> Result<i64, Fault> {
     job.rev = tx.rev()?;
     let new = &job.new;
     tx.connection
         .prepare_cached(
             "INSERT INTO jobs (id, owner, conversation, turn, profile, workflow, title, title_folded,
                priority, visibility, max_failures, attempt_timeout, life, keep, state, run_at, fence,
-               checkpoint, failures, created_at, updated_at, rev)
+               checkpoint, failures, created_at, updated_at, bytes, rev)
              VALUES (:id, :owner, :conversation, :turn, :profile, :workflow, :title, :title_folded,
                :priority, :visibility, :max_failures, :attempt_timeout, :life, :keep, 'queued', :run_at, 0,
-               :checkpoint, '[]', :created_at, :created_at, :rev)",
+               :checkpoint, '[]', :created_at, :created_at, :bytes, :rev)",
         )?
         .execute(named_params! {
             ":id": job.id.to_string(),
@@ -150,6 +156,7 @@ pub(super) fn add(tx: &mut Tx<'_>, job: &mut Job, run_at: Timestamp) -> Result<i
             ":run_at": run_at.as_millis(),
             ":checkpoint": json(&job.checkpoint)?,
             ":created_at": job.created_at.as_millis(),
+            ":bytes": signed(bytes),
             ":rev": signed(job.rev.0),
         })?;
     let seq = tx.connection.last_insert_rowid();
@@ -274,7 +281,8 @@ fn stored(row: &Row<'_>, ask: Value, output: Option<Output>) -> Result<Stored, F
         }
         None => None,
     };
-    Ok(Stored { seq: row.get("seq")?, record: Record { job, holder } })
+    let bytes = row.get::<_, i64>("bytes")?.unsigned_abs();
+    Ok(Stored { seq: row.get("seq")?, record: Record { job, holder, bytes } })
 }
 
 fn state(id: &str, row: &Row<'_>, output: Option<Output>) -> Result<JobState, Fault> {

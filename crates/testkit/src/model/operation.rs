@@ -28,6 +28,7 @@ pub(super) enum What {
         job: JobSeed,
         key: Option<KeySeed>,
         max_unfinished: u32,
+        max_bytes: u64,
         takes_up: bool,
     },
     Claim {
@@ -111,7 +112,7 @@ pub(super) struct JobSeed {
     pub(super) conversation: Option<usize>,
     pub(super) profile: usize,
     pub(super) priority: i16,
-    pub(super) held: bool,
+    pub(super) visibility: Visibility,
     pub(super) keep_seconds: Option<u64>,
 }
 
@@ -145,7 +146,7 @@ pub(super) enum How {
     Release,
 }
 
-pub(super) const OWNERS: usize = 2;
+pub(super) const OWNERS: usize = 3;
 pub(super) const PROFILES: usize = 2;
 pub(super) const WORKERS: usize = 3;
 pub(super) const CONVERSATIONS: usize = 2;
@@ -164,8 +165,9 @@ fn what() -> impl Strategy<Value = What> {
     let worker = || 0..WORKERS;
     let few = || 0..4_usize;
     prop_oneof![
-        8 => (job(), option::of(key()), 1..6_u32, weighted(0.2))
-            .prop_map(|(job, key, max_unfinished, takes_up)| What::Insert { job, key, max_unfinished, takes_up }),
+        8 => (job(), option::of(key()), 1..6_u32, bytes(), weighted(0.2)).prop_map(
+            |(job, key, max_unfinished, max_bytes, takes_up)| What::Insert { job, key, max_unfinished, max_bytes, takes_up }
+        ),
         8 => (worker(), vec(0..PROFILES, 0..3), seconds())
             .prop_map(|(worker, profiles, seconds)| What::Claim { worker, profiles, seconds }),
         3 => (worker(), vec(0..PROFILES, 0..3), few(), seconds())
@@ -197,13 +199,18 @@ fn what() -> impl Strategy<Value = What> {
 
 fn job() -> impl Strategy<Value = JobSeed> {
     let keep_seconds = option::of(prop_oneof![Just(0), 1..60_u64, Just(1800)]);
-    (0..OWNERS, option::of(0..CONVERSATIONS), 0..PROFILES, -1..=1_i16, any::<bool>(), keep_seconds)
-        .prop_map(|(owner, conversation, profile, priority, held, keep_seconds)| JobSeed {
+    let visibility = prop_oneof![
+        3 => Just(Visibility::Promised),
+        1 => Just(Visibility::Task),
+        2 => Just(Visibility::Unpromised),
+    ];
+    (0..OWNERS, option::of(0..CONVERSATIONS), 0..PROFILES, -1..=1_i16, visibility, keep_seconds)
+        .prop_map(|(owner, conversation, profile, priority, visibility, keep_seconds)| JobSeed {
             owner,
             conversation,
             profile,
             priority,
-            held,
+            visibility,
             keep_seconds,
         })
 }
@@ -217,6 +224,11 @@ fn key() -> impl Strategy<Value = KeySeed> {
 /// Short ones, so that the clock overtakes them, and one that it rarely does.
 fn seconds() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1..60_u64, Just(1800)]
+}
+
+/// Room for a few of the requests, which have about a hundred bytes each, and now and then for all.
+fn bytes() -> impl Strategy<Value = u64> {
+    prop_oneof![1 => 0..1_000_u64, 3 => Just(u64::MAX)]
 }
 
 fn who() -> impl Strategy<Value = Who> {
@@ -253,7 +265,7 @@ impl JobSeed {
             profile: profile(self.profile),
             title: format!("Question of {}", self.owner),
             priority: self.priority,
-            visibility: if self.held { Visibility::Unpromised } else { Visibility::Promised },
+            visibility: self.visibility,
             keep: self.keep_seconds.map(Duration::from_secs),
             ..a_job()
         }
@@ -303,7 +315,7 @@ impl How {
 }
 
 pub(super) fn owner(number: usize) -> OwnerId {
-    OwnerId::new(["alice", "bob"][number])
+    OwnerId::new(["alice", "bob", "carol"][number])
 }
 
 pub(super) fn profile(number: usize) -> Profile {

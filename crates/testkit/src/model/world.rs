@@ -129,12 +129,13 @@ impl<'a, S: Subject> World<'a, S> {
     async fn apply(&mut self, op: &Op) -> Result<(), String> {
         let via = op.via;
         match &op.what {
-            What::Insert { job, key, max_unfinished, takes_up } => {
+            What::Insert { job, key, max_unfinished, max_bytes, takes_up } => {
                 let key = key.as_ref().map(|key| key.grown());
                 let insert = Insert {
                     job: job.grown(),
                     key,
                     max_unfinished: *max_unfinished,
+                    max_bytes: *max_bytes,
                     takes_up: takes_up.then(|| a_run("left")),
                 };
                 let model = self.model.insert(insert.clone()).await;

@@ -40,7 +40,15 @@ impl Bench {
 
     /// Inserts without a key and with room for many.
     pub async fn try_add(&self, job: NewJob) -> Result<Inserted, StoreError> {
-        self.store.insert(Insert { job, key: None, max_unfinished: 1000, takes_up: None }).await
+        self.store
+            .insert(Insert {
+                job,
+                key: None,
+                max_unfinished: 1000,
+                max_bytes: u64::MAX,
+                takes_up: None,
+            })
+            .await
     }
 
     /// Inserts a job that is new.
@@ -54,7 +62,13 @@ impl Bench {
     /// Inserts under a key.
     pub async fn add_keyed(&self, job: NewJob, key: Key) -> Result<Inserted, StoreError> {
         self.store
-            .insert(Insert { job, key: Some(key), max_unfinished: 1000, takes_up: None })
+            .insert(Insert {
+                job,
+                key: Some(key),
+                max_unfinished: 1000,
+                max_bytes: u64::MAX,
+                takes_up: None,
+            })
             .await
     }
 

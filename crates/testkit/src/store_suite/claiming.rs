@@ -4,9 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Checkpoint, Fence, JobState, NewJob, Profile, Settlement};
+use outlast_core::{
+    Checkpoint, Fence, JobState, NewJob, OwnerId, Profile, Query, Scope, Settlement, StateKind,
+    Visibility,
+};
 
-use super::bench::{Bench, LEASE, a_failure, a_job, worker};
+use super::bench::{Bench, LEASE, a_failure, a_job, alice, bob, carol, fail, profiles, worker};
 use crate::clock::START;
 
 /// The order of the queue.
@@ -28,7 +31,7 @@ pub async fn a_place_in_the_queue_is_counted_as_claims_go(bench: Bench) {
     let low = bench.add(a_job()).await;
     let high = bench.add(NewJob { priority: 5, ..a_job() }).await;
     let last = bench.add(a_job()).await;
-    let held = NewJob { visibility: outlast_core::Visibility::Unpromised, ..a_job() };
+    let held = NewJob { visibility: Visibility::Unpromised, ..a_job() };
     bench.add(held).await;
     for (job, ahead) in [(&high, 0), (&low, 1), (&last, 2)] {
         assert_eq!(bench.store.ahead(&job.id).await.unwrap(), ahead);
@@ -45,6 +48,80 @@ pub async fn priority_decides_across_profiles(bench: Bench) {
     let old = bench.add(NewJob { profile: Profile::new("search"), ..a_job() }).await;
     let claimed = [bench.claim().await, bench.claim().await, bench.claim().await];
     assert_eq!(claimed.map(|claimed| claimed.job.id), [high.id, low.id, old.id]);
+}
+
+fn of(owner: OwnerId, priority: i16) -> NewJob {
+    NewJob { owner, priority, ..a_job() }
+}
+
+/// F10, B8: a later owner is served as soon as the earlier one has more running jobs, whatever their priorities.
+pub async fn slots_are_shared_between_owners_and_priority_counts_within_one(bench: Bench) {
+    let alices = [bench.add(of(alice(), 5)).await, bench.add(of(alice(), 9)).await];
+    let late = bench.add(of(alice(), 100)).await;
+    let bobs = [bench.add(of(bob(), -7)).await, bench.add(of(bob(), -9)).await];
+    let mut claimed = Vec::new();
+    while let Some(next) = bench.try_claim(&worker("w1")).await {
+        claimed.push(next.job.id);
+    }
+    let expected = [late.id, bobs[0].id, alices[1].id, bobs[1].id, alices[0].id];
+    assert_eq!(claimed, expected);
+}
+
+/// F10: with one slot the owners take turns, and one who comes late does not wait for the whole queue.
+pub async fn of_owners_with_as_many_running_jobs_the_one_who_waited_longest_is_next(bench: Bench) {
+    for _ in 0..4 {
+        bench.add(of(alice(), 0)).await;
+    }
+    let mut served = Vec::new();
+    for step in 0..8 {
+        match step {
+            2 => drop((bench.add(of(bob(), 0)).await, bench.add(of(bob(), 0)).await)),
+            3 => drop((bench.add(of(carol(), 0)).await, bench.add(of(carol(), 0)).await)),
+            _ => {}
+        }
+        let claimed = bench.claim().await;
+        served.push(claimed.job.new.owner.clone());
+        bench.store.settle(&claimed.lease, fail()).await.unwrap();
+    }
+    let names: Vec<&str> = served.iter().map(OwnerId::as_str).collect();
+    assert_eq!(names, ["alice", "alice", "bob", "carol", "alice", "bob", "carol", "alice"]);
+}
+
+/// B1: they run beside the queue, so they cost their owner no slot of it.
+pub async fn held_calls_take_no_part_in_the_turns_of_the_queue(bench: Bench) {
+    for visibility in [Visibility::Unpromised, Visibility::Task] {
+        let held = bench.add(NewJob { visibility, ..a_job() }).await;
+        let taken = bench.store.take(&worker("w1"), &profiles(), &held.id, LEASE).await.unwrap();
+        taken.expect("it is queued");
+    }
+    let first = bench.add(of(alice(), 0)).await;
+    let second = bench.add(of(bob(), 0)).await;
+    assert_eq!(bench.claim().await.job.id, first.id);
+    assert_eq!(bench.claim().await.job.id, second.id);
+}
+
+/// tools.md: a position is true under the order in which owners are served.
+pub async fn places_are_counted_over_all_owners(bench: Bench) {
+    for owner in [alice(), alice(), alice(), alice(), bob(), carol(), bob()] {
+        bench.add(of(owner, 0)).await;
+    }
+    bench.claim().await;
+    let other = NewJob { profile: Profile::new("search"), ..of(bob(), 3) };
+    bench.add(other).await;
+    let mut places = Vec::new();
+    let query = Query { states: vec![StateKind::Queued], limit: 100, ..Query::default() };
+    for job in bench.store.list(&Scope::Operator, &query).await.unwrap().jobs {
+        places.push((bench.store.ahead(&job.id).await.unwrap(), job.id));
+    }
+    places.sort();
+    let research = [Profile::new("research")];
+    let (w1, mut claimed) = (worker("w1"), Vec::new());
+    while let Some(next) = bench.store.claim(&w1, &research, LEASE).await.unwrap() {
+        claimed.push(next.job.id);
+    }
+    let told: Vec<_> =
+        places.into_iter().map(|(_, id)| id).filter(|id| claimed.contains(id)).collect();
+    assert_eq!(told, claimed);
 }
 
 /// A wait after a failure is kept to the millisecond, and holds nobody else up.

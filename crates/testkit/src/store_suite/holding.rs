@@ -47,6 +47,21 @@ pub async fn held_calls_of_a_dead_worker_are_orphans(bench: Bench) {
     assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), [held.id]);
 }
 
+/// A held call answered with a task: its caller has the id, and no worker claims it from the queue.
+pub async fn a_task_is_taken_by_name_and_shown_at_once(bench: Bench) {
+    let conversation = Some(outlast_core::ConversationId::new("talk"));
+    let task = NewJob { visibility: Visibility::Task, conversation, ..a_job() };
+    let task = bench.add(task).await;
+    assert!(bench.try_claim(&worker("w1")).await.is_none());
+    assert_eq!(bench.store.queued(&profiles()).await.unwrap(), 0);
+    assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), [task.id]);
+    let query = outlast_core::ConversationQuery { limit: 9, ..Default::default() };
+    let shown = bench.store.conversations(&task.new.owner, &query).await.unwrap();
+    assert_eq!(shown.conversations.len(), 1);
+    let taken = bench.store.take(&worker("w1"), &profiles(), &task.id, LEASE).await.unwrap();
+    assert_eq!(taken.expect("it is queued").job.new.visibility, Visibility::Task);
+}
+
 /// C5: a held call that failed is kept for a while; one that succeeded is kept with its conversation, for ever.
 pub async fn a_held_call_is_kept_by_how_it_ended(bench: Bench) {
     let keep = Duration::from_secs(60);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Fence, Insert, Inserted, JobState, NewJob, OwnerId, Profile, Query,
-    Scope, StoreError, Visibility,
+    Checkpoint, ConversationId, Fence, Insert, Inserted, JobState, NewJob, OwnerId, Profile, Prune,
+    Query, Scope, StoreError, Visibility, rules,
 };
 use serde_json::json;
 
-use super::bench::{Bench, a_job, a_run, alice, bob, succeed};
+use super::bench::{Bench, a_job, a_run, alice, bob, carol, succeed};
 use crate::clock::START;
 
 /// Every field survives.
@@ -42,7 +42,8 @@ pub async fn a_job_reads_back_as_it_was_inserted(bench: Bench) {
 /// B9a: whoever claims it goes on with the run and sends nothing.
 pub async fn a_job_that_takes_up_a_run_stands_where_that_does(bench: Bench) {
     let takes_up = Some(a_run("left behind"));
-    let insert = Insert { job: a_job(), key: None, max_unfinished: 10, takes_up };
+    let insert =
+        Insert { job: a_job(), key: None, max_unfinished: 10, max_bytes: u64::MAX, takes_up };
     let Inserted::New(job) = bench.store.insert(insert).await.unwrap() else {
         panic!("there is no other");
     };
@@ -129,8 +130,15 @@ pub async fn turns_count_up_within_a_conversation(bench: Bench) {
 
 /// The quota counts unfinished jobs of one owner.
 pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(bench: Bench) {
-    let insert =
-        |job| bench.store.insert(Insert { job, key: None, max_unfinished: 2, takes_up: None });
+    let insert = |job| {
+        bench.store.insert(Insert {
+            job,
+            key: None,
+            max_unfinished: 2,
+            max_bytes: u64::MAX,
+            takes_up: None,
+        })
+    };
     insert(a_job()).await.unwrap();
     insert(a_job()).await.unwrap();
     let claimed = bench.claim().await;
@@ -139,6 +147,44 @@ pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(bench: Bench
     insert(NewJob { owner: bob(), ..a_job() }).await.unwrap();
     bench.store.settle(&claimed.lease, succeed()).await.unwrap();
     insert(a_job()).await.unwrap();
+}
+
+/// F10: the quota of bytes counts requests of one owner, and is decided with the insert.
+pub async fn an_owner_cannot_store_more_bytes_than_allowed(bench: Bench) {
+    let room = 2 * rules::ask_bytes(&a_job());
+    let insert = |job| {
+        let max_bytes = room;
+        bench.store.insert(Insert { job, key: None, max_unfinished: 9, max_bytes, takes_up: None })
+    };
+    insert(a_job()).await.unwrap();
+    insert(a_job()).await.unwrap();
+    let refused = insert(a_job()).await;
+    assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
+    insert(NewJob { owner: bob(), ..a_job() }).await.unwrap();
+    let long = NewJob { owner: carol(), ask: json!("x".repeat(1_000)), ..a_job() };
+    let refused = insert(long).await;
+    assert!(matches!(refused, Err(StoreError::TooManyBytes)), "alone: {refused:?}");
+}
+
+/// F10: what a job leaves behind counts, good or bad; a result is never refused, and what is removed gives room back.
+pub async fn results_take_room_until_they_are_removed(bench: Bench) {
+    let ask = rules::ask_bytes(&a_job());
+    let insert = |max_bytes| {
+        let job = NewJob { keep: Some(Duration::from_secs(10)), ..a_job() };
+        bench.store.insert(Insert { job, key: None, max_unfinished: 9, max_bytes, takes_up: None })
+    };
+    insert(ask).await.unwrap();
+    let claimed = bench.claim().await;
+    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    let stored = ask + rules::settled_bytes(&succeed());
+    let refused = insert(stored + ask - 1).await;
+    assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
+    insert(stored + ask).await.unwrap();
+    bench.clock.advance(Duration::from_secs(10));
+    bench.store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
+    let refused = insert(2 * ask - 1).await;
+    assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
+    insert(2 * ask).await.unwrap();
 }
 
 /// Unreadable, unlisted, and not to be cancelled; also for the operator.

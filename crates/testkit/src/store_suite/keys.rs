@@ -73,7 +73,13 @@ pub async fn a_key_finds_its_job_even_after_its_retention(bench: Bench) {
 pub async fn a_key_is_answered_before_a_busy_conversation_and_a_full_quota(bench: Bench) {
     let talk = NewJob { conversation: Some(ConversationId::new("talk")), ..a_job() };
     let insert = |job: NewJob, key| {
-        bench.store.insert(Insert { job, key, max_unfinished: 1, takes_up: None })
+        bench.store.insert(Insert {
+            job,
+            key,
+            max_unfinished: 1,
+            max_bytes: u64::MAX,
+            takes_up: None,
+        })
     };
     let first = new(insert(talk.clone(), Some(a_key("k", 1))).await);
     assert_eq!(existing(insert(talk.clone(), Some(a_key("k", 1))).await), first);

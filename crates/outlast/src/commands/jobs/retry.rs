@@ -101,8 +101,8 @@ fn again(job: &Job, config: &Config) -> NewJob {
     if ask.is_ok_and(|ask| ask.kind == AskKind::Research) {
         new.attempt_timeout = config.perplexity.polling_timeout;
     }
-    if new.visibility == Visibility::Unpromised {
-        new.visibility = Visibility::Promised;
+    let was = std::mem::replace(&mut new.visibility, Visibility::Promised);
+    if was == Visibility::Unpromised {
         new.max_failures = config.perplexity.max_job_retries;
         new.keep = new.keep.filter(|_| new.conversation.is_none());
     }

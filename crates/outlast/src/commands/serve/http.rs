@@ -6,26 +6,29 @@ use std::time::Duration;
 
 use anyhow::Context;
 use outlast_core::OwnerId;
-use outlast_server::{Callers, Hosts, HttpOptions, Rates};
+use outlast_server::{Callers, Hosts, HttpOptions, Rates, Room};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
+use crate::cli::ServeArgs;
 use crate::config::{Config, ConfigError, LOCAL};
 use crate::failed::Failed;
 
 /// How long a session nobody uses is kept. Clients that lose one are slow to notice, so it is long.
 const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
+/// Open files kept back for everything but connections, and for each job that runs.
+const OPEN_FILES: usize = 256;
+const OPEN_FILES_PER_JOB: usize = 4;
 /// Wrong tokens a minute from one address.
 const STRANGERS: NonZeroU32 = NonZeroU32::new(60).unwrap();
 
 /// Checks what was asked for and opens the socket.
 pub(super) async fn open(
     address: SocketAddr,
-    no_auth: bool,
-    session_idle_ms: Option<u64>,
+    args: &ServeArgs,
     config: &Config,
 ) -> Result<(TcpListener, HttpOptions), Failed> {
-    let local = address.ip().is_loopback();
+    let (local, no_auth) = (address.ip().is_loopback(), args.no_auth);
     if no_auth && !local {
         let error = anyhow::anyhow!("--no-auth would let anybody in who can reach {address}");
         return Err(Failed::usage(error, "leave it out, or listen on 127.0.0.1"));
@@ -50,12 +53,18 @@ pub(super) async fn open(
         Failed::usage(error, "choose another address or port, or port 0 for any that is free")
     })?;
     raise_open_files();
+    let room = Room::default();
     let options = HttpOptions {
         callers,
         hosts,
         origins: config.http.origins.clone(),
         rates: Rates { per_owner: config.http.rate_per_minute, strangers: STRANGERS },
-        session_idle: session_idle_ms.map_or(SESSION_IDLE, Duration::from_millis),
+        session_idle: args.session_idle_ms.map_or(SESSION_IDLE, Duration::from_millis),
+        room: Room {
+            connections: args.max_connections.unwrap_or_else(|| connections(config, &room)),
+            body_bytes: args.max_body_bytes.unwrap_or(room.body_bytes),
+            write_timeout: args.write_timeout_ms.map_or(room.write_timeout, Duration::from_millis),
+        },
     };
     Ok((listener, options))
 }
@@ -72,6 +81,20 @@ fn callers(no_auth: bool, config: &Config) -> Result<Callers, ConfigError> {
     let (tokens, file) = config.http.own_token()?;
     tracing::info!("clients need the token in {}", file.display());
     Ok(Callers::With(tokens))
+}
+
+/// How many connections there may be. Some open files are kept back for the store, for provider calls and for commands,
+/// so that clients cannot keep the work from being done.
+fn connections(config: &Config, room: &Room) -> usize {
+    let limit = getrlimit(Resource::Nofile)
+        .current
+        .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let kept_back = (OPEN_FILES + OPEN_FILES_PER_JOB * config.concurrency).min(limit / 2);
+    let connections = (limit - kept_back).min(room.connections);
+    if connections < room.connections {
+        tracing::info!(connections, "the limit of open files allows fewer connections");
+    }
+    connections
 }
 
 /// Every waiting client holds a socket, every command three pipes; many systems allow a process far fewer than it may ask for.

@@ -5,7 +5,7 @@ use outlast_testkit::mcp_process::McpProcess;
 use crate::support::{World, finished, start};
 
 /// The most memory the process ever had, in KiB.
-pub(super) fn peak_kib(server: &McpProcess) -> u64 {
+pub(crate) fn peak_kib(server: &McpProcess) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches("kB").trim().parse().unwrap()

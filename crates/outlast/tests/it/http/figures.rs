@@ -31,7 +31,7 @@ async fn the_figures_count_jobs_and_name_nobody() {
     // The caller may hear of the end before the worker does.
     let ended = async {
         loop {
-            let figures = served.client(BOB).send("GET /metrics", &[], "").await.body().await;
+            let figures = ann.send("GET /metrics", &[], "").await.body().await;
             if figures.contains("outlast_jobs_ended_total{") {
                 return figures;
             }
@@ -58,6 +58,33 @@ async fn the_figures_count_jobs_and_name_nobody() {
         assert!(name.starts_with("outlast_"), "{line}");
         assert!(value.parse::<f64>().is_ok(), "{line}");
     }
+}
+
+/// E7: what others asked and spent is not told; the owner of the server's own command line is told everything.
+#[tokio::test]
+async fn e7_an_owner_is_shown_the_figures_of_their_own_jobs_alone() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_OWNER", "ann");
+    let served = Served::start(&mut world, &[]).await;
+    let (ann, bob) = (served.client(ANN), served.client(BOB));
+    let started = ann.call(START, question("ok;words=60;delay_ms=0")).await;
+    let ended = ann.call(POLL, json!({ "jobId": started["jobId"] })).await;
+    assert_eq!(ended["status"], "COMPLETED");
+    ann.call(START, question("stuck")).await;
+    let figures = async |client: &super::client::Client| {
+        client.send("GET /metrics", &[], "").await.body().await
+    };
+    let values = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    };
+    assert_eq!(values(&figures(&bob).await), ["outlast_queue_oldest_seconds 0"]);
+    bob.call(START, question("stuck")).await;
+    let bobs = figures(&bob).await;
+    assert!(bobs.contains(r#"outlast_jobs_started_total{workflow="deep_research"} 1"#), "{bobs}");
+    assert!(!bobs.contains("outlast_spend_usd_total{"), "{bobs}");
+    let all = figures(&ann).await;
+    assert!(all.contains(r#"outlast_jobs_started_total{workflow="deep_research"} 3"#), "{all}");
+    assert!(all.contains("outlast_spend_usd_total{"), "{all}");
 }
 
 /// Promise 6 as a balancer sees it.

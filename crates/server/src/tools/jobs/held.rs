@@ -26,12 +26,11 @@ impl Jobs {
         let key = given.idempotency_key.as_deref();
         let key = key.map(|text| arguments::key(text, hash)).transpose()?;
         // A task is a promise: its id goes out, and whoever has it comes back for it.
-        let visibility =
-            if caller.takes_tasks { Visibility::Promised } else { Visibility::Unpromised };
+        let visibility = if caller.takes_tasks { Visibility::Task } else { Visibility::Unpromised };
         let job = workflow.new_job(&caller.owner, &given, visibility, self.options.keep)?;
         if caller.takes_tasks {
             let job = self.engine.start(job, key).await?.job;
-            self.engine.carry(&job.id);
+            self.engine.carry_held(&job);
             return Ok(Answered::Task(Box::new(job)));
         }
         let started = match key {

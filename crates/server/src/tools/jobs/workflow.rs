@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::arguments::{self, check_query};
+use crate::arguments::{self, MAX_CHARS, check_query};
 use crate::reply::Refusal;
 use crate::text::title;
 use crate::tools::research::instruct;
@@ -151,6 +151,12 @@ impl Given {
                 ));
             }
         }
+        let message = self.message.as_ref().map_or(0, |message| message.chars().count());
+        if message > MAX_CHARS {
+            return Err(Refusal::validation(format!(
+                "message must have {MAX_CHARS} characters at most, not {message}"
+            )));
+        }
         let priority = i16::try_from(self.priority).ok();
         priority.filter(|priority| (-100..=100).contains(priority)).ok_or_else(|| {
             Refusal::validation(format!("priority must be -100 to 100, not {}", self.priority))
@@ -187,6 +193,13 @@ fn research(given: &Given) -> Result<Value, Refusal> {
 }
 
 fn tool(given: &Given, takes_message: bool) -> Result<Value, Refusal> {
+    let arguments = serde_json::to_string(&given.arguments).map_err(|_| Refusal::internal())?;
+    let length = arguments.chars().count();
+    if length > MAX_CHARS {
+        return Err(Refusal::validation(format!(
+            "arguments must have {MAX_CHARS} characters at most as JSON, not {length}"
+        )));
+    }
     if given.message.is_some() && !takes_message {
         return Err(Refusal::validation(
             "message is not taken by this workflow; give what it needs in `arguments`",

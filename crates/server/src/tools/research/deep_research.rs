@@ -48,10 +48,9 @@ impl Research {
             workflow: "deep_research",
             priority,
             visibility: match self.options.mode {
-                ResearchMode::Blocking if !as_task => Visibility::Unpromised,
-                ResearchMode::Blocking | ResearchMode::Queued | ResearchMode::Auto => {
-                    Visibility::Promised
-                }
+                ResearchMode::Blocking if as_task => Visibility::Task,
+                ResearchMode::Blocking => Visibility::Unpromised,
+                ResearchMode::Queued | ResearchMode::Auto => Visibility::Promised,
             },
             attempt_timeout: self.options.attempt_timeout,
         };
@@ -70,10 +69,7 @@ impl Research {
             Err(error) => return Err(self.refused(caller, &place, error).await),
         };
         if as_task {
-            if self.options.mode == ResearchMode::Blocking {
-                // Nobody may be working on the queue here.
-                self.engine.carry(&started.job.id);
-            }
+            self.engine.carry_held(&started.job);
             return Ok(Answered::Task(Box::new(started.job)));
         }
         let asked = Asked {

@@ -129,6 +129,7 @@ pub(super) fn caller(owner: &str) -> Caller {
         takes_tasks: false,
         metrics: Arc::default(),
         receipt: None,
+        body: None,
     }
 }
 

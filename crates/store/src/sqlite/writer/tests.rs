@@ -36,7 +36,13 @@ fn fixture() -> Fixture {
 fn add(tx: &mut Tx<'_>, job: NewJob) -> Result<Job, Fault> {
     match insert::insert(
         tx,
-        outlast_core::Insert { job, key: None, max_unfinished: 1000, takes_up: None },
+        outlast_core::Insert {
+            job,
+            key: None,
+            max_unfinished: 1000,
+            max_bytes: u64::MAX,
+            takes_up: None,
+        },
     )? {
         Inserted::New(job) | Inserted::Existing(job) => Ok(job),
     }

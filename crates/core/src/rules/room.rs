@@ -1,0 +1,91 @@
+//! How much room a job takes of what its owner may have stored: its request, its result, and the provider's last word.
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::{NewJob, Settlement};
+
+/// The bytes of a job's request, as JSON.
+pub fn ask_bytes(new: &NewJob) -> u64 {
+    json_bytes(&new.ask)
+}
+
+/// The bytes that the end of a try leaves behind.
+pub fn settled_bytes(settlement: &Settlement) -> u64 {
+    let (output, raw) = match settlement {
+        Settlement::Succeed { output, raw } => (json_bytes(&**output), raw),
+        Settlement::Fail { failure: _, raw } => (0, raw),
+        Settlement::Retry { .. } | Settlement::Release => return 0,
+    };
+    output + raw.as_ref().map_or(0, |raw| raw.len() as u64)
+}
+
+/// Whether an owner who has `stored` bytes may add a job whose request has `more`.
+pub fn has_room(stored: u64, more: u64, max_bytes: u64) -> bool {
+    stored.saturating_add(more) <= max_bytes
+}
+
+fn json_bytes(value: &impl Serialize) -> u64 {
+    let mut count = Count(0);
+    // What cannot be written as JSON cannot be stored either, and takes no room.
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        Err(_) => 0,
+    }
+}
+
+/// Counts what is written to it and keeps nothing.
+struct Count(u64);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::Checkpoint;
+    use crate::rules::sample::{failure, output, queued};
+
+    #[test]
+    fn request_result_and_the_providers_last_word_take_room() {
+        let mut new = queued().job.new;
+        new.ask = json!({ "query": "why" });
+        assert_eq!(ask_bytes(&new), r#"{"query":"why"}"#.len() as u64);
+        let raw = || Some(Arc::new(vec![0; 7]));
+        let result = serde_json::to_string(&*output()).unwrap().len() as u64;
+        let checkpoint = Checkpoint::NotBegun;
+        let cases = [
+            (Settlement::Succeed { output: output(), raw: raw() }, result + 7),
+            (Settlement::Succeed { output: output(), raw: None }, result),
+            (Settlement::Fail { failure: failure(), raw: raw() }, 7),
+            (Settlement::Retry { failure: failure(), wait: Duration::ZERO, checkpoint }, 0),
+            (Settlement::Release, 0),
+        ];
+        for (settlement, expected) in cases {
+            assert_eq!(settled_bytes(&settlement), expected, "{settlement:?}");
+        }
+    }
+
+    #[test]
+    fn an_owner_may_fill_the_room_and_not_more() {
+        for (stored, more, expected) in
+            [(0, 10, true), (9, 1, true), (9, 2, false), (u64::MAX, 1, false)]
+        {
+            assert_eq!(has_room(stored, more, 10), expected, "{stored} and {more}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! How many connections there are and whose they are, so that no client can take all of them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outlast_core::OwnerId;
+use outlast_core::rules::Sharing;
+use tokio_util::sync::CancellationToken;
+
+use super::limits::household;
+use super::shares::{Share, Shares};
+
+/// All connections.
+pub(super) struct Connections {
+    strangers: Mutex<Strangers>,
+    strangers_share: Arc<Shares<IpAddr>>,
+    owners_share: Arc<Shares<OwnerId>>,
+}
+
+/// Connections that have not shown a token.
+#[derive(Default)]
+struct Strangers {
+    /// By number of arrival.
+    open: BTreeMap<u64, Stranger>,
+    next: u64,
+}
+
+struct Stranger {
+    address: IpAddr,
+    _share: Share<IpAddr>,
+    closed: CancellationToken,
+}
+
+impl Connections {
+    /// A quarter for strangers, whose addresses share it; the rest for owners.
+    pub(super) fn new(in_all: usize, sharing: Sharing) -> Self {
+        let strangers = in_all.div_ceil(4);
+        Self {
+            strangers: Mutex::default(),
+            strangers_share: Shares::new(strangers, Sharing::SeveralOwners),
+            owners_share: Shares::new(in_all - strangers, sharing),
+        }
+    }
+
+    /// Takes a new connection in. Where too many have shown no token, the oldest of them is closed instead, of the same
+    /// address if there is one: who shows a token at once gets in, however many others only hold a connection open.
+    pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Connection {
+        let address = household(address);
+        let closed = CancellationToken::new();
+        let (number, is_full) = {
+            let mut strangers = self.strangers();
+            let mut share = self.strangers_share.take(&address);
+            let is_full = share.is_none();
+            while share.is_none() {
+                let same = strangers.open.iter().find(|(_, open)| open.address == address);
+                let oldest =
+                    same.or_else(|| strangers.open.iter().next()).map(|(number, _)| *number);
+                // There is none only where there is no room for any: then this one is closed before it is heard.
+                let Some(oldest) = oldest.and_then(|number| strangers.open.remove(&number)) else {
+                    closed.cancel();
+                    break;
+                };
+                oldest.closed.cancel();
+                drop(oldest);
+                share = self.strangers_share.take(&address);
+            }
+            let number = strangers.next;
+            strangers.next += 1;
+            if let Some(share) = share {
+                let stranger = Stranger { address, _share: share, closed: closed.clone() };
+                strangers.open.insert(number, stranger);
+            }
+            (number, is_full)
+        };
+        if is_full {
+            tracing::warn!(%address, "connections that show no token are closed: there are too many");
+        }
+        let place = Mutex::new(Place::Stranger(number));
+        let counted = Arc::new(Counted { connections: Arc::clone(self), place });
+        Connection { counted, closed }
+    }
+
+    fn strangers(&self) -> MutexGuard<'_, Strangers> {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One connection; counted until the last clone is dropped.
+#[derive(Clone)]
+pub(super) struct Connection {
+    counted: Arc<Counted>,
+    /// Ends it.
+    pub(super) closed: CancellationToken,
+}
+
+struct Counted {
+    connections: Arc<Connections>,
+    place: Mutex<Place>,
+}
+
+enum Place {
+    Stranger(u64),
+    Owner(OwnerId, #[expect(dead_code, reason = "kept to be counted")] Share<OwnerId>),
+}
+
+impl Connection {
+    /// Counts the connection as this owner's from now on; `false` when the owner has too many.
+    pub(super) fn belongs_to(&self, owner: &OwnerId) -> bool {
+        let Counted { connections, place } = &*self.counted;
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*place {
+            Place::Owner(known, _) if known == owner => return true,
+            Place::Owner(..) | Place::Stranger(_) => {}
+        }
+        let Some(share) = connections.owners_share.take(owner) else { return false };
+        if let Place::Stranger(number) =
+            std::mem::replace(&mut *place, Place::Owner(owner.clone(), share))
+        {
+            connections.strangers().open.remove(&number);
+        }
+        true
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let place = self.place.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match place {
+            Place::Stranger(number) => drop(self.connections.strangers().open.remove(number)),
+            Place::Owner(..) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F10: connections that show no token take nothing from those that do, and an owner leaves room for another.
+    #[test]
+    fn f10_neither_strangers_nor_an_owner_can_take_every_connection() {
+        let connections = Arc::new(Connections::new(32, Sharing::SeveralOwners));
+        let [far, near] = ["192.0.2.7", "127.0.0.1"].map(|address| address.parse().unwrap());
+        let flood: Vec<_> = (0..50).map(|_| connections.enter(far)).collect();
+        let open = flood.iter().filter(|connection| !connection.closed.is_cancelled()).count();
+        assert_eq!(open, 4, "half of the strangers' quarter");
+        assert!(!flood[49].closed.is_cancelled(), "the newest is heard");
+        let (ann, bob) = (OwnerId::new("ann"), OwnerId::new("bob"));
+        let mut anns = Vec::new();
+        loop {
+            let connection = connections.enter(near);
+            assert!(!connection.closed.is_cancelled());
+            if !connection.belongs_to(&ann) {
+                break;
+            }
+            assert!(connection.belongs_to(&ann), "again, on the same connection");
+            anns.push(connection);
+        }
+        assert_eq!(anns.len(), 12, "half of the owners' part");
+        assert!(connections.enter(far).belongs_to(&bob), "also from where the flood comes");
+        drop((anns, flood));
+        assert!(connections.strangers().open.is_empty());
+        assert!(connections.enter(near).belongs_to(&ann));
+    }
+}

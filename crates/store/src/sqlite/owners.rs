@@ -1,0 +1,126 @@
+//! How owners share the store: whose turn it is, and how much room each takes. Triggers keep the counts (schema 4).
+
+use outlast_core::rules::{self, Turn};
+use outlast_core::{JobId, OwnerId, Profile, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::fault::Fault;
+
+/// Owners with jobs in the queue, the one whose turn it is first: the order of `rules::Turn`.
+const IN_TURN: &str = "SELECT owner FROM owners WHERE queued > 0 ORDER BY running, served, arrived";
+
+/// The head of one owner's queue for one profile: one step into the index. The same test as `rules::claimable`.
+const HEAD: &str = "SELECT -priority, seq FROM jobs
+     WHERE state = 'queued' AND visibility = 'promised' AND profile = ?1 AND owner = ?2
+       AND (run_at <= ?3 OR updated_at > ?3)
+     ORDER BY priority DESC, seq LIMIT 1";
+
+/// The job that is claimed next over all these profiles.
+///
+/// An owner whose jobs are of other profiles, or not due yet, costs a step for each profile.
+pub(super) fn next_job(
+    connection: &Connection,
+    profiles: &[Profile],
+    now: Timestamp,
+) -> Result<Option<i64>, Fault> {
+    let mut in_turn = connection.prepare_cached(IN_TURN)?;
+    let mut head = connection.prepare_cached(HEAD)?;
+    let mut owners = in_turn.query([])?;
+    while let Some(owner) = owners.next()? {
+        let owner: String = owner.get(0)?;
+        let mut best: Option<(i64, i64)> = None;
+        for profile in profiles {
+            let first = head
+                .query_row((profile.as_str(), &owner, now.as_millis()), |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
+                .optional()?;
+            best = best.into_iter().chain(first).min();
+        }
+        if let Some((_, seq)) = best {
+            return Ok(Some(seq));
+        }
+    }
+    Ok(None)
+}
+
+/// How many jobs in the queue are claimed before this one, all from one moment.
+pub(super) fn ahead(connection: &Connection, id: &JobId) -> Result<u64, Fault> {
+    const MINE: &str = "SELECT running, served, arrived, profile, owner,
+           (SELECT count(*) FROM jobs AS other
+            WHERE other.state = 'queued' AND other.visibility = 'promised'
+              AND other.profile = jobs.profile AND other.owner = jobs.owner
+              AND (other.priority > jobs.priority OR (other.priority = jobs.priority AND other.seq < jobs.seq)))
+         FROM jobs JOIN owners USING (owner)
+         WHERE id = ?1 AND state = 'queued' AND visibility = 'promised'";
+    const OTHERS: &str = "SELECT running, served, arrived,
+           (SELECT count(*) FROM jobs
+            WHERE state = 'queued' AND visibility = 'promised' AND profile = ?1 AND jobs.owner = owners.owner)
+         FROM owners WHERE queued > 0 AND owner <> ?2";
+    let snapshot = connection.unchecked_transaction()?;
+    let mine = snapshot
+        .prepare_cached(MINE)?
+        .query_row([id.to_string()], |row| {
+            let names: (String, String) = (row.get(3)?, row.get(4)?);
+            Ok((turn(row)?, names, count(row, 5)?))
+        })
+        .optional()?;
+    let Some((mine, names, before)) = mine else { return Ok(0) };
+    let mut statement = snapshot.prepare_cached(OTHERS)?;
+    let mut others = statement.query(names)?;
+    let mut ahead = before;
+    while let Some(row) = others.next()? {
+        ahead += rules::ahead(&mine, before, &turn(row)?, count(row, 3)?);
+    }
+    Ok(ahead)
+}
+
+/// How much room the owner's jobs take.
+pub(super) fn bytes(connection: &Connection, owner: &OwnerId) -> Result<u64, Fault> {
+    let bytes: Option<i64> = connection
+        .prepare_cached("SELECT bytes FROM owners WHERE owner = ?1")?
+        .query_row([owner.as_str()], |row| row.get(0))
+        .optional()?;
+    Ok(bytes.unwrap_or(0).unsigned_abs())
+}
+
+fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
+    Ok(Turn { running: count(row, 0)?, served: count(row, 1)?, arrived: count(row, 2)? })
+}
+
+fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)?.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::sqlite::gate::Gate;
+    use crate::sqlite::open;
+
+    /// F10: a claim looks at the head of one owner's queue, however long the queue is.
+    #[test]
+    fn f10_a_claim_walks_two_indices_and_sorts_nothing() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("jobs.db");
+        open::make_files(&path).unwrap();
+        let gate = Gate::open(&dir.path().join("gate"), Duration::from_secs(60)).unwrap();
+        let connection = open::prepare(&path, &gate).unwrap();
+        let table = [
+            (IN_TURN, "SCAN owners USING INDEX owners_turn"),
+            (HEAD, "SEARCH jobs USING INDEX jobs_claim (profile=? AND owner=?)"),
+            ("SELECT max(served) FROM owners", "SEARCH owners USING COVERING INDEX owners_served"),
+        ];
+        for (select, expected) in table {
+            let mut explained =
+                connection.prepare(&format!("EXPLAIN QUERY PLAN {select}")).unwrap();
+            let plan: Vec<String> =
+                explained.raw_query().mapped(|row| row.get("detail")).map(Result::unwrap).collect();
+            assert_eq!(plan, [expected]);
+        }
+    }
+}
