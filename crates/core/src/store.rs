@@ -51,7 +51,7 @@ pub trait Store: Send + Sync {
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError>;
 
-    /// Held calls of these profiles that are queued: nobody carries them, or somebody is about to.
+    /// Held calls of these profiles that are queued: no process carries them, or one is about to.
     async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError>;
 
     /// Extends these leases by `lease` from now and returns the jobs whose lease is lost.
@@ -438,6 +438,8 @@ pub struct Change {
     pub id: JobId,
     /// Where it stands now.
     pub state: StateKind,
+    /// Whether it is a held call that a worker carried and that is queued again: its worker died or left.
+    pub orphaned: bool,
 }
 
 /// Any error, kept as a source.

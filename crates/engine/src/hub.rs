@@ -60,8 +60,8 @@ pub(crate) struct Desk {
     pub(crate) lapses: Notify,
     /// A job was cancelled.
     pub(crate) cancels: Notify,
-    /// Jobs of a dead worker were put back.
-    pub(crate) rescues: Notify,
+    /// A held call is queued that another worker carried.
+    pub(crate) orphans: Notify,
     /// Held calls that this process should carry.
     pub(crate) held: Mutex<Vec<JobId>>,
     /// Rung with every entry in `held`.
@@ -159,6 +159,9 @@ impl Desk {
                 StateKind::Queued => {
                     self.work.notify_one();
                     self.claims.notify_one();
+                    if change.orphaned {
+                        self.orphans.notify_one();
+                    }
                 }
                 StateKind::Running => self.claims.notify_one(),
                 StateKind::Succeeded | StateKind::Failed => self.ended(change.id),
@@ -280,7 +283,7 @@ mod tests {
     fn ended(id: JobId) -> Changes {
         Changes {
             rev: Rev(1),
-            jobs: vec![Change { id, state: StateKind::Succeeded }],
+            jobs: vec![Change { id, state: StateKind::Succeeded, orphaned: false }],
             next_due: None,
         }
     }
@@ -291,7 +294,7 @@ mod tests {
         let mut watcher = hub.watch(job(1), FREE).unwrap();
         hub.publish(&ended(job(2)));
         let progress = Changes {
-            jobs: vec![Change { id: job(1), state: StateKind::Running }],
+            jobs: vec![Change { id: job(1), state: StateKind::Running, orphaned: false }],
             ..ended(job(1))
         };
         hub.publish(&progress);

@@ -183,7 +183,7 @@ impl Worker {
             tokio::select! {
                 () = desk.work.notified(), if has_room => {}
                 () = desk.holds.notified() => {}
-                () = desk.rescues.notified() => self.carry_orphans(desk).await,
+                () = desk.orphans.notified() => self.carry_orphans(desk).await,
                 ended = crew.next_end() => self.log_lost_attempt(ended),
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
                 () = self.shared.stop.asked() => {}
@@ -258,7 +258,7 @@ impl Worker {
         }
     }
 
-    /// Held calls whose process died are carried by whoever is there.
+    /// Carries the held calls of its profiles whose process died, whichever process noticed that.
     async fn carry_orphans(&self, desk: &Desk) {
         match self.shared.store.orphans(&self.profiles).await {
             Ok(orphans) if orphans.is_empty() => {}

@@ -28,7 +28,7 @@ async fn a_change_through_one_handle_wakes_another() {
     tokio::task::yield_now().await;
     let job = insert(&here).await;
     let changes = waiter.await.unwrap().unwrap();
-    assert_eq!(changes.jobs, [Change { id: job.id, state: StateKind::Queued }]);
+    assert_eq!(changes.jobs, [Change { id: job.id, state: StateKind::Queued, orphaned: false }]);
     assert_eq!(changes.rev, job.rev);
 }
 

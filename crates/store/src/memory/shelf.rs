@@ -171,8 +171,9 @@ impl Shelf {
         let mut changed: Vec<&Job> =
             self.records.values().map(|record| &record.job).filter(|job| job.rev > after).collect();
         changed.sort_by_key(|job| job.rev);
-        let jobs =
-            changed.into_iter().map(|job| Change { id: job.id, state: job.state.kind() }).collect();
+        let change =
+            |job: &Job| Change { id: job.id, state: job.state.kind(), orphaned: job.is_orphaned() };
+        let jobs = changed.into_iter().map(change).collect();
         let due = self.records.values().filter_map(|record| match &record.job.state {
             JobState::Queued { run_at } => Some(*run_at).filter(|run_at| *run_at > now),
             JobState::Running { .. } => record.holder.as_ref().map(|holder| holder.until),

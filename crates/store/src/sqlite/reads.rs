@@ -188,12 +188,16 @@ pub(super) fn changes(
     let rev = rev(&snapshot)?;
     let mut jobs = Vec::new();
     {
-        let mut statement = snapshot
-            .prepare_cached("SELECT id, state FROM jobs WHERE rev > ?1 ORDER BY rev, seq")?;
+        // `orphaned` is `Job::is_orphaned`.
+        let mut statement = snapshot.prepare_cached(
+            "SELECT id, state, state = 'queued' AND visibility = 'unpromised' AND fence > 0 AS orphaned
+             FROM jobs WHERE rev > ?1 ORDER BY rev, seq",
+        )?;
         let mut rows = statement.query([rows::signed(after.0)])?;
         while let Some(row) = rows.next()? {
-            let (id, state): (String, String) = (row.get(0)?, row.get(1)?);
-            jobs.push(Change { id: rows::job_id(&id)?, state: rows::kind(&id, &state)? });
+            let (id, state): (String, String) = (row.get("id")?, row.get("state")?);
+            let (state, orphaned) = (rows::kind(&id, &state)?, row.get("orphaned")?);
+            jobs.push(Change { id: rows::job_id(&id)?, state, orphaned });
         }
     }
     let due = |select: &str, parameters: &[i64]| -> Result<Option<i64>, Fault> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Dead, NewJob, Profile, Scope, StateKind, Visibility};
+use outlast_core::{Change, Dead, NewJob, Profile, Scope, Settlement, StateKind, Visibility};
 
 use super::bench::{Bench, LEASE, a_job, fail, profiles, succeed, worker};
 
@@ -43,8 +43,25 @@ pub async fn held_calls_of_a_dead_worker_are_orphans(bench: Bench) {
     let w1 = worker("w1");
     bench.store.take(&w1, &profiles(), &held.id, LEASE).await.unwrap().expect("it is queued");
     assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), []);
+    let rev = bench.store.rev().await.unwrap();
     bench.store.rescue(&Dead::Worker(w1)).await.unwrap();
     assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), [held.id]);
+    let orphaned = Change { id: held.id, state: StateKind::Queued, orphaned: true };
+    assert_eq!(bench.wait(rev).await.jobs, [orphaned], "every process hears of it");
+}
+
+/// F11: a held call that its own process is about to take is no orphan yet, and a job of the queue never is.
+pub async fn only_a_held_call_that_was_carried_is_told_to_be_orphaned(bench: Bench) {
+    let rev = bench.store.rev().await.unwrap();
+    bench.add(a_held_job()).await;
+    let claimed = {
+        bench.add(a_job()).await;
+        bench.claim().await
+    };
+    bench.store.settle(&claimed.lease, Settlement::Release).await.unwrap();
+    let changes = bench.wait(rev).await.jobs;
+    assert_eq!(changes.len(), 2);
+    assert!(changes.iter().all(|change| change.state == StateKind::Queued && !change.orphaned));
 }
 
 /// C5: a held call that failed is kept for a while; one that succeeded is kept with its conversation, for ever.
