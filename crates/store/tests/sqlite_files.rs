@@ -49,7 +49,7 @@ async fn everything_survives_reopening() {
     assert_eq!(store.owed_stops(&profiles(), 10).await.unwrap(), owed);
     let again =
         Insert { job: a_job(), key: Some(a_key("k", 1)), max_unfinished: 10, takes_up: None };
-    assert!(matches!(store.insert(again).await, Ok(Inserted::Existing(_))));
+    assert!(matches!(store.insert(again).await, Ok(Inserted::Existing { .. })));
     store.close().await;
 }
 

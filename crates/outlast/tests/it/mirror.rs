@@ -39,7 +39,7 @@ async fn ask(world: &World, profile: Profile) -> Job {
         store.insert(Insert { job, key: None, max_unfinished: 10, takes_up: None }).await.unwrap();
     store.close().await;
     match inserted {
-        Inserted::New(job) | Inserted::Existing(job) => job,
+        Inserted::New(job) | Inserted::Existing { job, .. } => job,
     }
 }
 

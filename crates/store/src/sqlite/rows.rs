@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_core::rules::KeyRecord;
 use outlast_core::{
     Checkpoint, ConversationId, Fence, Holder, Job, JobId, JobState, NewJob, Output, OwnerId,
     Profile, Progress, Record, RemoteStop, Rev, StateKind, StoreError, Summary, Timestamp,
@@ -109,13 +110,16 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
     Ok(())
 }
 
-/// Lets a job go when its retention ends, now that no key names it any more. Not a change: no rev.
-pub(super) fn keep_no_longer(connection: &Connection, seq: i64) -> Result<(), Fault> {
-    let Some(Stored { record, .. }) = whole(connection, "seq = ?1", seq)? else { return Ok(()) };
-    let removable_at = rules::removable_at(&record.job, None).map(Timestamp::as_millis);
+/// Works out anew when a job can go, after its key changed or went to another job. Not a change: no rev.
+pub(super) fn keep_by_key(
+    connection: &Connection,
+    stored: &Stored,
+    key: Option<&KeyRecord>,
+) -> Result<(), Fault> {
+    let removable_at = rules::removable_at(&stored.record.job, key).map(Timestamp::as_millis);
     connection
         .prepare_cached("UPDATE jobs SET removable_at = ?2 WHERE seq = ?1")?
-        .execute((seq, removable_at))?;
+        .execute((stored.seq, removable_at))?;
     Ok(())
 }
 

@@ -39,7 +39,7 @@ impl Ids {
     pub(super) fn inserted(&self, inserted: Inserted) -> Inserted {
         match inserted {
             Inserted::New(job) => Inserted::New(self.job(job)),
-            Inserted::Existing(job) => Inserted::Existing(self.job(job)),
+            Inserted::Existing { job, key } => Inserted::Existing { job: self.job(job), key },
         }
     }
 

@@ -38,7 +38,7 @@ fn add(tx: &mut Tx<'_>, job: NewJob) -> Result<Job, Fault> {
         tx,
         outlast_core::Insert { job, key: None, max_unfinished: 1000, takes_up: None },
     )? {
-        Inserted::New(job) | Inserted::Existing(job) => Ok(job),
+        Inserted::New(job) | Inserted::Existing { job, .. } => Ok(job),
     }
 }
 
