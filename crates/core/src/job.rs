@@ -116,13 +116,6 @@ impl Job {
         })
     }
 
-    /// Whether it is a held call that a worker carried and that is queued again: its worker died or left.
-    pub fn is_orphaned(&self) -> bool {
-        self.new.visibility == Visibility::Unpromised
-            && self.state.kind() == StateKind::Queued
-            && self.was_claimed()
-    }
-
     /// Whether any worker has ever held it.
     pub fn was_claimed(&self) -> bool {
         self.fence > Fence::NONE

@@ -479,8 +479,32 @@ pub struct Change {
     pub id: JobId,
     /// Where it stands now.
     pub state: StateKind,
-    /// Whether it is a held call that a worker carried and that is queued again: its worker died or left.
-    pub orphaned: bool,
+    /// Whether it is a held call that no worker carries.
+    pub uncarried: Uncarried,
+}
+
+/// Whether a job is a held call that no worker carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uncarried {
+    /// It is not.
+    No,
+    /// None has carried it: the process that made it is about to, unless that process died.
+    NotYet,
+    /// One has: its process died or left.
+    NoMore,
+}
+
+impl Uncarried {
+    /// Of a job in this state.
+    pub fn of(state: StateKind, visibility: Visibility, was_claimed: bool) -> Self {
+        match (state, visibility) {
+            (StateKind::Queued, Visibility::Unpromised) if was_claimed => Self::NoMore,
+            (StateKind::Queued, Visibility::Unpromised) => Self::NotYet,
+            (StateKind::Queued, Visibility::Promised)
+            | (StateKind::Running, _)
+            | (StateKind::Succeeded | StateKind::Failed | StateKind::Cancelled, _) => Self::No,
+        }
+    }
 }
 
 /// Any error, kept as a source.

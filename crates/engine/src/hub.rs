@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_core::{Changes, Job, JobId, StateKind};
+use outlast_core::{Changes, Job, JobId, StateKind, Uncarried};
 use tokio::sync::{Notify, OnceCell, watch};
 
 /// The switchboard.
@@ -62,6 +62,8 @@ pub(crate) struct Desk {
     pub(crate) cancels: Notify,
     /// A held call is queued that another worker carried.
     pub(crate) orphans: Notify,
+    /// A held call was made; its own process is about to take it.
+    pub(crate) untaken: Notify,
     /// Held calls that this process should carry.
     pub(crate) held: Mutex<Vec<JobId>>,
     /// Rung with every entry in `held`.
@@ -159,8 +161,10 @@ impl Desk {
                 StateKind::Queued => {
                     self.work.notify_one();
                     self.claims.notify_one();
-                    if change.orphaned {
-                        self.orphans.notify_one();
+                    match change.uncarried {
+                        Uncarried::No => {}
+                        Uncarried::NotYet => self.untaken.notify_one(),
+                        Uncarried::NoMore => self.orphans.notify_one(),
                     }
                 }
                 StateKind::Running => self.claims.notify_one(),
@@ -283,7 +287,7 @@ mod tests {
     fn ended(id: JobId) -> Changes {
         Changes {
             rev: Rev(1),
-            jobs: vec![Change { id, state: StateKind::Succeeded, orphaned: false }],
+            jobs: vec![Change { id, state: StateKind::Succeeded, uncarried: Uncarried::No }],
             next_due: None,
         }
     }
@@ -294,7 +298,7 @@ mod tests {
         let mut watcher = hub.watch(job(1), FREE).unwrap();
         hub.publish(&ended(job(2)));
         let progress = Changes {
-            jobs: vec![Change { id: job(1), state: StateKind::Running, orphaned: false }],
+            jobs: vec![Change { id: job(1), state: StateKind::Running, uncarried: Uncarried::No }],
             ..ended(job(1))
         };
         hub.publish(&progress);

@@ -63,7 +63,7 @@ macro_rules! store_suite {
                 a_held_call_is_taken_by_name_and_never_claimed
                 taking_makes_no_worker_known_and_needs_the_profile
                 held_calls_of_a_dead_worker_are_orphans
-                only_a_held_call_that_was_carried_is_told_to_be_orphaned
+                a_held_call_that_none_has_carried_is_told_apart
                 a_held_call_is_kept_by_how_it_ended
             }
             conversing {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use outlast_core::rules::KeyRecord;
 use outlast_core::{
-    Checkpoint, ConversationId, Fence, Holder, Job, JobId, JobState, NewJob, Output, OwnerId,
-    Profile, Progress, Record, RemoteStop, Rev, StateKind, StoreError, Summary, Timestamp,
-    WorkerId, rules,
+    Change, Checkpoint, ConversationId, Fence, Holder, Job, JobId, JobState, NewJob, Output,
+    OwnerId, Profile, Progress, Record, RemoteStop, Rev, StateKind, StoreError, Summary, Timestamp,
+    Uncarried, WorkerId, rules,
 };
 use rusqlite::{Connection, Row, ToSql, named_params};
 use serde::Serialize;
@@ -183,6 +183,15 @@ pub(super) fn summary(row: &Row<'_>) -> Result<Summary, Fault> {
         ended_at: maybe_time(row, "ended_at")?,
         id: job_id(&id)?,
     })
+}
+
+/// A row of what changed.
+pub(super) fn change(row: &Row<'_>) -> Result<Change, Fault> {
+    let id: String = row.get("id")?;
+    let state = kind(&id, &row.get::<_, String>("state")?)?;
+    let visibility = unword(&id, "visibility", row.get("visibility")?)?;
+    let uncarried = Uncarried::of(state, visibility, row.get("was_claimed")?);
+    Ok(Change { id: job_id(&id)?, state, uncarried })
 }
 
 /// The id a row holds as text.

@@ -112,6 +112,19 @@ async fn f11_a_held_call_is_carried_on_whichever_process_noticed_the_death() {
     assert!(!unfitting.server.log().contains("Job dequeued"), "{}", unfitting.server.log());
 }
 
+/// F11: also a call whose process died before it carried it.
+#[tokio::test]
+async fn f11_a_held_call_that_none_has_carried_is_carried_by_a_process_that_runs() {
+    let world = World::new().await;
+    let fitting = Client::of(world.serve().await).await;
+    let doomed = world.serve_with(&["--kill-at", "after-insert"]).await;
+    let mut doomed = Client::of(doomed).await;
+    let call = doomed.send(DEEP, query(QUICK), None).await;
+    assert!(doomed.server.answer(call).await.is_none(), "it died");
+    fitting.server.logged("Job completed").await;
+    assert_eq!(world.submits(), 1, "paid once");
+}
+
 /// The job the store has, once it has one.
 async fn only_job(world: &World) -> String {
     let shown = async {
