@@ -53,6 +53,8 @@ codes! {
     Timeout = "TIMEOUT", retryable: true;
     /// Nobody can know whether the provider accepted the request, so it was not sent again.
     SubmitUnknown = "SUBMIT_UNKNOWN", retryable: true;
+    /// The provider no longer knows the run, which may have been paid for, so none was begun anew.
+    RunLost = "RUN_LOST", retryable: false;
     /// The key is wrong.
     Unauthorized = "UNAUTHORIZED", retryable: false;
     /// The account has no money left.
@@ -65,6 +67,24 @@ codes! {
     ServiceUnavailable = "SERVICE_UNAVAILABLE", retryable: true;
     /// A defect of ours.
     InternalError = "INTERNAL_ERROR", retryable: false;
+}
+
+impl Code {
+    /// Whether the request may have been paid for without a result, so that it is sent again only with the caller's
+    /// consent.
+    pub fn needs_consent(self) -> bool {
+        match self {
+            Self::SubmitUnknown | Self::RunLost => true,
+            Self::ExecutionError
+            | Self::Timeout
+            | Self::Unauthorized
+            | Self::QuotaExhausted
+            | Self::EndpointRetired
+            | Self::RateLimited
+            | Self::ServiceUnavailable
+            | Self::InternalError => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Code {

@@ -39,8 +39,8 @@ pub use provider::{
 pub use report_check::{ReportCheck, check as check_report};
 pub use store::{
     BoxError, Cancelled, Change, Changes, ConversationPage, ConversationQuery, ConversationSummary,
-    Cursor, Dead, Glance, Holds, Insert, Inserted, Key, Page, Prune, Pruned, Query, Rescued, Scope,
-    Settlement, Store, StoreError, Summary,
+    Cursor, Dead, Glance, HeldAnswer, Holds, Insert, Inserted, Key, Page, Prune, Pruned, Query,
+    Rescued, Scope, Settlement, Store, StoreError, Summary, Uncarried,
 };
 pub use text::steers;
 pub use time::{Clock, Timestamp};

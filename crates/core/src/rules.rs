@@ -24,7 +24,7 @@ pub use approach::{Approach, approach, begins_anew, job_of_key};
 pub use cancel::{cancel, owe, stopped};
 pub use claim::{claim, claimable, takeable};
 pub use expire::{expired, expires_at, life_ends_at};
-pub use key::{KeyRecord, answer_frees, key_holds};
+pub use key::{KeyRecord, Repeat, answered, key_holds, repeat, run_taken_up};
 pub use prune::{prunable, removable_at};
 pub use rescue::rescue;
 pub use room::{ask_bytes, has_room, settled_bytes};

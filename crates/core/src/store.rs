@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::rules::KeyRecord;
 use crate::{
     Checkpoint, Claimed, ConversationId, Failure, Job, JobId, Lease, NewJob, Output, OwnerId,
     Profile, Progress, RemoteRun, RemoteStop, Rev, StateKind, Timestamp, Visibility, WorkerId,
@@ -26,7 +27,8 @@ pub trait Store: Send + Sync {
     /// Makes a job durable, or finds the one its key already names.
     ///
     /// Key, busy conversation and quota are decided in the same step as the insert: of two callers at once,
-    /// exactly one creates. Refusals, in this order: [`StoreError::KeyConflict`],
+    /// exactly one creates. A call whose key no longer holds for a job that left a run behind takes that run up
+    /// ([`crate::rules::run_taken_up`]), unless [`Insert::takes_up`] names another. Refusals, in this order: [`StoreError::KeyConflict`],
     /// [`StoreError::ConversationBusy`], [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`].
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError>;
 
@@ -52,7 +54,7 @@ pub trait Store: Send + Sync {
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError>;
 
-    /// Held calls of these profiles that are queued: nobody carries them, or somebody is about to.
+    /// Held calls of these profiles that are queued: no process carries them, or one is about to.
     async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError>;
 
     /// Extends these leases by `lease` from now and returns the jobs whose lease is lost.
@@ -92,10 +94,10 @@ pub trait Store: Send + Sync {
     /// Records what came of an owed stop. [`RemoteStop::Owed`] leaves it owed, if there is a run to stop.
     async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError>;
 
-    /// Records that a caller has received the outcome of this held call: its key holds no longer.
+    /// Records that a call was answered with the outcome of this job, which shortens how long its key holds
+    /// ([`Holds`]). Only the first answer counts.
     ///
-    /// For keys of [`Holds::UntilAnswered`]; does nothing to a job without one, to one that is unfinished, and to
-    /// one that is gone.
+    /// Does nothing to a job without a key, to one that is unfinished, and to one that is gone.
     async fn answered(&self, id: &JobId) -> Result<(), StoreError>;
 
     /// Whether a worker that can run jobs of this profile is known to live.
@@ -202,25 +204,59 @@ impl Key {
         Self { text: format!("given:{text}"), input_hash, holds: Holds::For(WINDOW) }
     }
 
-    /// The key of a held call: the same tool with the same input is the same call.
+    /// The key of a held call that may be made twice on purpose, as of a workflow's tool: the same tool with the same
+    /// input is the same call until a call was answered.
     pub fn held(tool: &str, input_hash: [u8; 32]) -> Self {
-        const AFTER_END: Duration = Duration::from_secs(30 * 60);
+        Self::of_call(tool, input_hash, Holds::UntilAnswered { after_end: UNANSWERED })
+    }
+
+    /// The key of a held research call: its report is told again for a while after a call was answered with it.
+    pub fn research(tool: &str, input_hash: [u8; 32], answer: HeldAnswer) -> Self {
+        let answered = match answer {
+            HeldAnswer::Report => Duration::from_secs(10 * 60),
+            HeldAnswer::Quick => Duration::from_secs(60),
+        };
+        Self::of_call(tool, input_hash, Holds::Repeats { unanswered: UNANSWERED, answered })
+    }
+
+    fn of_call(tool: &str, input_hash: [u8; 32], holds: Holds) -> Self {
         let hash: String = input_hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        let holds = Holds::UntilAnswered { after_end: AFTER_END };
         Self { text: format!("held:{tool}:{hash}"), input_hash, holds }
     }
 }
 
-/// How long a key holds beyond the end of its job.
+/// How long after its job's end the key of a held call holds while no call was answered.
+const UNANSWERED: Duration = Duration::from_secs(30 * 60);
+
+/// What a held research call brings: how long it is told again depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldAnswer {
+    /// A report that takes minutes.
+    Report,
+    /// An answer that takes seconds.
+    Quick,
+}
+
+/// How long a key holds beyond the end of its job. The key of a held call never holds for a cancelled job: the same call
+/// made again wants the work done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// A caller's own key: for so long after the job was made.
     For(Duration),
-    /// The key of a held call: until a caller has received the outcome, at most so long after the job's end. A job
-    /// that was cancelled is not held: whoever asks again wants it again.
+    /// A held call that may be made twice on purpose: until a call was answered with the outcome, at most so long after
+    /// the job's end.
     UntilAnswered {
         /// So long.
         after_end: Duration,
+    },
+    /// A held research call. Whether a client received its answer cannot be known, so a report is told again also after
+    /// one; a failure is not, unless beginning anew needs the caller's consent
+    /// ([`crate::Code::needs_consent`]).
+    Repeats {
+        /// So long after the job's end while no call was answered with it.
+        unanswered: Duration,
+        /// So long after the job's end once one was.
+        answered: Duration,
     },
 }
 
@@ -252,7 +288,12 @@ pub enum Inserted {
     /// A job was made.
     New(Job),
     /// The key named this one already.
-    Existing(Job),
+    Existing {
+        /// The job.
+        job: Job,
+        /// The key, as it is kept.
+        key: KeyRecord,
+    },
 }
 
 /// How a try ends.
@@ -441,6 +482,34 @@ pub struct Change {
     pub id: JobId,
     /// Where it stands now.
     pub state: StateKind,
+    /// Whether it is a held call that no worker carries.
+    pub uncarried: Uncarried,
+}
+
+/// Whether a job is a held call that no worker carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uncarried {
+    /// It is not.
+    No,
+    /// None has carried it: the process that made it is about to, unless that process died.
+    NotYet,
+    /// One has: its process died or left.
+    NoMore,
+}
+
+impl Uncarried {
+    /// Of a job in this state.
+    pub fn of(state: StateKind, visibility: Visibility, was_claimed: bool) -> Self {
+        match (state, visibility) {
+            (StateKind::Queued, Visibility::Unpromised | Visibility::Task) if was_claimed => {
+                Self::NoMore
+            }
+            (StateKind::Queued, Visibility::Unpromised | Visibility::Task) => Self::NotYet,
+            (StateKind::Queued, Visibility::Promised)
+            | (StateKind::Running, _)
+            | (StateKind::Succeeded | StateKind::Failed | StateKind::Cancelled, _) => Self::No,
+        }
+    }
 }
 
 /// Any error, kept as a source.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::conversation::Conversation;
-use outlast_core::rules::Sharing;
+use outlast_core::rules::{Repeat, Sharing};
 use outlast_core::{
     Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job,
     JobId, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query, RemoteRun, Rev,
-    Scope, Store, StoreError, Timestamp,
+    Scope, Store, StoreError, Timestamp, rules,
 };
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -99,6 +99,8 @@ pub struct Started {
     pub job: Job,
     /// Whether the caller's key named it already.
     pub existed: bool,
+    /// If it has ended and a call was answered with it before: since when, and until when it is told again.
+    pub repeat: Option<Repeat>,
 }
 
 impl Engine {
@@ -165,9 +167,11 @@ impl Engine {
                     tool = job.new.workflow,
                     "Job enqueued"
                 );
-                Started { job, existed: false }
+                Started { job, existed: false, repeat: None }
             }
-            Inserted::Existing(job) => Started { job, existed: true },
+            Inserted::Existing { job, key } => {
+                Started { repeat: rules::repeat(&key, &job), job, existed: true }
+            }
         };
         if let Some(mirror) = &self.shared.options.mirror {
             // Also of one that existed: whoever made it may have died before its files were there.

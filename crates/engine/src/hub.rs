@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::rules::{Sharing, may_take};
-use outlast_core::{Changes, Job, JobId, Scope, StateKind};
+use outlast_core::{Changes, Job, JobId, Scope, StateKind, Uncarried};
 use tokio::sync::{Notify, OnceCell, watch};
 
 /// The switchboard.
@@ -66,8 +66,10 @@ pub(crate) struct Desk {
     pub(crate) lapses: Notify,
     /// A job was cancelled.
     pub(crate) cancels: Notify,
-    /// Jobs of a dead worker were put back.
-    pub(crate) rescues: Notify,
+    /// A held call is queued that another worker carried.
+    pub(crate) orphans: Notify,
+    /// A held call was made; its own process is about to take it.
+    pub(crate) untaken: Notify,
     /// Held calls that this process should carry.
     pub(crate) held: Mutex<Vec<JobId>>,
     /// Rung with every entry in `held`.
@@ -173,6 +175,11 @@ impl Desk {
                 StateKind::Queued => {
                     self.work.notify_one();
                     self.claims.notify_one();
+                    match change.uncarried {
+                        Uncarried::No => {}
+                        Uncarried::NotYet => self.untaken.notify_one(),
+                        Uncarried::NoMore => self.orphans.notify_one(),
+                    }
                 }
                 StateKind::Running => self.claims.notify_one(),
                 StateKind::Succeeded | StateKind::Failed => self.ended(change.id),
@@ -324,7 +331,7 @@ mod tests {
     fn ended(id: JobId) -> Changes {
         Changes {
             rev: Rev(1),
-            jobs: vec![Change { id, state: StateKind::Succeeded }],
+            jobs: vec![Change { id, state: StateKind::Succeeded, uncarried: Uncarried::No }],
             next_due: None,
         }
     }
@@ -335,7 +342,7 @@ mod tests {
         let mut watcher = hub.watch(&ann(), job(1), FREE).unwrap();
         hub.publish(&ended(job(2)));
         let progress = Changes {
-            jobs: vec![Change { id: job(1), state: StateKind::Running }],
+            jobs: vec![Change { id: job(1), state: StateKind::Running, uncarried: Uncarried::No }],
             ..ended(job(1))
         };
         hub.publish(&progress);

@@ -31,12 +31,7 @@ pub(crate) async fn watch(shared: &Shared, desk: &Desk) {
     let mut trust = Trust::new(shared);
     loop {
         let watched = match rescue(shared, &mut trust).await {
-            Ok(rescued) => {
-                if rescued.jobs > 0 {
-                    desk.rescues.notify_one();
-                }
-                rescued.watched
-            }
+            Ok(rescued) => rescued.watched,
             Err(error) => {
                 tracing::warn!(%error, "dead workers cannot be looked for, will try again");
                 trust.doubt(shared);

@@ -27,6 +27,9 @@ const GIVES_UP: Duration = Duration::from_secs(300);
 /// How often it looks whether the store can be read.
 const LOOK_AT_STORE: Duration = Duration::from_secs(10);
 
+/// A held call that is still queued so long after it was made was left by a process that died before it took it.
+const TAKEN_BY_NOW: Duration = Duration::from_secs(1);
+
 /// So many claims are made at once, at most: other processes want their turn. There are as many as that only while the
 /// queue gives whatever is asked of it.
 const AT_ONCE: usize = 32;
@@ -147,7 +150,7 @@ impl Worker {
         if let Err(error) = warden::rescue(&self.shared, &mut Trust::new(&self.shared)).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
-        self.carry_orphans(desk).await;
+        let mut look_at = self.carry_orphans(desk).await;
         let mut at_once = 1;
         while !self.shared.stop.is_asked() {
             self.carry_held(desk, keeper, crew).await;
@@ -183,7 +186,11 @@ impl Worker {
             tokio::select! {
                 () = desk.work.notified(), if has_room => {}
                 () = desk.holds.notified() => {}
-                () = desk.rescues.notified() => self.carry_orphans(desk).await,
+                () = desk.orphans.notified() => look_at = self.carry_orphans(desk).await,
+                () = desk.untaken.notified() => {
+                    look_at.get_or_insert_with(|| Instant::now() + TAKEN_BY_NOW);
+                }
+                () = at(look_at) => look_at = self.carry_orphans(desk).await,
                 ended = crew.next_end() => self.log_lost_attempt(ended),
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
                 () = self.shared.stop.asked() => {}
@@ -258,16 +265,19 @@ impl Worker {
         }
     }
 
-    /// Held calls whose process died are carried by whoever is there.
-    async fn carry_orphans(&self, desk: &Desk) {
+    /// Carries the held calls of its profiles whose process died, whichever process noticed that. Returns when to look
+    /// again, if they could not be looked for.
+    async fn carry_orphans(&self, desk: &Desk) -> Option<Instant> {
         match self.shared.store.orphans(&self.profiles).await {
-            Ok(orphans) if orphans.is_empty() => {}
+            Ok(orphans) if orphans.is_empty() => None,
             Ok(orphans) => {
                 locked(&desk.held).extend(orphans);
                 desk.holds.notify_one();
+                None
             }
             Err(error) => {
-                tracing::warn!(%error, "held calls without a carrier cannot be looked for")
+                tracing::warn!(%error, "held calls without a carrier cannot be looked for, will try again");
+                Some(Instant::now() + AFTER_ERROR)
             }
         }
     }
@@ -294,5 +304,13 @@ impl Worker {
         if let Err(error) = ended {
             tracing::error!(worker.id = %self.id, %error, "an attempt ended without settling its job");
         }
+    }
+}
+
+/// Waits for this moment; for ever when there is none. Cancel-safe.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }

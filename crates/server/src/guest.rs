@@ -1,7 +1,7 @@
 //! Calls of tools that are in no tool set here, answered with a job as the sets do it: held, or as a task. For handlers
 //! that stand before the server ([`crate::serve_http_as`]).
 
-use outlast_core::{NewJob, Visibility};
+use outlast_core::{Key, NewJob, Visibility};
 use rmcp::ErrorData;
 use rmcp::model::CallToolResponse;
 use rmcp::service::{RequestContext, RoleServer};
@@ -58,7 +58,8 @@ impl Server {
         let job = NewJob { owner: caller.owner.clone(), visibility: Visibility::Unpromised, ..job };
         let tool = job.workflow.clone();
         let input = serde_json::to_vec(&job.ask).map_err(|_| Refusal::internal())?;
-        let started = self.engine().hold(job, &tool, Sha256::digest(input).into()).await?;
+        let key = Key::held(&tool, Sha256::digest(input).into());
+        let started = self.engine().hold(job, key).await?;
         let id = started.job.id;
         let reading = wait::for_job(self.engine(), caller, &id, None).await?;
         let reading = reading.ok_or_else(Refusal::internal)?;

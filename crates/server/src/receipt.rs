@@ -1,5 +1,6 @@
-//! Whether an answer was received. A held call's outcome is told again until somebody has it; the record of that waits a
-//! moment, because an answer and its caller's cancellation may cross on the way, and then nobody has it.
+//! Whether a workflow's answer was received. Its outcome is told again until a caller has it; the record of that waits a
+//! moment, because an answer and its caller's cancellation may cross on the way, and then no caller has it. Research is
+//! told again also after an answer: see `held.rs`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

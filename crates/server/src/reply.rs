@@ -103,6 +103,7 @@ refusal_codes! {
     Execution = "EXECUTION_ERROR", retryable: false;
     Timeout = "TIMEOUT", retryable: true;
     SubmitUnknown = "SUBMIT_UNKNOWN", retryable: true;
+    RunLost = "RUN_LOST", retryable: false;
     Unauthorized = "UNAUTHORIZED", retryable: false;
     QuotaExhausted = "QUOTA_EXHAUSTED", retryable: false;
     EndpointRetired = "ENDPOINT_RETIRED", retryable: false;
@@ -161,6 +162,12 @@ impl Refusal {
         }
     }
 
+    /// The same of a call that, made again, goes on with the run it left: trying again helps, and pays nothing.
+    pub(crate) fn or_call_again(self) -> Self {
+        let sentence = format!("{}, and so does the same call made again", self.sentence);
+        Self { sentence, retryable: true, retry_after_seconds: Some(30), ..self }
+    }
+
     #[cfg(test)]
     pub(crate) fn sentence(&self) -> &str {
         &self.sentence
@@ -196,6 +203,7 @@ impl From<Code> for RefusalCode {
             Code::ExecutionError => Self::Execution,
             Code::Timeout => Self::Timeout,
             Code::SubmitUnknown => Self::SubmitUnknown,
+            Code::RunLost => Self::RunLost,
             Code::Unauthorized => Self::Unauthorized,
             Code::QuotaExhausted => Self::QuotaExhausted,
             Code::EndpointRetired => Self::EndpointRetired,

@@ -102,19 +102,20 @@ impl Store for MemoryStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let Insert { job: new, key, max_unfinished, max_bytes, takes_up } = insert;
+        let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up } = insert;
         let mut shelf = self.shelf();
         let now = self.clock.now();
         if let Some(key) = &key
             && let Some(held) = shelf.keys.get(&(new.owner.clone(), key.text.clone()))
-            && let Some(record) = shelf.records.get(&held.seq)
-            && rules::key_holds(&held.record, &record.job, now)
+            && let Some(Record { job, .. }) = shelf.records.get(&held.seq)
         {
-            return if held.record.input_hash == key.input_hash {
-                Ok(Inserted::Existing(record.job.clone()))
+            if !rules::key_holds(&held.record, job, now) {
+                takes_up = takes_up.or_else(|| rules::run_taken_up(&held.record, job, &new));
+            } else if held.record.input_hash == key.input_hash {
+                return Ok(Inserted::Existing { job: job.clone(), key: held.record });
             } else {
-                Err(StoreError::KeyConflict(record.job.id))
-            };
+                return Err(StoreError::KeyConflict(job.id));
+            }
         }
         if let Some(busy) = shelf.unfinished(&new.owner).find(|job| same_conversation(job, &new)) {
             return Err(StoreError::ConversationBusy(busy.id));
@@ -128,7 +129,7 @@ impl Store for MemoryStore {
         let (seq, job) = shelf.add(new, takes_up, now);
         if let Some(key) = key {
             let Key { text, input_hash, holds } = key;
-            let record = KeyRecord { input_hash, made_at: now, holds };
+            let record = KeyRecord { input_hash, made_at: now, holds, answered_at: None };
             shelf.keys.insert((job.new.owner.clone(), text), HeldKey { seq, record });
         }
         self.announce(&shelf);
@@ -287,8 +288,11 @@ impl Store for MemoryStore {
 
     async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
         let mut shelf = self.shelf();
-        if let Some((seq, Record { job, .. })) = shelf.find(id) {
-            shelf.keys.retain(|_, key| key.seq != seq || !rules::answer_frees(&key.record, &job));
+        let Some((seq, Record { job, .. })) = shelf.find(id) else { return Ok(()) };
+        if let Some(key) = shelf.keys.values_mut().find(|key| key.seq == seq)
+            && let Some(record) = rules::answered(&key.record, &job, self.clock.now())
+        {
+            key.record = record;
         }
         Ok(())
     }

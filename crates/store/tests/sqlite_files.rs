@@ -54,7 +54,7 @@ async fn everything_survives_reopening() {
         max_bytes: u64::MAX,
         takes_up: None,
     };
-    assert!(matches!(store.insert(again).await, Ok(Inserted::Existing(_))));
+    assert!(matches!(store.insert(again).await, Ok(Inserted::Existing { .. })));
     store.close().await;
 }
 

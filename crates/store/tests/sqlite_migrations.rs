@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, Dead, Fence, Holds, Insert, Inserted, Job, JobState, Key, NewJob, OwnerId,
-    Prune, Pruned, Query, RemoteRun, RemoteStop, Rev, Scope, Store, StoreError, Timestamp,
+    Body, Checkpoint, Dead, Fence, HeldAnswer, Holds, Insert, Inserted, Job, JobState, Key, NewJob,
+    OwnerId, Prune, Pruned, Query, RemoteRun, RemoteStop, Rev, Scope, Store, StoreError, Timestamp,
     Visibility,
 };
 use outlast_store::SqliteStore;
@@ -94,12 +94,48 @@ async fn keys_mean_the_same_after_the_migration() {
                     "{text} {now}: {other:?}"
                 );
                 let same = insert(1).await;
-                assert!(matches!(same, Ok(Inserted::Existing(_))), "{text} {now}: {same:?}");
+                assert!(matches!(same, Ok(Inserted::Existing { .. })), "{text} {now}: {same:?}");
             }
             false => assert!(matches!(other, Ok(Inserted::New(_))), "{text} {now}: {other:?}"),
         }
         assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
     }
+}
+
+/// Promise 2: a held call that was made under schema 3 is found again, and is over once a call was answered.
+#[tokio::test]
+async fn held_calls_of_schema_3_attach_after_the_migration() {
+    let dir = schema_1();
+    let path = dir.path().join("jobs.db");
+    let old = raw(&path);
+    old.execute_batch(include_str!("../src/sqlite/migrations/2.sql")).unwrap();
+    old.execute_batch(include_str!("../src/sqlite/migrations/3.sql")).unwrap();
+    let key = Key::research("perplexity_search", [3; 32], HeldAnswer::Quick);
+    let insert = "INSERT INTO keys (owner, text, job, input_hash, made_at, holds, span)
+                  SELECT owner, ?1, seq, ?2, created_at, 'until_answered', 1800000 FROM jobs WHERE seq = 2";
+    old.execute("DELETE FROM keys WHERE job = 2", []).unwrap();
+    old.execute(insert, (&key.text, &key.input_hash[..])).unwrap();
+    old.execute_batch("PRAGMA user_version = 3").unwrap();
+    drop(old);
+
+    let store = open(&path, START).unwrap();
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    let ask = async || {
+        let owner = read_all(&store).await[1].new.owner.clone();
+        let (job, key) = (NewJob { owner, ..a_job() }, Some(key.clone()));
+        store
+            .insert(Insert { job, key, max_unfinished: 100, max_bytes: u64::MAX, takes_up: None })
+            .await
+    };
+    let Ok(Inserted::Existing { job, key: found }) = ask().await else { panic!("not found") };
+    assert_eq!(found.answered_at, None);
+    assert_eq!(found.holds, Holds::UntilAnswered { after_end: minutes(30) });
+    store.answered(&job.id).await.unwrap();
+    let Ok(Inserted::New(_)) = ask().await else { panic!("it was answered") };
+    let Ok(Inserted::Existing { key, .. }) = ask().await else { panic!("not found") };
+    let holds = Holds::Repeats { unanswered: minutes(30), answered: minutes(1) };
+    assert_eq!(key.holds, holds, "the new call has a key of its own kind");
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use outlast_core::{
     Change, Checkpoint, Dead, Glance, Insert, Inserted, Job, JobState, Rescued, Rev, Scope,
-    Settlement, StateKind, Store, StoreError,
+    Settlement, StateKind, Store, StoreError, Uncarried,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
@@ -28,7 +28,10 @@ async fn a_change_through_one_handle_wakes_another() {
     tokio::task::yield_now().await;
     let job = insert(&here).await;
     let changes = waiter.await.unwrap().unwrap();
-    assert_eq!(changes.jobs, [Change { id: job.id, state: StateKind::Queued }]);
+    assert_eq!(
+        changes.jobs,
+        [Change { id: job.id, state: StateKind::Queued, uncarried: Uncarried::No }]
+    );
     assert_eq!(changes.rev, job.rev);
 }
 

@@ -55,6 +55,9 @@ macro_rules! store_suite {
                 many_inserts_at_once_under_one_key_make_one_job
                 a_held_calls_key_holds_until_it_was_answered
                 a_held_calls_key_holds_only_so_long_after_the_end
+                a_research_calls_key_holds_a_while_after_an_answer
+                a_research_calls_failure_is_told_again_only_where_consent_is_needed
+                a_research_call_takes_up_the_run_its_failure_left
                 a_cancelled_held_call_is_not_held
                 an_answer_does_not_free_a_callers_own_key
             }
@@ -63,6 +66,7 @@ macro_rules! store_suite {
                 taking_makes_no_worker_known_and_needs_the_profile
                 held_calls_of_a_dead_worker_are_orphans
                 a_task_is_taken_by_name_and_shown_at_once
+                a_held_call_that_none_has_carried_is_told_apart
                 a_held_call_is_kept_by_how_it_ended
             }
             conversing {
@@ -163,6 +167,7 @@ macro_rules! store_suite {
                 a_job_that_is_owed_a_stop_stays_until_it_was_made
                 a_job_stays_as_long_as_its_key_holds
                 a_held_call_stays_until_it_was_answered
+                a_research_call_stays_as_long_as_it_is_told_again
                 a_key_that_names_another_job_keeps_that_one
                 a_key_goes_with_the_job_a_person_removed
                 a_person_can_remove_what_ended_before_a_moment

@@ -135,7 +135,13 @@ async fn insert(store: &Arc<SqliteStore>, each: usize, commits: Commits) -> f64 
                 Commits::Shared => None,
             };
             store
-                .insert(Insert { job, key: None, max_unfinished: u32::MAX, takes_up: None })
+                .insert(Insert {
+                    job,
+                    key: None,
+                    max_unfinished: u32::MAX,
+                    max_bytes: u64::MAX,
+                    takes_up: None,
+                })
                 .await
                 .unwrap();
         }

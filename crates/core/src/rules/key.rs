@@ -1,6 +1,6 @@
-//! How long a key stands for its job.
+//! How long a key stands for its job, and what a call made again under it is given.
 
-use crate::{Holds, Job, JobState, Timestamp};
+use crate::{Holds, Job, JobState, NewJob, RemoteRun, Timestamp};
 
 /// A key as a store keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub struct KeyRecord {
     pub made_at: Timestamp,
     /// How long it holds.
     pub holds: Holds,
+    /// When a call was first answered with the outcome of its job.
+    pub answered_at: Option<Timestamp>,
 }
 
 /// How long a key stands, seen from where its job stands.
@@ -24,15 +26,25 @@ pub(super) enum Hold {
 }
 
 pub(super) fn hold(key: &KeyRecord, job: &Job) -> Hold {
-    match (&job.state, key.holds) {
-        (JobState::Queued { .. } | JobState::Running { .. }, _) => Hold::Unfinished,
-        (_, Holds::For(window)) => Hold::Until(key.made_at.after(window)),
-        (JobState::Cancelled { .. }, Holds::UntilAnswered { .. }) => Hold::Over,
-        (
-            JobState::Succeeded { at, .. } | JobState::Failed { at },
-            Holds::UntilAnswered { after_end },
-        ) => Hold::Until(at.after(after_end)),
+    let Some(ended_at) = job.ended_at() else { return Hold::Unfinished };
+    let was_answered = key.answered_at.is_some();
+    match (key.holds, &job.state) {
+        (Holds::For(window), _) => Hold::Until(key.made_at.after(window)),
+        (Holds::UntilAnswered { .. } | Holds::Repeats { .. }, JobState::Cancelled { .. }) => {
+            Hold::Over
+        }
+        (Holds::UntilAnswered { .. }, _) if was_answered => Hold::Over,
+        (Holds::UntilAnswered { after_end }, _) => Hold::Until(ended_at.after(after_end)),
+        (Holds::Repeats { answered, .. }, JobState::Succeeded { .. }) if was_answered => {
+            Hold::Until(ended_at.after(answered))
+        }
+        (Holds::Repeats { .. }, _) if was_answered && !needs_consent(job) => Hold::Over,
+        (Holds::Repeats { unanswered, .. }, _) => Hold::Until(ended_at.after(unanswered)),
     }
+}
+
+fn needs_consent(job: &Job) -> bool {
+    job.failures.last().is_some_and(|failure| failure.code.needs_consent())
 }
 
 /// Whether the key still stands for its job.
@@ -44,13 +56,39 @@ pub fn key_holds(key: &KeyRecord, job: &Job, now: Timestamp) -> bool {
     }
 }
 
-/// Whether the key is free once a caller has received what there is of its job.
+/// The key once a call was answered with what there is of its job; `None` when that changes nothing.
 ///
-/// Not while the job is unfinished: nobody can have received its outcome, and a second call would buy it again.
-pub fn answer_frees(key: &KeyRecord, job: &Job) -> bool {
+/// Nothing changes while the job is unfinished: its outcome is not known, and a second call would buy it again.
+pub fn answered(key: &KeyRecord, job: &Job, now: Timestamp) -> Option<KeyRecord> {
+    let first = key.answered_at.is_none() && job.state.kind().is_terminal();
+    first.then_some(KeyRecord { answered_at: Some(now), ..*key })
+}
+
+/// What there is to say of an outcome that is told again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// When the job ended.
+    pub ended_at: Timestamp,
+    /// From when on the same call is a new one.
+    pub until: Timestamp,
+}
+
+/// Whether the outcome of the job that a key names was told before; `None` when it is told for the first time.
+pub fn repeat(key: &KeyRecord, job: &Job) -> Option<Repeat> {
+    match hold(key, job) {
+        Hold::Until(until) if key.answered_at.is_some() => {
+            Some(Repeat { ended_at: job.ended_at()?, until })
+        }
+        Hold::Until(_) | Hold::Unfinished | Hold::Over => None,
+    }
+}
+
+/// The run that a research call takes up whose key no longer holds for `job`: what was paid for and may still be had is
+/// not bought again. Only where the call goes to the same provider with the same settings.
+pub fn run_taken_up(key: &KeyRecord, job: &Job, new: &NewJob) -> Option<RemoteRun> {
     match key.holds {
-        Holds::For(_) => false,
-        Holds::UntilAnswered { .. } => job.state.kind().is_terminal(),
+        Holds::Repeats { .. } if job.new.profile == new.profile => job.run_left().cloned(),
+        Holds::Repeats { .. } | Holds::UntilAnswered { .. } | Holds::For(_) => None,
     }
 }
 
@@ -59,53 +97,114 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rules::sample::{NOW, output, queued, running};
-    use crate::{Checkpoint, RemoteStop};
+    use crate::rules::sample::{NOW, failure, output, queued, remote, running};
+    use crate::{Checkpoint, Code, Failure, Profile, RemoteStop};
 
-    /// E9, promise 2: each kind of key at each state of its job.
+    const HOUR: Duration = Duration::from_secs(3600);
+    const MINUTE: Duration = Duration::from_secs(60);
+    const OWN: Holds = Holds::For(HOUR);
+    const HELD: Holds = Holds::UntilAnswered { after_end: HOUR };
+    const RESEARCH: Holds = Holds::Repeats { unanswered: HOUR, answered: MINUTE };
+    /// Long after `NOW`, when keys are made.
+    const ENDED: Timestamp = Timestamp::from_millis(NOW.as_millis() + 24 * 3_600_000);
+
+    fn record(holds: Holds, answered: bool) -> KeyRecord {
+        let answered_at = answered.then_some(ENDED);
+        KeyRecord { input_hash: [0; 32], made_at: NOW, holds, answered_at }
+    }
+
+    fn succeeded() -> Job {
+        let mut job = queued().job;
+        job.state = JobState::Succeeded { at: ENDED, output: output() };
+        job
+    }
+
+    fn failed(code: Code) -> Job {
+        let mut job = queued().job;
+        job.failures = vec![Failure { code, ..failure() }];
+        job.state = JobState::Failed { at: ENDED };
+        job
+    }
+
+    fn cancelled() -> Job {
+        let mut job = queued().job;
+        job.state = JobState::Cancelled { at: ENDED, remote: RemoteStop::NotNeeded };
+        job
+    }
+
+    /// E9, promise 2: each kind of key at each state of its job, before and after a call was answered.
     #[test]
     fn a_key_holds_while_its_job_is_unfinished_and_a_while_longer() {
-        let hour = Duration::from_secs(3600);
-        let own = Holds::For(hour);
-        let held = Holds::UntilAnswered { after_end: hour };
-        let late = NOW.after(hour * 24);
-        let ended = late;
-        let succeeded = JobState::Succeeded { at: ended, output: output() };
-        let failed = JobState::Failed { at: ended };
-        let cancelled = JobState::Cancelled { at: ended, remote: RemoteStop::NotNeeded };
-        let before = |moment: Timestamp| Timestamp::from_millis(moment.as_millis() - 1);
+        let own = Some(NOW.after(HOUR));
+        let (hour, minute) = (Some(ENDED.after(HOUR)), Some(ENDED.after(MINUTE)));
+        // Which key of which job, and when it stops to hold before and after an answer.
         let cases = [
-            (queued().job.state, own, late, true),
-            (running(Checkpoint::NotBegun).0.job.state, held, late, true),
-            (succeeded.clone(), own, before(NOW.after(hour)), true),
-            (succeeded.clone(), own, NOW.after(hour), false),
-            (cancelled.clone(), own, before(NOW.after(hour)), true),
-            (succeeded.clone(), held, before(ended.after(hour)), true),
-            (succeeded, held, ended.after(hour), false),
-            (failed, held, before(ended.after(hour)), true),
-            (cancelled, held, ended, false),
+            (OWN, succeeded(), [own, own]),
+            (OWN, failed(Code::RateLimited), [own, own]),
+            (OWN, cancelled(), [own, own]),
+            (HELD, succeeded(), [hour, None]),
+            (HELD, failed(Code::RateLimited), [hour, None]),
+            (HELD, failed(Code::SubmitUnknown), [hour, None]),
+            (HELD, cancelled(), [None, None]),
+            (RESEARCH, succeeded(), [hour, minute]),
+            (RESEARCH, failed(Code::RateLimited), [hour, None]),
+            (RESEARCH, failed(Code::Timeout), [hour, None]),
+            (RESEARCH, failed(Code::SubmitUnknown), [hour, hour]),
+            (RESEARCH, failed(Code::RunLost), [hour, hour]),
+            (RESEARCH, cancelled(), [None, None]),
         ];
-        for (state, holds, now, expected) in cases {
-            let mut job = queued().job;
-            job.state = state.clone();
-            let key = KeyRecord { input_hash: [0; 32], made_at: NOW, holds };
-            assert_eq!(key_holds(&key, &job, now), expected, "{state:?} {holds:?} {now}");
+        for (holds, job, ends) in cases {
+            for (answered, end) in [false, true].into_iter().zip(ends) {
+                let (key, told) =
+                    (record(holds, answered), format!("{holds:?} {job:?} {answered}"));
+                let Some(end) = end else {
+                    assert!(!key_holds(&key, &job, ENDED), "{told}");
+                    assert_eq!(repeat(&key, &job), None, "{told}");
+                    continue;
+                };
+                let before = Timestamp::from_millis(end.as_millis() - 1);
+                assert!(key_holds(&key, &job, before) && !key_holds(&key, &job, end), "{told}");
+                let repeated = answered.then_some(Repeat { ended_at: ENDED, until: end });
+                assert_eq!(repeat(&key, &job), repeated, "{told}");
+            }
+            for unfinished in [queued().job, running(Checkpoint::NotBegun).0.job] {
+                let key = record(holds, false);
+                assert!(key_holds(&key, &unfinished, ENDED.after(HOUR * 24)));
+                assert_eq!(repeat(&key, &unfinished), None);
+            }
         }
     }
+
     #[test]
-    fn an_answer_frees_the_key_of_a_finished_held_call_only() {
-        let hour = Duration::from_secs(3600);
-        let failed = JobState::Failed { at: NOW };
+    fn only_the_first_answer_with_an_outcome_counts() {
+        for holds in [OWN, HELD, RESEARCH] {
+            let later = ENDED.after(MINUTE);
+            let told = answered(&record(holds, false), &succeeded(), ENDED);
+            assert_eq!(told, Some(record(holds, true)), "{holds:?}");
+            assert_eq!(answered(&record(holds, true), &succeeded(), later), None, "{holds:?}");
+            assert_eq!(answered(&record(holds, false), &queued().job, later), None, "{holds:?}");
+        }
+    }
+
+    /// Promise 2: a research call takes up the run its failure left, and no other call does.
+    #[test]
+    fn a_research_call_takes_up_what_its_failure_left() {
+        let mut left = failed(Code::Timeout);
+        left.checkpoint = Checkpoint::Running(remote());
+        left.failures[0].run_goes_on = true;
+        let over = failed(Code::Timeout);
+        let new = left.new.clone();
+        let other = NewJob { profile: Profile::new("another"), ..new.clone() };
         let cases = [
-            (failed.clone(), Holds::UntilAnswered { after_end: hour }, true),
-            (failed, Holds::For(hour), false),
-            (queued().job.state, Holds::UntilAnswered { after_end: hour }, false),
+            (RESEARCH, &left, &new, true),
+            (RESEARCH, &left, &other, false),
+            (RESEARCH, &over, &new, false),
+            (HELD, &left, &new, false),
+            (OWN, &left, &new, false),
         ];
-        for (state, holds, expected) in cases {
-            let mut job = queued().job;
-            job.state = state;
-            let key = KeyRecord { input_hash: [0; 32], made_at: NOW, holds };
-            assert_eq!(answer_frees(&key, &job), expected, "{:?} {holds:?}", job.state);
+        for (holds, job, new, taken) in cases {
+            let found = run_taken_up(&record(holds, true), job, new);
+            assert_eq!(found, taken.then(remote), "{holds:?} {job:?}");
         }
     }
 }

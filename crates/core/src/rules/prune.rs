@@ -86,6 +86,7 @@ mod tests {
         job.new.keep = Some(minute);
         job.state = JobState::Failed { at: NOW };
         let cancelled = JobState::Cancelled { at: NOW, remote: RemoteStop::Done };
+        let repeats = Holds::Repeats { unanswered: minute * 4, answered: minute * 2 };
         let cases = [
             (job.state.clone(), None, minute),
             (job.state.clone(), Some(Holds::For(minute * 5)), minute * 5),
@@ -93,10 +94,13 @@ mod tests {
             (job.state.clone(), Some(Holds::UntilAnswered { after_end: minute * 3 }), minute * 3),
             (cancelled.clone(), Some(Holds::For(minute * 5)), minute * 5),
             (cancelled, Some(Holds::UntilAnswered { after_end: minute * 3 }), minute),
+            (job.state.clone(), Some(repeats), minute * 4),
         ];
         for (state, holds, expected) in cases {
             job.state = state;
-            let key = holds.map(|holds| KeyRecord { input_hash: [0; 32], made_at: NOW, holds });
+            let key =
+                |holds| KeyRecord { input_hash: [0; 32], made_at: NOW, holds, answered_at: None };
+            let key = holds.map(key);
             let moment = NOW.after(expected);
             assert_eq!(removable_at(&job, key.as_ref()), Some(moment), "{:?} {key:?}", job.state);
             let before = Timestamp::from_millis(moment.as_millis() - 1);

@@ -155,7 +155,7 @@ mod tests {
     const ALL: usize = usize::MAX;
 
     fn change(state: StateKind) -> Change {
-        Change { id: JobId::new(Uuid::from_u128(1)), state }
+        Change { id: JobId::new(Uuid::from_u128(1)), state, uncarried: outlast_core::Uncarried::No }
     }
 
     fn id() -> Option<ConversationId> {

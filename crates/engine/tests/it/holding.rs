@@ -1,7 +1,7 @@
-//! Held calls (promise 2): the same call is the same job until somebody has its outcome.
+//! Held calls (promise 2): the same call is the same job, for a while after its end too.
 
-use outlast_core::{JobId, NewJob, OwnerId, StateKind, Visibility};
-use outlast_engine::{Options, Takes};
+use outlast_core::{HeldAnswer, JobId, Key, NewJob, OwnerId, StateKind, Visibility};
+use outlast_engine::{Options, Started, Takes};
 
 use crate::bench::{Bench, LEASE, Process, deliver, research, seconds, text};
 
@@ -12,8 +12,13 @@ fn held() -> NewJob {
 }
 
 async fn hold(process: &Process) -> (JobId, bool) {
-    let started = process.engine.hold(held(), "research", INPUT).await.unwrap();
+    let started = process.engine.hold(held(), Key::held("workflow", INPUT)).await.unwrap();
+    assert_eq!(started.repeat, None, "a workflow's outcome is told to one call");
     (started.job.id, started.existed)
+}
+
+async fn ask(process: &Process, answer: HeldAnswer) -> Started {
+    process.engine.hold(held(), Key::research("research", INPUT, answer)).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,15 +41,39 @@ async fn a_call_made_again_attaches_and_receives_the_result_once() {
     deliver(&bench, 1);
     process.end(&id).await;
     tokio::time::sleep(seconds(29 * 60)).await;
-    assert_eq!(hold(&process).await, (id, true), "after its end, as long as nobody was answered");
+    assert_eq!(hold(&process).await, (id, true), "after its end, while no call was answered");
     assert_eq!(text(&process.end(&id).await.job), "because");
     process.engine.answered(&id).await.unwrap();
     let (other, existed) = hold(&process).await;
     assert!(other != id && !existed, "answered: the same call is a new one");
 }
 
+/// Promise 2: a report is told again for ten minutes after its end, a quick answer for one, and that is known.
 #[tokio::test(start_paused = true)]
-async fn an_outcome_nobody_came_for_is_held_for_half_an_hour() {
+async fn research_is_told_again_for_a_while_after_an_answer() {
+    for (answer, span) in [(HeldAnswer::Report, 600), (HeldAnswer::Quick, 60)] {
+        let bench = Bench::new();
+        let process = bench.process().await;
+        let id = ask(&process, answer).await.job.id;
+        bench.quiet().await;
+        deliver(&bench, 1);
+        let ended_at = process.end(&id).await.job.ended_at().unwrap();
+        let unanswered = ask(&process, answer).await;
+        assert_eq!((unanswered.job.id, unanswered.repeat), (id, None));
+        process.engine.answered(&id).await.unwrap();
+        tokio::time::sleep(seconds(span - 1)).await;
+        let again = ask(&process, answer).await;
+        let repeat = again.repeat.expect("a call was answered with it");
+        assert_eq!((again.job.id, repeat.ended_at), (id, ended_at));
+        assert_eq!(repeat.until, ended_at.after(seconds(span)));
+        tokio::time::sleep(seconds(1)).await;
+        let anew = ask(&process, answer).await;
+        assert!(anew.job.id != id && anew.repeat.is_none(), "its time is over");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_no_call_was_answered_with_is_held_for_half_an_hour() {
     let bench = Bench::new();
     let process = bench.process().await;
     let (id, _) = hold(&process).await;
@@ -71,9 +100,9 @@ async fn another_owner_tool_or_input_is_another_call() {
     let (id, _) = hold(&process).await;
     let theirs = NewJob { owner: OwnerId::new("bob"), ..held() };
     let others = [
-        process.engine.hold(theirs, "research", INPUT).await,
-        process.engine.hold(held(), "search", INPUT).await,
-        process.engine.hold(held(), "research", [8; 32]).await,
+        process.engine.hold(theirs, Key::held("workflow", INPUT)).await,
+        process.engine.hold(held(), Key::held("other", INPUT)).await,
+        process.engine.hold(held(), Key::held("workflow", [8; 32])).await,
         process.engine.start(held(), None).await,
     ];
     for other in others {

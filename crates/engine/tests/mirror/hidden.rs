@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use outlast_core::conversation::StatusWord;
-use outlast_core::{BeginError, ConversationId, JobId, NewJob, OwnerId, Trouble, Visibility};
+use outlast_core::{BeginError, ConversationId, JobId, Key, NewJob, OwnerId, Trouble, Visibility};
 use outlast_testkit::scripted::{Act, Begin, error};
 
 use crate::bench::{Files, Place, Process, new_id, turn, until, until_status};
 
 async fn hold(process: &Process, id: &ConversationId) -> JobId {
     let held = NewJob { visibility: Visibility::Unpromised, ..turn(id, "why?") };
-    process.engine.hold(held, "perplexity_deep_research", [7; 32]).await.unwrap().job.id
+    process.engine.hold(held, Key::held("perplexity_deep_research", [7; 32])).await.unwrap().job.id
 }
 
 /// Waits until the follower has seen everything that happened before this.

@@ -41,7 +41,7 @@ async fn ask(world: &World, profile: Profile) -> Job {
         .unwrap();
     store.close().await;
     match inserted {
-        Inserted::New(job) | Inserted::Existing(job) => job,
+        Inserted::New(job) | Inserted::Existing { job, .. } => job,
     }
 }
 

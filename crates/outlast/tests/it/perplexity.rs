@@ -170,3 +170,30 @@ async fn a9_a_client_that_gives_up_picks_its_call_up_again() {
     let progress = server.seen.iter().filter(|seen| seen["method"] == "notifications/progress");
     assert_eq!(progress.count(), 0, "no token, no progress");
 }
+
+/// Promise 2: each of the four tools repeats its answer, says so and how to ask anew without a key.
+#[tokio::test]
+async fn a_call_made_again_is_answered_with_the_same_and_says_so() {
+    let world = world().await;
+    let mut server = world.serve().await;
+    let search = json!({ "query": format!("Sky {QUICK}") });
+    let calls = [
+        ("perplexity_ask", ask("Why?")),
+        ("perplexity_reason", ask("Why?")),
+        ("perplexity_research", ask("Why?")),
+        ("perplexity_search", search),
+    ];
+    for (tool, arguments) in calls {
+        let first = server.call(tool, arguments.clone()).await;
+        assert_eq!(first["_meta"]["outlast/replayed"], Value::Null, "{tool}: {first}");
+        let asked = world.simulator.requests().len();
+        let again = server.call(tool, arguments).await;
+        assert_eq!(again["_meta"]["outlast/replayed"], true, "{tool}: {again}");
+        assert_eq!(again["structuredContent"], first["structuredContent"]);
+        assert_eq!(again["content"][0], first["content"][0]);
+        let sentence = again["content"][1]["text"].as_str().unwrap();
+        assert!(sentence.contains("ask again after 20"), "{sentence}");
+        assert!(sentence.contains("or change the wording"), "{sentence}");
+        assert_eq!(world.simulator.requests().len(), asked, "{tool}: nothing was asked");
+    }
+}

@@ -13,6 +13,7 @@ mod searching;
 mod files;
 mod refusals;
 mod patience;
+mod repeating;
 
 use std::time::Duration;
 

@@ -99,6 +99,28 @@ impl World {
     }
 }
 
+/// The clock of every server of a world (`--clock-file`).
+pub(crate) struct ShiftedClock(PathBuf);
+
+impl ShiftedClock {
+    pub(crate) fn new(world: &World) -> Self {
+        std::fs::create_dir_all(world.data_dir()).unwrap();
+        Self(world.data_dir().join("shift"))
+    }
+
+    /// Sets the clock so many milliseconds ahead; under another name first, so that no server reads half a number.
+    pub(crate) fn set(&self, millis: i64) {
+        let unborn = self.0.with_extension("new");
+        std::fs::write(&unborn, millis.to_string()).unwrap();
+        std::fs::rename(unborn, &self.0).unwrap();
+    }
+
+    pub(crate) async fn serve(&self, world: &World, flags: &[&str]) -> McpProcess {
+        let clock = ["--clock-file", self.0.to_str().unwrap()];
+        world.serve_with(&[clock.as_slice(), flags].concat()).await
+    }
+}
+
 /// What a command left behind.
 #[derive(Debug)]
 pub(crate) struct Ran {

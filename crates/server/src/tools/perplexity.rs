@@ -7,7 +7,8 @@ mod schema;
 use std::time::Duration;
 
 use outlast_core::{
-    AskKind, Body, Job, JobState, NewJob, OwnerId, Profile, ResearchAsk, Visibility,
+    AskKind, Body, HeldAnswer, Job, JobState, Key, NewJob, OwnerId, Profile, ResearchAsk,
+    Visibility,
 };
 use outlast_engine::Engine;
 use rmcp::model::{CallToolResult, Tool};
@@ -16,10 +17,9 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::caller::Caller;
-use crate::receipt::Receipt;
+use crate::held::{self, AskAnew, Waited};
 use crate::reply::{Answered, Refusal, RefusalCode, told};
 use crate::text::{printable, title, with_citations};
-use crate::wait;
 use arguments::Asked;
 
 pub(crate) const ASK: &str = "perplexity_ask";
@@ -114,25 +114,22 @@ impl Perplexity {
             self.engine.carry_held(&job);
             return Ok(Answered::Task(Box::new(job)));
         }
-        let started = self.engine.hold(job, tool, Sha256::digest(input).into()).await?;
-        let reading = wait::for_job(&self.engine, caller, &started.job.id, None).await?;
-        let Some(reading) = reading else { return Err(Refusal::internal()) };
-        let Some(outcome) = outcome(&reading.job) else {
-            return Err(Refusal::because(
+        let key = Key::research(tool, Sha256::digest(input).into(), held_answer(kind));
+        let started = self.engine.hold(job, key).await?;
+        let ask_anew = AskAnew::LaterOrInOtherWords;
+        match held::answer(&self.engine, caller, started, None, ask_anew, outcome).await? {
+            Waited::Answer(answer) => answer.map(Answered::Now),
+            Waited::Unfinished(_) => Err(Refusal::because(
                 RefusalCode::ServiceUnavailable,
                 "this server is stopping; make the same call again and it goes on",
-            ));
-        };
-        caller.receipt = Some(Receipt { engine: self.engine.clone(), job: started.job.id });
-        outcome.map(Answered::Now)
+            )),
+        }
     }
 
     fn new_job(&self, owner: &OwnerId, tool: &str, ask: &ResearchAsk) -> Result<NewJob, Refusal> {
-        let timeout = match ask.kind {
-            AskKind::Research => self.options.research_timeout,
-            AskKind::Search | AskKind::Ask | AskKind::Reason | AskKind::Results => {
-                self.options.quick_timeout
-            }
+        let timeout = match held_answer(ask.kind) {
+            HeldAnswer::Report => self.options.research_timeout,
+            HeldAnswer::Quick => self.options.quick_timeout,
         };
         Ok(NewJob {
             owner: owner.clone(),
@@ -149,6 +146,13 @@ impl Perplexity {
             life: None,
             keep: Some(self.options.keep),
         })
+    }
+}
+
+fn held_answer(kind: AskKind) -> HeldAnswer {
+    match kind {
+        AskKind::Research => HeldAnswer::Report,
+        AskKind::Search | AskKind::Ask | AskKind::Reason | AskKind::Results => HeldAnswer::Quick,
     }
 }
 

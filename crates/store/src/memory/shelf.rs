@@ -6,7 +6,8 @@ use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
     Change, Changes, ConversationId, ConversationPage, ConversationQuery, ConversationSummary,
     Cursor, Job, JobId, JobState, NewJob, OwnerId, Profile, Prune, Pruned, Query, Record,
-    RemoteRun, Rev, Scope, StateKind, StoreError, Summary, Timestamp, WorkerId, rules, session_of,
+    RemoteRun, Rev, Scope, StateKind, StoreError, Summary, Timestamp, Uncarried, WorkerId, rules,
+    session_of,
 };
 use uuid::Uuid;
 
@@ -209,8 +210,12 @@ impl Shelf {
         let mut changed: Vec<&Job> =
             self.records.values().map(|record| &record.job).filter(|job| job.rev > after).collect();
         changed.sort_by_key(|job| job.rev);
-        let jobs =
-            changed.into_iter().map(|job| Change { id: job.id, state: job.state.kind() }).collect();
+        let change = |job: &Job| {
+            let state = job.state.kind();
+            let uncarried = Uncarried::of(state, job.new.visibility, job.was_claimed());
+            Change { id: job.id, state, uncarried }
+        };
+        let jobs = changed.into_iter().map(change).collect();
         let due = self.records.values().filter_map(|record| match &record.job.state {
             JobState::Queued { run_at } => Some(*run_at).filter(|run_at| *run_at > now),
             JobState::Running { .. } => record.holder.as_ref().map(|holder| holder.until),

@@ -5,17 +5,19 @@ use rusqlite::{Connection, OptionalExtension};
 use uuid::Uuid;
 
 use super::fault::Fault;
+use super::keys::{self, Named};
 use super::writer::Tx;
-use super::{keys, owners, rows};
+use super::{owners, rows};
 
 /// Adds a job, or finds the one its key names.
 pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault> {
-    let Insert { job: new, key, max_unfinished, max_bytes, takes_up } = insert;
+    let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up } = insert;
     let now = tx.now();
-    if let Some(key) = &key
-        && let Some(job) = keys::named_by(tx.connection, &new.owner, key, now)?
-    {
-        return Ok(Inserted::Existing(job));
+    if let Some(key) = &key {
+        match keys::named_by(tx.connection, key, &new, now)? {
+            Named::Job(job, key) => return Ok(Inserted::Existing { job: *job, key }),
+            Named::Free(left) => takes_up = takes_up.or(left),
+        }
     }
     let turn = match &new.conversation {
         Some(conversation) => next_turn(tx.connection, &new.owner, conversation)?,

@@ -3,34 +3,46 @@
 use std::time::Duration;
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{Holds, Job, JobId, Key, OwnerId, StoreError, Timestamp, rules};
+use outlast_core::{
+    Holds, Job, JobId, Key, NewJob, OwnerId, RemoteRun, StoreError, Timestamp, rules,
+};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::Fault;
-use super::rows::{self, Stored};
+use super::rows;
 use super::writer::Tx;
 
-/// The job the key stands for, if it holds.
+/// What a call under a key meets.
+pub(super) enum Named {
+    /// The job its key stands for.
+    Job(Box<Job>, KeyRecord),
+    /// None: the call makes a job of its own, which takes up this run.
+    Free(Option<RemoteRun>),
+}
+
+/// What this call meets under its key.
 pub(super) fn named_by(
     connection: &Connection,
-    owner: &OwnerId,
     key: &Key,
+    new: &NewJob,
     now: Timestamp,
-) -> Result<Option<Job>, Fault> {
+) -> Result<Named, Fault> {
     let mut statement =
         connection.prepare_cached("SELECT * FROM keys WHERE owner = ?1 AND text = ?2")?;
-    let mut found = statement.query((owner.as_str(), &key.text))?;
-    let Some(row) = found.next()? else { return Ok(None) };
+    let mut found = statement.query((new.owner.as_str(), &key.text))?;
+    let Some(row) = found.next()? else { return Ok(Named::Free(None)) };
     let (seq, record): (i64, KeyRecord) = (row.get("job")?, record(row)?);
-    let Some(stored) = rows::whole(connection, "seq = ?1", seq)? else { return Ok(None) };
+    let Some(stored) = rows::whole(connection, "seq = ?1", seq)? else {
+        return Ok(Named::Free(None));
+    };
     let job = stored.record.job;
     if !rules::key_holds(&record, &job, now) {
-        return Ok(None);
+        return Ok(Named::Free(rules::run_taken_up(&record, &job, new)));
     }
     if record.input_hash != key.input_hash {
         return Err(StoreError::KeyConflict(job.id).into());
     }
-    Ok(Some(job))
+    Ok(Named::Job(Box::new(job), record))
 }
 
 /// Makes the key stand for the job, in the place of one whose time is over.
@@ -41,9 +53,10 @@ pub(super) fn take(
     seq: i64,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let (holds, span) = match key.holds {
-        Holds::For(window) => ("for", window),
-        Holds::UntilAnswered { after_end } => ("until_answered", after_end),
+    let (holds, span, span_answered) = match key.holds {
+        Holds::For(window) => ("for", window, None),
+        Holds::UntilAnswered { after_end } => ("until_answered", after_end, None),
+        Holds::Repeats { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
     };
     let before: Option<i64> = tx
         .connection
@@ -52,8 +65,8 @@ pub(super) fn take(
         .optional()?;
     tx.connection
         .prepare_cached(
-            "INSERT INTO keys (owner, text, job, input_hash, made_at, holds, span)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO keys (owner, text, job, input_hash, made_at, holds, span, span_answered)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute((
             owner.as_str(),
@@ -63,23 +76,25 @@ pub(super) fn take(
             now.as_millis(),
             holds,
             rows::millis(span),
+            span_answered.map(rows::millis),
         ))?;
-    match before {
-        Some(seq) => rows::keep_no_longer(tx.connection, seq),
+    let Some(before) = before else { return Ok(()) };
+    match rows::whole(tx.connection, "seq = ?1", before)? {
+        Some(before) => rows::keep_by_key(tx.connection, &before, None),
         None => Ok(()),
     }
 }
 
-/// Frees the key of a held call whose outcome a caller has received. Not a change: no rev.
+/// Records that a call was answered with the outcome of the job. Not a change: no rev.
 pub(super) fn answered(tx: &mut Tx<'_>, id: &JobId) -> Result<(), Fault> {
     let found = rows::whole(tx.connection, "id = ?1", id.to_string())?;
-    let Some(Stored { seq, record }) = found else { return Ok(()) };
-    let Some(key) = of_job(tx.connection, seq)? else { return Ok(()) };
-    if !rules::answer_frees(&key, &record.job) {
-        return Ok(());
-    }
-    tx.connection.prepare_cached("DELETE FROM keys WHERE job = ?1")?.execute([seq])?;
-    rows::keep_no_longer(tx.connection, seq)
+    let Some(stored) = found else { return Ok(()) };
+    let Some(key) = of_job(tx.connection, stored.seq)? else { return Ok(()) };
+    let Some(key) = rules::answered(&key, &stored.record.job, tx.now()) else { return Ok(()) };
+    tx.connection
+        .prepare_cached("UPDATE keys SET answered_at = ?2 WHERE job = ?1")?
+        .execute((stored.seq, key.answered_at.map(Timestamp::as_millis)))?;
+    rows::keep_by_key(tx.connection, &stored, Some(&key))
 }
 
 /// The key that names the job, if there is one.
@@ -94,14 +109,20 @@ fn record(row: &Row<'_>) -> Result<KeyRecord, Fault> {
         StoreError::Corrupt { at: format!("{column} of key {text:?}") }.into()
     };
     let input_hash: Vec<u8> = row.get("input_hash")?;
-    let span = Duration::from_millis(row.get::<_, i64>("span")?.unsigned_abs());
+    let span = |millis: i64| Duration::from_millis(millis.unsigned_abs());
+    let after_end = span(row.get("span")?);
+    let answered = row.get::<_, Option<i64>>("span_answered")?.map(span);
     Ok(KeyRecord {
         input_hash: input_hash.try_into().map_err(|_| damaged("input_hash"))?,
         made_at: Timestamp::from_millis(row.get("made_at")?),
         holds: match row.get::<_, String>("holds")?.as_str() {
-            "for" => Holds::For(span),
-            "until_answered" => Holds::UntilAnswered { after_end: span },
+            "for" => Holds::For(after_end),
+            "until_answered" => match answered {
+                None => Holds::UntilAnswered { after_end },
+                Some(answered) => Holds::Repeats { unanswered: after_end, answered },
+            },
             _ => return Err(damaged("holds")),
         },
+        answered_at: row.get::<_, Option<i64>>("answered_at")?.map(Timestamp::from_millis),
     })
 }

@@ -1,7 +1,7 @@
 //! What readers ask. Runs on connections of its own, never on the writer's.
 
 use outlast_core::{
-    Change, Changes, Checkpoint, Cursor, Job, JobId, Page, Profile, Query, RemoteRun, Rev, Scope,
+    Changes, Checkpoint, Cursor, Job, JobId, Page, Profile, Query, RemoteRun, Rev, Scope,
     Timestamp, WorkerId, rules,
 };
 use rusqlite::types::Value;
@@ -177,12 +177,13 @@ pub(super) fn changes(
     let rev = rev(&snapshot)?;
     let mut jobs = Vec::new();
     {
-        let mut statement = snapshot
-            .prepare_cached("SELECT id, state FROM jobs WHERE rev > ?1 ORDER BY rev, seq")?;
+        let mut statement = snapshot.prepare_cached(
+            "SELECT id, state, visibility, fence > 0 AS was_claimed FROM jobs
+             WHERE rev > ?1 ORDER BY rev, seq",
+        )?;
         let mut rows = statement.query([rows::signed(after.0)])?;
         while let Some(row) = rows.next()? {
-            let (id, state): (String, String) = (row.get(0)?, row.get(1)?);
-            jobs.push(Change { id: rows::job_id(&id)?, state: rows::kind(&id, &state)? });
+            jobs.push(rows::change(row)?);
         }
     }
     let due = |select: &str, parameters: &[i64]| -> Result<Option<i64>, Fault> {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_core::rules::KeyRecord;
 use outlast_core::{
-    Checkpoint, ConversationId, Fence, Holder, Job, JobId, JobState, NewJob, Output, OwnerId,
-    Profile, Progress, Record, RemoteStop, Rev, StateKind, StoreError, Summary, Timestamp,
-    WorkerId, rules,
+    Change, Checkpoint, ConversationId, Fence, Holder, Job, JobId, JobState, NewJob, Output,
+    OwnerId, Profile, Progress, Record, RemoteStop, Rev, StateKind, StoreError, Summary, Timestamp,
+    Uncarried, WorkerId, rules,
 };
 use rusqlite::{Connection, Row, ToSql, named_params};
 use serde::Serialize;
@@ -110,13 +111,16 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
     Ok(())
 }
 
-/// Lets a job go when its retention ends, now that no key names it any more. Not a change: no rev.
-pub(super) fn keep_no_longer(connection: &Connection, seq: i64) -> Result<(), Fault> {
-    let Some(Stored { record, .. }) = whole(connection, "seq = ?1", seq)? else { return Ok(()) };
-    let removable_at = rules::removable_at(&record.job, None).map(Timestamp::as_millis);
+/// Works out anew when a job can go, after its key changed or went to another job. Not a change: no rev.
+pub(super) fn keep_by_key(
+    connection: &Connection,
+    stored: &Stored,
+    key: Option<&KeyRecord>,
+) -> Result<(), Fault> {
+    let removable_at = rules::removable_at(&stored.record.job, key).map(Timestamp::as_millis);
     connection
         .prepare_cached("UPDATE jobs SET removable_at = ?2 WHERE seq = ?1")?
-        .execute((seq, removable_at))?;
+        .execute((stored.seq, removable_at))?;
     Ok(())
 }
 
@@ -186,6 +190,15 @@ pub(super) fn summary(row: &Row<'_>) -> Result<Summary, Fault> {
         ended_at: maybe_time(row, "ended_at")?,
         id: job_id(&id)?,
     })
+}
+
+/// A row of what changed.
+pub(super) fn change(row: &Row<'_>) -> Result<Change, Fault> {
+    let id: String = row.get("id")?;
+    let state = kind(&id, &row.get::<_, String>("state")?)?;
+    let visibility = unword(&id, "visibility", row.get("visibility")?)?;
+    let uncarried = Uncarried::of(state, visibility, row.get("was_claimed")?);
+    Ok(Change { id: job_id(&id)?, state, uncarried })
 }
 
 /// The id a row holds as text.

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, ConversationId, Cost, Holds, Key, NewJob, Output, OwnerId, Profile,
-    RemoteStop, Settlement, StateKind, Usage, Visibility,
+    Body, Checkpoint, Code, ConversationId, Cost, Failure, Holds, Key, NewJob, Output, OwnerId,
+    Profile, RemoteStop, Settlement, StateKind, Usage, Visibility,
 };
 use proptest::bool::weighted;
 use proptest::collection::vec;
@@ -121,8 +121,17 @@ pub(super) struct JobSeed {
 pub(super) struct KeySeed {
     pub(super) text: usize,
     pub(super) input: u8,
-    pub(super) until_answered: bool,
+    pub(super) kind: KeyKind,
     pub(super) seconds: u64,
+    /// Of a key that repeats, once a call was answered.
+    pub(super) answered_seconds: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum KeyKind {
+    For,
+    UntilAnswered,
+    Repeats,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +151,7 @@ pub(super) enum At {
 pub(super) enum How {
     Succeed,
     Retry { seconds: u64, at: At },
-    Fail,
+    Fail(Code),
     Release,
 }
 
@@ -216,8 +225,16 @@ fn job() -> impl Strategy<Value = JobSeed> {
 }
 
 fn key() -> impl Strategy<Value = KeySeed> {
-    (0..2_usize, 0..2_u8, any::<bool>(), seconds()).prop_map(
-        |(text, input, until_answered, seconds)| KeySeed { text, input, until_answered, seconds },
+    use KeyKind::{For, Repeats, UntilAnswered};
+    let kind = proptest::sample::select(vec![For, UntilAnswered, Repeats]);
+    (0..2_usize, 0..2_u8, kind, seconds(), seconds()).prop_map(
+        |(text, input, kind, seconds, answered_seconds)| KeySeed {
+            text,
+            input,
+            kind,
+            seconds,
+            answered_seconds,
+        },
     )
 }
 
@@ -243,9 +260,14 @@ fn how() -> impl Strategy<Value = How> {
     prop_oneof![
         3 => Just(How::Succeed),
         2 => (seconds(), at()).prop_map(|(seconds, at)| How::Retry { seconds, at }),
-        2 => Just(How::Fail),
+        2 => code().prop_map(How::Fail),
         1 => Just(How::Release),
     ]
+}
+
+/// One that is told again after it was answered, and one that is not.
+fn code() -> impl Strategy<Value = Code> {
+    proptest::sample::select(vec![Code::ServiceUnavailable, Code::SubmitUnknown])
 }
 
 fn state() -> impl Strategy<Value = StateKind> {
@@ -275,9 +297,13 @@ impl JobSeed {
 impl KeySeed {
     pub(super) fn grown(&self) -> Key {
         let span = Duration::from_secs(self.seconds);
-        let holds = match self.until_answered {
-            true => Holds::UntilAnswered { after_end: span },
-            false => Holds::For(span),
+        let holds = match self.kind {
+            KeyKind::For => Holds::For(span),
+            KeyKind::UntilAnswered => Holds::UntilAnswered { after_end: span },
+            KeyKind::Repeats => Holds::Repeats {
+                unanswered: span,
+                answered: Duration::from_secs(self.answered_seconds),
+            },
         };
         Key { text: format!("key-{}", self.text), input_hash: [self.input; 32], holds }
     }
@@ -308,7 +334,10 @@ impl How {
                 wait: Duration::from_secs(seconds),
                 checkpoint: at.grown(),
             },
-            Self::Fail => Settlement::Fail { failure: a_failure("no"), raw: None },
+            Self::Fail(code) => {
+                let failure = Failure { code, ..a_failure("no") };
+                Settlement::Fail { failure, raw: None }
+            }
             Self::Release => Settlement::Release,
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use outlast_core::{
-    Cancelled, Changes, Claimed, Inserted, Job, JobId, Lease, Page, RemoteRun, Rev, StateKind,
+    Cancelled, Change, Changes, Claimed, Inserted, Job, JobId, Lease, Page, RemoteRun, Rev,
     StoreError, Summary, Timestamp,
 };
 
@@ -39,7 +39,7 @@ impl Ids {
     pub(super) fn inserted(&self, inserted: Inserted) -> Inserted {
         match inserted {
             Inserted::New(job) => Inserted::New(self.job(job)),
-            Inserted::Existing(job) => Inserted::Existing(self.job(job)),
+            Inserted::Existing { job, key } => Inserted::Existing { job: self.job(job), key },
         }
     }
 
@@ -72,9 +72,10 @@ impl Ids {
         (jobs, page.next.is_some())
     }
 
-    pub(super) fn changes(&self, changes: Changes) -> (Vec<(JobId, StateKind)>, Option<Timestamp>) {
+    pub(super) fn changes(&self, changes: Changes) -> (Vec<Change>, Option<Timestamp>) {
         let jobs = changes.jobs.into_iter();
-        (jobs.map(|change| (self.plain(change.id), change.state)).collect(), changes.next_due)
+        let jobs = jobs.map(|change| Change { id: self.plain(change.id), ..change });
+        (jobs.collect(), changes.next_due)
     }
 
     /// A refusal in words; the port's errors cannot be compared.

@@ -55,7 +55,7 @@ impl Bench {
     pub async fn add(&self, job: NewJob) -> Job {
         match self.try_add(job).await.expect("the job is inserted") {
             Inserted::New(job) => job,
-            Inserted::Existing(job) => panic!("{} existed", job.id),
+            Inserted::Existing { job, .. } => panic!("{} existed", job.id),
         }
     }
 
@@ -147,6 +147,13 @@ pub fn a_key(text: &str, input: u8) -> Key {
 /// The key of a held call for the input of that number; it holds for a minute after the end.
 pub fn a_held_key(text: &str, input: u8) -> Key {
     let holds = Holds::UntilAnswered { after_end: Duration::from_secs(60) };
+    Key { holds, ..a_key(text, input) }
+}
+
+/// The key of a held research call: it holds for a minute after the end, for ten seconds once a call was answered.
+pub(super) fn a_research_key(text: &str, input: u8) -> Key {
+    let holds =
+        Holds::Repeats { unanswered: Duration::from_secs(60), answered: Duration::from_secs(10) };
     Key { holds, ..a_key(text, input) }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use outlast_core::{
     Change, Checkpoint, Dead, Glance, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
+    Uncarried,
 };
 
 use super::bench::{Bench, LEASE, a_failure, a_job, a_run, succeed, worker};
@@ -19,7 +20,10 @@ pub async fn a_change_wakes_who_waits(bench: Bench) {
     let job = bench.add(a_job()).await;
     let woken = tokio::time::timeout(Duration::from_secs(10), waiting).await;
     let changes = woken.expect("the wake-up was lost").unwrap();
-    assert_eq!(changes.jobs, [Change { id: job.id, state: StateKind::Queued }]);
+    assert_eq!(
+        changes.jobs,
+        [Change { id: job.id, state: StateKind::Queued, uncarried: Uncarried::No }]
+    );
     assert_eq!(changes.rev, job.rev);
 }
 
@@ -27,7 +31,10 @@ pub async fn a_change_wakes_who_waits(bench: Bench) {
 pub async fn a_change_before_the_call_is_not_missed(bench: Bench) {
     let start = bench.look(Rev::default()).await.rev;
     let job = bench.add(a_job()).await;
-    assert_eq!(bench.wait(start).await.jobs, [Change { id: job.id, state: StateKind::Queued }]);
+    assert_eq!(
+        bench.wait(start).await.jobs,
+        [Change { id: job.id, state: StateKind::Queued, uncarried: Uncarried::No }]
+    );
     assert_eq!(bench.wait(start).await.rev, job.rev);
 }
 
@@ -41,9 +48,9 @@ pub async fn each_job_is_reported_once_with_its_latest_state(bench: Bench) {
     bench.store.cancel(&Scope::Operator, &second.id).await.unwrap();
     let changes = bench.look(Rev::default()).await;
     let expected = [
-        Change { id: third.id, state: StateKind::Queued },
-        Change { id: first.id, state: StateKind::Succeeded },
-        Change { id: second.id, state: StateKind::Cancelled },
+        Change { id: third.id, state: StateKind::Queued, uncarried: Uncarried::No },
+        Change { id: first.id, state: StateKind::Succeeded, uncarried: Uncarried::No },
+        Change { id: second.id, state: StateKind::Cancelled, uncarried: Uncarried::No },
     ];
     assert_eq!(changes.jobs, expected);
 }
@@ -55,7 +62,10 @@ pub async fn nothing_is_reported_twice(bench: Bench) {
     assert!(bench.look(rev).await.jobs.is_empty());
     let second = bench.add(a_job()).await;
     let changes = bench.look(rev).await;
-    assert_eq!(changes.jobs, [Change { id: second.id, state: StateKind::Queued }]);
+    assert_eq!(
+        changes.jobs,
+        [Change { id: second.id, state: StateKind::Queued, uncarried: Uncarried::No }]
+    );
     assert!(bench.look(changes.rev).await.jobs.is_empty());
 }
 
@@ -77,7 +87,10 @@ pub async fn progress_is_a_change_and_a_renewal_is_not(bench: Bench) {
     let progress = Progress { percent: None, message: "reading".to_owned() };
     bench.store.note(&claimed.lease, &progress).await.unwrap();
     let changes = bench.wait(claimed.job.rev).await;
-    assert_eq!(changes.jobs, [Change { id: claimed.job.id, state: StateKind::Running }]);
+    assert_eq!(
+        changes.jobs,
+        [Change { id: claimed.job.id, state: StateKind::Running, uncarried: Uncarried::No }]
+    );
 }
 
 /// Each write brings its job back, once.
@@ -85,7 +98,7 @@ pub async fn every_kind_of_write_is_seen(bench: Bench) {
     let mut rev = bench.look(Rev::default()).await.rev;
     let mut seen = async |id, state| {
         let changes = bench.wait(rev).await;
-        assert_eq!(changes.jobs, [Change { id, state }]);
+        assert_eq!(changes.jobs, [Change { id, state, uncarried: Uncarried::No }]);
         assert!(changes.rev > rev);
         rev = changes.rev;
     };
@@ -161,6 +174,9 @@ pub async fn the_rev_is_where_changes_go_on(bench: Bench) {
     assert_eq!(bench.look(rev).await.jobs, []);
     let after = bench.add(a_job()).await;
     let changes = bench.look(rev).await;
-    assert_eq!(changes.jobs, [Change { id: after.id, state: StateKind::Queued }]);
+    assert_eq!(
+        changes.jobs,
+        [Change { id: after.id, state: StateKind::Queued, uncarried: Uncarried::No }]
+    );
     assert_eq!(changes.rev, bench.store.rev().await.unwrap());
 }

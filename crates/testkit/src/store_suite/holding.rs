@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlast_core::{Dead, NewJob, Profile, Scope, StateKind, Visibility};
+use outlast_core::{
+    Change, Dead, NewJob, Profile, Scope, Settlement, StateKind, Uncarried, Visibility,
+};
 
 use super::bench::{Bench, LEASE, a_job, fail, profiles, succeed, worker};
 
@@ -43,8 +45,26 @@ pub async fn held_calls_of_a_dead_worker_are_orphans(bench: Bench) {
     let w1 = worker("w1");
     bench.store.take(&w1, &profiles(), &held.id, LEASE).await.unwrap().expect("it is queued");
     assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), []);
+    let rev = bench.store.rev().await.unwrap();
     bench.store.rescue(&Dead::Worker(w1)).await.unwrap();
     assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), [held.id]);
+    let orphaned = Change { id: held.id, state: StateKind::Queued, uncarried: Uncarried::NoMore };
+    assert_eq!(bench.wait(rev).await.jobs, [orphaned], "every process hears of it");
+}
+
+/// F11: a held call that its own process is about to take is told apart, and a job of the queue is none.
+pub async fn a_held_call_that_none_has_carried_is_told_apart(bench: Bench) {
+    let rev = bench.store.rev().await.unwrap();
+    let held = bench.add(a_held_job()).await;
+    let claimed = {
+        bench.add(a_job()).await;
+        bench.claim().await
+    };
+    bench.store.settle(&claimed.lease, Settlement::Release).await.unwrap();
+    let changes = bench.wait(rev).await.jobs;
+    let queued = |id, uncarried| Change { id, state: StateKind::Queued, uncarried };
+    let expected = [queued(held.id, Uncarried::NotYet), queued(claimed.job.id, Uncarried::No)];
+    assert_eq!(changes, expected);
 }
 
 /// A held call answered with a task: its caller has the id, and no worker claims it from the queue.

@@ -7,7 +7,10 @@ use outlast_core::{
     RemoteStop, Rev, Scope, StoreError, Timestamp,
 };
 
-use super::bench::{Bench, a_held_key, a_job, a_key, a_run, alice, bob, profiles, succeed, worker};
+use super::bench::{
+    Bench, a_held_key, a_job, a_key, a_research_key, a_run, alice, bob, fail, profiles, succeed,
+    worker,
+};
 use crate::clock::START;
 
 const KEEP: Duration = Duration::from_secs(10);
@@ -91,7 +94,10 @@ pub async fn a_job_stays_as_long_as_its_key_holds(bench: Bench) {
     let spared = prune(&bench, Prune::Expired).await;
     assert_eq!(spared, Pruned { jobs: 0, next_expiry: Some(window) });
     let again = bench.add_keyed(kept(KEEP), a_key("k", 1)).await.unwrap();
-    assert!(matches!(&again, Inserted::Existing(found) if found.id == job.id), "{again:?}");
+    assert!(
+        matches!(&again, Inserted::Existing { job: found, .. } if found.id == job.id),
+        "{again:?}"
+    );
     bench.clock.set(window);
     assert_eq!(prune(&bench, Prune::Expired).await, Pruned { jobs: 1, next_expiry: None });
     keyed(&bench, kept(KEEP), a_key("k", 2)).await;
@@ -113,6 +119,23 @@ pub async fn a_held_call_stays_until_it_was_answered(bench: Bench) {
     let pruned = prune(&bench, Prune::Expired).await;
     let next_expiry = Some(START.after(Duration::from_secs(60)));
     assert_eq!(pruned, Pruned { jobs: 1, next_expiry });
+}
+
+/// Promise 2: a report that may be told again stays that long, and a failure that may not goes with its retention.
+pub async fn a_research_call_stays_as_long_as_it_is_told_again(bench: Bench) {
+    let keep = Duration::from_secs(1);
+    for (text, settlement, stays) in [("report", succeed(), 10), ("failure", fail(), 1)] {
+        let job = keyed(&bench, kept(keep), a_research_key(text, 1)).await;
+        let claimed = bench.claim().await;
+        let ended = bench.store.settle(&claimed.lease, settlement).await.unwrap().ended_at();
+        let next_expiry = Some(ended.unwrap().after(Duration::from_secs(60)));
+        assert_eq!(prune(&bench, Prune::Expired).await, Pruned { jobs: 0, next_expiry });
+        bench.store.answered(&job.id).await.unwrap();
+        let next_expiry = Some(ended.unwrap().after(Duration::from_secs(stays)));
+        assert_eq!(prune(&bench, Prune::Expired).await, Pruned { jobs: 0, next_expiry }, "{text}");
+        bench.clock.advance(Duration::from_secs(stays));
+        assert_eq!(prune(&bench, Prune::Expired).await.jobs, 1, "{text}");
+    }
 }
 
 /// The key went to another job; nothing keeps the first any more.
@@ -248,7 +271,7 @@ async fn finished(bench: &Bench, job: NewJob) -> Job {
 async fn keyed(bench: &Bench, job: NewJob, key: Key) -> Job {
     match bench.add_keyed(job, key).await.unwrap() {
         Inserted::New(job) => job,
-        Inserted::Existing(job) => panic!("{} existed", job.id),
+        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
     }
 }
 

@@ -1,44 +1,20 @@
 //! A clock that jumps by an hour, forth and back, under running servers (`--clock-file`).
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use outlast_testkit::mcp_process::McpProcess;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::support::{POLL, World, finished, running, start, status};
+use crate::support::{POLL, ShiftedClock, World, finished, running, start, status};
 
 const HOUR: i64 = 3_600_000;
-
-/// The clock of every server of a world.
-struct Shift(PathBuf);
-
-impl Shift {
-    fn new(world: &World) -> Self {
-        std::fs::create_dir_all(world.data_dir()).unwrap();
-        Self(world.data_dir().join("shift"))
-    }
-
-    /// Sets the clock so many milliseconds ahead; under another name first, so that nobody reads half a number.
-    fn set(&self, millis: i64) {
-        let unborn = self.0.with_extension("new");
-        std::fs::write(&unborn, millis.to_string()).unwrap();
-        std::fs::rename(unborn, &self.0).unwrap();
-    }
-
-    async fn serve(&self, world: &World, flags: &[&str]) -> McpProcess {
-        let clock = ["--clock-file", self.0.to_str().unwrap()];
-        world.serve_with(&[clock.as_slice(), flags].concat()).await
-    }
-}
 
 /// Promise 4, promise 5: an hour forth ends every lease on paper. The living keep their jobs all the same.
 #[tokio::test]
 async fn a_clock_set_forward_takes_no_job_from_a_living_worker() {
     let mut world = World::new().await;
     world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "100");
-    let shift = Shift::new(&world);
+    let shift = ShiftedClock::new(&world);
     let lease = ["--lease-ms", "1500"];
     let mut holder = shift.serve(&world, &lease).await;
     let id = start(&mut holder, "ok;words=60;hold=true").await;
@@ -69,7 +45,7 @@ async fn a_clock_set_back_holds_up_neither_new_jobs_nor_retries() {
     let mut world = World::new().await;
     world.set("PERPLEXITY_RETRY_BASE_MS", "60000");
     world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "200");
-    let shift = Shift::new(&world);
+    let shift = ShiftedClock::new(&world);
     shift.set(HOUR);
     let mut idle = shift.serve(&world, &["--no-worker"]).await;
     let queued = start(&mut idle, "ok;words=60;delay_ms=0").await;
@@ -102,7 +78,7 @@ async fn a_clock_set_back_holds_up_neither_new_jobs_nor_retries() {
 async fn a_clock_set_forward_hides_finished_jobs_until_it_is_right_again() {
     let mut world = World::new().await;
     world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "100");
-    let shift = Shift::new(&world);
+    let shift = ShiftedClock::new(&world);
     let mut server = shift.serve(&world, &[]).await;
     let done = start(&mut server, "ok;words=60;delay_ms=0").await;
     let report = finished(&mut server, &done).await;

@@ -1,5 +1,7 @@
 //! B1: the switch, what is logged of it, and who works.
 
+use outlast_testkit::mcp_process::Signal;
+
 use super::*;
 
 /// B1: true and 1 queue, and say so.
@@ -77,6 +79,54 @@ async fn b1_an_orphaned_held_call_is_resumed() {
     let (world, mut client) = blocking().await;
     client.send(DEEP, query("ok;words=60;hold=true"), None).await;
     eventually("it is submitted", || world.submits() == 1).await;
+    let id = only_job(&world).await;
+    crate::support::running(&world, &id).await;
+    client.server.kill().await;
+    let mut client = Client::of(world.serve_with(&["--tools", "research"]).await).await;
+    release(&world, 1).await;
+    let answer = client.ok(DEEP, query("ok;words=60;hold=true")).await;
+    assert_eq!(answer.shape["status"], "completed");
+    assert_eq!(world.submits(), 1, "paid once");
+}
+
+/// F11: a server of another profile that notices the death first leaves the call to one that fits.
+#[tokio::test]
+async fn f11_a_held_call_is_carried_on_whichever_process_noticed_the_death() {
+    let mut world = World::new().await;
+    let mut carrier = Client::of(world.serve().await).await;
+    let fitting = Client::of(world.serve().await).await;
+    world.set("PERPLEXITY_API_KEY", "pplx-another");
+    let unfitting = Client::of(world.serve().await).await;
+    carrier.send(DEEP, query("ok;words=60;hold=true"), None).await;
+    let id = only_job(&world).await;
+    crate::support::running(&world, &id).await;
+    // It neither notices the death nor hears of it until the other one has put the call back.
+    fitting.server.signal(Signal::STOP);
+    carrier.server.kill().await;
+    unfitting.server.logged("took over the jobs of a worker that died").await;
+    fitting.server.signal(Signal::CONT);
+    fitting.server.logged("Job dequeued").await;
+    release(&world, 1).await;
+    fitting.server.logged("Job completed").await;
+    assert_eq!(world.submits(), 1, "paid once");
+    assert!(!unfitting.server.log().contains("Job dequeued"), "{}", unfitting.server.log());
+}
+
+/// F11: also a call whose process died before it carried it.
+#[tokio::test]
+async fn f11_a_held_call_that_none_has_carried_is_carried_by_a_process_that_runs() {
+    let world = World::new().await;
+    let fitting = Client::of(world.serve().await).await;
+    let doomed = world.serve_with(&["--kill-at", "after-insert"]).await;
+    let mut doomed = Client::of(doomed).await;
+    let call = doomed.send(DEEP, query(QUICK), None).await;
+    assert!(doomed.server.answer(call).await.is_none(), "it died");
+    fitting.server.logged("Job completed").await;
+    assert_eq!(world.submits(), 1, "paid once");
+}
+
+/// The job the store has, once it has one.
+async fn only_job(world: &World) -> String {
     let shown = async {
         loop {
             let listed = world.run(&["jobs", "list", "--json"]).await;
@@ -86,12 +136,5 @@ async fn b1_an_orphaned_held_call_is_resumed() {
             }
         }
     };
-    let id = tokio::time::timeout(Duration::from_secs(60), shown).await.unwrap();
-    crate::support::running(&world, &id).await;
-    client.server.kill().await;
-    let mut client = Client::of(world.serve_with(&["--tools", "research"]).await).await;
-    release(&world, 1).await;
-    let answer = client.ok(DEEP, query("ok;words=60;hold=true")).await;
-    assert_eq!(answer.shape["status"], "completed");
-    assert_eq!(world.submits(), 1, "paid once");
+    tokio::time::timeout(Duration::from_secs(60), shown).await.unwrap()
 }

@@ -1,6 +1,6 @@
 //! A workflow as a tool of its own: held until its result is there, which is passed on as it came.
 
-use outlast_core::{Body, Job, JobState, Visibility};
+use outlast_core::{Body, Job, JobState, Key, Visibility};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value};
 
@@ -33,10 +33,8 @@ impl Jobs {
             self.engine.carry_held(&job);
             return Ok(Answered::Task(Box::new(job)));
         }
-        let started = match key {
-            Some(key) => self.engine.hold_under(job, key).await?,
-            None => self.engine.hold(job, &workflow.name, hash).await?,
-        };
+        let key = key.unwrap_or_else(|| Key::held(&workflow.name, hash));
+        let started = self.engine.hold(job, key).await?;
         let id = started.job.id;
         let Some(reading) = wait::for_job(&self.engine, caller, &id, None).await? else {
             return Err(Refusal::validation(
@@ -49,7 +47,7 @@ impl Jobs {
                 "this server is stopping; make the same call again to hear what became of it",
             ));
         };
-        // Once this caller has it, the same call is a new one.
+        // Once a call was answered, the same call is a new one: a workflow may be run twice on purpose.
         caller.receipt = Some(Receipt { engine: self.engine.clone(), job: id });
         outcome.map(Answered::Now)
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use outlast_core::{AskKind, Job, JobState, ResearchAsk, Visibility};
+use outlast_core::{AskKind, HeldAnswer, Job, JobState, Key, ResearchAsk, Visibility};
+use outlast_engine::Started;
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -13,9 +14,8 @@ use super::ask::{Place, Terms};
 use super::{DEEP_RESEARCH_FOLLOWUP, Research, ResearchMode, instruct};
 use crate::arguments;
 use crate::caller::Caller;
-use crate::receipt::Receipt;
+use crate::held::{self, AskAnew, Waited};
 use crate::reply::{Answered, Refusal, RefusalCode};
-use crate::wait;
 
 impl Research {
     pub(super) async fn deep_research(
@@ -42,6 +42,7 @@ impl Research {
         let hash = input_hash(tool, place.conversation(), &arguments)?;
         let key = arguments.idempotency_key.as_deref();
         let key = key.map(|text| arguments::key(text, hash)).transpose()?;
+        let ask_anew = if key.is_some() { AskAnew::WithAnotherKey } else { AskAnew::WithAKey };
         // A task is a promise: its id goes out, and whoever has it comes back for it.
         let as_task = caller.takes_tasks && self.options.mode != ResearchMode::Queued;
         let terms = Terms {
@@ -56,13 +57,17 @@ impl Research {
         };
         let job = self.new_job(&caller.owner, &place, &ask, terms)?;
         let expected = self.estimate(&job);
-        let started = match (self.options.mode, key) {
-            (ResearchMode::Blocking | ResearchMode::Auto, key) if as_task => {
+        let of_the_call = || Key::research(tool, hash, HeldAnswer::Report);
+        let started = match self.options.mode {
+            ResearchMode::Queued => self.engine.start(job, key).await,
+            ResearchMode::Blocking | ResearchMode::Auto if as_task => {
                 self.engine.start(job, key).await
             }
-            (ResearchMode::Blocking, None) => self.engine.hold(job, tool, hash).await,
-            (ResearchMode::Blocking, Some(key)) => self.engine.hold_under(job, key).await,
-            (ResearchMode::Queued | ResearchMode::Auto, key) => self.engine.start(job, key).await,
+            ResearchMode::Blocking => self.engine.hold(job, key.unwrap_or_else(of_the_call)).await,
+            // Carried by the queue, but the same call is the same job.
+            ResearchMode::Auto => {
+                self.engine.start(job, Some(key.unwrap_or_else(of_the_call))).await
+            }
         };
         let started = match started {
             Ok(started) => started,
@@ -78,7 +83,7 @@ impl Research {
             path: self.path_of(&caller.owner, &started.job),
         };
         let answer = match self.options.mode {
-            ResearchMode::Blocking => self.held(caller, &started.job, &asked, None).await,
+            ResearchMode::Blocking => self.held(caller, started, &asked, None, ask_anew).await,
             ResearchMode::Queued => {
                 let job = started.job;
                 if job.state.kind().is_terminal() {
@@ -90,9 +95,13 @@ impl Research {
             }
             ResearchMode::Auto => {
                 let budget = Some(self.options.inline_budget);
-                let waited = wait::for_job(&self.engine, caller, &started.job.id, budget).await?;
-                let job = waited.map_or(started.job, |reading| reading.job);
-                ended(&job, &asked).unwrap_or_else(|| answer::queued(&job, &asked, &expected))
+                let outcome = |job: &Job| ended(job, &asked);
+                let waited =
+                    held::answer(&self.engine, caller, started, budget, ask_anew, outcome).await?;
+                match waited {
+                    Waited::Answer(answer) => answer,
+                    Waited::Unfinished(job) => answer::queued(&job, &asked, &expected),
+                }
             }
         };
         answer.map(Answered::Now)
@@ -102,19 +111,19 @@ impl Research {
     pub(super) async fn held(
         &self,
         caller: &mut Caller,
-        job: &Job,
+        started: Started,
         asked: &Asked,
         budget: Option<Duration>,
+        ask_anew: AskAnew,
     ) -> Result<CallToolResult, Refusal> {
         let since = Instant::now();
-        let reading = wait::for_job(&self.engine, caller, &job.id, budget).await?;
-        let Some(reading) = reading else { return Err(forgotten()) };
-        let Some(outcome) = ended(&reading.job, asked) else {
-            return Err(still_running(budget.filter(|budget| since.elapsed() >= *budget)));
-        };
-        // Once this caller has it, the same call is a new one.
-        caller.receipt = Some(Receipt { engine: self.engine.clone(), job: job.id });
-        outcome
+        let outcome = |job: &Job| ended(job, asked);
+        match held::answer(&self.engine, caller, started, budget, ask_anew, outcome).await? {
+            Waited::Answer(answer) => answer,
+            Waited::Unfinished(_) => {
+                Err(still_running(budget.filter(|budget| since.elapsed() >= *budget)))
+            }
+        }
     }
 
     pub(super) fn path_of(&self, owner: &outlast_core::OwnerId, job: &Job) -> Option<String> {
@@ -151,10 +160,4 @@ fn still_running(budget: Option<Duration>) -> Refusal {
             "this server is stopping; the research is not lost: make the same call again and it goes on",
         ),
     }
-}
-
-fn forgotten() -> Refusal {
-    Refusal::validation(
-        "idempotency_key names a call that failed and is no longer kept; use a new key to ask again",
-    )
 }

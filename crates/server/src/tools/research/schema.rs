@@ -36,7 +36,8 @@ pub(super) fn tools(options: &ResearchOptions) -> Vec<Tool> {
         ),
         ResearchMode::Auto => format!(
             "Researches a question in depth; answers with the report if it is there within {} s, else read it with \
-             {HISTORY}. A client timeout of 180 s or more is recommended; shorter ones may fail.",
+             {HISTORY}. A client timeout of 180 s or more is recommended; shorter ones may fail. The same call made \
+             again picks the research up.",
             options.inline_budget.as_secs()
         ),
     };

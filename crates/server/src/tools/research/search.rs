@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{AskKind, ResearchAsk, Visibility};
+use outlast_core::{AskKind, HeldAnswer, Key, ResearchAsk, Visibility};
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 
@@ -12,6 +12,7 @@ use super::ask::{Place, Terms};
 use super::{Research, SEARCH_FOLLOWUP};
 use crate::arguments;
 use crate::caller::Caller;
+use crate::held::AskAnew;
 use crate::reply::Refusal;
 
 /// So long after its time a search has been given up by whoever carries it, unless the provider does not even answer.
@@ -47,7 +48,8 @@ impl Research {
             attempt_timeout: self.options.search_timeout,
         };
         let job = self.new_job(&caller.owner, &place, &ask, terms)?;
-        let started = match self.engine.hold(job, tool, hash).await {
+        let key = Key::research(tool, hash, HeldAnswer::Quick);
+        let started = match self.engine.hold(job, key).await {
             Ok(started) => started,
             Err(error) => return Err(self.refused(caller, &place, error).await),
         };
@@ -57,6 +59,6 @@ impl Research {
             path: self.path_of(&caller.owner, &started.job),
         };
         let budget = Some(self.options.search_timeout + GRACE);
-        self.held(caller, &started.job, &asked, budget).await
+        self.held(caller, started, &asked, budget, AskAnew::LaterOrInOtherWords).await
     }
 }

@@ -1,4 +1,5 @@
--- Schema 4: owners share the queue's slots, and each has so much room.
+-- Schema 4: owners share the queue's slots, and each has so much room; the report of a held research call is told again
+-- after a call was answered with it.
 
 -- How much of its owner's room a job takes: `Record::bytes`.
 ALTER TABLE jobs ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
@@ -61,3 +62,10 @@ CREATE TRIGGER jobs_go AFTER DELETE ON jobs BEGIN
     bytes = bytes - old.bytes
   WHERE owner = old.owner;
 END;
+
+-- When a call was first answered with the outcome of the key's job.
+ALTER TABLE keys ADD COLUMN answered_at INTEGER;
+
+-- 'until_answered': from the job's end on, once a call was answered; none where an answer ends it. Keys made before this
+-- schema have none.
+ALTER TABLE keys ADD COLUMN span_answered INTEGER;

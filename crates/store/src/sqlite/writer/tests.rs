@@ -44,7 +44,7 @@ fn add(tx: &mut Tx<'_>, job: NewJob) -> Result<Job, Fault> {
             takes_up: None,
         },
     )? {
-        Inserted::New(job) | Inserted::Existing(job) => Ok(job),
+        Inserted::New(job) | Inserted::Existing { job, .. } => Ok(job),
     }
 }
 
