@@ -165,7 +165,7 @@ impl Provider for Library {
 
     async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Err(ProviderError {
-            trouble: Trouble::RunGone,
+            trouble: Trouble::RunLost,
             sentence: "a search of the library ends with its process; it is made again".to_owned(),
             detail: None,
         })

@@ -96,6 +96,7 @@ refusal_codes! {
     Execution = "EXECUTION_ERROR", retryable: false;
     Timeout = "TIMEOUT", retryable: true;
     SubmitUnknown = "SUBMIT_UNKNOWN", retryable: true;
+    RunLost = "RUN_LOST", retryable: false;
     Unauthorized = "UNAUTHORIZED", retryable: false;
     QuotaExhausted = "QUOTA_EXHAUSTED", retryable: false;
     EndpointRetired = "ENDPOINT_RETIRED", retryable: false;
@@ -189,6 +190,7 @@ impl From<Code> for RefusalCode {
             Code::ExecutionError => Self::Execution,
             Code::Timeout => Self::Timeout,
             Code::SubmitUnknown => Self::SubmitUnknown,
+            Code::RunLost => Self::RunLost,
             Code::Unauthorized => Self::Unauthorized,
             Code::QuotaExhausted => Self::QuotaExhausted,
             Code::EndpointRetired => Self::EndpointRetired,

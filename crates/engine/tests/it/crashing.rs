@@ -131,7 +131,7 @@ async fn e6_a_forgotten_run_is_repeated_only_if_that_is_safe() {
         let first = bench.process().await;
         let id = first.under_way(&bench, 1).await;
         first.die().await;
-        bench.provider.next_resumes([Answer::Fail(Trouble::RunForgotten)]);
+        bench.provider.next_resumes([Answer::Fail(Trouble::RunLost)]);
         let second = bench.process().await;
         bench.until(|| bench.provider.resumes() == 1).await;
         if again == Again::Safe {

@@ -42,7 +42,7 @@ async fn a_crash_means_that_it_is_simply_run_again() {
     let second = begin(&library, &research("soil")).await.remote();
     assert!(first.id != second.id && first.provider == "library", "{first:?} {second:?}");
     let error = library.resume(&first).await.err().unwrap();
-    assert_eq!(error.trouble, Trouble::RunGone);
+    assert_eq!(error.trouble, Trouble::RunLost);
     assert_eq!(library.stop(&first).await.unwrap(), RemoteStop::Done);
 }
 
