@@ -187,7 +187,10 @@ mod tests {
             ("<think>\n```\ncode\n```\n</think>\n\nA", "A"),
             ("<think>a `b` c</think>A `<think>x</think>` B", "A `<think>x</think>` B"),
             ("<think>a stray ` mark\n</think>\n\nA `b`", "A `b`"),
-            ("<think>1</think>\n```\n<think>x</think>\n```\n<think>2</think>", "```\n<think>x</think>\n```"),
+            (
+                "<think>1</think>\n```\n<think>x</think>\n```\n<think>2</think>",
+                "```\n<think>x</think>\n```",
+            ),
             ("it's `unpaired\n\n<think>1</think>A", "it's `unpaired\n\nA"),
             ("a ```not a fence``` <think>1</think>b", "a ```not a fence``` b"),
         ];

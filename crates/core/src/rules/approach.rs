@@ -100,13 +100,7 @@ pub(super) fn run_lost(
 }
 
 /// A failure after which only the owner's word begins a new run.
-fn in_doubt(
-    job: &Job,
-    code: Code,
-    known: &str,
-    detail: Option<String>,
-    now: Timestamp,
-) -> Failure {
+fn in_doubt(job: &Job, code: Code, known: &str, detail: Option<String>, now: Timestamp) -> Failure {
     let id = job.id;
     let next = if job.asks_research() {
         "the same question under a new idempotency_key, begins a new run, which may be paid for a second time"

@@ -29,9 +29,9 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
     let stop = Stop::new();
     // Known, so that what a cancel or a new run means there can be said; no worker is started.
     let providers = match &command {
-        JobsCommand::Cancel(_) | JobsCommand::Retry(_) => {
-            research_provider(&config, None).map(|known| Providers::from([known])).unwrap_or_default()
-        }
+        JobsCommand::Cancel(_) | JobsCommand::Retry(_) => research_provider(&config, None)
+            .map(|known| Providers::from([known]))
+            .unwrap_or_default(),
         _ => Providers::new(),
     };
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;

@@ -178,11 +178,14 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Fa
             let id = short_id(job);
             let again = match job.run_left() {
                 Some(_) => "` goes on with the provider's run, which may still finish",
-                None if job.needs_a_word() => " --again` begins a new run, which may be paid for a second time",
+                None if job.needs_a_word() => {
+                    " --again` begins a new run, which may be paid for a second time"
+                }
                 None => "` asks again",
             };
-            let mut hint =
-                format!("`outlast jobs show {id}` has the details, `outlast jobs retry {id}{again}");
+            let mut hint = format!(
+                "`outlast jobs show {id}` has the details, `outlast jobs retry {id}{again}"
+            );
             if let Some(failure) = job.failures.last() {
                 hint.push_str(&format!("; docs/errors.md has a section on {}", failure.code));
             }

@@ -242,7 +242,11 @@ mod tests {
         for status in (300..600).filter(|status| !refused.contains(status)) {
             let error = refusal(&answer(status, ENVELOPE), "");
             let is_refused = matches!(error, BeginError::Refused(_));
-            assert_eq!(is_refused, [500, 503].contains(&status), "{status} with envelope: {error:?}");
+            assert_eq!(
+                is_refused,
+                [500, 503].contains(&status),
+                "{status} with envelope: {error:?}"
+            );
             for body in ["", "<html>", r#"{"error":"text"}"#, "[]"] {
                 let error = refusal(&answer(status, body), "");
                 assert!(matches!(error, BeginError::Unknown(_)), "{status} {body}: {error:?}");

@@ -63,9 +63,7 @@ impl Meter {
             "response.output_text.done" => {
                 Some(self.at_least(FINALIZING.0, FINALIZING.1.to_owned()))
             }
-            _ if event.closes_the_report() => {
-                Some(self.at_least(HIGHEST, FINALIZING.1.to_owned()))
-            }
+            _ if event.closes_the_report() => Some(self.at_least(HIGHEST, FINALIZING.1.to_owned())),
             _ => None,
         }
     }

@@ -178,7 +178,10 @@ mod tests {
         assert_eq!(thinking.as_deref(), Some("hm [1]\n\nso"));
         let only = r#"{"output":[{"type":"message","content":[{"text":"<think>hm</think>"}]}]}"#;
         let mut only = Response::parse(only.as_bytes()).unwrap();
-        assert!(finished(Status::Completed, &mut only, Vec::new()).is_none(), "thoughts alone are none");
+        assert!(
+            finished(Status::Completed, &mut only, Vec::new()).is_none(),
+            "thoughts alone are none"
+        );
     }
 
     /// C9: reported first, else computed, else an estimate, else nothing.

@@ -90,7 +90,9 @@ impl ResearchRun {
             Status::Completed => match job.response.and_then(report::output) {
                 Some(output) => {
                     let done = Step::Done { output, raw: Some(answer.body) };
-                    let Some(progress) = self.milestones.finalizing() else { return Ok(Some(done)) };
+                    let Some(progress) = self.milestones.finalizing() else {
+                        return Ok(Some(done));
+                    };
                     self.done = Some(done);
                     Ok(Some(Step::Progress(progress)))
                 }

@@ -2,8 +2,7 @@
 
 use outlast_core::conversation::{Conversation, StatusWord};
 use outlast_core::{
-    ConversationId, Message, NewJob, OwnerId, ResearchAsk, Role, StoreError,
-    Visibility,
+    ConversationId, Message, NewJob, OwnerId, ResearchAsk, Role, StoreError, Visibility,
 };
 
 use super::arguments::conversation_id;

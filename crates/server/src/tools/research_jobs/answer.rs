@@ -139,7 +139,9 @@ fn failed(failure: &Failure, id: &str, run_left: Option<String>) -> String {
             "The research failed; see `error`. But {told}. Tell the user; {START} would begin it anew and be paid for \
              again."
         ),
-        None if failure.code.is_retryable() => format!("The research failed; see `error`. {START} begins it anew."),
+        None if failure.code.is_retryable() => {
+            format!("The research failed; see `error`. {START} begins it anew.")
+        }
         None => {
             "The research failed; see `error`. Trying again will not help until that is mended."
                 .to_owned()
