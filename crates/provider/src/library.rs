@@ -142,7 +142,7 @@ impl Provider for Library {
 
     fn nature(&self, _ask: &Value) -> Nature {
         // Reading twice harms nobody, and a run does not outlive its process: after a crash it is simply made again.
-        Nature { again: Again::Safe, resumes: Resumes::Never, stops: false }
+        Nature { again: Again::Safe, resumes: Resumes::Never, stops: true }
     }
 
     fn expected_model(&self, _ask: &Value) -> Option<String> {

@@ -128,6 +128,14 @@ mod tests {
         assert!(stopped(&mut record, RemoteStop::NotNeeded, NOW).is_err());
     }
 
+    /// A run's id is the provider's to choose: a log line shows no more of it than a person reads.
+    #[test]
+    fn a_long_id_is_cut_in_the_log() {
+        let long = RemoteRun { id: "\u{e9}".repeat(2_000_000), ..remote() };
+        assert_eq!(long.short_id(), "\u{e9}".repeat(200));
+        assert_eq!(remote().short_id(), "resp_1");
+    }
+
     /// A3: what is not known of a run is said, and nothing is promised that the provider cannot do.
     #[test]
     fn a3_a_cancel_while_the_request_is_on_its_way_says_what_is_not_known() {
