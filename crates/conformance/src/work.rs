@@ -68,7 +68,7 @@ impl Provider for Work {
     }
 
     async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        Err(trouble(Trouble::RunGone, "a fixture does not outlive its process"))
+        Err(trouble(Trouble::RunLost, "a fixture does not outlive its process"))
     }
 
     async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {

@@ -95,6 +95,17 @@ pub struct Job {
     pub rev: Rev,
 }
 
+impl RemoteRun {
+    /// Its id as far as a log line should show it; an id is the provider's to choose, and may be of any length.
+    pub fn short_id(&self) -> &str {
+        const SHOWN: usize = 200;
+        match self.id.char_indices().nth(SHOWN) {
+            Some((end, _)) => &self.id[..end],
+            None => &self.id,
+        }
+    }
+}
+
 impl Job {
     /// When it reached its terminal state, if it has.
     pub fn ended_at(&self) -> Option<Timestamp> {
@@ -126,6 +137,12 @@ impl Job {
         }
     }
 
+    /// Whether it failed so that only the owner's word begins a new run; see [`crate::Code::needs_a_word`].
+    pub fn needs_a_word(&self) -> bool {
+        matches!(self.state, JobState::Failed { .. })
+            && self.failures.last().is_some_and(|failure| failure.code.needs_a_word())
+    }
+
     /// What there is to say of that run.
     pub fn run_left_told(&self) -> Option<String> {
         self.run_left().map(|_| {
@@ -135,6 +152,23 @@ impl Job {
                 self.id
             )
         })
+    }
+
+    /// Whether it asks a research provider, which may charge for it, and not a command or a tool of the operator's own.
+    pub fn asks_research(&self) -> bool {
+        !matches!(&self.new.ask, Value::Object(ask) if !ask.contains_key("messages"))
+    }
+
+    /// What there is to say of the provider's run after a cancel, if anything.
+    pub fn stop_told(&self) -> Option<&'static str> {
+        match self.state {
+            JobState::Cancelled { remote, .. } if self.asks_research() => remote.told(),
+            JobState::Cancelled { .. }
+            | JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Failed { .. } => None,
+        }
     }
 
     /// Whether any worker has ever held it.
@@ -241,12 +275,36 @@ impl StateKind {
 pub enum RemoteStop {
     /// There is no run to stop.
     NotNeeded,
-    /// It should be stopped, and nobody has done so yet.
+    /// The request was on its way: a run may come of it, and has no name yet. Stays so where the process that sent it
+    /// died, or never heard what became of it.
+    MaybeBegun,
+    /// It should be stopped, and no worker has done so yet.
     Owed,
     /// The provider was told, or had ended it already.
     Done,
     /// The provider has no way to stop it.
     Unsupported,
+}
+
+impl RemoteStop {
+    /// What there is to say of it to the owner of the job.
+    pub fn told(self) -> Option<&'static str> {
+        match self {
+            Self::NotNeeded => None,
+            Self::MaybeBegun => Some(
+                "The question was on its way to the provider: a run may have been begun and paid for. It is stopped \
+                 once the provider has named it, where the provider can stop runs; if the server that sent the \
+                 question has died, it could not be stopped.",
+            ),
+            Self::Owed => Some(
+                "The provider is being told to stop its run; what it has done so far may still be charged.",
+            ),
+            Self::Done => Some("The provider was told to stop its run."),
+            Self::Unsupported => Some(
+                "The provider could not be told to stop, so its run may still finish, and be charged.",
+            ),
+        }
+    }
 }
 
 /// What lets another worker go on where this one stopped.

@@ -16,6 +16,7 @@ mod lease;
 pub mod conversation;
 mod report_check;
 mod text;
+mod thinking;
 mod wording;
 
 pub mod rules;
@@ -43,6 +44,7 @@ pub use store::{
     Rescued, Scope, Settlement, Store, StoreError, Summary, Uncarried,
 };
 pub use text::steers;
+pub use thinking::told_apart;
 pub use time::{Clock, Timestamp};
 pub use wording::Wording;
 pub use workflow::{WorkflowAsk, session_of};

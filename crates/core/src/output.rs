@@ -125,9 +125,56 @@ pub enum Cost {
     Unknown,
 }
 
+impl Cost {
+    /// From here on a cost is worth a warning: one dollar (C10, P7).
+    const MUCH: NanoUsd = NanoUsd(1_000_000_000);
+
+    /// The amount, however sure it is.
+    pub fn amount(self) -> Option<NanoUsd> {
+        match self {
+            Self::Reported(cost) | Self::Computed(cost) | Self::Estimate(cost) => Some(cost),
+            Self::Unknown => None,
+        }
+    }
+
+    /// The amount, if it is over one dollar.
+    pub fn over_a_dollar(self) -> Option<NanoUsd> {
+        self.amount().filter(|cost| *cost > Self::MUCH)
+    }
+
+    /// What is to be said to who pays for a run that has ended, if it cost over one dollar by the provider's word or by
+    /// the price table (P7). A guess is not worth an alarm.
+    pub fn warning(self) -> Option<String> {
+        let sure = match self {
+            Self::Reported(_) => "as the provider reports",
+            Self::Computed(_) => "by the price table",
+            Self::Estimate(_) | Self::Unknown => return None,
+        };
+        self.over_a_dollar().map(|cost| format!("This run cost {cost} ({sure}), which is over $1."))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// P7: over a dollar, and known.
+    #[test]
+    fn p7_a_run_over_a_dollar_is_worth_a_warning() {
+        let (much, enough) = (NanoUsd(1_250_000_000), NanoUsd(1_000_000_000));
+        let reported = "This run cost $1.25 (as the provider reports), which is over $1.";
+        let computed = "This run cost $1.25 (by the price table), which is over $1.";
+        let cases = [
+            (Cost::Reported(much), Some(reported)),
+            (Cost::Computed(much), Some(computed)),
+            (Cost::Estimate(much), None),
+            (Cost::Reported(enough), None),
+            (Cost::Unknown, None),
+        ];
+        for (cost, expected) in cases {
+            assert_eq!(cost.warning().as_deref(), expected, "{cost:?}");
+        }
+    }
 
     #[test]
     fn dollars_become_exact_billionths() {

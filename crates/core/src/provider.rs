@@ -170,14 +170,14 @@ pub enum Trouble {
     TimedOut,
     /// The answer makes no sense.
     Malformed,
+    /// The answer is larger than is read, and will be so the next time.
+    TooLarge,
     /// The run ended without a result; a new one may be begun.
     RunFailed,
-    /// The provider no longer knows the run; a new one may be begun.
-    RunGone,
-    /// The provider no longer knows the run, which may have done its work: a new one may be begun only where running
-    /// it twice harms nobody.
-    RunForgotten,
-    /// Somebody stopped the run at the provider.
+    /// The provider no longer knows the run, which may have done its work and been paid for: a new one may be begun
+    /// only where running it twice harms nobody.
+    RunLost,
+    /// The run was stopped at the provider, and not by this system: it is not begun again.
     RunStopped,
     /// The run took longer than it may and was ended; a new one may be begun.
     RunTimedOut,
@@ -195,26 +195,29 @@ impl Trouble {
             Self::TimedOut | Self::RunTimedOut => Code::Timeout,
             Self::Rejected
             | Self::Malformed
+            | Self::TooLarge
             | Self::RunFailed
-            | Self::RunGone
-            | Self::RunForgotten
             | Self::RunStopped => Code::ExecutionError,
+            Self::RunLost => Code::RunLost,
         }
     }
 
     /// Whether it will still be there at the next try.
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::Unauthorized | Self::QuotaExhausted | Self::Retired | Self::Rejected => true,
+            Self::Unauthorized
+            | Self::QuotaExhausted
+            | Self::Retired
+            | Self::Rejected
+            | Self::TooLarge
+            | Self::RunStopped => true,
             Self::RateLimited { .. }
             | Self::Unavailable { .. }
             | Self::Unreachable
             | Self::TimedOut
             | Self::Malformed
             | Self::RunFailed
-            | Self::RunGone
-            | Self::RunForgotten
-            | Self::RunStopped
+            | Self::RunLost
             | Self::RunTimedOut => false,
         }
     }
@@ -222,7 +225,7 @@ impl Trouble {
     /// Whether the provider's run is over, so that a new one would not be a second spend.
     pub fn ends_the_run(&self) -> bool {
         match self {
-            Self::RunFailed | Self::RunGone | Self::RunStopped | Self::RunTimedOut => true,
+            Self::RunFailed | Self::RunStopped | Self::RunTimedOut => true,
             Self::RateLimited { .. }
             | Self::Unauthorized
             | Self::QuotaExhausted
@@ -232,28 +235,30 @@ impl Trouble {
             | Self::Unreachable
             | Self::TimedOut
             | Self::Malformed
-            | Self::RunForgotten => false,
+            | Self::TooLarge
+            | Self::RunLost => false,
         }
     }
 
     /// Whether the provider's run may well go on, and can be had later: with patience, or with new credit. Not with a
-    /// new key, which is another account's; nor where what the provider says of the run makes no sense.
+    /// new key, which is another account's; nor where what the provider says of the run makes no sense. A run whose
+    /// answer is too large is there too: taking it up again costs nothing.
     pub fn leaves_the_run(&self) -> bool {
         match self {
             Self::RateLimited { .. }
             | Self::QuotaExhausted
             | Self::Unavailable { .. }
             | Self::Unreachable
-            | Self::TimedOut => true,
+            | Self::TimedOut
+            | Self::TooLarge => true,
             Self::Unauthorized
             | Self::Retired
             | Self::Rejected
             | Self::Malformed
             | Self::RunFailed
-            | Self::RunGone
+            | Self::RunLost
             | Self::RunStopped
-            | Self::RunTimedOut
-            | Self::RunForgotten => false,
+            | Self::RunTimedOut => false,
         }
     }
 
@@ -268,9 +273,9 @@ impl Trouble {
             | Self::Unreachable
             | Self::TimedOut
             | Self::Malformed
+            | Self::TooLarge
             | Self::RunFailed
-            | Self::RunGone
-            | Self::RunForgotten
+            | Self::RunLost
             | Self::RunStopped
             | Self::RunTimedOut => None,
         }

@@ -20,7 +20,7 @@ mod verdict;
 pub(crate) mod sample;
 
 pub use accept::accept;
-pub use approach::{Approach, approach, begins_anew, job_of_key};
+pub use approach::{Approach, RETRY_KEY, approach, begins_anew, job_of_key};
 pub use cancel::{cancel, owe, stopped};
 pub use claim::{claim, claimable, takeable};
 pub use expire::{expired, expires_at, life_ends_at};

@@ -13,7 +13,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use outlast_core::rules::{self, Approach, End, Retrying};
 use outlast_core::{
-    Again, Checkpoint, Job, Nature, Provider, RemoteRun, Resumes, Run, Settlement, Step, StoreError,
+    Again, BeginError, Checkpoint, Job, Nature, Provider, RemoteRun, RemoteStop, Resumes, Run,
+    Settlement, Step, StoreError,
 };
 
 use crate::engine::Shared;
@@ -33,7 +34,14 @@ pub(crate) async fn work(shared: Arc<Shared>, job: Job, kept: Kept) {
         tracing::error!(job.id = %job.id, profile = %job.new.profile, "claimed a job of an unknown profile");
         return;
     };
-    let attempt = Attempt { shared: &shared, provider: &*provider, kept: &kept, job, nature: None };
+    let attempt = Attempt {
+        shared: &shared,
+        provider: &*provider,
+        kept: &kept,
+        job,
+        nature: None,
+        not_begun: false,
+    };
     attempt.run().await;
 }
 
@@ -44,6 +52,8 @@ struct Attempt<'a> {
     job: Job,
     /// What the provider said of the work, once it has.
     nature: Option<Nature>,
+    /// Whether the request is known to have begun nothing.
+    not_begun: bool,
 }
 
 /// The try is over and there is nothing to settle: somebody else has the job, or it has ended.
@@ -85,11 +95,14 @@ impl Attempt<'_> {
         // Never dropped half-way, not by a cancel and not by a stop: it may have bought something.
         let run = match self.provider.begin(&self.job.new.ask, &key).await {
             Ok(run) => run,
-            Err(error) => return Ok(End::NotBegun(error)),
+            Err(error) => {
+                self.not_begun = matches!(error, BeginError::NotSent(_) | BeginError::Refused(_));
+                return Ok(End::NotBegun(error));
+            }
         };
         let remote = run.remote();
         // Logged before it is stored, so that a run paid for can be found by hand whatever happens next.
-        tracing::info!(job.id = %self.job.id, remote.id = remote.id, "remote run begun");
+        tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run begun");
         match self.record(Checkpoint::Running(remote.clone())).await {
             Ok(()) => {
                 let limits = Limits::new(&self.job, Start::Fresh, self.shared);
@@ -103,7 +116,7 @@ impl Attempt<'_> {
     }
 
     async fn resume(&mut self, remote: RemoteRun, nature: Nature) -> Result<End, LeaseLost> {
-        tracing::info!(job.id = %self.job.id, remote.id = remote.id, "remote run resumed");
+        tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run resumed");
         let limits = Limits::new(&self.job, Start::Resumed, self.shared);
         // Unlike a begin it buys nothing, so nobody has to wait for it.
         let resumed = tokio::select! {
@@ -151,7 +164,11 @@ impl Attempt<'_> {
             match step {
                 Ok(Step::Progress(progress)) => notes.latest = Some(progress),
                 Ok(Step::Moved) => self.record(Checkpoint::Running(run.remote())).await?,
-                Ok(Step::Done { output, raw }) => return Ok(End::Done { output, raw }),
+                Ok(Step::Done { output, raw }) => {
+                    // The last word before the end, which would replace it before anyone has seen it.
+                    self.note(&mut notes).await?;
+                    return Ok(End::Done { output, raw });
+                }
                 Err(error) => return Ok(End::Broken(error)),
             }
         }
@@ -203,16 +220,30 @@ impl Attempt<'_> {
         loop {
             match self.shared.store.owe(&self.job.id, remote).await {
                 Ok(()) => {
-                    return tracing::info!(job.id = %self.job.id, remote.id = remote.id, "cancelled run will be stopped");
+                    return tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "cancelled run will be stopped");
                 }
                 Err(StoreError::LeaseLost | StoreError::NotFound) => {
-                    return tracing::error!(job.id = %self.job.id, remote.id = remote.id, "a remote run is left without a job");
+                    return tracing::error!(job.id = %self.job.id, remote.id = remote.short_id(), "a remote run is left without a job");
                 }
                 Err(error) => {
-                    tracing::error!(job.id = %self.job.id, remote.id = remote.id, %error, "an owed stop is not stored, will try again");
+                    tracing::error!(job.id = %self.job.id, remote.id = remote.short_id(), %error, "an owed stop is not stored, will try again");
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(WRITE_AGAIN_LONGEST);
                 }
+            }
+        }
+    }
+
+    /// The job was cancelled while its request was on the way, and nothing came of it: then there is no run to speak of.
+    async fn nothing_to_stop(&self) {
+        if !self.not_begun {
+            return;
+        }
+        match self.shared.store.stopped(&self.job.id, RemoteStop::NotNeeded).await {
+            // Not cancelled, but taken by another worker: that one knows better.
+            Ok(()) | Err(StoreError::NotFound) => {}
+            Err(error) => {
+                tracing::warn!(job.id = %self.job.id, %error, "that a cancelled job began no run is not stored")
             }
         }
     }
@@ -238,7 +269,8 @@ impl Attempt<'_> {
             match self.shared.store.settle(self.kept.lease(), settlement.clone()).await {
                 Ok(job) => return log_settled(&job, &settlement),
                 Err(StoreError::LeaseLost | StoreError::NotFound) => {
-                    return tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before this try ended");
+                    tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before this try ended");
+                    return self.nothing_to_stop().await;
                 }
                 Err(error) => {
                     tracing::error!(job.id = %self.job.id, %error, "the end of a try is not stored, will try again");

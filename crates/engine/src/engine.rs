@@ -9,8 +9,8 @@ use outlast_core::conversation::Conversation;
 use outlast_core::rules::{Repeat, Sharing};
 use outlast_core::{
     Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job,
-    JobId, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query, RemoteRun, Rev,
-    Scope, Store, StoreError, Timestamp, rules,
+    JobId, JobState, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query,
+    RemoteRun, RemoteStop, Rev, Scope, Store, StoreError, Timestamp, rules,
 };
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -167,6 +167,7 @@ impl Engine {
                     tool = job.new.workflow,
                     "Job enqueued"
                 );
+                self.warn_of_cost(&job);
                 Started { job, existed: false, repeat: None }
             }
             Inserted::Existing { job, key } => {
@@ -183,14 +184,37 @@ impl Engine {
     /// Ends an unfinished job; `None` when the caller has no such job.
     pub async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Option<Cancelled>, StoreError> {
         match self.shared.store.cancel(scope, id).await {
-            Ok(cancelled) => {
-                if let Cancelled::Now(job) = &cancelled {
-                    tracing::info!(job.id = %job.id, "Job cancelled");
-                }
-                Ok(Some(cancelled))
+            Ok(Cancelled::Now(job)) => {
+                tracing::info!(job.id = %job.id, "Job cancelled");
+                Ok(Some(Cancelled::Now(self.without_vain_stop(job).await)))
             }
+            Ok(Cancelled::Already(job)) => Ok(Some(Cancelled::Already(job))),
             Err(StoreError::NotFound) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// A cancelled job whose provider is known to have no way to stop a run: that is said at once, and no worker is left
+    /// to find it out.
+    async fn without_vain_stop(&self, mut job: Job) -> Job {
+        let JobState::Cancelled { at, remote: RemoteStop::Owed } = job.state else { return job };
+        let provider = self.shared.providers.get(&job.new.profile);
+        if provider.is_none_or(|provider| provider.nature(&job.new.ask).stops) {
+            return job;
+        }
+        job.state = JobState::Cancelled { at, remote: RemoteStop::Unsupported };
+        if let Err(error) = self.shared.store.stopped(&job.id, RemoteStop::Unsupported).await {
+            tracing::warn!(job.id = %job.id, %error, "that a run cannot be stopped is not stored; a worker will see to it");
+        }
+        job
+    }
+
+    /// C10: before anything is spent.
+    fn warn_of_cost(&self, job: &Job) {
+        let expected = self.expects(&job.new.profile, &job.new.ask);
+        if let Some(cost) = expected.cost.over_a_dollar() {
+            let conversation = job.new.conversation.as_ref().map(ConversationId::as_str);
+            tracing::warn!(job.id = %job.id, conversation.id = conversation, estimate = %cost, "this question is likely to cost over $1");
         }
     }
 

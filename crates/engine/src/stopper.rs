@@ -81,10 +81,10 @@ async fn stop_one(
         }
         Ok(Ok(None)) => {}
         Ok(Err(_)) => {
-            tracing::error!(job.id = %id, remote.id = run.id, "the provider panicked while it stopped a run")
+            tracing::error!(job.id = %id, remote.id = run.short_id(), "the provider panicked while it stopped a run")
         }
         Err(_) => {
-            tracing::warn!(job.id = %id, remote.id = run.id, "the provider did not stop a run in time")
+            tracing::warn!(job.id = %id, remote.id = run.short_id(), "the provider did not stop a run in time")
         }
     }
     Ok(Left::Something)
@@ -94,16 +94,16 @@ async fn stop_one(
 async fn stop(provider: &dyn Provider, id: &JobId, run: &RemoteRun) -> Option<RemoteStop> {
     match provider.stop(run).await {
         Ok(outcome) => {
-            tracing::info!(job.id = %id, remote.id = run.id, ?outcome, "remote run stopped");
+            tracing::info!(job.id = %id, remote.id = run.short_id(), ?outcome, "remote run stopped");
             Some(outcome)
         }
         Err(error) if error.trouble.is_permanent() => {
             // Without what upstream said: it may repeat what the run was asked, which is not known here.
-            tracing::warn!(job.id = %id, remote.id = run.id, %error, "remote run cannot be stopped");
+            tracing::warn!(job.id = %id, remote.id = run.short_id(), %error, "remote run cannot be stopped");
             Some(RemoteStop::Unsupported)
         }
         Err(error) => {
-            tracing::warn!(job.id = %id, remote.id = run.id, %error, "remote run not stopped yet");
+            tracing::warn!(job.id = %id, remote.id = run.short_id(), %error, "remote run not stopped yet");
             None
         }
     }

@@ -208,8 +208,8 @@ fn word(trouble: &Trouble) -> &'static str {
         Trouble::TimedOut => "timed_out",
         Trouble::Malformed => "malformed",
         Trouble::RunFailed => "run_failed",
-        Trouble::RunGone => "run_gone",
-        Trouble::RunForgotten => "run_forgotten",
+        Trouble::TooLarge => "too_large",
+        Trouble::RunLost => "run_lost",
         Trouble::RunStopped => "run_stopped",
         Trouble::RunTimedOut => "run_timed_out",
     }

@@ -137,7 +137,7 @@ impl Provider for Command {
 
     async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Err(ProviderError {
-            trouble: Trouble::RunGone,
+            trouble: Trouble::RunLost,
             sentence: "a command ends with the server that ran it".to_owned(),
             detail: None,
         })

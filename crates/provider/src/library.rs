@@ -142,7 +142,7 @@ impl Provider for Library {
 
     fn nature(&self, _ask: &Value) -> Nature {
         // Reading twice harms nobody, and a run does not outlive its process: after a crash it is simply made again.
-        Nature { again: Again::Safe, resumes: Resumes::Never, stops: false }
+        Nature { again: Again::Safe, resumes: Resumes::Never, stops: true }
     }
 
     fn expected_model(&self, _ask: &Value) -> Option<String> {
@@ -165,7 +165,7 @@ impl Provider for Library {
 
     async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Err(ProviderError {
-            trouble: Trouble::RunGone,
+            trouble: Trouble::RunLost,
             sentence: "a search of the library ends with its process; it is made again".to_owned(),
             detail: None,
         })

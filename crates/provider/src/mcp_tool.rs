@@ -147,7 +147,7 @@ impl Provider for McpTool {
             Task::None => "a call ends with the connection it was made on",
         };
         Err(ProviderError {
-            trouble: Trouble::RunForgotten,
+            trouble: Trouble::RunLost,
             sentence: sentence.to_owned(),
             detail: None,
         })

@@ -14,7 +14,6 @@ mod check;
 
 mod narrowing;
 mod report;
-mod thinking;
 mod milestones;
 mod meter;
 mod errors;

@@ -42,36 +42,9 @@ pub(crate) fn with_citations(text: impl Into<String>, sources: &[Source]) -> Str
     cited
 }
 
-/// Takes out what a model wrote between think tags; an unclosed tag hides the rest.
-pub(crate) fn without_thinking(text: &str) -> String {
-    let mut rest = text;
-    let mut kept = String::new();
-    while let Some(start) = rest.find("<think>") {
-        kept.push_str(&rest[..start]);
-        rest = rest[start..]
-            .find("</think>")
-            .map_or("", |end| &rest[start + end + "</think>".len()..]);
-    }
-    kept.push_str(rest);
-    kept.trim_start().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thinking_is_taken_out_wherever_it_stands() {
-        let cases = [
-            ("plain", "plain"),
-            ("<think>hm</think># Report", "# Report"),
-            ("<think>\na\n</think>\n\nA<think>b</think>C", "AC"),
-            ("before <think>never closed", "before "),
-        ];
-        for (given, expected) in cases {
-            assert_eq!(without_thinking(given), expected);
-        }
-    }
 
     #[test]
     fn control_characters_do_not_reach_a_terminal() {

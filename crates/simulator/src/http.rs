@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::ask::Ask;
 use crate::errors::Refusal;
+use crate::faults::HttpFault;
 use crate::journal::Journal;
 use crate::limits::{Limits, REQUEST_ID};
 use crate::run::Door;
@@ -100,6 +101,14 @@ pub(crate) async fn answer(
         Answer::Dropped => {
             hangup.now();
             return Ok(StatusCode::OK.into_response());
+        }
+        Answer::Gateway { status, body } => {
+            return Err(Refusal::scripted(&HttpFault::answered(status, body)));
+        }
+        Answer::Late { ms } => {
+            let clock = &app.runs.clock;
+            clock.sleep_until(clock.now() + clock.scaled(ms as f64)).await;
+            Naming::Named
         }
     };
     let carriage = receipt.carriage;

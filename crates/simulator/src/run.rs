@@ -182,7 +182,8 @@ impl Run {
     pub(crate) fn readable(&self, clock: &Clock) -> Result<(), Refusal> {
         let looks = self.counts.polls + self.counts.attaches;
         let lost = self.scenario.lost_after.is_some_and(|after| looks > after || after == 0);
-        let flaps = (1..=self.scenario.flaps).contains(&looks);
+        let flaps = (1..=self.scenario.flaps).contains(&looks)
+            || self.age(clock.now()) < clock.scaled(self.scenario.hidden_ms as f64);
         if lost || flaps || !self.ask.store || self.is_forgotten(clock) {
             return Err(Refusal::not_found());
         }

@@ -6,20 +6,23 @@ pub(crate) use choose::without_markers;
 
 use crate::clause::Keys;
 use crate::faults::{
-    Call, CancelMode, Channel, Cost, Cut, HttpFault, Malformed, Rate, Slow, Sse, Stale, Times,
+    Call, CancelMode, Channel, Cost, Cut, FaultBody, HttpFault, Malformed, Rate, Slow, Sse, Stale,
+    Times,
 };
 
 /// The scenarios and their keys, as a table in Markdown.
 pub const GUIDE: &str = include_str!("scenarios.md");
 
 /// Every clause name, for telling a scenario from an ordinary API key.
-pub(crate) const NAMES: [&str; 23] = [
+pub(crate) const NAMES: [&str; 25] = [
     "ok",
     "fail",
     "incomplete",
     "stuck",
     "http",
     "drop_submit",
+    "gateway",
+    "late_submit",
     "no_id",
     "drop",
     "no_stream",
@@ -43,6 +46,10 @@ pub(crate) const NAMES: [&str; 23] = [
 const MOST_WORDS: usize = 1_000_000;
 const MOST_SOURCES: usize = 10_000;
 const MOST_LINE: usize = 64_000_000;
+/// What a gateway says that has waited long enough.
+const GATEWAY_TIMEOUT: u16 = 504;
+/// How late a late answer is: longer than a test waits for it.
+const LATE_MS: u64 = 60_000;
 /// Longer than what terminals, logs and many parsers take in one line.
 const LONG_LINE: usize = 1_000_000;
 
@@ -60,6 +67,8 @@ pub(crate) struct Scenario {
     pub(crate) lost_after: Option<u64>,
     /// How many GETs do not find the run before it is found.
     pub(crate) flaps: u64,
+    /// For how long after its submit no GET finds the run.
+    pub(crate) hidden_ms: u64,
     pub(crate) cancel: CancelMode,
     pub(crate) malformed: Option<Malformed>,
     pub(crate) slow: Option<Slow>,
@@ -79,6 +88,8 @@ pub(crate) struct Shape {
     pub(crate) searches: Option<usize>,
     pub(crate) delay_ms: Option<u64>,
     pub(crate) hold: bool,
+    /// The report comes after thoughts, between their tags, also where the API has none.
+    pub(crate) thinks: bool,
     pub(crate) markers: Markers,
     pub(crate) dates: Dates,
     /// The length of the longest line among hostile text, if there is any.
@@ -122,6 +133,15 @@ pub(crate) enum Answer {
     Full,
     WithoutId,
     Dropped,
+    /// Something between the client and the API answers in its place.
+    Gateway {
+        status: u16,
+        body: FaultBody,
+    },
+    /// It comes so much later.
+    Late {
+        ms: u64,
+    },
 }
 
 /// What a citation looks like in the text.
@@ -196,6 +216,13 @@ impl Scenario {
             "stuck" => self.ending = Ending::Stuck { pings: keys.value("pings")?.unwrap_or(false) },
             "http" => self.http.push(HttpFault::read(&mut keys)?),
             "drop_submit" => self.answer = Answer::Dropped,
+            "gateway" => {
+                let status = HttpFault::status(&mut keys, GATEWAY_TIMEOUT)?;
+                self.answer = Answer::Gateway { status, body: FaultBody::read(&mut keys)? };
+            }
+            "late_submit" => {
+                self.answer = Answer::Late { ms: keys.value("ms")?.unwrap_or(LATE_MS) };
+            }
             "no_id" => self.answer = Answer::WithoutId,
             "drop" => self.cut = Some(Cut::read(&mut keys)?),
             "no_stream" => self.refuses_attach = true,
@@ -204,7 +231,11 @@ impl Scenario {
             "cancel" => self.cancel = CancelMode::read(&mut keys)?,
             "requires_action" => self.ending = Ending::RequiresAction,
             "quota" => self.http.push(HttpFault::quota(&mut keys)?),
-            "flap404" => self.flaps = keys.value("times")?.unwrap_or(1),
+            "flap404" => {
+                self.hidden_ms = keys.value("ms")?.unwrap_or(0);
+                let times = keys.value("times")?;
+                self.flaps = times.unwrap_or(u64::from(self.hidden_ms == 0));
+            }
             "malformed" => self.malformed = Some(Malformed::read(&mut keys)?),
             "slow" => self.slow = Some(Slow::read(&mut keys)?),
             "sse" => {
@@ -236,6 +267,7 @@ impl Shape {
         self.searches = keys.at_most("searches", MOST_SOURCES)?.or(self.searches);
         self.delay_ms = keys.value("delay_ms")?.or(self.delay_ms);
         self.hold = keys.value("hold")?.unwrap_or(self.hold);
+        self.thinks = keys.value("thinks")?.unwrap_or(self.thinks);
         let markers = [("number", Markers::Number), ("web", Markers::Web), ("link", Markers::Link)];
         self.markers = keys.choice("markers", markers)?.unwrap_or(self.markers);
         let dates = [

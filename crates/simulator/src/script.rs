@@ -116,7 +116,7 @@ impl Script {
             text.push_str("\n\n");
             text.push_str(&hostile::text(line));
         }
-        if let Style::Sonar { thinks: true, .. } = brief.style {
+        if brief.shape.thinks || matches!(brief.style, Style::Sonar { thinks: true, .. }) {
             text.insert_str(0, &thoughts(&topic, &searches));
         }
         let mut deltas = deltas(&text, brief.style.words_per_delta(words));

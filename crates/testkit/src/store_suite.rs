@@ -112,7 +112,7 @@ macro_rules! store_suite {
             cancelling {
                 a_queued_job_is_cancelled_at_once
                 a_cancel_before_the_run_owes_nothing
-                a_cancel_while_the_request_is_on_its_way_owes_nothing_yet
+                a_cancel_while_the_request_is_on_its_way_records_that_a_run_may_come_of_it
                 a_cancel_of_a_remote_run_owes_a_stop
                 a_finished_job_keeps_its_end
                 a_second_cancel_finds_the_first

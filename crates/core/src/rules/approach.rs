@@ -1,5 +1,7 @@
 //! What a worker does with a job it has just claimed, judged by how far the last worker came.
 
+use serde_json::Value;
+
 use crate::{
     Again, Checkpoint, Code, Failure, Job, JobId, Nature, ProviderError, RemoteRun, Timestamp,
     Trouble,
@@ -24,10 +26,11 @@ pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
     match &job.checkpoint {
         checkpoint if is_lost(checkpoint, nature) => {
             let sentence = "the server stopped while the request was on its way";
-            Approach::GiveUp(submit_unknown(sentence, None, now))
+            Approach::GiveUp(submit_unknown(job, sentence, None, now))
         }
         Checkpoint::NotBegun => {
-            Approach::Begin { key: format!("{}-{}", job.id, job.failures.len()) }
+            let own = || format!("{}-{}", job.id, job.failures.len());
+            Approach::Begin { key: key_taken_over(job).unwrap_or_else(own) }
         }
         Checkpoint::Beginning { key } => Approach::Begin { key: key.clone() },
         Checkpoint::Running(run) if nature.resumes.takes_up(run) => Approach::Resume(run.clone()),
@@ -35,9 +38,19 @@ pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
     }
 }
 
+/// The field of a request that names the key of the job it repeats, whose fate was unknown (P6): sent under the same key
+/// it is paid for once, where the provider honours keys.
+pub const RETRY_KEY: &str = "retry_key";
+
+/// The key of the job that this one repeats, for its first send.
+fn key_taken_over(job: &Job) -> Option<String> {
+    let key = job.new.ask.get(RETRY_KEY).filter(|_| job.failures.is_empty());
+    key.and_then(Value::as_str).map(str::to_owned)
+}
+
 /// Whether a run that could not be taken up is begun anew at once: as after any crash, no try is spent on it.
 pub fn begins_anew(nature: Nature, error: &ProviderError) -> bool {
-    error.trouble == Trouble::RunForgotten && nature.again == Again::Safe
+    error.trouble == Trouble::RunLost && nature.again == Again::Safe
 }
 
 /// The job a key of [`Approach::Begin`] belongs to; also where a provider went on with the key in the id of its run.
@@ -57,12 +70,45 @@ pub(super) fn is_lost(checkpoint: &Checkpoint, nature: Nature) -> bool {
 
 /// The failure of a job whose request may have been accepted and cannot be found again; `sentence` says what happened
 /// to it.
-pub(super) fn submit_unknown(sentence: &str, detail: Option<String>, now: Timestamp) -> Failure {
-    let message = format!(
-        "{sentence}; it may have been accepted and paid for, so it was not sent again: ask again if you accept that \
-         risk"
-    );
-    Failure { code: Code::SubmitUnknown, message, detail, at: now, run_goes_on: false }
+pub(super) fn submit_unknown(
+    job: &Job,
+    sentence: &str,
+    detail: Option<String>,
+    now: Timestamp,
+) -> Failure {
+    let known = if job.asks_research() {
+        "it may have been accepted and paid for, so it was not sent again"
+    } else {
+        "it may have been done, or half of it, so it was not done again"
+    };
+    in_doubt(job, Code::SubmitUnknown, &format!("{sentence}; {known}"), detail, now)
+}
+
+/// The failure of a job whose run the provider no longer knows.
+pub(super) fn run_lost(
+    job: &Job,
+    sentence: &str,
+    detail: Option<String>,
+    now: Timestamp,
+) -> Failure {
+    let known = if job.asks_research() {
+        "it may have been paid for, so no other was begun"
+    } else {
+        "it may have done its work, so no other was begun"
+    };
+    in_doubt(job, Code::RunLost, &format!("{sentence}; {known}"), detail, now)
+}
+
+/// A failure after which only the owner's word begins a new run.
+fn in_doubt(job: &Job, code: Code, known: &str, detail: Option<String>, now: Timestamp) -> Failure {
+    let id = job.id;
+    let next = if job.asks_research() {
+        "the same question under a new idempotency_key, begins a new run, which may be paid for a second time"
+    } else {
+        "the same request under a new idempotency_key, runs it again"
+    };
+    let message = format!("{known}: `outlast jobs retry {id} --again`, or {next}");
+    Failure { code, message, detail, at: now, run_goes_on: false }
 }
 
 #[cfg(test)]
@@ -127,15 +173,29 @@ mod tests {
         }
     }
 
-    /// E6: what may run twice is begun anew, whoever forgot it.
+    /// P6: what is asked again after a send of unknown fate is sent under the same key.
     #[test]
-    fn a_forgotten_run_is_begun_anew_only_where_that_harms_nobody() {
+    fn p6_a_retry_sends_the_key_of_the_job_it_repeats() {
+        let mut job = running(Checkpoint::NotBegun).0.job;
+        job.new.ask = serde_json::json!({ "messages": [], (RETRY_KEY): "old-0" });
+        let key = |job: &Job| match approach(job, nature(Again::WithKey, Always), NOW) {
+            Approach::Begin { key } => key,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(key(&job), "old-0");
+        // That run has ended badly: another one needs a key of its own.
+        job.failures.push(crate::rules::sample::failure());
+        assert_eq!(key(&job), "00000000000000000000000000000007-1");
+    }
+
+    /// E6: what may run twice is begun anew, whoever lost it.
+    #[test]
+    fn a_lost_run_is_begun_anew_only_where_that_harms_nobody() {
         let error = |trouble| ProviderError { trouble, sentence: String::new(), detail: None };
         let cases = [
-            (Again::Safe, Trouble::RunForgotten, true),
-            (Again::Never, Trouble::RunForgotten, false),
-            (Again::WithKey, Trouble::RunForgotten, false),
-            (Again::Safe, Trouble::RunGone, false),
+            (Again::Safe, Trouble::RunLost, true),
+            (Again::Never, Trouble::RunLost, false),
+            (Again::WithKey, Trouble::RunLost, false),
             (Again::Safe, Trouble::Unreachable, false),
         ];
         for (again, trouble, expected) in cases {

@@ -11,8 +11,10 @@ pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
         return Cancelled::Already(job.clone());
     }
     let remote = match &job.checkpoint {
-        // While the request is on its way there is no run to name; its worker will call `owe`.
-        Checkpoint::NotBegun | Checkpoint::Beginning { .. } => RemoteStop::NotNeeded,
+        Checkpoint::NotBegun => RemoteStop::NotNeeded,
+        // There is no run to name yet. Its worker will call `owe`, or `stopped` where none came of it; recorded now,
+        // because that worker may die first.
+        Checkpoint::Beginning { .. } => RemoteStop::MaybeBegun,
         Checkpoint::Running(_) => RemoteStop::Owed,
     };
     job.state = JobState::Cancelled { at: now, remote };
@@ -39,8 +41,14 @@ pub fn stopped(record: &mut Record, outcome: RemoteStop, now: Timestamp) -> Resu
         return Err(StoreError::NotFound);
     };
     let run_is_known = matches!(record.job.checkpoint, Checkpoint::Running(_));
-    // Nobody could ever stop a run without a name, and the duty would keep the job for ever.
-    if outcome == RemoteStop::Owed && !run_is_known {
+    let fits = match outcome {
+        // A run without a name can never be stopped, and the duty would keep the job for ever.
+        RemoteStop::Owed => run_is_known,
+        // Said by the worker whose request was refused: it knows of no other run.
+        RemoteStop::NotNeeded => !run_is_known,
+        RemoteStop::MaybeBegun | RemoteStop::Done | RemoteStop::Unsupported => true,
+    };
+    if !fits {
         return Err(StoreError::NotFound);
     }
     *remote = outcome;
@@ -61,7 +69,7 @@ mod tests {
         let cases = [
             (queued(), RemoteStop::NotNeeded),
             (running(Checkpoint::NotBegun).0, RemoteStop::NotNeeded),
-            (running(beginning).0, RemoteStop::NotNeeded),
+            (running(beginning).0, RemoteStop::MaybeBegun),
             (running(Checkpoint::Running(remote())).0, RemoteStop::Owed),
         ];
         for (mut record, expected) in cases {
@@ -103,5 +111,39 @@ mod tests {
         owe(&mut record, &remote(), NOW).unwrap();
         stopped(&mut record, RemoteStop::Owed, NOW).unwrap();
         stopped(&mut record, RemoteStop::Done, NOW).unwrap();
+    }
+
+    /// A3: a refusal that comes in after the cancel clears the doubt, but never a duty to stop a run.
+    #[test]
+    fn a3_a_refused_request_leaves_nothing_to_stop() {
+        let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
+        cancel(&mut record, NOW);
+        stopped(&mut record, RemoteStop::NotNeeded, NOW).unwrap();
+        assert_eq!(
+            record.job.state,
+            JobState::Cancelled { at: NOW, remote: RemoteStop::NotNeeded }
+        );
+        let (mut record, _) = running(Checkpoint::Running(remote()));
+        cancel(&mut record, NOW);
+        assert!(stopped(&mut record, RemoteStop::NotNeeded, NOW).is_err());
+    }
+
+    /// A run's id is the provider's to choose: a log line shows no more of it than a person reads.
+    #[test]
+    fn a_long_id_is_cut_in_the_log() {
+        let long = RemoteRun { id: "\u{e9}".repeat(2_000_000), ..remote() };
+        assert_eq!(long.short_id(), "\u{e9}".repeat(200));
+        assert_eq!(remote().short_id(), "resp_1");
+    }
+
+    /// A3: what is not known of a run is said, and nothing is promised that the provider cannot do.
+    #[test]
+    fn a3_a_cancel_while_the_request_is_on_its_way_says_what_is_not_known() {
+        let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
+        cancel(&mut record, NOW);
+        let told = record.job.stop_told().unwrap();
+        assert!(told.contains("may have been begun and paid for"), "{told}");
+        record.job.new.ask = serde_json::json!({ "message": "a command has no price" });
+        assert_eq!(record.job.stop_told(), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rules::approach::{is_lost, submit_unknown};
+use crate::rules::approach::{is_lost, run_lost, submit_unknown};
 use crate::rules::life_ends_at;
 use crate::{
     Again, BeginError, Checkpoint, Code, Failure, Job, Nature, Output, ProviderError, Settlement,
@@ -67,6 +67,8 @@ pub fn verdict(
     retrying: Retrying,
     now: Timestamp,
 ) -> Settlement {
+    // Whether this very try leaves a send of unknown fate behind.
+    let mut unknown = false;
     let (failure, asked_for, checkpoint) = match end {
         End::Done { output, raw } => {
             return Settlement::Succeed { output: output.into(), raw: raw.map(Arc::new) };
@@ -75,7 +77,7 @@ pub fn verdict(
         End::NotBegun(BeginError::NotSent(error)) | End::NotBegun(BeginError::Refused(error)) => {
             let failure = failure(job, &error, now);
             if error.trouble.is_permanent() {
-                return Settlement::Fail { failure, raw: None };
+                return fail_for_good(job, nature, failure, now);
             }
             let checkpoint = match nature.again {
                 // An earlier send under this key may have been accepted: only the same key cannot buy it twice.
@@ -84,18 +86,21 @@ pub fn verdict(
             };
             (failure, error.trouble.retry_after(), checkpoint)
         }
-        End::NotBegun(BeginError::Unknown(error)) => match nature.again {
-            Again::Never => {
-                let failure = submit_unknown(&error.sentence, said(job, &error), now);
-                return Settlement::Fail { failure, raw: None };
+        End::NotBegun(BeginError::Unknown(error)) => {
+            let permanent = error.trouble.is_permanent();
+            match nature.again {
+                Again::Safe if permanent => {
+                    return Settlement::Fail { failure: failure(job, &error, now), raw: None };
+                }
+                Again::Safe => {}
+                Again::WithKey if !permanent => unknown = true,
+                Again::WithKey | Again::Never => {
+                    let failure = submit_unknown(job, &error.sentence, said(job, &error), now);
+                    return Settlement::Fail { failure, raw: None };
+                }
             }
-            Again::Safe | Again::WithKey if error.trouble.is_permanent() => {
-                return Settlement::Fail { failure: failure(job, &error, now), raw: None };
-            }
-            Again::Safe | Again::WithKey => {
-                (failure(job, &error, now), error.trouble.retry_after(), job.checkpoint.clone())
-            }
-        },
+            (failure(job, &error, now), error.trouble.retry_after(), job.checkpoint.clone())
+        }
         End::Broken(error) => {
             let mut failure = failure(job, &error, now);
             if error.trouble.leaves_the_run() {
@@ -104,12 +109,12 @@ pub fn verdict(
             if error.trouble.is_permanent() {
                 return Settlement::Fail { failure, raw: None };
             }
-            let forgotten = error.trouble == Trouble::RunForgotten;
-            if forgotten && nature.again != Again::Safe {
-                let failure = submit_unknown(&error.sentence, said(job, &error), now);
+            let lost = error.trouble == Trouble::RunLost;
+            if lost && nature.again != Again::Safe {
+                let failure = run_lost(job, &error.sentence, said(job, &error), now);
                 return Settlement::Fail { failure, raw: None };
             }
-            let checkpoint = if forgotten || error.trouble.ends_the_run() {
+            let checkpoint = if lost || error.trouble.ends_the_run() {
                 Checkpoint::NotBegun
             } else {
                 job.checkpoint.clone()
@@ -127,27 +132,64 @@ pub fn verdict(
                 job.new.life.unwrap_or_default().as_secs()
             );
             let failure = beside_its_run(job, nature, plain(Code::Timeout, message, now));
-            return Settlement::Fail { failure, raw: None };
+            return fail_for_good(job, nature, failure, now);
         }
         End::Panicked => {
             let message = "the worker failed; the log of the server has the details".to_owned();
             let failure = beside_its_run(job, nature, plain(Code::InternalError, message, now));
+            let sending = matches!(job.checkpoint, Checkpoint::Beginning { .. });
+            if sending && nature.again != Again::Safe {
+                let failure = submit_unknown(job, &failure.message, None, now);
+                return Settlement::Fail { failure, raw: None };
+            }
             return Settlement::Fail { failure, raw: None };
         }
     };
     if is_lost(&checkpoint, nature) {
         // Another try could only give up, after a wait and without knowing what went wrong.
-        let failure = submit_unknown(&failure.message, failure.detail, now);
+        let failure = submit_unknown(job, &failure.message, failure.detail, now);
         return Settlement::Fail { failure, raw: None };
     }
     let wait = retrying.wait(job.failures.len(), asked_for);
     let tries_left = u32::try_from(job.failures.len()).unwrap_or(u32::MAX) < job.new.max_failures;
     let time_left = life_ends_at(job).is_none_or(|end| now.after(wait) < end);
-    if tries_left && time_left {
-        Settlement::Retry { failure, wait, checkpoint }
-    } else {
-        Settlement::Fail { failure, raw: None }
+    match (tries_left && time_left, unknown) {
+        (true, false) => Settlement::Retry { failure, wait, checkpoint },
+        (true, true) => {
+            Settlement::Retry { failure: sent_under_its_key(failure), wait, checkpoint }
+        }
+        (false, false) => fail_for_good(job, nature, failure, now),
+        (false, true) => {
+            let failure = submit_unknown(job, &failure.message, failure.detail, now);
+            Settlement::Fail { failure, raw: None }
+        }
     }
+}
+
+/// A failure that no other try follows. Where an earlier send under the job's key may have been accepted, that is what
+/// counts, whatever the last try met (P6).
+fn fail_for_good(job: &Job, nature: Nature, failure: Failure, now: Timestamp) -> Settlement {
+    let unknown = |earlier: &Failure| earlier.code == Code::SubmitUnknown;
+    // A job that was never refused and stands at Beginning was sent by a process that died.
+    let in_doubt = job.failures.iter().any(unknown)
+        || (job.failures.is_empty() && failure.code == Code::Timeout);
+    let sent = matches!(job.checkpoint, Checkpoint::Beginning { .. });
+    let failure = match nature.again {
+        Again::WithKey if sent && in_doubt => {
+            submit_unknown(job, &failure.message, failure.detail, now)
+        }
+        Again::WithKey | Again::Never | Again::Safe => failure,
+    };
+    Settlement::Fail { failure, raw: None }
+}
+
+/// The failure of a send of unknown fate that is followed by another under the same key.
+fn sent_under_its_key(failure: Failure) -> Failure {
+    let message = format!(
+        "{}; it may have been accepted, so it is sent again under the same key, for which the provider begins one run",
+        failure.message
+    );
+    Failure { code: Code::SubmitUnknown, message, ..failure }
 }
 
 /// A failure beside a run that was not heard to end: it says whether that can be taken up.

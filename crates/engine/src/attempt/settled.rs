@@ -1,22 +1,18 @@
 //! The log lines of a try's end.
 
-use outlast_core::{Cost, Failure, Job, JobState, Output, ReportCheck, ResearchAsk, Settlement};
+use outlast_core::{Failure, Job, JobState, Output, ReportCheck, ResearchAsk, Settlement};
 
 pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
     let retries = job.failures.len();
     match settlement {
         Settlement::Succeed { output, raw: _ } => {
-            let cost = match output.cost {
-                Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost)
-                    if cost.0 > 0 =>
-                {
-                    Some(cost.to_string())
-                }
-                // What is free, and what nobody knows.
-                Cost::Reported(_) | Cost::Computed(_) | Cost::Estimate(_) | Cost::Unknown => None,
-            };
+            // Not of what is free, nor of what is not known.
+            let cost = output.cost.amount().filter(|cost| cost.0 > 0).map(|cost| cost.to_string());
             let duration_ms = job.ended_at().map(|end| end.since(job.created_at).as_millis());
             tracing::info!(job.id = %job.id, duration_ms, tokens = output.usage.total_tokens, cost, retries, "Job completed");
+            if let Some(warning) = output.cost.warning() {
+                tracing::warn!(job.id = %job.id, cost, "{warning}");
+            }
             warn_of_short_report(job, output);
         }
         Settlement::Retry { failure, wait, checkpoint: _ } => {

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{BeginError, Cancelled, JobId, OwnerId, RemoteStop, Scope, StateKind, Trouble};
+use outlast_core::{
+    Again, BeginError, Cancelled, JobId, Nature, OwnerId, RemoteStop, Resumes, Scope, StateKind,
+    Trouble,
+};
 use outlast_engine::Options;
-use outlast_testkit::scripted::{Act, Answer, Begin, error};
+use outlast_testkit::scripted::{Act, Answer, Begin, Scripted, error};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -65,7 +68,9 @@ async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
     let id = process.start(research()).await;
     bench.quiet().await;
     let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
-    assert_eq!(remote_stop(&job), RemoteStop::NotNeeded, "no run is known yet");
+    assert_eq!(remote_stop(&job), RemoteStop::MaybeBegun, "no run is known yet");
+    let told = job.stop_told().unwrap();
+    assert!(told.contains("may have been begun and paid for"), "{told}");
     tokio::time::sleep(seconds(40)).await;
     assert_eq!(bench.provider.begins_dropped(), 0);
     assert!(bench.provider.stops().is_empty());
@@ -89,10 +94,44 @@ async fn a_cancel_during_begin_stands_when_the_request_is_refused() {
     let id = process.start(research()).await;
     bench.quiet().await;
     process.cancel(&id).await;
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::MaybeBegun);
     hang.notify_one();
     tokio::time::sleep(seconds(60)).await;
-    assert_eq!(bench.kind(&id).await, StateKind::Cancelled);
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::NotNeeded, "the doubt is cleared");
     assert!(bench.provider.stops().is_empty());
+}
+
+/// A3: a kill between the cancel and the provider's answer leaves the doubt on record, not a plain "Cancelled".
+#[tokio::test(start_paused = true)]
+async fn a3_a_process_that_dies_after_a_cancel_during_begin_leaves_the_doubt_on_record() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.provider.next_begins([Begin::RunAfter(Arc::new(Notify::new()))]);
+    let id = process.start(research()).await;
+    bench.quiet().await;
+    process.cancel(&id).await;
+    process.die().await;
+    let _second = bench.process().await;
+    tokio::time::sleep(seconds(120)).await;
+    let job = bench.job(&id).await;
+    assert_eq!(remote_stop(&job), RemoteStop::MaybeBegun);
+    assert!(job.stop_told().unwrap().contains("could not be stopped"), "{:?}", job.stop_told());
+    assert_eq!(bench.provider.keys().len(), 1, "nothing is sent again");
+}
+
+/// A3: where the provider has no cancel call, the answer does not say that it is told.
+#[tokio::test(start_paused = true)]
+async fn a3_a_cancel_does_not_promise_a_stop_that_the_provider_cannot_make() {
+    let nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
+    let bench = Bench::over(Scripted::natured(nature));
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
+    assert_eq!(remote_stop(&job), RemoteStop::Unsupported);
+    assert!(job.stop_told().unwrap().contains("may still finish"), "{:?}", job.stop_told());
+    bench.quiet().await;
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Unsupported);
+    assert!(bench.provider.stops().is_empty(), "no worker tries in vain");
 }
 
 /// E14, A3: the duty to stop a run is not lost to a store that cannot write it just then.

@@ -123,15 +123,16 @@ async fn a_run_that_cannot_be_resumed_is_repeated_only_if_that_is_safe() {
     }
 }
 
-/// E6: one that its provider has forgotten is repeated at once where that harms nobody; no try is spent on it.
+/// E6, B9a: one that its provider has lost is repeated at once where that harms nobody, and no try is spent on it; else
+/// the job fails RUN_LOST, and nothing is begun by itself.
 #[tokio::test(start_paused = true)]
-async fn e6_a_forgotten_run_is_repeated_only_if_that_is_safe() {
+async fn b9a_a_lost_run_is_repeated_only_if_that_is_safe() {
     for (again, begins) in [(Again::Safe, 2), (Again::Never, 1)] {
         let bench = Bench::over(Scripted::natured(natured(again, Resumes::Always)));
         let first = bench.process().await;
         let id = first.under_way(&bench, 1).await;
         first.die().await;
-        bench.provider.next_resumes([Answer::Fail(Trouble::RunForgotten)]);
+        bench.provider.next_resumes([Answer::Fail(Trouble::RunLost)]);
         let second = bench.process().await;
         bench.until(|| bench.provider.resumes() == 1).await;
         if again == Again::Safe {
@@ -141,7 +142,10 @@ async fn e6_a_forgotten_run_is_repeated_only_if_that_is_safe() {
             assert_eq!(text(&job), "because");
             assert!(job.failures.is_empty(), "{:?}", job.failures);
         } else {
-            assert_eq!(second.end(&id).await.job.failures[0].code, Code::SubmitUnknown);
+            let job = second.end(&id).await.job;
+            assert_eq!(job.failures[0].code, Code::RunLost);
+            assert!(job.failures[0].message.contains("--again"), "{:?}", job.failures);
+            tokio::time::sleep(seconds(600)).await;
             assert_eq!(bench.provider.keys().len(), begins);
         }
     }

@@ -74,3 +74,18 @@ async fn a_run_that_moved_is_recorded() {
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
+
+/// B6: the last word before the end is written, however soon the end follows.
+#[tokio::test(start_paused = true)]
+async fn b6_the_last_progress_is_written_before_the_end() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.provider.act(1, Act::Progress(25));
+    bench.quiet().await;
+    let before = bench.store.calls(Method::Note).len();
+    bench.provider.act(1, Act::Progress(75));
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+    assert_eq!(bench.store.calls(Method::Note).len(), before + 1);
+}

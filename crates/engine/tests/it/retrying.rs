@@ -105,6 +105,37 @@ async fn a_run_that_failed_is_begun_anew() {
     assert_eq!(bench.provider.resumes(), 0);
 }
 
+/// B9a: a run that was stopped at the provider by its owner there is not begun again.
+#[tokio::test(start_paused = true)]
+async fn b9a_a_run_that_was_stopped_at_the_provider_ends_the_job() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.provider.act(1, Act::Fail(Trouble::RunStopped));
+    let job = process.end(&id).await.job;
+    assert_eq!(job.state.kind(), StateKind::Failed);
+    assert_eq!(job.failures[0].code, Code::ExecutionError);
+    tokio::time::sleep(seconds(600)).await;
+    assert_eq!(bench.provider.keys().len(), 1);
+}
+
+/// P6: under a key that the provider honours the same key is sent again while retries remain; then nobody is told that
+/// it merely took too long.
+#[tokio::test(start_paused = true)]
+async fn p6_a_late_answer_under_a_key_is_sent_again_and_ends_submit_unknown() {
+    let late = || Begin::Fail(BeginError::Unknown(error(Trouble::TimedOut)));
+    let bench = Bench::over(Scripted::natured(natured(Again::WithKey, Resumes::Always)));
+    let process = bench.process().await;
+    bench.provider.next_begins([late(), late(), late()]);
+    let id = process.start(NewJob { max_failures: 2, ..research() }).await;
+    let job = process.end(&id).await.job;
+    let keys = bench.provider.keys();
+    assert_eq!(keys.len(), 3);
+    assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    assert_eq!(job.failures.last().unwrap().code, Code::SubmitUnknown);
+    assert!(job.failures.last().unwrap().message.contains("--again"), "{:?}", job.failures);
+}
+
 /// B9a: a run we lost sight of goes on at the provider, so it is taken up, never begun again.
 #[tokio::test(start_paused = true)]
 async fn a_broken_run_is_resumed() {

@@ -18,7 +18,7 @@ use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
 use crate::config::Config;
 use crate::failed::Failed;
 use crate::ui;
-use crate::wire::OpenStore;
+use crate::wire::{OpenStore, research_provider};
 
 /// What the shell sees when the time that was given ended first.
 const STILL_RUNNING: u8 = 3;
@@ -27,7 +27,14 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
     let config = super::configured(global, Vec::new())?;
     let store = OpenStore::open(&config.store)?;
     let stop = Stop::new();
-    let (engine, follower) = store.engine(&config, Providers::new(), stop.clone()).await?;
+    // Known, so that what a cancel or a new run means there can be said; no worker is started.
+    let providers = match &command {
+        JobsCommand::Cancel(_) | JobsCommand::Retry(_) => research_provider(&config, None)
+            .map(|known| Providers::from([known]))
+            .unwrap_or_default(),
+        _ => Providers::new(),
+    };
+    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     let done = match command {
         JobsCommand::List(args) => list::run(&engine, &config, args).await,
         JobsCommand::Show(args) => show(&engine, &config, args).await,

@@ -163,21 +163,28 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Fa
             }
             ui::remark("");
             ui::remark(&ui::dim(&epilogue(job, engine)));
+            if let Some(warning) = output.cost.warning() {
+                ui::remark(&warning);
+            }
             Ok(ExitCode::SUCCESS)
         }
         JobState::Cancelled { .. } => {
-            let failed = Failed::from(anyhow::anyhow!("the research was cancelled"));
+            let told = job.stop_told().map_or_else(String::new, |told| format!(". {told}"));
+            let failed = Failed::from(anyhow::anyhow!("the research was cancelled{told}"));
             Err(failed.hint(format!("`outlast jobs retry {}` asks again", short_id(job))))
         }
         JobState::Failed { .. } | JobState::Queued { .. } | JobState::Running { .. } => {
             let error = anyhow::anyhow!("the research failed: {}", jobs::show::why(job));
             let id = short_id(job);
             let again = match job.run_left() {
-                Some(_) => "goes on with the provider's run, which may still finish",
-                None => "asks again",
+                Some(_) => "` goes on with the provider's run, which may still finish",
+                None if job.needs_a_word() => {
+                    " --again` begins a new run, which may be paid for a second time"
+                }
+                None => "` asks again",
             };
             let mut hint = format!(
-                "`outlast jobs show {id}` has the details, `outlast jobs retry {id}` {again}"
+                "`outlast jobs show {id}` has the details, `outlast jobs retry {id}{again}"
             );
             if let Some(failure) = job.failures.last() {
                 hint.push_str(&format!("; docs/errors.md has a section on {}", failure.code));

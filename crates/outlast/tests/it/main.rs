@@ -25,6 +25,7 @@ mod links;
 mod jobs;
 mod init;
 mod mirror;
+mod money;
 mod requirements;
 mod research;
 mod research_jobs;

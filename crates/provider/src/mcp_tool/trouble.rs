@@ -47,7 +47,7 @@ pub(super) fn trouble(error: &ClientError) -> ProviderError {
             (Trouble::RunStopped, "somebody cancelled the task at the server of this workflow")
         }
         ClientError::TaskUnknown { .. } => (
-            Trouble::RunForgotten,
+            Trouble::RunLost,
             "the server of this workflow no longer knows the task that this job was",
         ),
         ClientError::NeedsInput | ClientError::Usage(_) => {

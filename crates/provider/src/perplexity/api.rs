@@ -18,7 +18,8 @@ use crate::http::{Http, HttpOptions, read_body, read_refusal, redacted, retry_af
 /// A stop that takes longer is tried again later.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
-/// A run may be missing for a moment after it was accepted; it is gone only when missing later than this.
+/// A run may be missing for a moment after it was accepted; one that is to be stopped is over when it is missing later
+/// than this.
 const SETTLED_AFTER: Duration = Duration::from_secs(30);
 
 /// What an adapter of either dialect is made from.

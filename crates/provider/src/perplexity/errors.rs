@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::wire::{ErrorCode, RunError, Status};
-use crate::http::{BodyError, SendError, redacted};
+use crate::http::{BodyError, MAX_BODY, SendError, redacted};
 
 /// An HTTP answer, whole.
 pub(super) struct Answer {
@@ -21,12 +21,11 @@ pub(super) struct Answer {
 pub(super) fn refusal(answer: &Answer, key: &str) -> BeginError {
     let error = trouble(answer, key);
     match answer.status.as_u16() {
-        // A proxy on the way, which passes nothing on before it knows who asks.
-        407 => BeginError::Refused(error),
         400 | 401 | 402 | 403 | 404 | 405 | 410 | 413 | 422 | 429 => BeginError::Refused(error),
-        // The provider's own envelope says that it dealt with the request and did not take it; anything else
-        // may be a proxy speaking while the provider works.
-        _ if envelope(&answer.body).is_some() => BeginError::Refused(error),
+        // The provider's own envelope says that it dealt with the request and did not take it.
+        500 | 503 if envelope(&answer.body).is_some() => BeginError::Refused(error),
+        // Everything else may be a gateway that speaks, in whatever words, while the provider works: 408, 502, 504 and
+        // 520 to 524 above all.
         _ => BeginError::Unknown(error),
     }
 }
@@ -112,12 +111,18 @@ pub(super) fn silent(limit: Duration) -> ProviderError {
 
 /// An answer that broke off.
 pub(super) fn broken_answer(error: &BodyError) -> ProviderError {
-    let trouble = match error {
-        BodyError::Broken(error) if error.is_timeout() => Trouble::TimedOut,
-        BodyError::Broken(_) => Trouble::Unreachable,
-        BodyError::TooLarge => Trouble::Malformed,
+    let unread = "the provider's answer could not be read to its end";
+    let (trouble, sentence) = match error {
+        BodyError::Broken(error) if error.is_timeout() => (Trouble::TimedOut, unread.to_owned()),
+        BodyError::Broken(_) => (Trouble::Unreachable, unread.to_owned()),
+        BodyError::TooLarge => {
+            let limit = MAX_BODY / (1024 * 1024);
+            let sentence = format!(
+                "the provider's answer is larger than the {limit} MiB that are read; ask for less at a time"
+            );
+            (Trouble::TooLarge, sentence)
+        }
     };
-    let sentence = "the provider's answer could not be read to its end".to_owned();
     ProviderError { trouble, sentence, detail: Some(error.to_string()) }
 }
 
@@ -128,9 +133,9 @@ pub(super) fn stream_before_id(error: Option<BoxError>) -> BeginError {
     BeginError::Unknown(ProviderError { trouble: Trouble::Unreachable, sentence, detail })
 }
 
-/// A success that names no run (A10).
+/// A success that names no run (A10), or by a name that is none.
 pub(super) fn no_id() -> ProviderError {
-    malformed("the provider accepted the request but gave no job id")
+    malformed("the provider accepted the request but gave no job id that can be used")
 }
 
 /// An answer that makes no sense.
@@ -139,9 +144,9 @@ pub(super) fn malformed(sentence: &str) -> ProviderError {
 }
 
 /// A run the provider no longer knows.
-pub(super) fn gone() -> ProviderError {
-    let sentence = "the provider no longer knows this run".to_owned();
-    ProviderError { trouble: Trouble::RunGone, sentence, detail: None }
+pub(super) fn lost() -> ProviderError {
+    let sentence = "the provider no longer knows the run of this question".to_owned();
+    ProviderError { trouble: Trouble::RunLost, sentence, detail: None }
 }
 
 /// A run the provider does not know yet.
@@ -151,8 +156,8 @@ pub(super) fn not_yet() -> ProviderError {
     ProviderError { trouble, sentence, detail: None }
 }
 
-/// A run that ended without a report. Only one that failed, or was stopped, may be begun anew: the others were
-/// paid for, and would end the same way (B9a).
+/// A run that ended without a report. Only one that failed may be begun anew: the others were paid for and would end
+/// the same way, or were stopped on purpose (B9a).
 pub(super) fn run_ended(status: Status, error: Option<RunError>, key: &str) -> ProviderError {
     let (trouble, sentence) = match status {
         Status::Cancelled => (Trouble::RunStopped, "the run was stopped at the provider"),
@@ -224,19 +229,24 @@ mod tests {
 
     const ENVELOPE: &str = r#"{"error":{"message":"m","type":"t","code":0}}"#;
 
-    /// B9a: status first, then the envelope.
+    /// B9a: status first, then the envelope; every status that is not named is unknown.
     #[test]
-    fn only_what_was_certainly_not_accepted_is_a_refusal() {
-        let refused = [400, 401, 402, 403, 404, 405, 407, 410, 413, 422, 429];
+    fn b9a_only_what_was_certainly_not_accepted_is_a_refusal() {
+        let refused = [400, 401, 402, 403, 404, 405, 410, 413, 422, 429];
         for status in refused {
             for body in [ENVELOPE, "", "<html>"] {
                 let error = refusal(&answer(status, body), "");
                 assert!(matches!(error, BeginError::Refused(_)), "{status} {body}: {error:?}");
             }
         }
-        for status in [302, 408, 409, 418, 425, 500, 502, 503, 504, 524] {
+        for status in (300..600).filter(|status| !refused.contains(status)) {
             let error = refusal(&answer(status, ENVELOPE), "");
-            assert!(matches!(error, BeginError::Refused(_)), "{status} with envelope: {error:?}");
+            let is_refused = matches!(error, BeginError::Refused(_));
+            assert_eq!(
+                is_refused,
+                [500, 503].contains(&status),
+                "{status} with envelope: {error:?}"
+            );
             for body in ["", "<html>", r#"{"error":"text"}"#, "[]"] {
                 let error = refusal(&answer(status, body), "");
                 assert!(matches!(error, BeginError::Unknown(_)), "{status} {body}: {error:?}");

@@ -2,10 +2,8 @@
 
 use outlast_core::Progress;
 
-use super::milestones::{FINALIZING, PROCESSING, QUERYING, WORDS_A_STEP, writing};
+use super::milestones::{FINALIZING, HIGHEST, PROCESSING, QUERYING, WORDS_A_STEP, writing};
 use super::wire::{Event, Response};
-
-const HIGHEST: u8 = 95;
 
 /// Counts what happened and turns it into percent; never goes down.
 #[derive(Debug, Default)]
@@ -65,11 +63,14 @@ impl Meter {
             "response.output_text.done" => {
                 Some(self.at_least(FINALIZING.0, FINALIZING.1.to_owned()))
             }
-            "response.output_item.done" if self.percent >= FINALIZING.0 => {
-                Some(self.at_least(HIGHEST, FINALIZING.1.to_owned()))
-            }
+            _ if event.closes_the_report() => Some(self.at_least(HIGHEST, FINALIZING.1.to_owned())),
             _ => None,
         }
+    }
+
+    /// The report is here, and nothing said before that its end was near; once.
+    pub(super) fn finalizing(&mut self) -> Option<Progress> {
+        (self.percent < FINALIZING.0).then(|| self.at_least(FINALIZING.0, FINALIZING.1.to_owned()))
     }
 
     /// What a check shows: the searches finished so far, and the text.
@@ -147,7 +148,8 @@ mod tests {
             format!(r#"{{"type":"response.output_text.delta","delta":"{words}"}}"#),
             r#"{"type":"response.reasoning.search_queries","queries":["late"]}"#.to_owned(),
             r#"{"type":"response.output_text.done","text":"x"}"#.to_owned(),
-            r#"{"type":"response.output_item.done"}"#.to_owned(),
+            r#"{"type":"response.output_item.done","item":{"type":"search_results"}}"#.to_owned(),
+            r#"{"type":"response.output_item.done","item":{"type":"message"}}"#.to_owned(),
         ];
         seen.extend(events.iter().filter_map(|json| meter.event(&event(json))));
         let percents: Vec<_> = seen.iter().map(|progress| progress.percent.unwrap()).collect();
@@ -157,6 +159,27 @@ mod tests {
         assert_eq!(seen[3].message, "Processing response...");
         assert_eq!(seen[6].message, "Finalizing research report...");
         assert_eq!(meter.start(), None);
+    }
+
+    /// B6: the end of a long report is announced while it is being written.
+    #[test]
+    fn b6_a_long_text_is_near_its_end() {
+        let mut meter = Meter::default();
+        let delta = |words: usize| {
+            let text = "w ".repeat(words);
+            event(&format!(r#"{{"type":"response.output_text.delta","delta":"{text}"}}"#))
+        };
+        let mut said = |words| {
+            let progress = meter.event(&delta(words)).unwrap();
+            (progress.percent.unwrap(), progress.message)
+        };
+        assert_eq!(said(1_200), (74, "Processing response... 1200 words so far".to_owned()));
+        assert_eq!(said(50), (75, "Finalizing research report...".to_owned()));
+        assert_eq!(said(50_000), (95, "Finalizing research report...".to_owned()));
+        assert_eq!(meter.finalizing(), None, "it was said");
+        let mut meter = Meter::default();
+        assert_eq!(meter.finalizing().unwrap().percent, Some(75));
+        assert_eq!(meter.finalizing(), None);
     }
 
     /// B6: 50 when output begins to arrive; what was found on the way is none.

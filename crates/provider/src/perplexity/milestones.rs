@@ -6,17 +6,32 @@ pub(super) const QUERYING: (u8, &str) = (25, "Querying Perplexity API...");
 pub(super) const PROCESSING: (u8, &str) = (50, "Processing response...");
 pub(super) const FINALIZING: (u8, &str) = (75, "Finalizing research report...");
 
+/// No run that has not ended is further than this.
+pub(super) const HIGHEST: u8 = 95;
+
 /// A step of progress for so many words, so that a long answer is not a thousand notes.
 pub(super) const WORDS_A_STEP: usize = 50;
 
+/// A text of so many words is a report whose end is near: the searches are over, and most of it is there. One step of
+/// progress to each step of words leads to it.
+const LONG: usize = (FINALIZING.0 - PROCESSING.0) as usize * WORDS_A_STEP;
+
+/// A step of progress beyond that, for so many words.
+const WORDS_A_LATE_STEP: usize = 250;
+
 /// How far a run is that has written so many words, and how that is said.
 pub(super) fn writing(words: usize) -> (u8, String) {
-    let steps = u8::try_from(words / WORDS_A_STEP).unwrap_or(u8::MAX);
-    let percent = PROCESSING.0 + steps.min(FINALIZING.0 - PROCESSING.0 - 1);
-    match steps {
-        0 => (percent, PROCESSING.1.to_owned()),
-        _ => (percent, format!("{} {words} words so far", PROCESSING.1)),
+    let further = |from: u8, steps| from.saturating_add(u8::try_from(steps).unwrap_or(u8::MAX));
+    if words >= LONG {
+        let percent = further(FINALIZING.0, (words - LONG) / WORDS_A_LATE_STEP);
+        return (percent.min(HIGHEST), FINALIZING.1.to_owned());
     }
+    let steps = words / WORDS_A_STEP;
+    let message = match steps {
+        0 => PROCESSING.1.to_owned(),
+        _ => format!("{} {words} words so far", PROCESSING.1),
+    };
+    (further(PROCESSING.0, steps), message)
 }
 
 /// Tells each milestone once; never goes down.
@@ -73,7 +88,9 @@ mod tests {
         let mut milestones = Milestones::default();
         let mut seen = vec![milestones.start(), milestones.start(), milestones.written(0)];
         seen.extend([1, 49, 50, 60, 100].map(|words| milestones.written(words)));
-        seen.extend([milestones.processing(), milestones.written(1_000_000)]);
+        seen.push(milestones.processing());
+        let long = [1_249, 1_250, 2_000, 1_000_000];
+        seen.extend(long.map(|words| milestones.written(words)));
         seen.extend([milestones.finalizing(), milestones.finalizing(), milestones.written(1)]);
         let seen: Vec<_> = seen
             .iter()
@@ -91,8 +108,11 @@ mod tests {
                 None,
                 Some((52, "Processing response... 100 words so far")),
                 None,
-                Some((74, "Processing response... 1000000 words so far")),
+                Some((74, "Processing response... 1249 words so far")),
                 Some((75, "Finalizing research report...")),
+                Some((78, "Finalizing research report...")),
+                Some((95, "Finalizing research report...")),
+                None,
                 None,
                 None,
             ]

@@ -3,7 +3,7 @@
 mod citations;
 mod markers;
 
-use outlast_core::{Body, Cost, NanoUsd, Output, Step, Usage};
+use outlast_core::{Body, Cost, NanoUsd, Output, Step, Usage, told_apart};
 
 use super::wire::{InputTokens, Response, Status};
 use crate::prices::{Extras, Prices};
@@ -23,7 +23,8 @@ const PRESETS: [&str; 9] = [
 
 /// The step that ends a run which came to an end of its own; `None` when there is no report.
 pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) -> Option<Step> {
-    let text = response.take_text();
+    let (text, thinking) = told_apart(response.take_text());
+    // Thoughts alone are no report.
     if text.trim().is_empty() {
         return None;
     }
@@ -40,7 +41,7 @@ pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) ->
     }
     let usage = usage(response);
     let output = Output {
-        body: Body::report(text, sources),
+        body: Body::Report { text, sources, thinking, related: Vec::new() },
         model: resolved_model(response),
         cost: cost(response, &usage),
         usage,
@@ -165,6 +166,22 @@ mod tests {
         }
         let body = format!(r#"{{"model":"openai/gpt-6-luna",{text}}}"#);
         assert_eq!(output(&body).model.as_deref(), Some("openai/gpt-6-luna"));
+    }
+
+    /// P5: the model's thinking is no part of the report, as in the other dialect.
+    #[test]
+    fn p5_thinking_stands_beside_the_report() {
+        let body = r#"{"output":[{"type":"message","content":[
+            {"text":"<think>hm [1]</think># R\nwrite `<think>` and `</think>` <think>so</think>"}]}]}"#;
+        let Body::Report { text, thinking, .. } = output(body).body else { panic!("no report") };
+        assert_eq!(text, "# R\nwrite `<think>` and `</think>`");
+        assert_eq!(thinking.as_deref(), Some("hm [1]\n\nso"));
+        let only = r#"{"output":[{"type":"message","content":[{"text":"<think>hm</think>"}]}]}"#;
+        let mut only = Response::parse(only.as_bytes()).unwrap();
+        assert!(
+            finished(Status::Completed, &mut only, Vec::new()).is_none(),
+            "thoughts alone are none"
+        );
     }
 
     /// C9: reported first, else computed, else an estimate, else nothing.

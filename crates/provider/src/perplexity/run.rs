@@ -10,6 +10,7 @@ use super::errors;
 use super::events::EventStream;
 use super::meter::Meter;
 use super::report;
+use super::waits::NotFound;
 use super::wire::{self, Event, Status};
 
 /// A run of the Agent API.
@@ -24,7 +25,9 @@ pub(super) struct AgentRun {
     streams: bool,
     /// Waits for a check since the last event.
     waited: usize,
-    not_found: u32,
+    not_found: NotFound,
+    /// The end, once it is known and while it is not told.
+    done: Option<Step>,
 }
 
 /// How we hear of the run.
@@ -64,7 +67,8 @@ impl AgentRun {
             line: Line::Check { at: Instant::now() },
             streams: true,
             waited: 0,
-            not_found: 0,
+            not_found: NotFound::default(),
+            done: None,
         }
     }
 
@@ -109,7 +113,7 @@ impl AgentRun {
     /// A stream that brought something is worth taking up again at once.
     fn stream_ended(&mut self, error: Option<BoxError>) {
         let error = error.map(|error| error.to_string());
-        tracing::debug!(remote.id = %self.remote.id, error, "the stream ended early");
+        tracing::debug!(remote.id = self.remote.short_id(), error, "the stream ended early");
         match self.line {
             Line::Stream { news: true, .. } => self.check_at_once(),
             Line::Stream { news: false, .. } | Line::Check { .. } => self.wait_for_next_check(),
@@ -126,10 +130,9 @@ impl AgentRun {
             return self.missing();
         }
         if !answer.status.is_success() {
-            let error = self.api.trouble(&answer);
-            return if error.trouble.is_permanent() { Err(error) } else { self.in_passing(error) };
+            return self.in_passing(self.api.trouble(&answer));
         }
-        self.not_found = 0;
+        self.not_found.broken();
         let Some(mut response) = wire::Response::parse(&answer.body) else {
             return self.in_passing(errors::malformed("the provider's answer cannot be read"));
         };
@@ -160,26 +163,29 @@ impl AgentRun {
                 }
                 Ok(Attached::Refused) => self.streams = false,
                 Err(error) => {
-                    tracing::debug!(remote.id = %self.remote.id, %error, "no stream this time")
+                    tracing::debug!(remote.id = self.remote.short_id(), %error, "no stream this time")
                 }
             }
         }
         self.wait_for_next_check();
     }
 
-    /// A check that failed in passing keeps the series and is not a failed try.
+    /// A check that failed in passing keeps the series and is not a failed try; trouble that stays ends it.
     fn in_passing(&mut self, error: ProviderError) -> Result<Option<Step>, ProviderError> {
+        self.not_found.broken();
+        if error.trouble.is_permanent() {
+            return Err(error);
+        }
         // Without what upstream said: it may repeat what the run was asked, which is not known here.
-        tracing::warn!(remote.id = %self.remote.id, %error, "a check failed, will look again");
+        tracing::warn!(remote.id = self.remote.short_id(), %error, "a check failed, will look again");
         self.wait_for_next_check();
         Ok(None)
     }
 
-    /// One answer of this kind proves nothing, and none does while the run is young.
+    /// One answer of this kind proves nothing, nor do many in a short time.
     fn missing(&mut self) -> Result<Option<Step>, ProviderError> {
-        self.not_found += 1;
-        if self.not_found >= 2 && self.api.is_settled(&self.remote) {
-            return Err(errors::gone());
+        if self.not_found.again(self.api.waits()) {
+            return Err(errors::lost());
         }
         self.wait_for_next_check();
         Ok(None)
@@ -206,6 +212,9 @@ impl Run for AgentRun {
             return Ok(Step::Progress(progress));
         }
         loop {
+            if let Some(done) = self.done.take() {
+                return Ok(done);
+            }
             let step = match &mut self.line {
                 Line::Check { at } => {
                     tokio::time::sleep_until(*at).await;
@@ -219,9 +228,14 @@ impl Run for AgentRun {
                     }
                 },
             };
-            if let Some(step) = step {
-                return Ok(step);
+            let Some(step) = step else { continue };
+            if matches!(step, Step::Done { .. })
+                && let Some(progress) = self.meter.finalizing()
+            {
+                self.done = Some(step);
+                return Ok(Step::Progress(progress));
             }
+            return Ok(step);
         }
     }
 }

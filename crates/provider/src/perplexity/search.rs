@@ -10,7 +10,7 @@ use super::delivered::Delivered;
 use super::errors;
 use super::narrowing::Narrowing;
 use super::submit::Submit;
-use super::wire::{known, known_items, object};
+use super::wire::{is_name, known, known_items, object};
 use crate::prices::Prices;
 
 /// What the vendor's own tool asks for.
@@ -97,7 +97,7 @@ pub(super) fn read(body: &[u8]) -> Option<(Option<String>, Output)> {
         usage: Usage { searches: 1, ..Usage::default() },
         cost: Cost::Computed(Prices::current().search()),
     };
-    Some((found.id.filter(|id| !id.is_empty()), output))
+    Some((found.id.filter(|id| is_name(id)), output))
 }
 
 /// Hits in their order; one without an address is none.

@@ -20,6 +20,14 @@ pub(crate) use submit::effort;
 pub(super) use submit::{DEEP_RESEARCH, Submit};
 pub(super) use usage::{InputTokens, Usage, UsageCost};
 
+/// No id of a run is longer: it becomes part of an address, of every row and of log lines.
+const LONGEST_NAME: usize = 1_000;
+
+/// Whether a run can go by this name.
+pub(super) fn is_name(id: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&id.len())
+}
+
 /// A run's state as a body or inside an event.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -48,7 +56,7 @@ impl Response {
 
     /// The run's name, if it has one.
     pub(super) fn into_id(self) -> Option<String> {
-        self.id.filter(|id| !id.is_empty())
+        self.id.filter(|id| is_name(id))
     }
 
     pub(super) fn status(&self) -> Status {

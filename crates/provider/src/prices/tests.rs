@@ -88,8 +88,8 @@ fn every_kind_and_effort_has_a_typical_cost() {
     use AskKind::{Ask, Reason, Research, Results, Search};
     use Effort::{High, Low, Medium, Minimal};
     let cases = [
-        (Dialect::Agent, Research, None, 600),
-        (Dialect::Agent, Research, Some(High), 600),
+        (Dialect::Agent, Research, None, 780),
+        (Dialect::Agent, Research, Some(High), 780),
         (Dialect::Agent, Research, Some(Medium), 50),
         (Dialect::Agent, Research, Some(Minimal), 4),
         (Dialect::Agent, Search, None, 4),

@@ -164,8 +164,11 @@ pub(crate) fn options(
 }
 
 /// Waits between checks that a test need not feel.
+/// How long nothing but 404 takes to lose a run here; five minutes for people.
+pub(crate) const LOST_AFTER: Duration = Duration::from_millis(400);
+
 pub(crate) fn quick() -> Waits {
-    Waits::of(&[Duration::from_millis(2)])
+    Waits::of(&[Duration::from_millis(2)]).lost_after(LOST_AFTER)
 }
 
 pub(crate) fn ask(question: &str) -> Value {

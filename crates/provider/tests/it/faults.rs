@@ -39,6 +39,11 @@ fn abyss() -> Reply {
     reply(200, &format!("{{\"id\":{}", "[".repeat(100_000)))
 }
 
+/// No run goes by such a name.
+fn long_id() -> Reply {
+    reply(200, &format!(r#"{{"id":"{}","status":"queued"}}"#, "r".repeat(2_000_000)))
+}
+
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     //                     the answer                            submit                  stream    poll              cancel
@@ -57,9 +62,10 @@ const ROWS: &[Row] = &[
     ("403 retired",        || envelope(403, "chat_completions_not_available"), ["Refused Retired", "report", "Retired", "Retired, then Done"]),
     ("404",                || envelope(404, "not_found"),       ["Refused Rejected",    "report", "report",         "Rejected, then Done"]),
     ("405",                || html(405),                        ["Refused Rejected",    "report", "Rejected",       "Rejected, then Done"]),
-    ("407",                || html(407),                        ["Refused Rejected",    "report", "Rejected",       "Rejected, then Done"]),
+    ("407",                || html(407),                        ["Unknown Rejected",    "report", "Rejected",       "Rejected, then Done"]),
     ("408",                || html(408),                        ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
-    ("409",                || envelope(409, "conflict"),        ["Refused Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("408 envelope",       || envelope(408, "timeout"),         ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("409",                || envelope(409, "conflict"),        ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
     ("410",                || html(410),                        ["Refused Retired",     "report", "Retired",        "Retired, then Done"]),
     ("413",                || html(413),                        ["Refused Rejected",    "report", "Rejected",       "Rejected, then Done"]),
     ("422 detail",         || reply(422, r#"{"detail":[{"loc":["body"],"msg":"m","type":"t"}]}"#), ["Refused Rejected", "report", "Rejected", "Rejected, then Done"]),
@@ -68,6 +74,15 @@ const ROWS: &[Row] = &[
     ("429 HTML",           || html(429),                        ["Refused RateLimited", "report", "report",         "RateLimited, then Done"]),
     ("500",                || envelope(500, "server_error"),    ["Refused Unavailable", "report", "report",         "Unavailable, then Done"]),
     ("500 HTML",           || html(500),                        ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("501 envelope",       || envelope(501, "server_error"),    ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("502 envelope",       || envelope(502, "bad_gateway"),     ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("504 envelope",       || envelope(504, "gateway_timeout"), ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("520 envelope",       || envelope(520, "unknown_error"),   ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("521 envelope",       || envelope(521, "down"),            ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("522 envelope",       || envelope(522, "timeout"),         ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("523 envelope",       || envelope(523, "unreachable"),     ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("524 envelope",       || envelope(524, "timeout"),         ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
+    ("429 empty",          || reply(429, ""),                   ["Refused RateLimited", "report", "report",         "RateLimited, then Done"]),
     ("502 HTML",           || html(502),                        ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
     ("503",                || envelope(503, "overloaded"),      ["Refused Unavailable", "report", "report",         "Unavailable, then Done"]),
     ("503 empty",          || reply(503, ""),                   ["Unknown Unavailable", "report", "report",         "Unavailable, then Done"]),
@@ -85,6 +100,7 @@ const ROWS: &[Row] = &[
     ("200 requires action", || reply(200, r#"{"id":"r","status":"requires_action"}"#), ["report", "report", "Rejected", "Done"]),
     ("200 failed",         || reply(200, r#"{"id":"r","status":"failed","error":null}"#), ["report", "report", "RunFailed", "Done"]),
     ("200 FAILED",         || reply(200, r#"{"id":"r","status":"FAILED"}"#), ["report", "report", "report", "Done"]),
+    ("200 a long id",      long_id,                             ["Unknown Malformed",   "report", "report",         "Done"]),
     ("200 another object", || reply(200, r#"{"hello":1}"#),     ["Unknown Malformed",   "report", "report",         "Done"]),
     ("an empty stream",    || stream(&[""; 0], Then::Close),       ["Unknown Unreachable", "report", "report",         "Done"]),
     ("only [DONE]",        || stream(&["[DONE]"], Then::Hold),  ["Unknown Unreachable", "report", "report",         "TimedOut, then Done"]),
@@ -120,6 +136,7 @@ const NONSENSE: &[&str] = &[
     "200 other types",
     "200 bad UTF-8",
     "200 the abyss",
+    "200 a long id",
     "200 another object",
     "an empty stream",
 ];
@@ -146,8 +163,6 @@ async fn b9a_every_fault_at_every_call_of_sonar_research_leads_where_it_must() {
         },
         calls: &[Call::Submit, Call::Poll],
         otherwise: &[
-            // It may speak of the first submit under the same key.
-            (Call::Submit, &["409"], "Unknown Unavailable"),
             // Under its key it would be answered the same way again.
             (Call::Submit, NONSENSE, "Unknown Rejected"),
             (Call::Submit, OPEN, "Unknown TimedOut"),

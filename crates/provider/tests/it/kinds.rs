@@ -38,7 +38,7 @@ async fn c10_an_ask_has_a_typical_cost_before_it_is_made() {
     let cost = |ask| bench.agent.typical_cost(&ask);
     let messages = json!([{"role": "user", "content": "q"}]);
     let deep = json!({"messages": messages});
-    assert_eq!(cost(deep), Cost::Estimate(NanoUsd(600_000_000)));
+    assert_eq!(cost(deep), Cost::Estimate(NanoUsd(780_000_000)));
     let reason = json!({"messages": messages, "kind": "reason"});
     assert_eq!(cost(reason), Cost::Estimate(NanoUsd(50_000_000)));
     assert_eq!(cost(json!({"prompt": "q"})), Cost::Unknown);

@@ -231,14 +231,15 @@ async fn an_event_without_end_is_not_held_in_memory() {
 }
 
 #[tokio::test]
-async fn a_body_without_measure_is_a_check_that_failed_in_passing() {
+async fn a_body_without_measure_ends_the_run_here_and_is_not_asked_for_again() {
     let endless = || raw(200, "content-type: application/json", &vec![b' '; 33 << 20], Then::Hold);
-    let server = reported(
-        || reply(200, RUNNING),
-        move |_, nth| if nth == 1 { endless() } else { reply(200, DONE) },
-    )
-    .await;
-    assert_eq!(server.lines().len(), 3);
+    let server =
+        Canned::serve(move |_, nth| if nth == 0 { reply(200, RUNNING) } else { endless() }).await;
+    let mut run = server.agent(PATIENCE).begin(&ask("q"), "key").await.unwrap();
+    let followed = follow(&mut *run).await;
+    assert_eq!(followed.error().trouble, Trouble::TooLarge);
+    assert!(followed.error().sentence.contains("larger than the 32 MiB"), "{:?}", followed.error());
+    assert_eq!(server.lines().len(), 2);
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ async fn progress_has_real_counts_and_never_goes_down() {
 #[tokio::test]
 async fn a_crash_means_that_it_is_simply_run_again() {
     let library = Bench::new().library();
-    let nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops: false };
+    let nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops: true };
     assert_eq!((library.name(), library.nature(&json!({}))), (Library::NAME, nature));
     let bench = many_files(1);
     let library = bench.library();
@@ -42,7 +42,7 @@ async fn a_crash_means_that_it_is_simply_run_again() {
     let second = begin(&library, &research("soil")).await.remote();
     assert!(first.id != second.id && first.provider == "library", "{first:?} {second:?}");
     let error = library.resume(&first).await.err().unwrap();
-    assert_eq!(error.trouble, Trouble::RunGone);
+    assert_eq!(error.trouble, Trouble::RunLost);
     assert_eq!(library.stop(&first).await.unwrap(), RemoteStop::Done);
 }
 

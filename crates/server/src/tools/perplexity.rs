@@ -166,7 +166,13 @@ pub(crate) fn outcome(job: &Job) -> Option<Result<CallToolResult, Refusal>> {
         }
         JobState::Succeeded { output, .. } => {
             let response = match &output.body {
-                Body::Report { text, sources, .. } => with_citations(text, sources),
+                Body::Report { text, sources, .. } => {
+                    let mut response = with_citations(text, sources);
+                    if let Some(warning) = output.cost.warning() {
+                        response.push_str(&format!("\n\nNote: {warning}"));
+                    }
+                    response
+                }
                 Body::Tool { .. } => text(&output.body),
             };
             told(response.clone(), &Response { response })

@@ -18,20 +18,29 @@ impl HttpFault {
             ("attach", Call::Attach),
             ("cancel", Call::Cancel),
         ];
-        let bodies =
-            [("json", FaultBody::Json), ("html", FaultBody::Html), ("empty", FaultBody::Empty)];
-        let status = keys.value("status")?.unwrap_or(500);
-        if !(300..=599).contains(&status) {
-            return Err(format!("simulator: `status` must be 300 to 599, not {status}"));
-        }
+        let status = Self::status(keys, 500)?;
         Ok(Self {
             times: keys.times()?,
             on: keys.choice("on", calls)?.unwrap_or(Call::Submit),
             retry_after: keys.value("retry_after")?,
-            body: keys.choice("body", bodies)?.unwrap_or(FaultBody::Json),
+            body: FaultBody::read(keys)?,
             secret: keys.value("secret")?,
             ..Self::plain(status, Times::Always)
         })
+    }
+
+    /// The status of an answer that is no success.
+    pub(crate) fn status(keys: &mut Keys<'_>, otherwise: u16) -> Result<u16, String> {
+        let status = keys.value("status")?.unwrap_or(otherwise);
+        if !(300..=599).contains(&status) {
+            return Err(format!("simulator: `status` must be 300 to 599, not {status}"));
+        }
+        Ok(status)
+    }
+
+    /// An answer with this status, whoever gives it.
+    pub(crate) fn answered(status: u16, body: FaultBody) -> Self {
+        Self { body, ..Self::plain(status, Times::Always) }
     }
 
     /// `quota`: the vendor describes it as a 401, others answer 402.
@@ -60,6 +69,13 @@ impl HttpFault {
             secret: None,
             out_of_credits: false,
         }
+    }
+}
+
+impl FaultBody {
+    pub(crate) fn read(keys: &mut Keys<'_>) -> Result<Self, String> {
+        let bodies = [("json", Self::Json), ("html", Self::Html), ("empty", Self::Empty)];
+        Ok(keys.choice("body", bodies)?.unwrap_or(Self::Json))
     }
 }
 

@@ -275,8 +275,8 @@ fn state() -> impl Strategy<Value = StateKind> {
 }
 
 fn outcome() -> impl Strategy<Value = RemoteStop> {
-    use RemoteStop::{Done, NotNeeded, Owed, Unsupported};
-    proptest::sample::select(vec![NotNeeded, Owed, Done, Unsupported])
+    use RemoteStop::{Done, MaybeBegun, NotNeeded, Owed, Unsupported};
+    proptest::sample::select(vec![NotNeeded, MaybeBegun, Owed, Done, Unsupported])
 }
 
 impl JobSeed {

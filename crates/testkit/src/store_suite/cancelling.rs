@@ -28,13 +28,18 @@ pub async fn a_cancel_before_the_run_owes_nothing(bench: Bench) {
     assert!(owed(&bench).await.is_empty());
 }
 
-/// Its worker will know the run, and call `owe`.
-pub async fn a_cancel_while_the_request_is_on_its_way_owes_nothing_yet(bench: Bench) {
+/// Its worker will know the run, and call `owe`, or that there is none; if it dies first, the doubt is on record.
+pub async fn a_cancel_while_the_request_is_on_its_way_records_that_a_run_may_come_of_it(
+    bench: Bench,
+) {
     let claimed = at(&bench, Checkpoint::Beginning { key: "k".to_owned() }).await;
     let cancelled = now(&bench, &claimed.job.id).await;
-    assert_eq!(remote(&cancelled), RemoteStop::NotNeeded);
+    assert_eq!(remote(&cancelled), RemoteStop::MaybeBegun);
     assert_eq!(cancelled.checkpoint, Checkpoint::Beginning { key: "k".to_owned() });
+    assert_eq!(bench.read(&claimed.job.id).await, cancelled);
     assert!(owed(&bench).await.is_empty());
+    bench.store.stopped(&claimed.job.id, RemoteStop::NotNeeded).await.unwrap();
+    assert_eq!(remote(&bench.read(&claimed.job.id).await), RemoteStop::NotNeeded);
 }
 
 /// Somebody must tell the provider.
@@ -142,10 +147,12 @@ pub async fn owed_stops_come_oldest_first_whatever_their_profile(bench: Bench) {
 
 /// Whatever came of it.
 pub async fn a_stop_that_was_made_is_owed_no_more(bench: Bench) {
-    for outcome in [RemoteStop::Done, RemoteStop::Unsupported, RemoteStop::NotNeeded] {
+    for outcome in [RemoteStop::Done, RemoteStop::Unsupported] {
         let claimed = at(&bench, Checkpoint::Running(a_run("run-1"))).await;
         now(&bench, &claimed.job.id).await;
         assert_eq!(owed(&bench).await.len(), 1);
+        let refused = bench.store.stopped(&claimed.job.id, RemoteStop::NotNeeded).await;
+        assert!(matches!(refused, Err(StoreError::NotFound)), "there is a run: {refused:?}");
         bench.store.stopped(&claimed.job.id, outcome).await.unwrap();
         assert_eq!(remote(&bench.read(&claimed.job.id).await), outcome);
         assert!(owed(&bench).await.is_empty());

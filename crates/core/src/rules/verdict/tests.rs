@@ -90,6 +90,12 @@ fn what_is_retried_where_and_what_is_not() {
             beginning(),
             KEYED,
             End::NotBegun(Unknown(error(Trouble::Rejected))),
+            Fail(Code::SubmitUnknown),
+        ),
+        (
+            beginning(),
+            FREE,
+            End::NotBegun(Unknown(error(Trouble::Rejected))),
             Fail(Code::ExecutionError),
         ),
         (beginning(), KEYED, End::NotBegun(Refused(error(slow()))), RetryAt(beginning())),
@@ -101,14 +107,12 @@ fn what_is_retried_where_and_what_is_not() {
         ),
         (under_way(), KEYED, End::Broken(error(Trouble::RunFailed)), RetryAt(Checkpoint::NotBegun)),
         (under_way(), PAID, End::Broken(error(Trouble::RunFailed)), RetryAt(Checkpoint::NotBegun)),
-        (under_way(), PAID, End::Broken(error(Trouble::RunGone)), RetryAt(Checkpoint::NotBegun)),
-        (under_way(), PAID, End::Broken(error(Trouble::RunForgotten)), Fail(Code::SubmitUnknown)),
-        (
-            under_way(),
-            FREE,
-            End::Broken(error(Trouble::RunForgotten)),
-            RetryAt(Checkpoint::NotBegun),
-        ),
+        (under_way(), PAID, End::Broken(error(Trouble::RunLost)), Fail(Code::RunLost)),
+        (under_way(), KEYED, End::Broken(error(Trouble::RunLost)), Fail(Code::RunLost)),
+        (under_way(), FREE, End::Broken(error(Trouble::RunLost)), RetryAt(Checkpoint::NotBegun)),
+        (under_way(), PAID, End::Broken(error(Trouble::RunStopped)), Fail(Code::ExecutionError)),
+        (under_way(), FREE, End::Broken(error(Trouble::RunStopped)), Fail(Code::ExecutionError)),
+        (under_way(), PAID, End::Broken(error(Trouble::TooLarge)), Fail(Code::ExecutionError)),
         (under_way(), PAID, End::Broken(error(busy())), RetryAt(under_way())),
         (under_way(), PAID, End::Broken(error(Trouble::Malformed)), RetryAt(under_way())),
         (under_way(), PAID, End::Broken(error(Trouble::Unauthorized)), Fail(Code::Unauthorized)),
@@ -146,6 +150,9 @@ fn what_is_retried_where_and_what_is_not() {
         (under_way(), FREE, End::AttemptTimedOut, RetryAt(under_way())),
         (under_way(), PAID, End::LifeEnded, Fail(Code::Timeout)),
         (under_way(), PAID, End::Panicked, Fail(Code::InternalError)),
+        (beginning(), PAID, End::Panicked, Fail(Code::SubmitUnknown)),
+        (beginning(), FREE, End::Panicked, Fail(Code::InternalError)),
+        (beginning(), KEYED, End::LifeEnded, Fail(Code::SubmitUnknown)),
     ];
     for (at, nature, end, expected) in cases {
         let job = running(at).0.job;
@@ -170,12 +177,79 @@ fn b9a_a_lost_answer_is_told_in_the_words_of_its_trouble() {
         Settlement::Fail { failure, .. } => (failure.message, failure.detail),
         other => panic!("{other:?}"),
     };
-    let tail = "; it may have been accepted and paid for, so it was not sent again: ask again if you accept \
-                that risk";
+    let id = running(under_way()).0.job.id;
+    let tail = format!(
+        "; it may have been accepted and paid for, so it was not sent again: `outlast jobs retry {id} --again`, or \
+         the same question under a new idempotency_key, begins a new run, which may be paid for a second time"
+    );
     let broken = said(End::Broken(error(Trouble::Unreachable)));
     assert_eq!(broken, (format!("it went wrong{tail}"), Some("secret".to_owned())));
     let (message, _) = said(End::AttemptTimedOut);
-    assert!(message.starts_with("no result within ") && message.ends_with(tail), "{message}");
+    assert!(message.starts_with("no result within ") && message.ends_with(&tail), "{message}");
+}
+
+/// P6: under a key the provider honours the same key is sent again while retries remain; then it is SUBMIT_UNKNOWN,
+/// whatever the last try met.
+#[test]
+fn p6_a_lost_answer_under_a_key_ends_submit_unknown() {
+    let mut job = running(beginning()).0.job;
+    let silent = || End::NotBegun(BeginError::Unknown(error(Trouble::TimedOut)));
+    let Settlement::Retry { failure, checkpoint, .. } = verdict(&job, KEYED, silent(), PLAIN, NOW)
+    else {
+        panic!("it is sent again")
+    };
+    assert_eq!((failure.code, checkpoint), (Code::SubmitUnknown, beginning()));
+    assert!(failure.message.contains("sent again under the same key"), "{}", failure.message);
+    let slow = || BeginError::Refused(error(Trouble::RateLimited { retry_after: None }));
+    let mend = || BeginError::Refused(error(Trouble::Unauthorized));
+    // Nothing was sent that is not known to be refused: these are what they are.
+    job.new.max_failures = 0;
+    for (refused, code) in [(slow(), Code::RateLimited), (mend(), Code::Unauthorized)] {
+        let settled = verdict(&job, KEYED, End::NotBegun(refused), PLAIN, NOW);
+        let Settlement::Fail { failure, .. } = settled else { panic!("{settled:?}") };
+        assert_eq!(failure.code, code);
+    }
+    // After a send of unknown fate they leave the job in doubt.
+    job.failures.push(failure);
+    job.new.max_failures = 1;
+    let ends = [silent(), End::NotBegun(slow()), End::NotBegun(mend()), End::LifeEnded];
+    for end in ends {
+        let name = format!("{end:?}");
+        let settled = verdict(&job, KEYED, end, PLAIN, NOW);
+        let Settlement::Fail { failure, .. } = settled else { panic!("{name}: {settled:?}") };
+        assert_eq!(failure.code, Code::SubmitUnknown, "{name}");
+        assert!(failure.message.contains("--again"), "{name}: {}", failure.message);
+    }
+}
+
+/// B9a: a lost run says what may have been paid and how to begin anew on one's own word.
+#[test]
+fn b9a_a_lost_run_is_not_begun_anew_by_itself() {
+    let job = running(under_way()).0.job;
+    let settled = verdict(&job, PAID, End::Broken(error(Trouble::RunLost)), PLAIN, NOW);
+    let Settlement::Fail { failure, .. } = settled else { panic!("{settled:?}") };
+    assert_eq!(
+        failure.message,
+        format!(
+            "it went wrong; it may have been paid for, so no other was begun: `outlast jobs retry {} --again`, or the \
+             same question under a new idempotency_key, begins a new run, which may be paid for a second time",
+            job.id
+        )
+    );
+    assert!(!failure.run_goes_on && !failure.code.is_retryable());
+}
+
+/// E16: a local command has no price.
+#[test]
+fn e16_what_is_no_research_is_not_said_to_be_paid_for() {
+    let mut job = running(under_way()).0.job;
+    job.new.ask = serde_json::json!({ "message": "go" });
+    for end in [End::Broken(error(Trouble::RunLost)), End::AttemptTimedOut] {
+        let settled = verdict(&job, FLEETING, end, PLAIN, NOW);
+        let Settlement::Fail { failure, .. } = settled else { panic!("{settled:?}") };
+        assert!(!failure.message.contains("paid"), "{}", failure.message);
+        assert!(failure.message.contains("--again"), "{}", failure.message);
+    }
 }
 
 /// B9a: a failure beside a run that may still be going says so; no other does.
@@ -195,7 +269,9 @@ fn b9a_a_failure_tells_whether_the_run_goes_on() {
         (under_way(), PAID, End::Broken(error(Trouble::Malformed)), false),
         (under_way(), PAID, End::Broken(error(Trouble::Rejected)), false),
         (under_way(), PAID, End::Broken(error(Trouble::RunFailed)), false),
-        (under_way(), PAID, End::Broken(error(Trouble::RunForgotten)), false),
+        (under_way(), PAID, End::Broken(error(Trouble::RunStopped)), false),
+        (under_way(), PAID, End::Broken(error(Trouble::RunLost)), false),
+        (under_way(), PAID, End::Broken(error(Trouble::TooLarge)), true),
         (Checkpoint::NotBegun, PAID, End::LifeEnded, false),
         (beginning(), KEYED, End::AttemptTimedOut, false),
     ];
@@ -223,7 +299,7 @@ fn e7_what_upstream_said_is_kept_without_what_was_asked() {
     let ends = [
         End::Broken(error(Trouble::RunFailed)),
         End::Broken(error(Trouble::Rejected)),
-        End::Broken(error(Trouble::RunForgotten)),
+        End::Broken(error(Trouble::RunLost)),
         End::NotBegun(BeginError::NotSent(error(Trouble::Unreachable))),
         End::NotBegun(BeginError::Refused(error(Trouble::Rejected))),
         End::NotBegun(BeginError::Unknown(error(Trouble::TimedOut))),

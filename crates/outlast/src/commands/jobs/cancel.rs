@@ -38,10 +38,13 @@ pub(super) async fn run(
     if was_ended {
         ui::remark("It was cancelled before.");
     }
+    if let Some(told) = job.stop_told() {
+        ui::remark(told);
+    }
     if matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. })
         && !engine.has_worker(&job.new.profile).await?
     {
-        ui::remark("The provider has yet to be told: `outlast worker --until-idle` does so.");
+        ui::remark("No worker is there to tell it: `outlast worker --until-idle` does so.");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
+use outlast_core::rules::RETRY_KEY;
 use outlast_core::{
-    AskKind, Job, JobId, Key, NewJob, Query, ResearchAsk, Scope, StateKind, Visibility,
+    AskKind, Checkpoint, Job, JobId, Key, NewJob, Query, ResearchAsk, Scope, StateKind, Visibility,
 };
 use outlast_engine::Engine;
 use serde_json::Value;
 
-use super::{find, json, own};
+use super::{find, json, own, show};
 use crate::cli::{Global, RetryArgs};
 use crate::commands::left_behind::{self, Flags, short_id};
 use crate::commands::research::refused;
@@ -41,6 +42,9 @@ pub(super) async fn run(
         return Err(
             Failed::from(error.context("only what failed or was cancelled is retried")).hint(hint)
         );
+    }
+    if job.needs_a_word() && !args.again {
+        return Err(in_doubt(&job));
     }
     let started =
         engine.start_after(&job, again(&job, config), Some(key(&job.id))).await.map_err(refused)?;
@@ -89,12 +93,29 @@ pub(super) fn retry_of(job: &Job) -> Option<JobId> {
     job.new.ask.get(RETRY_OF)?.as_str()?.parse().ok()
 }
 
+/// Why a job in doubt is not retried by a mere `retry`.
+fn in_doubt(job: &Job) -> Failed {
+    let id = short_id(job);
+    let (twice, begins) = if job.asks_research() {
+        ("a new run may be paid for a second time", "begins a new run all the same")
+    } else {
+        ("it may be done a second time", "runs it all the same")
+    };
+    let error = anyhow::anyhow!("job {} failed with {}", job.id, show::why(job));
+    Failed::usage(error.context(twice), format!("`outlast jobs retry {id} --again` {begins}"))
+}
+
 /// The same request, for the queue: whoever held the first call is no longer there. Limits of time are those of today,
 /// since raising one is a reason to try again.
 fn again(job: &Job, config: &Config) -> NewJob {
     let mut new = job.new.clone();
     if let Value::Object(ask) = &mut new.ask {
         ask.insert(RETRY_OF.to_owned(), Value::String(job.id.to_string()));
+        ask.remove(RETRY_KEY);
+        // What may have been accepted under this key is paid for once, where the provider honours keys.
+        if let (Checkpoint::Beginning { key }, true) = (&job.checkpoint, job.asks_research()) {
+            ask.insert(RETRY_KEY.to_owned(), Value::String(key.clone()));
+        }
     }
     new.life = new.life.map(|_| config.perplexity.async_max_wait);
     let ask: Result<ResearchAsk, _> = serde_json::from_value(job.new.ask.clone());

@@ -52,7 +52,7 @@ pub(super) fn job(job: &Job, now: Timestamp, retries: &[JobId]) {
             ui::fact("", &ui::short(detail, 500));
         }
     }
-    if let Some(told) = job.run_left_told() {
+    if let Some(told) = job.run_left_told().or(job.stop_told().map(str::to_owned)) {
         ui::fact("its run", &told);
     }
     for (number, (at, what)) in timeline(job, now).into_iter().enumerate() {
@@ -143,6 +143,9 @@ fn state(job: &Job) -> String {
     match (&job.state, job.state.kind()) {
         (JobState::Cancelled { remote: RemoteStop::Owed, .. }, _) => {
             format!("{name}; the provider has yet to be told")
+        }
+        (JobState::Cancelled { remote: RemoteStop::MaybeBegun, .. }, _) => {
+            format!("{name}; a run may have been begun")
         }
         (_, StateKind::Running) if !job.failures.is_empty() => {
             format!("{name}, attempt {}", job.failures.len() + 1)

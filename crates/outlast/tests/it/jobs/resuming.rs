@@ -164,7 +164,7 @@ async fn e6_a_forgotten_task_is_made_again_only_if_that_is_safe() {
         let got = ended(&mut server, &id).await;
         assert_eq!(got["status"], status, "{got}");
         if status == "failed" {
-            assert_eq!(got["error"]["code"], "SUBMIT_UNKNOWN", "{got}");
+            assert_eq!(got["error"]["code"], "RUN_LOST", "{got}");
             let message = got["error"]["message"].as_str().unwrap();
             assert!(message.contains("no longer knows the task"), "{message}");
             assert_eq!(known_to(&two.inner).await.len(), 0, "nothing is made again");

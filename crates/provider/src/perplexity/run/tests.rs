@@ -37,6 +37,25 @@ async fn waits_grow_until_the_run_is_heard_from_again() {
     assert_eq!(wait(&run), 1);
 }
 
+/// A5: five minutes of nothing but 404, however often it is looked for; anything else begins them anew.
+#[tokio::test(start_paused = true)]
+async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
+    let second = std::time::Duration::from_secs(1);
+    let mut run = run();
+    for round in 0..3 {
+        for _ in 0..300 {
+            assert!(run.missing().unwrap().is_none(), "round {round}");
+            tokio::time::advance(second).await;
+        }
+        match round {
+            0 => assert!(run.in_passing(errors::malformed("nonsense")).unwrap().is_none()),
+            1 => run.not_found.broken(),
+            _ => {}
+        }
+    }
+    assert_eq!(run.missing().unwrap_err().trouble, outlast_core::Trouble::RunLost);
+}
+
 /// B9a: a stream's own error is not the end of the run.
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_stream_leads_to_a_check_not_to_a_failed_run() {

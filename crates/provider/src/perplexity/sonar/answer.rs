@@ -13,6 +13,7 @@ use super::super::errors::stream_before_id;
 use super::super::events::EventStream;
 use super::super::milestones::Milestones;
 use super::super::submit::Submit;
+use super::super::wire::is_name;
 use super::joined::Joined;
 use super::request::Request;
 use super::wire::Completion;
@@ -46,7 +47,7 @@ pub(super) async fn begin(
 }
 
 fn name(completion: &Completion, key: &str) -> String {
-    completion.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| key.to_owned())
+    completion.id.clone().filter(|id| is_name(id)).unwrap_or_else(|| key.to_owned())
 }
 
 /// The chunk in an event. Keep-alives are no objects; an object that cannot be read is a part of the answer lost.

@@ -28,15 +28,6 @@ pub(super) fn refusal(api: &Api, answer: &Answer) -> BeginError {
     }
 }
 
-/// What it means for a submit under a key: a conflict may speak of the first submit under the same key, which was
-/// accepted.
-pub(super) fn refusal_under_key(api: &Api, answer: &Answer) -> BeginError {
-    if answer.status == StatusCode::CONFLICT {
-        return BeginError::Unknown(trouble(api, answer));
-    }
-    refusal(api, answer)
-}
-
 /// The models are ours to name, so one that is not known is one that is no longer there.
 fn is_retired(answer: &Answer) -> bool {
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();

@@ -6,9 +6,10 @@ use reqwest::StatusCode;
 use tokio::time::Instant;
 
 use super::super::api::Api;
-use super::super::errors::{gone, malformed};
+use super::super::errors::{lost, malformed};
 use super::super::milestones::Milestones;
 use super::super::submit::Submit;
+use super::super::waits::NotFound;
 use super::request::Research;
 use super::wire::{Job, Status};
 use super::{errors, remote, report};
@@ -26,7 +27,7 @@ pub(super) async fn begin(
 ) -> Result<Box<dyn Run>, BeginError> {
     let request = api.post(&PATH, &Research::new(ask, key))?;
     let submit = Submit::new(api);
-    let response = submit.send(request, |answer| errors::refusal_under_key(api, answer)).await?;
+    let response = submit.send(request, |answer| errors::refusal(api, answer)).await?;
     let body = submit.read(response).await?;
     let id = Job::parse(&body).and_then(Job::into_id);
     let id = id.ok_or_else(|| BeginError::Unknown(errors::never_again(api.no_id(&body))))?;
@@ -41,8 +42,10 @@ pub(super) struct ResearchRun {
     /// When to look. Kept here, not in a future, so that a dropped `next` loses no time.
     check_at: Instant,
     waited: usize,
-    not_found: u32,
+    not_found: NotFound,
     without_report: u32,
+    /// The end, once it is known and while it is not told.
+    done: Option<Step>,
 }
 
 impl ResearchRun {
@@ -61,8 +64,9 @@ impl ResearchRun {
             milestones: Milestones::default(),
             check_at: Instant::now(),
             waited: 1,
-            not_found: 0,
+            not_found: NotFound::default(),
             without_report: 0,
+            done: None,
         }
     }
 
@@ -76,16 +80,22 @@ impl ResearchRun {
             return self.missing();
         }
         if !answer.status.is_success() {
-            let error = errors::trouble(&self.api, &answer);
-            return if error.trouble.is_permanent() { Err(error) } else { self.in_passing(error) };
+            return self.in_passing(errors::trouble(&self.api, &answer));
         }
-        self.not_found = 0;
+        self.not_found.broken();
         let Some(job) = Job::parse(&answer.body) else {
             return self.in_passing(malformed("the provider's answer cannot be read"));
         };
         match job.status() {
             Status::Completed => match job.response.and_then(report::output) {
-                Some(output) => Ok(Some(Step::Done { output, raw: Some(answer.body) })),
+                Some(output) => {
+                    let done = Step::Done { output, raw: Some(answer.body) };
+                    let Some(progress) = self.milestones.finalizing() else {
+                        return Ok(Some(done));
+                    };
+                    self.done = Some(done);
+                    Ok(Some(Step::Progress(progress)))
+                }
                 None => self.report_is_late(&answer.body),
             },
             Status::Failed => Err(errors::failed(&self.api, job.error_message.as_deref())),
@@ -110,19 +120,22 @@ impl ResearchRun {
         Ok(self.milestones.finalizing().map(Step::Progress))
     }
 
-    /// A check that failed in passing keeps the series and is not a failed try.
+    /// A check that failed in passing keeps the series and is not a failed try; trouble that stays ends it.
     fn in_passing(&mut self, error: ProviderError) -> Result<Option<Step>, ProviderError> {
+        self.not_found.broken();
+        if error.trouble.is_permanent() {
+            return Err(error);
+        }
         // Without what upstream said: it may repeat what the run was asked, which is not known here.
-        tracing::warn!(remote.id = %self.remote.id, %error, "a check failed, will look again");
+        tracing::warn!(remote.id = self.remote.short_id(), %error, "a check failed, will look again");
         self.wait();
         Ok(None)
     }
 
-    /// One answer of this kind proves nothing, and none does while the run is young.
+    /// One answer of this kind proves nothing, nor do many in a short time.
     fn missing(&mut self) -> Result<Option<Step>, ProviderError> {
-        self.not_found += 1;
-        if self.not_found >= 2 && self.api.is_settled(&self.remote) {
-            return Err(gone());
+        if self.not_found.again(self.api.waits()) {
+            return Err(lost());
         }
         self.wait();
         Ok(None)
@@ -143,6 +156,9 @@ impl Run for ResearchRun {
     async fn next(&mut self) -> Result<Step, ProviderError> {
         if let Some(progress) = self.milestones.start() {
             return Ok(Step::Progress(progress));
+        }
+        if let Some(done) = self.done.take() {
+            return Ok(done);
         }
         loop {
             tokio::time::sleep_until(self.check_at).await;
@@ -180,5 +196,22 @@ mod tests {
         assert_eq!(waits(run), [1, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
         let run = ResearchRun::resumed(api, remote);
         assert_eq!(waits(run), [0, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
+    }
+
+    /// A5: five minutes of nothing but 404; anything else begins them anew.
+    #[tokio::test(start_paused = true)]
+    async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
+        let api = Api::nowhere();
+        let mut run = ResearchRun::resumed(api.clone(), remote(&api, "u".to_owned()));
+        for _ in 0..2 {
+            for _ in 0..300 {
+                assert!(run.missing().unwrap().is_none());
+                tokio::time::advance(std::time::Duration::from_secs(1)).await;
+            }
+            assert!(run.in_passing(malformed("nonsense")).unwrap().is_none());
+        }
+        assert!(run.missing().unwrap().is_none());
+        tokio::time::advance(std::time::Duration::from_secs(300)).await;
+        assert_eq!(run.missing().unwrap_err().trouble, outlast_core::Trouble::RunLost);
     }
 }

@@ -5,7 +5,7 @@ use outlast_core::ContextSize;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::super::wire::{UsageCost, known, known_items, known_places, object};
+use super::super::wire::{UsageCost, is_name, known, known_items, known_places, object};
 
 /// Deep research as the provider shows it.
 #[derive(Debug, Default, Deserialize)]
@@ -37,7 +37,7 @@ impl Job {
     }
 
     pub(super) fn into_id(self) -> Option<String> {
-        self.id.filter(|id| !id.is_empty())
+        self.id.filter(|id| is_name(id))
     }
 
     pub(super) fn status(&self) -> Status {

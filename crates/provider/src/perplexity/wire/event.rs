@@ -68,8 +68,17 @@ impl Event {
 
     /// Whether an item is added to the report, and not one found or done on the way to it.
     pub(in crate::perplexity) fn opens_the_report(&self) -> bool {
+        self.kind == "response.output_item.added" && self.is_about_a_message()
+    }
+
+    /// Whether an item of the report is done.
+    pub(in crate::perplexity) fn closes_the_report(&self) -> bool {
+        self.kind == "response.output_item.done" && self.is_about_a_message()
+    }
+
+    fn is_about_a_message(&self) -> bool {
         let kind = self.item.as_ref().and_then(|item| item.r#type.as_deref());
-        self.kind == "response.output_item.added" && kind.is_none_or(|kind| kind == "message")
+        kind.is_none_or(|kind| kind == "message")
     }
 
     /// Whether it says that the stream has trouble, not what became of the run.

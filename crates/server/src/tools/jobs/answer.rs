@@ -74,6 +74,9 @@ impl Answer {
                 "Job completed".clone_into(&mut answer.progress.message);
                 answer.result = result;
                 "The job is complete.".clone_into(&mut answer.user_message);
+                if let Some(warning) = output.cost.warning() {
+                    answer.user_message.push_str(&format!(" {warning}"));
+                }
                 answer.next_instruction_for_model = match page.as_ref().map(|page| page.next_offset)
                 {
                     None => "The job is complete; its result is in `result`.".to_owned(),
@@ -99,6 +102,9 @@ impl Answer {
                     retryable: false,
                 });
                 "The job was cancelled.".clone_into(&mut answer.user_message);
+                if let Some(told) = job.stop_told() {
+                    answer.user_message.push_str(&format!(" {told}"));
+                }
                 "The job was cancelled; start a new one only if the user asks for it."
                     .clone_into(&mut answer.next_instruction_for_model);
                 answer
@@ -171,6 +177,11 @@ impl Answer {
                     "The job failed; tell the user why. But {told}. Starting it again would be paid for again."
                 )
             }
+            None if job.needs_a_word() => format!(
+                "The job failed; tell the user why. Start it again only on the user's word, under a new \
+                 idempotency_key or with `outlast jobs retry {} --again`.",
+                job.id
+            ),
             None if error.retryable => {
                 "The job failed; tell the user why. Starting it again may help.".to_owned()
             }

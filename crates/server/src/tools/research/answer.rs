@@ -70,7 +70,7 @@ pub(super) fn completed(
     text.sources(output);
     text.line("");
     text.line(&render::usage(&answer.usage, &answer.cost, &answer.model_used));
-    text.remarks(answer.report_check.as_ref());
+    text.remarks(answer.report_check.as_ref(), output.cost);
     text.line(&format!("Continue with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."));
     told(text.done(), &answer)
 }

@@ -2,8 +2,7 @@
 
 use outlast_core::conversation::{Conversation, StatusWord};
 use outlast_core::{
-    ConversationId, Cost, Message, NanoUsd, NewJob, OwnerId, ResearchAsk, Role, StoreError,
-    Visibility,
+    ConversationId, Message, NewJob, OwnerId, ResearchAsk, Role, StoreError, Visibility,
 };
 
 use super::arguments::conversation_id;
@@ -11,9 +10,6 @@ use super::{HISTORY, LIST, Research};
 use crate::caller::Caller;
 use crate::reply::{Refusal, RefusalCode};
 use crate::text::{echoed_id, title};
-
-/// A question that may cost more is worth a line in the log (C10).
-const MUCH: NanoUsd = NanoUsd(1_000_000_000);
 
 /// Where a question is asked.
 pub(super) enum Place {
@@ -92,18 +88,6 @@ impl Research {
             // Of a held call, the failure; its report has become a turn of a conversation and stays.
             keep: held.then_some(self.options.keep),
         })
-    }
-
-    /// What the question will probably cost; much is logged.
-    pub(super) fn estimate(&self, job: &NewJob) -> outlast_engine::Expected {
-        let expected = self.engine.expects(&job.profile, &job.ask);
-        if let Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost) = expected.cost
-            && cost > MUCH
-        {
-            let conversation = job.conversation.as_ref().map(ConversationId::as_str);
-            tracing::warn!(conversation.id = conversation, estimate = %cost, "this question is likely to cost over $1");
-        }
-        expected
     }
 
     /// Why a question was not accepted; a busy conversation is named together with where it stands.

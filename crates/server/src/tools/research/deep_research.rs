@@ -56,7 +56,7 @@ impl Research {
             attempt_timeout: self.options.attempt_timeout,
         };
         let job = self.new_job(&caller.owner, &place, &ask, terms)?;
-        let expected = self.estimate(&job);
+        let expected = self.engine.expects(&job.profile, &job.ask);
         let of_the_call = || Key::research(tool, hash, HeldAnswer::Report);
         let started = match self.options.mode {
             ResearchMode::Queued => self.engine.start(job, key).await,

@@ -133,7 +133,8 @@ impl Research {
             }
             JobState::Failed { .. } | JobState::Cancelled { .. } => None,
         };
-        let standing = status::standing(&status, progress.as_ref(), waits);
+        let standing =
+            status::standing(&status, progress.as_ref(), waits, conversation.last().stop_told());
         let path = self.path(&caller.owner, id);
         let shape = shape(&conversation, show, path);
         let notes = notes(&conversation, &shape);
@@ -208,7 +209,7 @@ fn notes(conversation: &Conversation, shape: &ConversationShape) -> String {
         let model = output.model.as_deref().map_or_else(|| "unknown".to_owned(), printable);
         notes.line(&render::usage(usage, cost, &model));
     }
-    notes.remarks(shape.report_check.as_ref());
+    notes.remarks(shape.report_check.as_ref(), output.cost);
     notes.done()
 }
 

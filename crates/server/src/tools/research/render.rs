@@ -1,7 +1,7 @@
 //! Pieces of text that several answers share.
 
 use outlast_core::conversation::{CostShape, UsageShape};
-use outlast_core::{Body, Output, ReportCheck};
+use outlast_core::{Body, Cost, Output, ReportCheck};
 
 use crate::text::printable;
 
@@ -40,8 +40,11 @@ impl Lines {
         }
     }
 
-    /// What a reader of a report should know about it.
-    pub(super) fn remarks(&mut self, check: Option<&ReportCheck>) {
+    /// What a reader of a report should know about it, and who pays for it.
+    pub(super) fn remarks(&mut self, check: Option<&ReportCheck>, cost: Cost) {
+        if let Some(warning) = cost.warning() {
+            self.line(&format!("Note: {warning}"));
+        }
         let Some(check) = check else { return };
         if let Some(least) = check.min_words.filter(|_| check.is_short()) {
             self.line(&format!(

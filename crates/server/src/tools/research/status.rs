@@ -11,6 +11,7 @@ pub(super) fn standing(
     status: &StatusFile,
     progress: Option<&ProgressShape>,
     waits: Option<Waits>,
+    stop_told: Option<&str>,
 ) -> String {
     match status.status {
         StatusWord::Pending => pending(status, waits),
@@ -19,9 +20,7 @@ pub(super) fn standing(
             "**Status: Completed**\nContinue with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."
         ),
         StatusWord::Failed => failed(status),
-        StatusWord::Cancelled => {
-            "**Status: Cancelled**\nThe last question was cancelled by its owner; a follow-up may be asked.".to_owned()
-        }
+        StatusWord::Cancelled => cancelled(stop_told),
     }
 }
 
@@ -74,6 +73,15 @@ fn failed(status: &StatusFile) -> String {
     text.line(&format!(
         "The conversation can be continued with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."
     ));
+    text.done()
+}
+
+fn cancelled(stop_told: Option<&str>) -> String {
+    let mut text = Lines::new("**Status: Cancelled**".to_owned());
+    text.line("The last question was cancelled by its owner; a follow-up may be asked.");
+    if let Some(told) = stop_told {
+        text.line(told);
+    }
     text.done()
 }
 
@@ -133,10 +141,10 @@ mod tests {
     #[test]
     fn b10_a_retry_says_its_number_and_what_went_wrong_before() {
         for word in [StatusWord::Pending, StatusWord::InProgress] {
-            let text = standing(&status(word, &["TIMEOUT", "RATE_LIMITED"]), None, None);
+            let text = standing(&status(word, &["TIMEOUT", "RATE_LIMITED"]), None, None, None);
             assert!(text.contains("\nRetry Attempt: 3\n"), "{text}");
             assert!(text.contains("1. [TIMEOUT] so and so\n2. [RATE_LIMITED] so and so"), "{text}");
-            let first = standing(&status(word, &[]), None, None);
+            let first = standing(&status(word, &[]), None, None, None);
             assert!(!first.contains("Retry Attempt"), "{first}");
         }
     }
@@ -157,7 +165,7 @@ mod tests {
             (&[], Some(Waits::ForItsTurn { ahead: 2 }), "at position 3"),
         ];
         for (codes, waits, expected) in cases {
-            let text = standing(&status(StatusWord::Pending, codes), None, waits);
+            let text = standing(&status(StatusWord::Pending, codes), None, waits, None);
             assert!(text.contains(expected), "{text}");
         }
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Body, Job, JobState, Output, RemoteStop};
+use outlast_core::{Body, Failure, Job, JobState, Output};
 use outlast_engine::{Reading, Waits};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{POLL, ResearchJobsOptions, START};
-use crate::text::{echoed_id, printable, with_citations, without_thinking};
+use crate::text::{echoed_id, printable, with_citations};
 
 /// What is said of a job nobody can run.
 const NO_WORKER: &str = "The research waits: no running server has the provider and key it was started with, so tell \
@@ -33,6 +33,8 @@ impl Answer {
     /// What is to be said about a job. Takes it, because a report may be megabytes and moves into the answer.
     pub(super) fn about(reading: Reading, options: &ResearchJobsOptions) -> Self {
         let Reading { job, now, waits } = reading;
+        let stop_told = job.stop_told();
+        let run_left = job.run_left_told();
         let mut answer = Self {
             job_id: job.id.to_string(),
             status: "IN_PROGRESS",
@@ -50,22 +52,28 @@ impl Answer {
             }
             JobState::Succeeded { output, .. } => {
                 answer.status = "COMPLETED";
-                let Output { body, .. } = Arc::unwrap_or_clone(output);
+                let Output { body, cost, .. } = Arc::unwrap_or_clone(output);
                 answer.response = Some(response(body, strips_thinking(&job.new.ask)));
-                answer.message =
-                    "The report is in `response`; the same call returns it again.".to_owned();
+                "The report is in `response`; the same call returns it again."
+                    .clone_into(&mut answer.message);
+                if let Some(warning) = cost.warning() {
+                    answer.message.push_str(&format!(" {warning}"));
+                }
             }
             JobState::Failed { .. } => {
                 answer.status = "FAILED";
                 if let Some(failure) = job.failures.last() {
                     answer.error =
                         Some(printable(&format!("{}: {}", failure.code, failure.message)));
-                    answer.message = failed(failure.code.is_retryable(), job.run_left_told());
+                    answer.message = failed(failure, &answer.job_id, run_left);
                 }
             }
-            JobState::Cancelled { remote, .. } => {
+            JobState::Cancelled { .. } => {
                 answer.status = "CANCELLED";
-                answer.message = cancelled(remote).to_owned();
+                answer.message = match stop_told {
+                    Some(told) => format!("Cancelled. {told}"),
+                    None => "Cancelled.".to_owned(),
+                };
             }
         }
         answer
@@ -121,13 +129,19 @@ fn come_back(standing: &str, poll_budget: Duration) -> String {
     )
 }
 
-fn failed(retryable: bool, run_left: Option<String>) -> String {
+fn failed(failure: &Failure, id: &str, run_left: Option<String>) -> String {
     match run_left {
+        None if failure.code.needs_a_word() => format!(
+            "The research failed; see `error`. A new run may be paid for a second time: tell the user, and only on \
+             their word begin one, with {START} under a new idempotency_key or with `outlast jobs retry {id} --again`."
+        ),
         Some(told) => format!(
             "The research failed; see `error`. But {told}. Tell the user; {START} would begin it anew and be paid for \
              again."
         ),
-        None if retryable => format!("The research failed; see `error`. {START} begins it anew."),
+        None if failure.code.is_retryable() => {
+            format!("The research failed; see `error`. {START} begins it anew.")
+        }
         None => {
             "The research failed; see `error`. Trying again will not help until that is mended."
                 .to_owned()
@@ -149,19 +163,6 @@ fn still_running(job: &Job) -> String {
     if attempt == 1 { what } else { format!("{what}, attempt {attempt}") }
 }
 
-fn cancelled(remote: RemoteStop) -> &'static str {
-    match remote {
-        RemoteStop::NotNeeded => "Cancelled.",
-        RemoteStop::Owed => {
-            "Cancelled. The provider is being told to stop its run; what it has done so far may still be charged."
-        }
-        RemoteStop::Done => "Cancelled. The provider was told to stop its run.",
-        RemoteStop::Unsupported => {
-            "Cancelled here. The provider could not be told, so its run may still finish."
-        }
-    }
-}
-
 fn strips_thinking(ask: &Value) -> bool {
     ask.get("strip_thinking").and_then(Value::as_bool).unwrap_or(false)
 }
@@ -174,7 +175,6 @@ fn response(body: Body, strip_thinking: bool) -> String {
             Some(thinking) if !strip_thinking => {
                 with_citations(format!("<think>\n{thinking}\n</think>\n\n{text}"), &sources)
             }
-            Some(_) | None if strip_thinking => with_citations(without_thinking(&text), &sources),
             Some(_) | None => with_citations(text, &sources),
         },
         Body::Tool { content, .. } => {

@@ -1,0 +1,217 @@
+//! A model's thinking, told apart from what it says (P5). Whole texts only: a tag cut in two by a stream is whole again
+//! once the pieces are joined.
+
+use std::ops::Range;
+
+const OPEN: &str = "<think>";
+const CLOSE: &str = "</think>";
+
+/// So far is looked ahead for the end of code inside a line, or of the line that opens a fence: a text that is made to be
+/// slow costs no more than that at each of its marks.
+const LOOK_AHEAD: usize = 4_000;
+
+/// The text without its closed think blocks, and what stood in them. A tag in code is text, and so is one that is never
+/// closed, with all that follows it; a text without blocks is left as it is.
+pub fn told_apart(text: String) -> (String, Option<String>) {
+    let blocks = blocks(&text);
+    if blocks.is_empty() {
+        return (text, None);
+    }
+    let mut said = String::with_capacity(text.len());
+    let mut done = 0;
+    for block in &blocks {
+        said.push_str(&text[done..block.start]);
+        done = block.end;
+    }
+    said.push_str(&text[done..]);
+    let thoughts = blocks.into_iter().map(|block| {
+        let thought = &text[block.start + OPEN.len()..block.end - CLOSE.len()];
+        thought.trim()
+    });
+    let thoughts: Vec<&str> = thoughts.filter(|thought| !thought.is_empty()).collect();
+    let thinking = (!thoughts.is_empty()).then(|| thoughts.join("\n\n"));
+    (said.trim().to_owned(), thinking)
+}
+
+/// Where the closed blocks are, tags included.
+fn blocks(text: &str) -> Vec<Range<usize>> {
+    let mut blocks = Vec::new();
+    let mut open = None;
+    for (at, tag) in tags(text) {
+        match (open, tag) {
+            (None, OPEN) => open = Some(at),
+            (Some(start), CLOSE) => {
+                blocks.push(start..at + CLOSE.len());
+                open = None;
+            }
+            // An open tag in a thought is part of it; a closing one alone is text.
+            (Some(_) | None, _) => {}
+        }
+    }
+    blocks
+}
+
+/// The tags outside code, in order.
+fn tags(text: &str) -> Vec<(usize, &'static str)> {
+    let mut tags = Vec::new();
+    let mut at = 0;
+    // Most texts have none, and are not looked at any further.
+    if !text.contains(OPEN) {
+        return tags;
+    }
+    while at < text.len() {
+        let fenced = if is_line_start(text, at) { fenced_block(&text[at..]) } else { None };
+        if let Some(length) = fenced {
+            at += length;
+            continue;
+        }
+        let rest = &text[at..];
+        at += match rest.as_bytes()[0] {
+            b'`' => code_span(rest),
+            // What is escaped is text.
+            b'\\' => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            b'<' => match [OPEN, CLOSE].into_iter().find(|tag| rest.starts_with(tag)) {
+                Some(tag) => {
+                    tags.push((at, tag));
+                    tag.len()
+                }
+                None => 1,
+            },
+            b'\n' => 1,
+            // To the next sign that means something.
+            _ => rest.find(['`', '\\', '<', '\n']).unwrap_or(rest.len()),
+        };
+    }
+    tags
+}
+
+/// Also right after a tag: models write `<think>` and a fence without a line between them.
+fn is_line_start(text: &str, at: usize) -> bool {
+    let before = &text[..at];
+    before.is_empty() || [OPEN, CLOSE, "\n"].into_iter().any(|end| before.ends_with(end))
+}
+
+/// How long the fenced block that begins here is, to the end of the line that closes it; without one, to the end.
+fn fenced_block(text: &str) -> Option<usize> {
+    let (mark, length) = fence(text)?;
+    let first = text.bytes().take(LOOK_AHEAD).position(|byte| byte == b'\n');
+    let mut end = match first {
+        Some(newline) => newline + 1,
+        None if text.len() < LOOK_AHEAD => text.len(),
+        None => return None,
+    };
+    // A fence of backticks has none after them on its line: that is code inside a line.
+    if mark == '`' && text[..end].trim_start().trim_start_matches('`').contains('`') {
+        return None;
+    }
+    for line in text[end..].split_inclusive('\n') {
+        end += line.len();
+        let closes = fence(line).is_some_and(|(other, width)| other == mark && width >= length);
+        if closes && line.trim().chars().all(|character| character == mark) {
+            return Some(end);
+        }
+    }
+    Some(text.len())
+}
+
+/// The mark of a fence that begins this line, and how often it stands there.
+fn fence(line: &str) -> Option<(char, usize)> {
+    let inner = line.trim_start_matches(' ');
+    let mark = inner.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let length = inner.len() - inner.trim_start_matches(mark).len();
+    (length >= 3 && line.len() - inner.len() <= 3).then_some((mark, length))
+}
+
+/// How long the code that begins here is; without an end in its paragraph it is only its first marks.
+fn code_span(text: &str) -> usize {
+    let marks = text.len() - text.trim_start_matches('`').len();
+    let near = text.len().min(marks + LOOK_AHEAD);
+    let near = (0..=near).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(marks);
+    let paragraph = text[..near].find("\n\n").map_or(&text[..near], |end| &text[..end]);
+    let mut at = marks;
+    while let Some(next) = paragraph.get(at..).and_then(|rest| rest.find('`')) {
+        let run = &paragraph[at + next..];
+        let length = run.len() - run.trim_start_matches('`').len();
+        at += next + length;
+        if length == marks {
+            return at;
+        }
+    }
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_think_blocks_leave_the_text_and_unclosed_ones_stay() {
+        let cases = [
+            ("plain\n", "plain\n", None),
+            ("<think>a</think>b", "b", Some("a")),
+            ("<think>\n a \n</think>\n\n# B\n", "# B", Some("a")),
+            ("a <think>1</think>b<think>2</think> c", "a b c", Some("1\n\n2")),
+            ("<think></think>b", "b", None),
+            ("a <think>b", "a <think>b", None),
+            ("<think>1</think>a <think>b", "a <think>b", Some("1")),
+            ("a</think> b", "a</think> b", None),
+            ("<think>1<think>2</think>b", "b", Some("1<think>2")),
+            ("<think>caf\u{e9} \u{1F600}</think>\u{e9}", "\u{e9}", Some("caf\u{e9} \u{1F600}")),
+            ("<think>1</think>", "", Some("1")),
+        ];
+        for (given, text, thinking) in cases {
+            let expected = (text.to_owned(), thinking.map(str::to_owned));
+            assert_eq!(told_apart(given.to_owned()), expected, "{given:?}");
+        }
+    }
+
+    /// P5: what a report says about the tags stays in it.
+    #[test]
+    fn p5_only_closed_think_blocks_outside_code_go() {
+        let kept = [
+            "Models write `<think>` before and `</think>` after.",
+            "``a ` <think>b</think>`` c",
+            "`<think>x\ny</think>` one line on",
+            "```xml\n<think>a</think>\n```\nb",
+            "~~~\n<think>a</think>\n```\n~~~\nb",
+            "   ````\n```\n<think>a</think>\n````",
+            "```\n<think>never closed</think>",
+            "The <think> tag is closed by `</think>`, and the rest of the report stays.",
+            "# A\nthe literal <think> tag opens a thought\n\n# B\nall of it",
+            "\\<think>a</think>",
+        ];
+        for text in kept {
+            assert_eq!(told_apart(text.to_owned()), (text.to_owned(), None), "{text:?}");
+        }
+        let gone = [
+            ("<think>\n```\ncode\n```\n</think>\n\nA", "A"),
+            ("<think>a `b` c</think>A `<think>x</think>` B", "A `<think>x</think>` B"),
+            ("<think>a stray ` mark\n</think>\n\nA `b`", "A `b`"),
+            (
+                "<think>1</think>\n```\n<think>x</think>\n```\n<think>2</think>",
+                "```\n<think>x</think>\n```",
+            ),
+            ("it's `unpaired\n\n<think>1</think>A", "it's `unpaired\n\nA"),
+            ("a ```not a fence``` <think>1</think>b", "a ```not a fence``` b"),
+        ];
+        for (given, text) in gone {
+            let (said, thinking) = told_apart(given.to_owned());
+            assert_eq!(said, text, "{given:?}");
+            assert!(thinking.is_some(), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_stumble() {
+        let pieces = ["<think>", "</think>", "`", "```", "~~~", "\n", "\\", " ", "\u{1F600}", "a"];
+        // Every sequence of four pieces: nothing is lost but blocks, and what is left has none outside code.
+        for number in 0..10_usize.pow(4) {
+            let text: String =
+                (0..4).map(|place| pieces[number / 10_usize.pow(place) % 10]).collect();
+            let (said, thinking) = told_apart(text.clone());
+            if thinking.is_none() && !text.contains(CLOSE) {
+                assert_eq!(said, text);
+            }
+        }
+    }
+}
