@@ -53,7 +53,10 @@ pub(crate) async fn answer(
             tracing::warn!(job.id = %job.id, %error, "not recorded that a call was answered");
         }
     }
-    let Some(outcome) = outcome(&job) else { return Ok(Waited::Unfinished(Box::new(job))) };
+    let Some(mut outcome) = outcome(&job) else { return Ok(Waited::Unfinished(Box::new(job))) };
+    if needs_consent(&job) {
+        outcome = outcome.map_err(|refusal| refusal.without_retry(instead_of_again(ask_anew)));
+    }
     Ok(Waited::Answer(match (repeat, outcome) {
         (Some(repeat), outcome) => {
             let sentence = sentence(&job, repeat, ask_anew, engine.now());
@@ -62,6 +65,24 @@ pub(crate) async fn answer(
         (None, Err(refusal)) if takes_its_run_up(&job, ask_anew) => Err(refusal.or_call_again()),
         (None, outcome) => outcome,
     }))
+}
+
+/// Whether the same call made again is told the same failure and sends nothing.
+fn needs_consent(job: &Job) -> bool {
+    matches!(job.state, JobState::Failed { .. })
+        && job.failures.last().is_some_and(|failure| failure.code.needs_consent())
+}
+
+fn instead_of_again(ask_anew: AskAnew) -> &'static str {
+    match ask_anew {
+        AskAnew::WithAnotherKey => "the same key is told this; a new `idempotency_key` begins anew",
+        AskAnew::WithAKey => {
+            "the same call is told this for 30 minutes and sends nothing; a new `idempotency_key` begins anew"
+        }
+        AskAnew::LaterOrInOtherWords => {
+            "the same call is told this for 30 minutes and sends nothing; other words begin anew"
+        }
+    }
 }
 
 /// Whether the same call made again goes on with the run this one left: `outlast_core::rules::run_taken_up`.
@@ -80,11 +101,11 @@ fn marked(mut answer: CallToolResult, sentence: String) -> CallToolResult {
 fn sentence(job: &Job, repeat: Repeat, ask_anew: AskAnew, now: Timestamp) -> String {
     let age = age(now.since(repeat.ended_at));
     let what = match &job.state {
-        JobState::Succeeded { .. } => "the stored answer to the same call",
+        JobState::Succeeded { .. } => "the stored answer to the same call, from",
         JobState::Queued { .. }
         | JobState::Running { .. }
         | JobState::Failed { .. }
-        | JobState::Cancelled { .. } => "how the same call ended before",
+        | JobState::Cancelled { .. } => "how the same call ended before,",
     };
     let how = match ask_anew {
         AskAnew::WithAnotherKey | AskAnew::WithAKey => "give a new `idempotency_key`".to_owned(),
@@ -92,15 +113,13 @@ fn sentence(job: &Job, repeat: Repeat, ask_anew: AskAnew, now: Timestamp) -> Str
             format!("ask again after {}, or change the wording", repeat.until)
         }
     };
-    let consent = job.failures.last().is_some_and(|failure| failure.code.needs_consent());
-    let retry = match &job.state {
-        JobState::Failed { .. } if consent => {
-            format!("; or `outlast jobs retry {} --again`, where the server runs", job.id)
-        }
-        _ => String::new(),
+    let retry = if needs_consent(job) {
+        format!("; or `outlast jobs retry {} --again`, where the server runs", job.id)
+    } else {
+        String::new()
     };
     format!(
-        "This is {what}, {age} ago; nothing was sent or paid for again. To ask anew: {how}{retry}."
+        "This is {what} {age} ago; nothing was sent or paid for again. To ask anew: {how}{retry}."
     )
 }
 

@@ -162,6 +162,12 @@ impl Refusal {
         }
     }
 
+    /// The same of a call that, made again, is told the same, and what to do instead.
+    pub(crate) fn without_retry(self, instead: &str) -> Self {
+        let sentence = format!("{}; {instead}", self.sentence);
+        Self { sentence, retryable: false, retry_after_seconds: None, ..self }
+    }
+
     /// The same of a call that, made again, goes on with the run it left: trying again helps, and pays nothing.
     pub(crate) fn or_call_again(self) -> Self {
         let sentence = format!("{}, and so does the same call made again", self.sentence);

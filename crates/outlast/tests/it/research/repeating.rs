@@ -251,7 +251,8 @@ async fn a_submit_of_unknown_fate_is_told_again_and_sends_nothing() {
         clock.set(0);
         let before = submitted(&world).len();
         let first = client.server.call(tool, query("drop_submit")).await;
-        assert_eq!(refusal(&first).0, "SUBMIT_UNKNOWN");
+        assert_refused(&first, "SUBMIT_UNKNOWN", false);
+        assert!(refusal(&first).1.contains("for 30 minutes and sends nothing"), "{first}");
         assert_eq!(repeated(&first), None);
         for minutes in [0, 29] {
             clock.set(minutes * MINUTE);
