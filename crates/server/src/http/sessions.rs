@@ -196,20 +196,20 @@ impl OwnSessions {
         Err(LocalSessionManagerError::SessionNotFound(id.clone()).into())
     }
 
-    /// Takes the request's id until the request is answered, whoever still listens; refuses one that is taken, because
-    /// answers find their request by its id.
+    /// Takes the request's id until the request is answered, whoever still listens; returns the refusal of one that is
+    /// taken, because answers find their request by its id.
     fn ask(
         &self,
         session: &SessionId,
         message: &mut ClientJsonRpcMessage,
-    ) -> Result<(), ServerJsonRpcMessage> {
+    ) -> Option<ServerJsonRpcMessage> {
         let ClientJsonRpcMessage::Request(JsonRpcRequest { id, request, .. }) = message else {
-            return Ok(());
+            return None;
         };
         if let Some(known) = self.sessions.known().get_mut(session)
             && !known.asked.insert(id.clone())
         {
-            return Err(id_in_use(id));
+            return Some(id_in_use(id));
         }
         let asking = Asking {
             sessions: Arc::clone(&self.sessions),
@@ -219,7 +219,7 @@ impl OwnSessions {
         if let Some(parts) = request.extensions_mut().get_mut::<http::request::Parts>() {
             parts.extensions.insert(Arc::new(asking));
         }
-        Ok(())
+        None
     }
 }
 
@@ -261,7 +261,7 @@ impl SessionManager for OwnSessions {
         mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         let rmcp = self.own(id)?;
-        if let Err(refused) = self.ask(id, &mut message) {
+        if let Some(refused) = self.ask(id, &mut message) {
             let refused = std::future::ready(ServerSseMessage::from_message(refused));
             return Ok(Either::Left(futures_util::stream::once(refused)));
         }

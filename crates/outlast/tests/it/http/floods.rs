@@ -143,7 +143,8 @@ async fn a_second_request_under_an_id_in_flight_is_refused_over_http() {
     let poll = call(POLL, &json!({ "jobId": id }), &json!({ "progressToken": 1 }));
     let mut first = ann.post(Some(&session), &poll).await;
     while first.event().await.expect("progress")["method"] != "notifications/progress" {}
-    let second = ann.post(Some(&session), &poll).await.result().await;
+    let second = async { ann.post(Some(&session), &poll).await.result().await };
+    let second = tokio::time::timeout(LIMIT, second).await.expect("answered at once");
     assert_eq!((&second["id"], &second["error"]["code"]), (&json!(7), &json!(-32600)), "{second}");
     let other = ann.initialize().await;
     let elsewhere = call(POLL, &json!({ "jobId": "x" }), &json!({}));
@@ -182,10 +183,13 @@ async fn a_second_request_under_an_id_in_flight_is_refused_over_a_pipe() {
 }
 
 async fn answered(server: &mut outlast_testkit::mcp_process::McpProcess) -> Value {
-    loop {
-        let message = server.message().await.expect("an answer");
-        if message["id"] == "twice" {
-            return message;
+    let answer = async {
+        loop {
+            let message = server.message().await.expect("an answer");
+            if message["id"] == "twice" {
+                return message;
+            }
         }
-    }
+    };
+    tokio::time::timeout(LIMIT, answer).await.expect("an answer in time")
 }
