@@ -13,7 +13,7 @@ pub(super) enum Skip {
     OtherKind,
     OutsideLink,
     BrokenLink,
-    HiddenLink,
+    UnreadLink,
 }
 
 impl Skip {
@@ -28,7 +28,7 @@ impl Skip {
         Self::OtherKind,
         Self::OutsideLink,
         Self::BrokenLink,
-        Self::HiddenLink,
+        Self::UnreadLink,
     ];
 
     /// As the index stores it; 0 there is a file that is not left out.
@@ -44,7 +44,7 @@ impl Skip {
             Self::OtherKind => 8,
             Self::OutsideLink => 9,
             Self::BrokenLink => 10,
-            Self::HiddenLink => 11,
+            Self::UnreadLink => 11,
         }
     }
 
@@ -76,7 +76,7 @@ impl Skip {
             Self::OtherKind => format!("{count} of a kind that is not text to read"),
             Self::OutsideLink => format!("{count} {link} to outside of the library's folders"),
             Self::BrokenLink => format!("{count} broken {link}"),
-            Self::HiddenLink => format!("{count} {link} to what is hidden or ignored"),
+            Self::UnreadLink => format!("{count} {link} to what is not read itself"),
         }
     }
 }

@@ -125,7 +125,7 @@ fn unread_link(folders: &[Folder], read: &BTreeSet<PathBuf>, link: &Path) -> Opt
     }
     // The file itself, or the first one in the folder.
     let is_read = read.range(target.clone()..).next().is_some_and(|file| file.starts_with(&target));
-    (!is_read).then_some(Skip::HiddenLink)
+    (!is_read).then_some(Skip::UnreadLink)
 }
 
 fn list(

@@ -141,7 +141,7 @@ async fn links_are_not_followed_and_those_that_hide_something_are_counted() {
     assert_eq!(report.files(), ["plum.md"], "{}", report.text);
     let note = report.text.lines().last().unwrap();
     assert!(
-        note.contains("4 files were left out: 2 links to outside of the library's folders, 1 broken link, 1 link to what is hidden or ignored."),
+        note.contains("4 files were left out: 2 links to outside of the library's folders, 1 broken link, 1 link to what is not read itself."),
         "{note}"
     );
 }
