@@ -22,7 +22,7 @@ impl Citations {
 
     /// The source that a block is cited as.
     pub(super) fn source(&mut self, block: &Block) -> &mut Source {
-        let line = block.parts.first().map_or(block.best.line, |part| part.line);
+        let line = block.line;
         let (within, place) = match block.best.unit {
             Unit::Line => (block.best.block, format!("{}:{line}", block.best.name)),
             Unit::Page => (line, format!("{}:p{line}", block.best.name)),

@@ -20,7 +20,7 @@ pub(super) const UNDER: &str = " › ";
 /// A file's text, taken apart.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// Its first heading of the highest level, or its HTML title.
+    /// What its front matter or HTML head calls it, or its first heading of the highest level.
     pub(super) title: Option<String>,
     pub(super) unit: Unit,
     pub(super) passages: Vec<Passage>,
@@ -70,6 +70,8 @@ pub(super) struct Passage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Paragraph,
+    /// A line that its writer ended on purpose: of a phone list, of settings, of verse.
+    Line,
     Item,
     /// The first row of a table.
     Head,
@@ -86,6 +88,7 @@ impl Kind {
             Self::Head => 2,
             Self::Row => 3,
             Self::Code => 4,
+            Self::Line => 5,
         }
     }
 
@@ -96,6 +99,7 @@ impl Kind {
             2 => Self::Head,
             3 => Self::Row,
             4 => Self::Code,
+            5 => Self::Line,
             _ => Self::Paragraph,
         }
     }
@@ -167,6 +171,12 @@ impl Builder {
         self.add(Kind::Paragraph, part, line);
     }
 
+    /// A line that stays one.
+    pub(super) fn line(&mut self, raw: &str, line: u32) {
+        let text = clean::inline(raw);
+        self.add(Kind::Line, cut(&text, SENTENCE).to_owned(), line);
+    }
+
     /// An item of a list; `marker` with its indent.
     pub(super) fn item(&mut self, marker: &str, raw: &str, line: u32) {
         let text = clean::inline(raw);
@@ -190,6 +200,13 @@ impl Builder {
         }
     }
 
+    /// A list of lines is over; what comes next is another.
+    pub(super) fn end_lines(&mut self) {
+        if self.last == Some(Kind::Line) {
+            self.end_block();
+        }
+    }
+
     /// What comes next stands for itself.
     pub(super) fn end_block(&mut self) {
         self.last = None;
@@ -205,9 +222,13 @@ impl Builder {
             return;
         }
         let goes_on = match (self.last, kind) {
-            (Some(Kind::Item), Kind::Item) | (Some(Kind::Head | Kind::Row), Kind::Row) => true,
+            (Some(Kind::Item), Kind::Item)
+            | (Some(Kind::Line), Kind::Line)
+            | (Some(Kind::Head | Kind::Row), Kind::Row)
+            // A listing shows what was said just before it.
+            | (Some(Kind::Paragraph | Kind::Item), Kind::Code) => true,
             (_, Kind::Paragraph) => false,
-            (_, Kind::Item | Kind::Head | Kind::Row | Kind::Code) => self.leads,
+            (_, Kind::Line | Kind::Item | Kind::Head | Kind::Row | Kind::Code) => self.leads,
         };
         if !goes_on {
             self.block += 1;

@@ -9,14 +9,15 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, params};
 
 use super::document::{Kind, Unit};
+use super::words;
 
 /// Raised whenever the tables or the parsers change: an index of another number is made anew.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// How long to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(5);
 
 const TABLES: &str = "
-    DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS passages; DROP TABLE IF EXISTS files;
+    DROP TABLE IF EXISTS vocabulary; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS passages; DROP TABLE IF EXISTS files;
     CREATE TABLE files (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, modified INTEGER NOT NULL,
         title TEXT, unit INTEGER NOT NULL, skipped INTEGER NOT NULL);
@@ -25,7 +26,8 @@ const TABLES: &str = "
         line INTEGER NOT NULL, kind INTEGER NOT NULL, headings TEXT NOT NULL, text TEXT NOT NULL);
     CREATE INDEX passages_by_block ON passages (file, block);
     CREATE VIRTUAL TABLE words USING fts5 (
-        name, title, headings, body, tokenize = 'porter unicode61 remove_diacritics 2');";
+        name, title, headings, body, tokenize = 'unicode61 remove_diacritics 2');
+    CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);";
 
 /// Where an index lives.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +53,6 @@ pub(super) struct Stored {
     pub(super) file: i64,
     pub(super) name: String,
     pub(super) title: Option<String>,
-    pub(super) section: u32,
     pub(super) block: u32,
     pub(super) unit: Unit,
     pub(super) line: u32,
@@ -130,16 +131,25 @@ impl Index {
         statement.query_map(params![expression], row)?.collect()
     }
 
+    /// The words of the library that are forms of one word, that word among them if it is there.
+    pub(super) fn forms(&self, word: &str) -> rusqlite::Result<Vec<String>> {
+        let stem = words::stem(word);
+        // All forms begin like their stem, but for a last letter that may change: "retry", "retries".
+        let start = stem.strip_suffix('i').unwrap_or(&stem);
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?2")?;
+        let all =
+            statement.query_map(params![start, format!("{start}\u{10ffff}")], |row| row.get(0))?;
+        let mut forms: Vec<String> = all.collect::<rusqlite::Result<_>>()?;
+        forms.retain(|form| words::stem(form) == stem);
+        Ok(forms)
+    }
+
     /// One passage.
     pub(super) fn passage(&self, id: i64) -> rusqlite::Result<Stored> {
         let sql = format!("{STORED} WHERE p.id = ?1");
         self.connection.prepare_cached(&sql)?.query_row(params![id], stored)
-    }
-
-    /// What stands under one heading, in the order of the file.
-    pub(super) fn section(&self, file: i64, section: u32) -> rusqlite::Result<Vec<Stored>> {
-        let sql = format!("{STORED} WHERE p.file = ?1 AND p.section = ?2 ORDER BY p.id");
-        self.connection.prepare_cached(&sql)?.query_map(params![file, section], stored)?.collect()
     }
 
     /// What is shown together, in the order of the file.
@@ -150,7 +160,7 @@ impl Index {
 }
 
 const STORED: &str =
-    "SELECT p.id, p.file, f.name, f.title, p.section, p.block, p.line, p.kind, p.headings, p.text, f.unit
+    "SELECT p.id, p.file, f.name, f.title, p.block, p.line, p.kind, p.headings, p.text, f.unit
      FROM passages p JOIN files f ON f.id = p.file";
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
@@ -159,13 +169,12 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
         file: row.get(1)?,
         name: row.get(2)?,
         title: row.get(3)?,
-        section: row.get(4)?,
-        block: row.get(5)?,
-        line: row.get(6)?,
-        kind: Kind::from_code(row.get(7)?),
-        headings: row.get(8)?,
-        text: row.get(9)?,
-        unit: Unit::from_code(row.get(10)?),
+        block: row.get(4)?,
+        line: row.get(5)?,
+        kind: Kind::from_code(row.get(6)?),
+        headings: row.get(7)?,
+        text: row.get(8)?,
+        unit: Unit::from_code(row.get(9)?),
     })
 }
 

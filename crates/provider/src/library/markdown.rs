@@ -1,12 +1,15 @@
 //! Markdown, line by line: enough of it for finding and quoting, and nothing that can fail.
 
+use super::breaks;
 use super::document::{Builder, Document, Kind};
 
 /// Takes a Markdown file apart.
 pub(super) fn parse(text: &str) -> Document {
     let lines: Vec<&str> = text.lines().collect();
-    let mut parser =
-        Parser { lines: &lines, at: front_matter(&lines), builder: Builder::default() };
+    let (title, at) = front_matter(&lines);
+    let mut builder = Builder::default();
+    builder.title(title);
+    let mut parser = Parser { lines: &lines, at, builder };
     while parser.at < lines.len() {
         parser.step();
     }
@@ -127,13 +130,12 @@ impl<'a> Parser<'a> {
 
     fn paragraph(&mut self) {
         let start = self.at;
-        let mut text = String::new();
+        let mut lines = Vec::new();
         while let Some(line) = self.lines.get(self.at) {
             let trimmed = line.trim();
-            let quoted = trimmed.trim_start_matches(['>', ' ']);
             if self.at > start {
                 if let Some(level) = underline(trimmed) {
-                    self.builder.heading(level, &text);
+                    self.builder.heading(level, &lines.join("\n"));
                     self.at += 1;
                     return;
                 }
@@ -141,19 +143,56 @@ impl<'a> Parser<'a> {
                     break;
                 }
             }
-            text.push_str(quoted);
-            text.push('\n');
+            lines.push(line.trim_start_matches(['>', ' ', '\t']));
             self.at += 1;
         }
-        self.builder.paragraph(&text, self.number(start));
+        if let Some((level, text)) = html_heading(&lines.join("\n")) {
+            return self.builder.heading(level, text);
+        }
+        let mut from = 0;
+        for to in breaks::ends(&lines) {
+            let (text, line) = (lines[from..to].join("\n"), self.number(start + from));
+            match to - from == lines.len() {
+                true => self.builder.paragraph(&text, line),
+                false => self.builder.line(text.trim_end().trim_end_matches('\\'), line),
+            }
+            from = to;
+        }
+        // What comes after lines that belong together is another list.
+        if from > 0 && self.lines.get(self.at).is_none_or(|line| line.trim().is_empty()) {
+            self.builder.end_lines();
+        }
     }
 }
 
-/// The line after the block of settings some files open with.
-fn front_matter(lines: &[&str]) -> usize {
-    let Some(&fence @ ("---" | "+++")) = lines.first() else { return 0 };
-    let end = lines.iter().skip(1).take(200).position(|line| *line == fence);
-    end.map_or(0, |at| at + 2)
+/// The title in the block of settings some files open with, and the line after that block.
+fn front_matter<'a>(lines: &[&'a str]) -> (&'a str, usize) {
+    let Some(&fence @ ("---" | "+++")) = lines.first() else { return ("", 0) };
+    let Some(end) = lines.iter().skip(1).take(200).position(|line| *line == fence) else {
+        return ("", 0);
+    };
+    let sign = if fence == "---" { ':' } else { '=' };
+    let value = lines[1..=end].iter().find_map(|line| {
+        let (key, value) = line.split_once(sign)?;
+        (key.trim_end() == "title").then(|| value.trim())
+    });
+    let value = value.unwrap_or("");
+    let quote = value.chars().next().filter(|sign| matches!(sign, '"' | '\''));
+    let title = match quote {
+        Some(quote) => value[1..].split(quote).next().unwrap_or(""),
+        None => value,
+    };
+    (title, end + 2)
+}
+
+/// `<h2 name="x">Title</h2>`, which some write instead of `##`.
+fn html_heading(text: &str) -> Option<(u8, &str)> {
+    let rest = text.trim().strip_prefix("<h")?;
+    let level = rest.bytes().next().filter(|digit| (b'1'..=b'6').contains(digit))? - b'0';
+    let (attributes, inner) = rest[1..].split_once('>')?;
+    let inner = inner.strip_suffix(&format!("</h{level}>"))?;
+    let is_tag = attributes.is_empty() || attributes.starts_with(char::is_whitespace);
+    (is_tag && !inner.contains("<h")).then_some((level, inner))
 }
 
 fn fence(line: &str) -> Option<&str> {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::page::Page;
+use super::query::Query;
 use super::rank::Ranked;
 use super::refresh::grouped;
 use super::skip::Skip;
-use super::words;
 
 /// What was searched, for the note that says so.
 #[derive(Debug, Default)]
@@ -19,12 +19,12 @@ pub(super) struct Searched {
 }
 
 /// The page for a question that nothing answers.
-pub(super) fn nothing(page: &mut Page, question: &str, searched: &Searched) {
-    let asked = words::of(question).any(|word| !words::is_stop(&word));
+pub(super) fn nothing(page: &mut Page, query: &Query, ranked: &Ranked, searched: &Searched) {
+    let asked = !query.terms.is_empty();
     page.add(if asked {
-        "Nothing in the library answers this question."
+        format!("Nothing in the library answers this question.{}", missing(ranked))
     } else {
-        "The question has no words to search for."
+        "The question has no words to search for.".to_owned()
     });
     page.add(scope(searched));
     page.add(if asked {
@@ -59,17 +59,28 @@ fn scope(searched: &Searched) -> String {
     scope
 }
 
+/// Before passages that have little of the question.
+pub(super) fn loose(ranked: &Ranked) -> String {
+    format!(
+        "The library says little about this.{} What follows is only loosely related.",
+        missing(ranked)
+    )
+}
+
 /// Where it all comes from, at the end of a report.
 pub(super) fn note(ranked: &Ranked, searched: &Searched) -> String {
-    let mut note = format!(
-        "*The text above is extracted word for word from the library's own files; no model wrote it. {}",
-        scope(searched)
-    );
-    if !ranked.missing.is_empty() {
-        let missing: Vec<_> =
-            ranked.missing.iter().take(8).map(|word| format!("\"{word}\"")).collect();
-        note.push_str(&format!(" Not found anywhere: {}.", missing.join(", ")));
+    format!(
+        "*The text above is extracted word for word from the library's own files; no model wrote it. {}{}*",
+        scope(searched),
+        missing(ranked)
+    )
+}
+
+/// The words of the question that stand nowhere.
+fn missing(ranked: &Ranked) -> String {
+    let missing: Vec<_> = ranked.missing.iter().take(8).map(|word| format!("\"{word}\"")).collect();
+    if missing.is_empty() {
+        return String::new();
     }
-    note.push('*');
-    note
+    format!(" Not found anywhere: {}.", missing.join(", "))
 }

@@ -7,6 +7,8 @@ use super::{clean, words};
 
 /// More words than this add time and no sense.
 const MOST_TERMS: usize = 48;
+/// More names than this, too.
+const MOST_NAMES: usize = 16;
 /// Of a question longer than this the rest is left out.
 const LONGEST: usize = 4_000;
 
@@ -16,10 +18,9 @@ pub(super) struct Query {
     /// The question on one line.
     pub(super) question: String,
     pub(super) terms: Vec<Term>,
+    pub(super) names: Vec<Name>,
     /// Expressions that earn a bonus: words that stand together in the question.
     pub(super) together: Vec<String>,
-    /// Names of several parts, their words with one blank between them.
-    pub(super) names: Vec<String>,
 }
 
 /// One word to look for.
@@ -29,24 +30,24 @@ pub(super) struct Term {
     /// 1 for a word of the question, less for one of an earlier message.
     pub(super) weight: f64,
     /// The word and the next one as one: "back up" also finds "backup".
-    joined: Option<String>,
+    pub(super) joined: Option<String>,
+    /// Written with a capital within the question, so its other forms are other words: "Windows".
+    pub(super) is_proper: bool,
 }
 
-impl Term {
-    /// The word, and what it makes with the next one.
-    pub(super) fn forms(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.word.as_str()).chain(self.joined.as_deref())
-    }
+/// Words that are one name: `OUTLAST_POLL_TIMEOUT`, `8.2.2`, `config.toml`, or what stands in quotes.
+#[derive(Debug, PartialEq)]
+pub(super) struct Name {
+    /// As the question has it.
+    pub(super) written: String,
+    /// Its words with one blank between them.
+    pub(super) words: String,
+}
 
-    /// The same for the index.
-    pub(super) fn expression(&self) -> String {
-        self.forms().map(quoted).collect::<Vec<_>>().join(" OR ")
-    }
-
-    /// Words that may stand for it, for the index.
-    pub(super) fn kin_expression(&self) -> Option<String> {
-        let kin: Vec<_> = words::kin(&self.word).into_iter().map(quoted).collect();
-        (!kin.is_empty()).then(|| kin.join(" OR "))
+impl Name {
+    /// Whether it is one thing's name rather than words with a hyphen.
+    pub(super) fn is_identifier(&self) -> bool {
+        self.written.contains(['_', '.']) || self.words.contains(|c: char| c.is_ascii_digit())
     }
 }
 
@@ -69,12 +70,20 @@ impl Query {
     }
 
     fn add(&mut self, text: &str, weight: f64) {
-        let mut all = words::of(text).peekable();
-        while let Some(word) = all.next() {
+        let written: Vec<_> = words::written(text).collect();
+        // Who asks for "list" alone means it.
+        let is_said = |word: &str| written.len() == 1 || !words::is_stop(word);
+        let capital =
+            |word: &str| word.starts_with(char::is_uppercase) && word.contains(char::is_lowercase);
+        let is_title = written.iter().filter(|word| capital(word)).count() * 2 > written.len();
+        for (at, written_word) in written.iter().enumerate() {
+            let word = written_word.to_lowercase();
             let is_new = self.terms.iter().all(|term| term.word != word);
-            if is_new && self.terms.len() < MOST_TERMS && !words::is_stop(&word) {
-                let joined = all.peek().map(|next| format!("{word}{next}"));
-                self.terms.push(Term { word, weight, joined });
+            if is_new && self.terms.len() < MOST_TERMS && is_said(&word) {
+                let next = written.get(at + 1);
+                let joined = next.map(|next| format!("{word}{}", next.to_lowercase()));
+                let is_proper = at > 0 && !is_title && capital(written_word);
+                self.terms.push(Term { word, weight, joined, is_proper });
             }
         }
     }
@@ -85,31 +94,33 @@ fn cut(text: &str) -> &str {
 }
 
 /// The words as one phrase of the index's language.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", words::of(text).collect::<Vec<_>>().join(" "))
 }
 
-/// Names of several parts (`A_B`, `x.toml`) and what stands in quotes.
-fn names(question: &str) -> Vec<String> {
+fn names(question: &str) -> Vec<Name> {
     let quoted = ['`', '"'].into_iter().flat_map(|sign| question.split(sign).skip(1).step_by(2));
-    let parts = question.split_whitespace().chain(quoted);
-    let mut names: Vec<_> = parts.map(|part| words::of(part).collect::<Vec<_>>()).collect();
-    // "don't" and "doctor's" have two parts and are no names.
-    names.retain(|name| {
-        name.iter().filter(|word| word.chars().count() > 1 || word.parse::<u8>().is_ok()).count()
-            > 1
-    });
-    let mut names: Vec<_> = names.into_iter().map(|name| name.join(" ")).collect();
-    names.sort();
-    names.dedup();
-    names.truncate(MOST_TERMS);
+    let mut names: Vec<Name> = Vec::new();
+    for written in question.split_whitespace().chain(quoted) {
+        let parts: Vec<_> = words::of(written).collect();
+        // "don't" and "doctor's" have two parts and are no names.
+        let is_part = |word: &&String| word.chars().count() > 1 || word.parse::<u8>().is_ok();
+        let words = parts.join(" ");
+        if parts.iter().filter(is_part).count() > 1
+            && names.len() < MOST_NAMES
+            && names.iter().all(|name| name.words != words)
+        {
+            let written = written.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
+            names.push(Name { written: written.to_owned(), words });
+        }
+    }
     names
 }
 
-/// Names, and words that are neighbours.
+/// Words that are neighbours, or near to one another.
 fn together(question: &str) -> Vec<String> {
-    let mut all: Vec<_> = names(question).iter().map(|name| quoted(name)).collect();
     let all_words: Vec<_> = words::of(question).collect();
+    let mut all = Vec::new();
     for pair in all_words.windows(2) {
         if let [a, b] = pair
             && !words::is_stop(a)
@@ -145,20 +156,42 @@ mod tests {
         ResearchAsk { messages, ..ResearchAsk::default() }
     }
 
+    fn query(question: &str) -> Query {
+        Query::new(&ask(&[(Role::User, question)]))
+    }
+
     fn words_of(query: &Query) -> Vec<(&str, f64)> {
         query.terms.iter().map(|term| (term.word.as_str(), term.weight)).collect()
     }
 
     #[test]
     fn names_are_taken_apart_and_also_kept_together() {
-        let query = Query::new(&ask(&[(
-            Role::User,
-            "What does PERPLEXITY_TIMEOUT_MS limit after `kill -9`?",
-        )]));
+        let query = query("What does PERPLEXITY_TIMEOUT_MS limit after `kill -9`, in 8.2.2?");
         let words: Vec<_> = words_of(&query).into_iter().map(|(word, _)| word).collect();
-        assert_eq!(words, ["perplexity", "timeout", "ms", "limit", "kill", "9"]);
-        assert_eq!(query.names, ["kill 9", "perplexity timeout ms"]);
-        assert_eq!(query.together[..2], ["\"kill 9\"", "\"perplexity timeout ms\""]);
+        assert_eq!(words, ["perplexity", "timeout", "ms", "limit", "kill", "9", "8", "2"]);
+        let names: Vec<_> =
+            query.names.iter().map(|name| (name.words.as_str(), name.is_identifier())).collect();
+        assert_eq!(names, [("perplexity timeout ms", true), ("8 2 2", true), ("kill 9", true)]);
+    }
+
+    #[test]
+    fn only_a_capital_that_means_something_makes_a_proper_name() {
+        let proper = |question: &str| {
+            let query = query(question);
+            let proper = query.terms.into_iter().filter(|term| term.is_proper);
+            proper.map(|term| term.word).collect::<Vec<_>>()
+        };
+        assert_eq!(proper("Install it on Windows?"), ["windows"]);
+        assert!(proper("Windows?").is_empty());
+        assert!(proper("Installing It On Windows Machines").is_empty());
+        assert!(proper("Is HEAD sent?").is_empty());
+    }
+
+    #[test]
+    fn a_common_word_is_looked_for_only_where_it_is_the_whole_question() {
+        assert_eq!(words_of(&query("list?")), [("list", 1.0)]);
+        assert_eq!(words_of(&query("How do I list all?")), []);
+        assert_eq!(words_of(&query("How do I list jobs?")), [("jobs", 1.0)]);
     }
 
     #[test]
@@ -175,12 +208,13 @@ mod tests {
     #[test]
     fn a_question_cannot_speak_the_language_of_the_index() {
         let hostile = "\" OR body:x NEAR(a b) -c* ^d {e f} : ( ) AND NOT";
-        for expression in Query::new(&ask(&[(Role::User, hostile)])).together {
+        let hostile = query(hostile);
+        let names = hostile.names.iter().map(|name| quoted(&name.words));
+        for expression in hostile.together.iter().cloned().chain(names) {
             let bare = expression.replace("NEAR(\"", "\"").replace(", 6)", "");
             assert!(bare.chars().all(|c| c.is_alphanumeric() || matches!(c, '"' | ' ')), "{bare}");
         }
-        let long = "word ".repeat(100_000);
-        assert_eq!(Query::new(&ask(&[(Role::User, &long)])).terms.len(), 1);
-        assert!(Query::new(&ask(&[(Role::User, "")])).terms.is_empty());
+        assert_eq!(query(&"word ".repeat(100_000)).terms.len(), 1);
+        assert!(query("").terms.is_empty());
     }
 }

@@ -1,19 +1,27 @@
-//! Which passages answer the question, best first: BM25 for each word, raised by how much of the question a passage
-//! and its section cover and by words that stand together as they do in the question.
+//! Which passages answer the question, best first: BM25 for each word and name, rare ones counting more and whole words
+//! more than forms of them, raised by how much of the question a passage and its section cover and by words that stand
+//! together as they do in the question.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::document::{Kind, UNDER};
 use super::index::{Index, Match, Stored};
-use super::query::Query;
+use super::query::{Query, Term, quoted};
 use super::reporter::{Reporter, Stopped};
 use super::{refresh::Trouble, sentences, words};
 
 /// Passages that are looked at closely.
 const CLOSE: usize = 160;
+/// What another form of a word counts, and of a word that is a proper name.
+const FORM: f64 = 0.7;
+const PROPER_FORM: f64 = 0.3;
 /// What a word of nearly the same meaning counts.
 const KIN: f64 = 0.35;
+/// What a code, a version or a variable counts: who writes it means it and nothing else.
+const CODE: f64 = 1.5;
+/// What a word of a name counts beside the name.
+const PART: f64 = 0.4;
 
 /// What was found, best first.
 #[derive(Debug, Default)]
@@ -33,47 +41,49 @@ pub(super) struct Hit {
     pub(super) coverage: f64,
 }
 
-/// What each word of the question is worth in a text: rare ones more.
+/// What each word and name of the question is worth in a text: rare ones more, whole words more than forms of them.
 #[derive(Debug, Default)]
 pub(super) struct Weights {
     terms: Vec<Weight>,
-    names: Vec<String>,
     /// Neighbours in the question, words that say nothing included.
     pairs: Vec<(String, String)>,
+    /// Of the words and names of the question itself.
     total: f64,
 }
 
 #[derive(Debug)]
 struct Weight {
-    stems: Vec<String>,
+    /// A word, what it makes with the next one, or the words of a name with one blank between them.
+    whole: Vec<String>,
+    forms: Vec<String>,
     kin: Vec<String>,
-    worth: f64,
+    /// For the whole word, for a form of it, and for a word of nearly the same meaning.
+    worth: [f64; 3],
+    /// How far a form of it is what was asked for.
+    form_covers: f64,
 }
 
 impl Weights {
-    /// How much of the question a text has, 0 to 1; names must be there as a whole to count fully.
+    /// How much of the question a text has, 0 to 1.
     pub(super) fn share(&self, text: &str) -> f64 {
         if self.total <= 0.0 {
             return 0.0;
         }
         let all: Vec<_> = words::of(text).collect();
-        let stems: Vec<_> = all.iter().map(|word| words::stem(word)).collect();
+        let line = format!(" {} ", all.join(" "));
         let found = self.terms.iter().map(|term| {
-            if term.stems.iter().any(|form| stems.contains(form)) {
-                term.worth
-            } else if term.kin.iter().any(|kin| stems.contains(kin)) {
-                term.worth * 0.5
+            let [whole, form, kin] = term.worth;
+            if term.whole.iter().any(|whole| line.contains(&format!(" {whole} "))) {
+                whole
+            } else if all.iter().any(|word| term.forms.contains(word)) {
+                form
+            } else if all.iter().any(|word| term.kin.contains(word)) {
+                kin
             } else {
                 0.0
             }
         });
-        let share = (found.sum::<f64>() / self.total).min(1.0);
-        if self.names.is_empty() {
-            return share;
-        }
-        let line = format!(" {} ", all.join(" "));
-        let named = self.names.iter().filter(|name| line.contains(&format!(" {name} "))).count();
-        share * (0.5 + 0.5 * named as f64 / self.names.len() as f64)
+        (found.sum::<f64>() / self.total).min(1.0)
     }
 
     /// How well one sentence answers: what it has of the question, more if it says it in the question's own order, less
@@ -92,58 +102,100 @@ impl Weights {
     fn best_sentence(&self, text: &str) -> f64 {
         sentences::split(text).into_iter().map(|sentence| self.fit(sentence)).fold(0.0, f64::max)
     }
+
+    /// How much of the question's worth was found, by how it was found.
+    fn covered(&self, found: &[Found]) -> f64 {
+        let worth = found.iter().zip(&self.terms).map(|(found, term)| match found {
+            Found::Not => 0.0,
+            Found::Kin => term.worth[0] * 0.5,
+            Found::Form => term.worth[0] * term.form_covers,
+            Found::Whole => term.worth[0],
+        });
+        (worth.sum::<f64>() / self.total.max(f64::MIN_POSITIVE)).min(1.0)
+    }
 }
 
-#[derive(Default)]
+/// How a passage has a term, the best last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    #[default]
+    Not,
+    Kin,
+    Form,
+    Whole,
+}
+
+/// What a passage has of the question.
 struct Sum {
     file: i64,
     section: u32,
-    score: f64,
-    /// Terms it has, and terms it has a word of nearly the same meaning for.
-    own: u64,
-    kin: u64,
+    /// For each term, how it is found and what that scores.
+    terms: Vec<(Found, f64)>,
     together: f64,
+}
+
+/// The passages that have a term, and how.
+struct Matched {
+    passages: Vec<(Match, Found)>,
+    weight: Weight,
 }
 
 /// Ranks the passages of the index.
 pub(super) fn rank(index: &Index, query: &Query, reporter: &Reporter) -> Result<Ranked, Trouble> {
     let passages = index.findable()?;
-    let mut sums: HashMap<i64, Sum> = HashMap::new();
-    let mut worth = Vec::new();
     let mut ranked = Ranked::default();
-    for (number, term) in query.terms.iter().enumerate().take(64) {
+    let mut matched = Vec::new();
+    let mut named: Vec<&str> = Vec::new();
+    for name in &query.names {
         reporter.go_on()?;
-        let bit = 1_u64 << number;
-        let matches = index.matches(&term.expression())?;
-        let rarity = rarity(passages, matches.len());
-        // SQLite gives next to nothing for a word that most passages have; in a small library that is every word.
-        let evened = rarity / sqlite_rarity(passages, matches.len());
-        for found in &matches {
-            let sum = add(&mut sums, found, term.weight * evened);
-            sum.own |= bit;
+        let whole = index.matches(&quoted(&name.words))?;
+        if whole.is_empty() && !name.is_identifier() {
+            continue;
         }
-        let kin = match term.kin_expression() {
-            Some(expression) => index.matches(&expression)?,
-            None => Vec::new(),
+        let worth = rarity(passages, whole.len()) * if name.is_identifier() { CODE } else { 1.0 };
+        ranked.weights.total += worth;
+        if whole.is_empty() {
+            ranked.missing.push(name.written.clone());
+        } else {
+            named.extend(name.words.split(' '));
+        }
+        let passages = evened(whole, passages, worth).map(|found| (found, Found::Whole)).collect();
+        let weight = Weight {
+            whole: vec![name.words.clone()],
+            forms: Vec::new(),
+            kin: Vec::new(),
+            worth: [worth, 0.0, 0.0],
+            form_covers: 0.0,
         };
-        for found in &kin {
-            // Several kin in one passage are still one word of the question.
-            let capped = Match { score: found.score.min(rarity), ..*found };
-            let sum = add(&mut sums, &capped, term.weight * KIN);
-            sum.kin |= bit;
-        }
-        if matches.is_empty() && kin.is_empty() && term.weight >= 1.0 {
+        matched.push(Matched { passages, weight });
+    }
+    for term in &query.terms {
+        reporter.go_on()?;
+        let is_part = named.contains(&term.word.as_str());
+        let found = matches(index, passages, term, if is_part { PART } else { 1.0 })?;
+        if found.passages.is_empty() && term.weight >= 1.0 {
             ranked.missing.push(term.word.clone());
         }
-        worth.push(term.weight * rarity);
-        ranked.weights.terms.push(Weight {
-            stems: term.forms().map(words::stem).collect(),
-            kin: words::kin(&term.word).into_iter().map(words::stem).collect(),
-            worth: term.weight * rarity,
-        });
-        ranked.weights.total += if term.weight >= 1.0 { rarity } else { 0.0 };
+        if term.weight >= 1.0 && !is_part {
+            ranked.weights.total += found.weight.worth[0];
+        }
+        matched.push(found);
     }
-    ranked.weights.names.clone_from(&query.names);
+    let mut sums: HashMap<i64, Sum> = HashMap::new();
+    let all = matched.len();
+    for (number, Matched { passages, weight }) in matched.into_iter().enumerate() {
+        for (found, how) in passages {
+            let sum = sums.entry(found.passage).or_insert_with(|| Sum {
+                file: found.file,
+                section: found.section,
+                terms: vec![Default::default(); all],
+                together: 0.0,
+            });
+            let term = &mut sum.terms[number];
+            *term = (term.0.max(how), term.1.max(found.score));
+        }
+        ranked.weights.terms.push(weight);
+    }
     let asked: Vec<_> = words::of(&query.question).take(64).collect();
     ranked.weights.pairs = asked.iter().cloned().zip(asked.iter().skip(1).cloned()).collect();
     for expression in &query.together {
@@ -156,16 +208,57 @@ pub(super) fn rank(index: &Index, query: &Query, reporter: &Reporter) -> Result<
             }
         }
     }
-    ranked.hits = closely(index, query, &ranked.weights, sums, &worth, reporter)?;
+    ranked.hits = closely(index, query, &ranked.weights, sums, reporter)?;
     Ok(ranked)
 }
 
-fn add<'a>(sums: &'a mut HashMap<i64, Sum>, found: &Match, weight: f64) -> &'a mut Sum {
-    let sum = sums.entry(found.passage).or_default();
-    sum.file = found.file;
-    sum.section = found.section;
-    sum.score += weight * found.score;
-    sum
+/// The passages that have a word, another form of it, or a word of nearly the same meaning.
+fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::Result<Matched> {
+    let any = |words: &[String]| match words {
+        [] => Ok(Vec::new()),
+        words => {
+            index.matches(&words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" OR "))
+        }
+    };
+    let mut forms = index.forms(&term.word)?;
+    forms.retain(|form| *form != term.word);
+    let whole_words: Vec<_> = term.joined.iter().chain([&term.word]).cloned().collect();
+    let mut kin = Vec::new();
+    for word in words::kin(&term.word) {
+        kin.extend(index.forms(word)?);
+    }
+    let whole = any(&whole_words)?;
+    let form = any(&forms)?;
+    let either: HashSet<_> = whole.iter().chain(&form).map(|found| found.passage).collect();
+    let is_code = term.word.contains(|c: char| c.is_ascii_digit());
+    let weight = term.weight * share * if is_code { CODE } else { 1.0 };
+    let common = rarity(passages, either.len());
+    let is_proper = term.is_proper && !whole.is_empty();
+    let (form_share, form_covers) =
+        if is_proper { (PROPER_FORM, PROPER_FORM) } else { (FORM, 0.9) };
+    // A whole word that is rarer than its forms is worth more than they are; if it is nowhere, they stand for it.
+    let rare =
+        if whole.is_empty() { common } else { (common + rarity(passages, whole.len())) / 2.0 };
+    let worth = [rare, common * form_share, common * KIN].map(|worth| worth * weight);
+    let mut found: Vec<_> = Vec::new();
+    found.extend(evened(any(&kin)?, passages, worth[2]).map(|found| (found, Found::Kin)));
+    found.extend(evened(form, passages, worth[1]).map(|found| (found, Found::Form)));
+    found.extend(evened(whole, passages, worth[0]).map(|found| (found, Found::Whole)));
+    Ok(Matched {
+        passages: found,
+        weight: Weight { whole: whole_words, forms, kin, worth, form_covers },
+    })
+}
+
+/// The same matches, scored by what their word is worth. SQLite's own worth is next to nothing for a word that most
+/// passages have, which in a small library is every word; several words of one expression count once.
+fn evened(matches: Vec<Match>, all: f64, worth: f64) -> impl Iterator<Item = Match> {
+    let rarity = sqlite_rarity(all, matches.len());
+    matches.into_iter().map(move |found| {
+        // What is left is how often and in how short a text the word stands, which BM25 keeps below 2.2; its root,
+        // because passages are all short, and the shortest are not the best.
+        Match { score: (found.score / rarity).min(2.2).sqrt() * worth, ..found }
+    })
 }
 
 fn rarity(all: f64, having: usize) -> f64 {
@@ -179,44 +272,33 @@ fn sqlite_rarity(all: f64, having: usize) -> f64 {
     ((all - having + 0.5) / (having + 0.5)).ln().max(1e-6)
 }
 
-/// How much of the question's worth these terms have.
-fn covered(own: u64, kin: u64, worth: &[f64]) -> f64 {
-    let total: f64 = worth.iter().sum();
-    let mut found = 0.0;
-    for (number, worth) in worth.iter().enumerate() {
-        let bit = 1_u64 << number;
-        if own & bit != 0 {
-            found += worth;
-        } else if kin & bit != 0 {
-            found += worth * 0.5;
-        }
-    }
-    if total > 0.0 { found / total } else { 0.0 }
-}
-
 fn closely(
     index: &Index,
     query: &Query,
     weights: &Weights,
     sums: HashMap<i64, Sum>,
-    worth: &[f64],
     reporter: &Reporter,
 ) -> Result<Vec<Hit>, Trouble> {
-    let mut sections: HashMap<(i64, u32), (u64, u64)> = HashMap::new();
+    let mut sections: HashMap<(i64, u32), Vec<Found>> = HashMap::new();
     for sum in sums.values() {
-        let (own, kin) = sections.entry((sum.file, sum.section)).or_default();
-        *own |= sum.own;
-        *kin |= sum.kin;
+        let found = sections
+            .entry((sum.file, sum.section))
+            .or_insert_with(|| vec![Found::Not; sum.terms.len()]);
+        for (found, (own, _)) in found.iter_mut().zip(&sum.terms) {
+            *found = (*found).max(*own);
+        }
     }
-    let total: f64 = worth.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let total = weights.total.max(f64::MIN_POSITIVE);
     let mut scored: Vec<_> = sums
         .into_iter()
         .map(|(id, sum)| {
-            let (own, kin) = sections.get(&(sum.file, sum.section)).copied().unwrap_or_default();
-            let alone = covered(sum.own, sum.kin, worth);
-            let coverage = 0.5 * alone + 0.5 * covered(own, kin, worth);
+            let own: Vec<_> = sum.terms.iter().map(|(found, _)| *found).collect();
+            let section =
+                sections.get(&(sum.file, sum.section)).map_or(0.0, |all| weights.covered(all));
+            let coverage = 0.5 * weights.covered(&own) + 0.5 * section;
+            let score: f64 = sum.terms.iter().map(|(_, score)| score).sum();
             let together = (sum.together / total).min(1.0);
-            (id, sum.score * (0.25 + 0.75 * coverage) * (1.0 + 0.5 * together), coverage)
+            (id, score * (0.25 + 0.75 * coverage) * (1.0 + 0.5 * together), coverage)
         })
         .collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -228,7 +310,7 @@ fn closely(
         let stored = index.passage(id)?;
         let score = score
             * (1.0 + 0.5 * heading_fits(&stored, &asked))
-            * if is_looked_up(&stored, &asked) { 1.3 } else { readable(&stored) }
+            * if is_looked_up(&stored, &asked) { 1.3 } else { readable(&stored, &asked) }
             * (0.4
                 + weights.best_sentence(&stored.text).max(0.7 * weights.share(nearest(&stored))));
         hits.push(Hit { stored, score, coverage });
@@ -263,18 +345,19 @@ fn heading_fits(stored: &Stored, asked: &[String]) -> f64 {
     said as f64 / heading.len() as f64
 }
 
-/// Prose that one can learn from, rather than names, scraps and listings.
-fn readable(stored: &Stored) -> f64 {
+/// Prose that one can learn from, rather than names, scraps, listings and what the question says already.
+fn readable(stored: &Stored, asked: &[String]) -> f64 {
     let outside: String = stored.text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
     let prose = words::of(&outside).count() as f64;
-    let all = words::of(&stored.text).count().max(1) as f64;
+    let all: Vec<_> = words::of(&stored.text).map(|word| words::stem(&word)).collect();
+    let new = all.iter().filter(|word| !asked.contains(word)).count();
     let kind = match stored.kind {
-        Kind::Paragraph | Kind::Item | Kind::Row => 1.0,
+        Kind::Paragraph | Kind::Line | Kind::Item | Kind::Row => 1.0,
         Kind::Code => 0.6,
         Kind::Head => 0.3,
     };
-    let scrap = if all < 5.0 { 0.6 } else { 1.0 };
-    let share = if stored.kind == Kind::Code { 1.0 } else { prose / all };
+    let scrap = if new == 0 || new == all.len() && new < 5 { 0.5 } else { 1.0 };
+    let share = if stored.kind == Kind::Code { 1.0 } else { prose / all.len().max(1) as f64 };
     kind * scrap * (0.25 + 0.75 * share)
 }
 

@@ -93,11 +93,12 @@ fn skipped(index: &Index) -> Result<BTreeMap<Skip, usize>, Trouble> {
     let mut counts = BTreeMap::new();
     let mut statement = index
         .connection
-        .prepare("SELECT skipped, count(*) FROM files WHERE skipped > 0 GROUP BY skipped")?;
+        .prepare("SELECT name, skipped FROM files WHERE skipped > 0 ORDER BY name")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let skip = Skip::from_code(row.get(0)?);
-        counts.insert(skip, usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0));
+        let skip = Skip::from_code(row.get(1)?);
+        skip.log(&row.get::<_, String>(0)?);
+        *counts.entry(skip).or_default() += 1;
     }
     Ok(counts)
 }
@@ -229,7 +230,7 @@ fn insert(
                 continue;
             }
             Kind::Row => format!("{body} {head}"),
-            Kind::Paragraph | Kind::Item | Kind::Code => {
+            Kind::Paragraph | Kind::Line | Kind::Item | Kind::Code => {
                 head.clear();
                 body
             }

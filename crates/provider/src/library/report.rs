@@ -5,35 +5,40 @@ use outlast_core::{AskKind, Body, Cost, Effort, NanoUsd, Output, ResearchAsk, So
 use super::cite::Citations;
 use super::clean;
 use super::document::{Kind, UNDER};
-use super::note::{Searched, note, nothing};
+use super::note::{Searched, loose, note, nothing};
 use super::page::{Page, shortened};
+use super::query::Query;
 use super::rank::{Ranked, Weights};
 use super::select::{Block, Wanted};
-use super::summary::{cells, statements, summary};
+use super::statements::{cells, statements};
 
 /// What the provider calls itself where others name their model.
 pub(super) const MODEL: &str = "library (extractive)";
+/// A report of the usual effort has no more passages than this.
+const BEST: usize = 5;
+/// One of what is only loosely related has fewer.
+const BEST_LOOSE: usize = 2;
 /// Below this share of the question, what was found is called loosely related.
 const LOOSE: f64 = 0.4;
-/// Longer listings are cut.
-const CODE_LINES: usize = 30;
+/// Below this share, it is no answer.
+const FOREIGN: f64 = 0.25;
+/// Of longer listings the lines around the one that has most of the question are shown.
+const CODE_LINES: usize = 12;
 
 /// How much a kind of ask wants to see.
 pub(super) fn wanted(ask: &ResearchAsk) -> Wanted {
-    let short = Wanted { blocks: 3, least: 0.45, few: 1, covers: 0.4, sections: 0 };
+    let short = Wanted { blocks: 3, for_a_fact: 2, least: 0.5, few: 1, covers: 0.8 };
     match ask.kind {
         AskKind::Research => match ask.effort.unwrap_or(Effort::Medium) {
-            Effort::Minimal | Effort::Low => {
-                Wanted { blocks: 4, least: 0.35, few: 2, sections: 1, ..short }
-            }
-            Effort::Medium => Wanted { blocks: 8, least: 0.25, few: 5, sections: 3, ..short },
-            Effort::High => Wanted { blocks: 18, least: 0.15, few: 8, covers: 0.3, sections: 6 },
+            Effort::Minimal | Effort::Low => Wanted { blocks: 2, ..short },
+            Effort::Medium => Wanted { blocks: BEST, least: 0.35, few: 3, ..short },
+            Effort::High => Wanted { blocks: 18, for_a_fact: 18, least: 0.15, few: 8, covers: 0.3 },
         },
         AskKind::Search | AskKind::Ask | AskKind::Reason => short,
         AskKind::Results => {
             let most = ask.filters.max_results.unwrap_or(10).clamp(1, 50);
             let blocks = usize::try_from(most).unwrap_or(10);
-            Wanted { blocks, least: 0.0, covers: 0.0, ..short }
+            Wanted { blocks, for_a_fact: blocks, least: 0.0, few: 1, covers: 0.0 }
         }
     }
 }
@@ -41,7 +46,7 @@ pub(super) fn wanted(ask: &ResearchAsk) -> Wanted {
 /// Writes the report.
 pub(super) fn write(
     ask: &ResearchAsk,
-    question: &str,
+    query: &Query,
     ranked: &Ranked,
     blocks: &[Block],
     searched: &Searched,
@@ -49,34 +54,39 @@ pub(super) fn write(
     let mut citations = Citations::default();
     let mut page = Page::default();
     if ask.kind == AskKind::Research {
-        page.add(format!("# {}", title(question)));
+        page.add(format!("# {}", title(&query.question)));
     }
-    if blocks.is_empty() {
-        nothing(&mut page, question, searched);
-    } else {
-        if ranked.hits.first().is_none_or(|hit| hit.coverage < LOOSE) {
-            page.add("The library says little about this: what follows is only loosely related.");
-        }
-        match ask.kind {
-            AskKind::Research => {
-                page.add("## Executive summary");
-                let most = match ask.effort.unwrap_or(Effort::Medium) {
-                    Effort::Minimal | Effort::Low => 2,
-                    Effort::Medium => 4,
-                    Effort::High => 5,
-                };
-                summary(&mut page, &mut citations, &ranked.weights, blocks, most);
-                sections(&mut page, &mut citations, blocks);
-            }
-            AskKind::Search | AskKind::Ask | AskKind::Reason => {
-                summary(&mut page, &mut citations, &ranked.weights, blocks, 3);
-                passages(&mut page, &mut citations, blocks);
-            }
-            AskKind::Results => results(&mut page, &mut citations, &ranked.weights, blocks),
-        }
-        page.add("---");
-        page.add(note(ranked, searched));
+    let coverage = ranked.hits.first().map_or(0.0, |hit| hit.coverage);
+    if coverage < FOREIGN || blocks.is_empty() {
+        nothing(&mut page, query, ranked, searched);
+        return output(page.text, citations.sources);
     }
+    let is_loose = coverage < LOOSE;
+    let blocks = if is_loose { &blocks[..blocks.len().min(BEST_LOOSE)] } else { blocks };
+    if is_loose {
+        page.add(loose(ranked));
+    }
+    match ask.kind {
+        AskKind::Research => {
+            let (best, more) = blocks.split_at(blocks.len().min(BEST));
+            page.add("## Best passages");
+            passages(&mut page, &mut citations, &ranked.weights, best);
+            if !more.is_empty() {
+                page.add("## More passages");
+                passages(&mut page, &mut citations, &ranked.weights, more);
+            }
+        }
+        AskKind::Search | AskKind::Ask | AskKind::Reason => {
+            for block in blocks {
+                let number = citations.cite(block);
+                page.add(format!("**{}** ({})", block.heading(), place(block)));
+                page.add(shown(block, &number, &ranked.weights));
+            }
+        }
+        AskKind::Results => results(&mut page, &mut citations, &ranked.weights, blocks),
+    }
+    page.add("---");
+    page.add(note(ranked, searched));
     output(page.text, citations.sources)
 }
 
@@ -99,29 +109,19 @@ fn title(question: &str) -> String {
     shortened(&question, LONGEST)
 }
 
-/// The blocks under the headings they stand under in their files, in the order of their worth.
-fn sections(page: &mut Page, citations: &mut Citations, blocks: &[Block]) {
-    let mut groups: Vec<Vec<&Block>> = Vec::new();
+/// The blocks, best first, each under the heading that it has in its file.
+fn passages(page: &mut Page, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
+    let mut last = None;
     for block in blocks {
-        let same = |other: &&Block| {
-            (other.best.file, &other.best.headings) == (block.best.file, &block.best.headings)
-        };
-        match groups.iter_mut().find(|group| group.first().is_some_and(same)) {
-            Some(group) => group.push(block),
-            None => groups.push(vec![block]),
+        let under = (block.best.file, &block.best.headings);
+        if last.replace(under) != Some(under) {
+            page.add(format!("### {}", block.heading()));
+            if block.heading() != block.best.name {
+                page.add(format!("*From {}*", place(block)));
+            }
         }
-    }
-    for mut group in groups {
-        group.sort_by_key(|block| block.best.line);
-        let Some(first) = group.first() else { continue };
-        page.add(format!("## {}", first.heading()));
-        if first.heading() != first.best.name {
-            page.add(format!("*From {}*", place(first)));
-        }
-        for block in group {
-            let number = citations.cite(block);
-            page.add(shown(block, &number));
-        }
+        let number = citations.cite(block);
+        page.add(shown(block, &number, weights));
     }
 }
 
@@ -135,7 +135,7 @@ fn place(block: &Block) -> String {
 }
 
 /// A block as Markdown, with its number at its end.
-fn shown(block: &Block, number: &str) -> String {
+fn shown(block: &Block, number: &str, weights: &Weights) -> String {
     let mut text = String::new();
     let mut last = None;
     for part in &block.parts {
@@ -144,21 +144,25 @@ fn shown(block: &Block, number: &str) -> String {
             (Some(Kind::Item), Kind::Item) | (Some(Kind::Head | Kind::Row), Kind::Row) => {
                 text.push('\n')
             }
+            // Two blanks keep the break in Markdown.
+            (Some(Kind::Line), Kind::Line) => text.push_str("  \n"),
             (Some(_), _) => text.push_str("\n\n"),
         }
         match part.kind {
-            Kind::Paragraph | Kind::Item | Kind::Row => text.push_str(&part.text),
+            Kind::Paragraph | Kind::Line | Kind::Item | Kind::Row => text.push_str(&part.text),
             Kind::Head => {
                 let columns = cells(&part.text).len();
                 text.push_str(&format!("{}\n|{}", part.text, "---|".repeat(columns)));
             }
-            Kind::Code => text.push_str(&fenced(&part.text)),
+            Kind::Code => text.push_str(&fenced(&part.text, weights)),
         }
         last = Some(part.kind);
     }
     let what = match (last, block.left_out) {
         (Some(Kind::Item), 1) => "item",
         (Some(Kind::Item), _) => "items",
+        (Some(Kind::Line), 1) => "line",
+        (Some(Kind::Line), _) => "lines",
         (_, 1) => "row",
         (_, _) => "rows",
     };
@@ -173,28 +177,30 @@ fn shown(block: &Block, number: &str) -> String {
     }
 }
 
-fn fenced(code: &str) -> String {
+fn fenced(code: &str, weights: &Weights) -> String {
     let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     let lines: Vec<_> = code.lines().collect();
-    let cut = if lines.len() > CODE_LINES { "\n..." } else { "" };
-    format!("{fence}\n{}{cut}\n{fence}", lines[..lines.len().min(CODE_LINES)].join("\n"))
-}
-
-/// For a short answer: the passages as they are.
-fn passages(page: &mut Page, citations: &mut Citations, blocks: &[Block]) {
-    for block in blocks {
-        let number = citations.cite(block);
-        page.add(format!("**{}** ({})", block.heading(), place(block)));
-        page.add(shown(block, &number));
+    let mut shown = lines.as_slice();
+    let (mut before, mut after) = ("", "");
+    if lines.len() > CODE_LINES {
+        let best = |best: usize, at: usize| {
+            if weights.share(lines[at]) > weights.share(lines[best]) { at } else { best }
+        };
+        let best = (0..lines.len()).fold(0, best);
+        let from = best.saturating_sub(CODE_LINES / 3).min(lines.len() - CODE_LINES);
+        shown = &lines[from..from + CODE_LINES];
+        before = if from > 0 { "...\n" } else { "" };
+        after = if from + CODE_LINES < lines.len() { "\n..." } else { "" };
     }
+    format!("{fence}\n{before}{}{after}\n{fence}", shown.join("\n"))
 }
 
 /// For ranked results: where, and the words that matter.
 fn results(page: &mut Page, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
     let mut lines = Vec::new();
     for block in blocks {
-        let said: Vec<_> = statements(block).into_iter().map(|(text, _)| text).collect();
+        let said = statements(block);
         let most = said
             .iter()
             .enumerate()

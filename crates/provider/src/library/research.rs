@@ -89,7 +89,7 @@ impl Research {
             skipped,
             gone: walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect(),
         };
-        Ok(report::write(&self.ask, &query.question, &ranked, &blocks, &searched))
+        Ok(report::write(&self.ask, &query, &ranked, &blocks, &searched))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sentences: where they end, and whether one can stand alone.
+//! Sentences: where they end.
 
 /// The sentences of a paragraph, without the blanks between them.
 pub(super) fn split(text: &str) -> Vec<&str> {
@@ -58,64 +58,6 @@ const ABBREVIATIONS: &[&str] = &[
     "sec", "st", "inc", "ltd", "resp", "incl", "excl", "max", "min", "dept",
 ];
 
-/// How well a sentence can stand without those around it: 1 at best.
-pub(super) fn stands_alone(sentence: &str) -> f64 {
-    let length = sentence.chars().count();
-    let words = sentence.split_whitespace().count();
-    if words < 4 || sentence.ends_with(':') {
-        return 0.0;
-    }
-    let first = sentence.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
-    let first = first.unwrap_or("").to_lowercase();
-    let leans = LEANING.contains(&first.as_str())
-        || LEANING_STARTS.iter().any(|start| sentence.starts_with(start));
-    let is_scrap = sentence.starts_with(char::is_lowercase);
-    let mut worth = if leans || is_scrap { 0.6 } else { 1.0 };
-    if sentence.ends_with('?') {
-        worth *= 0.4;
-    } else if !sentence.ends_with(['.', '!', ')', '"', '…']) {
-        worth *= 0.8;
-    }
-    worth
-        * match length {
-            0..30 => 0.6,
-            30..260 => 1.0,
-            260..420 => 0.8,
-            _ => 0.4,
-        }
-}
-
-/// First words that point back at what was said before.
-const LEANING: &[&str] = &[
-    "it",
-    "this",
-    "that",
-    "these",
-    "those",
-    "they",
-    "he",
-    "she",
-    "its",
-    "their",
-    "otherwise",
-    "then",
-    "also",
-    "but",
-    "and",
-    "or",
-    "so",
-    "here",
-    "however",
-    "therefore",
-    "such",
-    "instead",
-    "both",
-];
-
-/// The same in more words.
-const LEANING_STARTS: &[&str] =
-    &["From then on", "From there", "After that", "Until then", "In that case", "Because of that"];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,13 +80,5 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(split(text), *expected, "{text}");
         }
-    }
-
-    #[test]
-    fn a_sentence_that_leans_on_another_is_worth_less() {
-        let alone = stands_alone("A job survives the crash of its server.");
-        assert!(alone > stands_alone("It survives the crash of its own server."));
-        assert!(alone > stands_alone("From then on the job reaches an end."));
-        assert!(stands_alone("There are several kinds:") < f64::EPSILON);
     }
 }

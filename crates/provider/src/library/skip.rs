@@ -11,10 +11,13 @@ pub(super) enum Skip {
     EncryptedPdf,
     PdfWithoutText,
     OtherKind,
+    OutsideLink,
+    BrokenLink,
+    UnreadLink,
 }
 
 impl Skip {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 11] = [
         Self::Binary,
         Self::TooLarge,
         Self::LargePdf,
@@ -23,6 +26,9 @@ impl Skip {
         Self::EncryptedPdf,
         Self::PdfWithoutText,
         Self::OtherKind,
+        Self::OutsideLink,
+        Self::BrokenLink,
+        Self::UnreadLink,
     ];
 
     /// As the index stores it; 0 there is a file that is not left out.
@@ -36,6 +42,9 @@ impl Skip {
             Self::TooLarge => 6,
             Self::LargePdf => 7,
             Self::OtherKind => 8,
+            Self::OutsideLink => 9,
+            Self::BrokenLink => 10,
+            Self::UnreadLink => 11,
         }
     }
 
@@ -44,9 +53,17 @@ impl Skip {
         Self::ALL.into_iter().find(|skip| skip.code() == code).unwrap_or(Self::Unreadable)
     }
 
+    /// Names a file that is left out, for those who ask for it with `-v`.
+    pub(super) fn log(self, file: &str) {
+        let reason = self.counted(1);
+        let reason = reason.strip_prefix("1 ").unwrap_or(&reason);
+        tracing::debug!(file, reason, "left out of the library");
+    }
+
     /// As the closing note of a report counts it.
     pub(super) fn counted(self, count: usize) -> String {
         let pdf = if count == 1 { "PDF" } else { "PDFs" };
+        let link = if count == 1 { "link" } else { "links" };
         match self {
             Self::Binary => format!("{count} binary"),
             Self::TooLarge => format!("{count} over 8 MiB"),
@@ -57,6 +74,9 @@ impl Skip {
             Self::EncryptedPdf => format!("{count} PDFs that are encrypted"),
             Self::PdfWithoutText => format!("{count} {pdf} without text (scanned?)"),
             Self::OtherKind => format!("{count} of a kind that is not text to read"),
+            Self::OutsideLink => format!("{count} {link} to outside of the library's folders"),
+            Self::BrokenLink => format!("{count} broken {link}"),
+            Self::UnreadLink => format!("{count} {link} to what is not read itself"),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Which files a library has: as git sees the folders, without hidden files and without following links.
+//! Which files a library has: as git sees the folders, without hidden files and without following links. What a link
+//! names is read under its own name if it is in the library; a link to anything else is left out and counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -86,21 +87,53 @@ pub(super) struct Walked {
     pub(super) gone: Vec<PathBuf>,
 }
 
+impl Walked {
+    /// Counts a file that is left out; the log at debug level names it.
+    fn leave_out(&mut self, name: &str, skip: Skip) {
+        skip.log(name);
+        *self.skipped.entry(skip).or_default() += 1;
+    }
+}
+
 /// Lists every folder.
 pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<Walked, Stopped> {
     let mut walked = Walked::default();
+    let mut links = Vec::new();
     for folder in folders {
         if !folder.path.is_dir() {
             walked.gone.push(folder.path.clone());
             continue;
         }
-        list(folder, &mut walked, reporter)?;
+        list(folder, &mut walked, &mut links, reporter)?;
+    }
+    let read: BTreeSet<_> = walked.files.iter().map(|file| file.path.clone()).collect();
+    for (name, path) in links {
+        reporter.go_on()?;
+        if let Some(skip) = unread_link(folders, &read, &path) {
+            walked.leave_out(&name, skip);
+        }
     }
     walked.files.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(walked)
 }
 
-fn list(folder: &Folder, walked: &mut Walked, reporter: &Reporter) -> Result<(), Stopped> {
+/// Why what a link names is not read; none if it is read under its own name.
+fn unread_link(folders: &[Folder], read: &BTreeSet<PathBuf>, link: &Path) -> Option<Skip> {
+    let Ok(target) = link.canonicalize() else { return Some(Skip::BrokenLink) };
+    if !folders.iter().any(|folder| target.starts_with(&folder.path)) {
+        return Some(Skip::OutsideLink);
+    }
+    // The file itself, or the first one in the folder.
+    let is_read = read.range(target.clone()..).next().is_some_and(|file| file.starts_with(&target));
+    (!is_read).then_some(Skip::UnreadLink)
+}
+
+fn list(
+    folder: &Folder,
+    walked: &mut Walked,
+    links: &mut Vec<(String, PathBuf)>,
+    reporter: &Reporter,
+) -> Result<(), Stopped> {
     // Inside a repository its own rules count, from its root; elsewhere only those in the folder itself, so that a
     // stray file further up cannot empty a library.
     let in_git = folder.path.ancestors().any(|path| path.join(".git").exists());
@@ -112,33 +145,47 @@ fn list(folder: &Folder, walked: &mut Walked, reporter: &Reporter) -> Result<(),
         .build();
     for entry in walker {
         reporter.go_on()?;
-        let Ok(entry) = entry else {
-            *walked.skipped.entry(Skip::Unreadable).or_default() += 1;
-            continue;
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                walked.leave_out(&clean::line(&error.to_string()), Skip::Unreadable);
+                continue;
+            }
         };
-        if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+        let Some(kind) = entry.file_type().filter(|kind| !kind.is_dir()) else { continue };
+        let name = name(folder, entry.path());
+        if kind.is_symlink() {
+            links.push((name, entry.into_path()));
             continue;
         }
-        match look(folder, entry.path()) {
+        match look(name.clone(), entry.path()) {
             Ok(found) => walked.files.push(found),
-            Err(skip) => *walked.skipped.entry(skip).or_default() += 1,
+            Err(skip) => walked.leave_out(&name, skip),
         }
     }
     Ok(())
 }
 
-fn look(folder: &Folder, path: &Path) -> Result<Found, Skip> {
+/// What reports call a file.
+fn name(folder: &Folder, path: &Path) -> String {
+    let relative = path.strip_prefix(&folder.path).unwrap_or(path);
+    let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
+    clean::line(&format!("{}{}", folder.prefix, parts.join("/")))
+}
+
+fn look(name: String, path: &Path) -> Result<Found, Skip> {
     let format = format_of(path)?;
     let metadata = path.symlink_metadata().map_err(|_| Skip::Unreadable)?;
+    if !metadata.is_file() {
+        return Err(Skip::OtherKind);
+    }
     if metadata.len() > format.largest() {
         return Err(if format == Format::Pdf { Skip::LargePdf } else { Skip::TooLarge });
     }
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let relative = path.strip_prefix(&folder.path).unwrap_or(path);
-    let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
     Ok(Found {
         path: path.to_owned(),
-        name: clean::line(&format!("{}{}", folder.prefix, parts.join("/"))),
+        name,
         format,
         size: i64::try_from(metadata.len()).unwrap_or(i64::MAX),
         modified: modified.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)),

@@ -7,15 +7,18 @@ pub(super) fn is_stop(word: &str) -> bool {
 
 /// The words of a text in small letters, without signs.
 pub(super) fn of(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
+    written(text).map(str::to_lowercase)
 }
 
-/// What the forms of an English word share; only ever compared with itself, the index has its own.
+/// The words of a text as they are written.
+pub(super) fn written(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// What the forms of an English word share; codes and numbers have no forms.
 pub(super) fn stem(word: &str) -> String {
     let mut stem = word.to_owned();
-    if stem.len() < 4 || !stem.is_ascii() {
+    if stem.len() < 4 || !stem.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         return stem;
     }
     if stem.ends_with("ies") {
@@ -27,20 +30,22 @@ pub(super) fn stem(word: &str) -> String {
     {
         stem.pop();
     }
-    for ending in ["ing", "ed", "ly"] {
+    for (ending, least) in
+        [("ation", 4), ("ate", 4), ("ion", 4), ("ment", 4), ("ing", 3), ("ed", 3), ("ly", 3)]
+    {
         let Some(rest) = stem.strip_suffix(ending) else { continue };
-        if rest.len() >= 3 && rest.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
-            let mut rest = rest.to_owned();
-            let mut last = rest.chars().rev();
-            if let (Some(a), Some(b)) = (last.next(), last.next())
-                && a == b
-                && !"lsz".contains(a)
-            {
-                rest.pop();
-            }
-            stem = rest;
+        if rest.len() >= least && rest.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
+            stem = if matches!(ending, "ing" | "ed") {
+                without_doubled_end(rest)
+            } else {
+                rest.to_owned()
+            };
         }
         break;
+    }
+    // "valid" for "validated" and "validating" too, as for "validate".
+    if let Some(rest) = stem.strip_suffix("at").filter(|rest| rest.len() >= 4) {
+        stem.truncate(rest.len());
     }
     if stem.len() > 4 && stem.ends_with('e') {
         stem.pop();
@@ -50,6 +55,18 @@ pub(super) fn stem(word: &str) -> String {
         stem.push('i');
     }
     stem
+}
+
+/// "stop" of "stopp", and "make" of "mak".
+fn without_doubled_end(rest: &str) -> String {
+    let is_vowel = |sign: u8| b"aeiou".contains(&sign);
+    match rest.as_bytes() {
+        [.., a, b] if a == b && !b"lsz".contains(b) => rest[..rest.len() - 1].to_owned(),
+        [a, b, c] if !is_vowel(*a) && is_vowel(*b) && !is_vowel(*c) && !b"wxy".contains(c) => {
+            format!("{rest}e")
+        }
+        _ => rest.to_owned(),
+    }
 }
 
 /// Words that may stand for this one; they count for less.
@@ -143,11 +160,19 @@ mod tests {
             ("pass", "passes"),
             ("crash", "crashes"),
             ("lease", "leases"),
+            ("make", "making"),
+            ("log", "logging"),
+            ("validate", "validation"),
+            ("validating", "validated"),
+            ("install", "installation"),
+            ("require", "requirement"),
         ];
         for (a, b) in same {
             assert_eq!(stem(a), stem(b), "{a} {b}");
         }
-        assert_ne!(stem("status"), stem("stat"));
+        for (a, b) in [("status", "stat"), ("note", "not"), ("e17", "e1"), ("v8", "v8s")] {
+            assert_ne!(stem(a), stem(b), "{a} {b}");
+        }
     }
 
     #[test]

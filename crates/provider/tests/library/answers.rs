@@ -84,6 +84,40 @@ async fn the_right_file_is_among_the_first_three_sources() {
     }
 }
 
+/// Over this project's own documents: what the first passage of the report must say.
+const FIRST: &[(&str, &str)] = &[
+    ("What is the default of OUTLAST_CONCURRENCY?", "`OUTLAST_CONCURRENCY` | `5`"),
+    ("What does exit code 3 mean?", "3 still running when the time given ended"),
+    ("How often does an idle worker look for the commits of other processes?", "every 250 ms"),
+    ("How long is the lease, and how often is it renewed?", "30 s, renewed every 10 s"),
+    ("How long does scripts/interop take?", "3 minutes after the build"),
+    ("What does malloc.c do?", "large blocks"),
+    ("What is JOB_EXPIRED?", "retention"),
+    ("What is read from OUTLAST_ALLOWED_ORIGINS?", "OUTLAST_ALLOWED_ORIGINS"),
+    ("Which variable holds the folders of a library?", "OUTLAST_LIBRARY"),
+    ("How do I see the whole id in a table?", "Piped tables hold whole ids"),
+    ("What does `outlast worker --until-idle` do?", "--until-idle"),
+    ("Why is miniz_oxide used?", "miniz_oxide"),
+];
+
+/// `scripts/library-questions` asks sixty more, over documents of others.
+#[tokio::test]
+async fn the_first_passage_says_what_was_asked() {
+    let ours = our_documents();
+    let library = ours.library();
+    let mut misses = Vec::new();
+    for (question, said) in FIRST {
+        let report = ask(&library, &research(question)).await;
+        let first = report.text.split("[1]").next().unwrap_or("");
+        let first = first.split_once("## Best passages").map_or("", |(_, first)| first);
+        if !first.contains(said) {
+            misses.push(format!("{question}\n    wanted {said:?}, got {first}"));
+        }
+    }
+    println!("{} of {} answered first", FIRST.len() - misses.len(), FIRST.len());
+    assert!(misses.len() <= 2, "missed:\n  {}", misses.join("\n  "));
+}
+
 /// Not a check: whole reports, to be read as a newcomer would. `... --ignored --nocapture print_reports`
 #[tokio::test]
 #[ignore = "prints reports for people to read"]

@@ -114,3 +114,16 @@ async fn many_runs_share_one_index_while_files_change() {
     }
     assert_eq!(bench.ask("changing file of round 11").await.files()[0], "changing.md");
 }
+
+/// The number of the format stands in the header of a SQLite file, at byte 60.
+#[tokio::test]
+async fn an_index_of_an_older_format_is_made_anew() {
+    let bench = Bench::with(&[("plum.md", PLUM)]);
+    bench.ask("plum").await;
+    let path = database(&bench);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[60..64].copy_from_slice(&2_u32.to_be_bytes());
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(reads(&bench.ask("plum").await), 1);
+    assert_eq!(reads(&bench.ask("plum").await), 0);
+}

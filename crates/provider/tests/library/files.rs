@@ -121,3 +121,39 @@ fn the_profile_names_the_folders_whatever_their_order() {
     assert_ne!(both, profile(&[a.books()]));
     assert!(both.as_str().starts_with("library "), "{both}");
 }
+
+/// A file or folder that a link names is read under its own name or not at all, and the report counts the latter.
+#[cfg(unix)]
+#[tokio::test]
+async fn links_are_not_followed_and_those_that_hide_something_are_counted() {
+    use std::os::unix::fs::symlink;
+    let bench = Bench::with(&[("plum.md", PLUM), (".hidden/fig.md", "Figs want soil.")]);
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("pear.md"), "The pear tree wants deep soil.").unwrap();
+    let link = |to: &std::path::Path, name: &str| symlink(to, bench.books().join(name)).unwrap();
+    link(&bench.books().join("plum.md"), "same.md");
+    link(&bench.books(), "loop");
+    link(outside.path(), "out");
+    link(&outside.path().join("pear.md"), "pear.md");
+    link(&bench.books().join("nowhere.md"), "broken.md");
+    link(&bench.books().join(".hidden/fig.md"), "fig.md");
+    let report = bench.ask("Which soil does a tree want?").await;
+    assert_eq!(report.files(), ["plum.md"], "{}", report.text);
+    let note = report.text.lines().last().unwrap();
+    assert!(
+        note.contains("4 files were left out: 2 links to outside of the library's folders, 1 broken link, 1 link to what is not read itself."),
+        "{note}"
+    );
+}
+
+/// A link from one folder of the library into another leads to what is read there.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_into_another_folder_of_the_library_hides_nothing() {
+    let (a, b) =
+        (Bench::with(&[("plum.md", PLUM)]), Bench::with(&[("fig.md", "A fig tree in any soil.")]));
+    std::os::unix::fs::symlink(b.books(), a.books().join("figs")).unwrap();
+    let library = library(&[a.books(), b.books()], &a.cache());
+    let report = ask(&library, &research("fig soil")).await;
+    assert!(!report.text.contains("left out"), "{}", report.text);
+}

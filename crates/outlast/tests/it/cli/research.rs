@@ -186,3 +186,53 @@ async fn a_terminate_signal_leaves_like_ctrl_c() {
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
     worker.leaves().await;
 }
+
+/// What a library leaves out is counted in the report, and named where somebody asks for more words.
+#[tokio::test]
+async fn research_with_v_names_each_file_that_is_left_out_and_why() {
+    let world = World::new().await;
+    let folder = world.data_dir().join("notes");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("plum.md"), "The plum tree wants chalky soil.\n").unwrap();
+    std::fs::write(folder.join("plum.png"), "no text").unwrap();
+    std::fs::write(folder.join("blob.txt"), b"plum\0soil").unwrap();
+    std::os::unix::fs::symlink("/etc/hosts", folder.join("hosts.txt")).unwrap();
+    let library = folder.to_str().unwrap();
+    let arguments = ["research", "Which soil does a plum tree want?", "--library", library];
+    let ran = world.run(&arguments).await;
+    assert!(ran.stdout.contains("3 files were left out"), "{ran:?}");
+    assert!(!ran.stderr.contains("plum.png"), "{ran:?}");
+    for _cold_then_warm in 0..2 {
+        let ran = world.run(&[&["-v"][..], &arguments].concat()).await;
+        for (file, reason) in [
+            ("plum.png", "of a kind that is not text to read"),
+            ("blob.txt", "binary"),
+            ("hosts.txt", "link to outside of the library's folders"),
+        ] {
+            let mut lines = ran.stderr.lines();
+            assert!(
+                lines.any(|line| line.contains(file) && line.contains(reason)),
+                "{file}: {ran:?}"
+            );
+        }
+    }
+}
+
+/// On a terminal, too, the lines of a phone list stay lines.
+#[tokio::test]
+async fn a_list_of_lines_from_a_library_stays_one_on_a_terminal() {
+    let world = World::new().await;
+    let folder = world.data_dir().join("notes");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(
+        folder.join("phones.txt"),
+        "Phone numbers\n\nAda 030 1111\nGrace 030 2222\nMary 030 3333\n",
+    )
+    .unwrap();
+    let library = folder.to_str().unwrap();
+    let arguments = ["research", "What is the number of Grace?", "--library", library];
+    let (code, screen) = Terminal::run(&world, 80, &arguments).ended().await;
+    assert_eq!(code, Some(0), "{screen}");
+    let lines: Vec<_> = screen.lines().map(str::trim).collect();
+    assert!(lines.windows(2).any(|pair| pair == ["Ada 030 1111", "Grace 030 2222"]), "{screen}");
+}

@@ -1,0 +1,89 @@
+//! What passages say, in sentences, for the snippets of ranked results: rows of tables are read out.
+
+use super::document::Kind;
+use super::page::shortened;
+use super::select::Block;
+use super::sentences;
+
+/// What a block says, in sentences.
+pub(super) fn statements(block: &Block) -> Vec<String> {
+    let mut statements = Vec::new();
+    let mut head = Vec::new();
+    for part in &block.parts {
+        match part.kind {
+            Kind::Line => statements.push(part.text.clone()),
+            Kind::Paragraph => {
+                statements.extend(sentences::split(&part.text).into_iter().map(str::to_owned));
+            }
+            Kind::Item => {
+                let text = part.text.trim_start();
+                let text = text.split_once(' ').map_or("", |(_, text)| text);
+                statements.extend(sentences::split(text).into_iter().map(str::to_owned));
+            }
+            Kind::Head => head = cells(&part.text),
+            Kind::Row => {
+                statements.push(shortened(&row_in_words(&head, &cells(&part.text)), 300));
+            }
+            Kind::Code => {}
+        }
+    }
+    statements
+}
+
+pub(super) fn cells(row: &str) -> Vec<String> {
+    let row = row.trim().trim_start_matches("| ").trim_end_matches(" |").replace("\\|", "\u{1}");
+    row.split(" | ").map(|cell| cell.replace('\u{1}', "|")).collect()
+}
+
+/// "`A` (default: 5; what it is: ...)", as one would read a row out. A row of two cells is a name and its meaning, or
+/// two halves of a sentence that need the names of their columns.
+fn row_in_words(head: &[String], cells: &[String]) -> String {
+    let Some((first, rest)) = cells.split_first() else { return String::new() };
+    if let [second] = rest {
+        let second = second.trim_end_matches('.');
+        let is_phrase =
+            first.starts_with(char::is_lowercase) && first.split_whitespace().count() > 2;
+        return match head {
+            [one, other] if is_phrase && !one.is_empty() && !other.is_empty() => {
+                format!("{one}: {first}; {other}: {second}.")
+            }
+            _ => format!("{first}: {second}."),
+        };
+    }
+    let named = rest.iter().enumerate().filter(|(_, cell)| !cell.is_empty() && *cell != "-").map(
+        |(at, cell)| match head.get(at + 1).filter(|name| !name.is_empty()) {
+            Some(name) => format!("{name}: {cell}"),
+            None => cell.clone(),
+        },
+    );
+    format!("{first} ({}).", named.collect::<Vec<_>>().join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_read_out_with_as_many_names_as_it_needs() {
+        let row = |head: &[&str], cells: &[&str]| {
+            let owned =
+                |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+            row_in_words(&owned(head), &owned(cells))
+        };
+        let cases = [
+            (row(&["term", "meaning"], &["Fence", "a number."]), "Fence: a number."),
+            (
+                row(&["the server died", "the next one"], &["before anything was sent", "runs it"]),
+                "the server died: before anything was sent; the next one: runs it.",
+            ),
+            (
+                row(&["", ""], &["before anything was sent", "runs it"]),
+                "before anything was sent: runs it.",
+            ),
+            (row(&["key", "default", "what"], &["`a`", "-", "b"]), "`a` (what: b)."),
+        ];
+        for (said, expected) in cases {
+            assert_eq!(said, expected);
+        }
+    }
+}
