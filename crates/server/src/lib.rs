@@ -33,6 +33,7 @@ mod receipt;
 mod guest;
 
 mod arguments;
+mod malformed;
 mod reply;
 mod text;
 mod measure;

@@ -11,9 +11,12 @@ use rmcp::RoleServer;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Empty};
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
+use tokio::task::JoinHandle;
 
+use super::input::Input;
+use crate::malformed;
 use crate::measure::Measure;
 
 /// A message that is longer leaves in pieces.
@@ -21,10 +24,13 @@ const LONG: usize = 256 * 1024;
 /// No piece is longer.
 const PIECE: usize = 64 * 1024;
 
-/// A connection: rmcp's own but for long messages.
+/// A connection. Messages are read here, so that one that rmcp cannot read is answered; rmcp writes the short ones.
 pub(super) struct Lines<R: AsyncRead, W: AsyncWrite + Send + Unpin + 'static> {
-    rmcp: AsyncRwTransport<RoleServer, R, Turns<W>>,
+    input: Input<R>,
+    rmcp: AsyncRwTransport<RoleServer, Empty, Turns<W>>,
     output: Arc<Mutex<W>>,
+    /// The answer to a message that could not be read, on its way.
+    answering: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl<R, W> Lines<R, W>
@@ -35,7 +41,8 @@ where
     pub(super) fn new(input: R, output: W) -> Self {
         let output = Arc::new(Mutex::new(output));
         let turns = Turns { output: Arc::clone(&output), waiting: None, held: None };
-        Self { rmcp: AsyncRwTransport::new(input, turns), output }
+        let rmcp = AsyncRwTransport::new(tokio::io::empty(), turns);
+        Self { input: Input::new(input), rmcp, output, answering: None }
     }
 }
 
@@ -58,7 +65,24 @@ where
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        self.rmcp.receive().await
+        loop {
+            // A client that sends nothing but what cannot be read, and reads nothing, is read no further.
+            if let Some(answering) = &mut self.answering {
+                drop(answering.await);
+                self.answering = None;
+            }
+            let line = self.input.line().await?;
+            match serde_json::from_slice(line) {
+                Ok(message) => return Some(message),
+                Err(_) if line.is_empty() => {}
+                Err(error) => {
+                    tracing::debug!(%error, "a message cannot be read");
+                    // In a task of its own: this future is dropped whenever another message leaves.
+                    self.answering = malformed::answered(line)
+                        .map(|answer| tokio::spawn(self.rmcp.send(answer)));
+                }
+            }
+        }
     }
 
     async fn close(&mut self) -> io::Result<()> {
