@@ -3,6 +3,7 @@
 mod serve;
 mod worker;
 mod guard;
+mod launch;
 mod signals;
 
 mod research;
@@ -34,9 +35,12 @@ use crate::logging;
 /// Runs the command that was asked for.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
     let Cli { global, command } = cli;
-    if matches!(command, Command::Guard) {
-        return Ok(guard::run());
-    }
+    // Neither has use for a runtime.
+    let command = match command {
+        Command::Guard => return Ok(guard::run()),
+        Command::Launch(args) => return Ok(launch::run(args)),
+        command => command,
+    };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(async {
@@ -55,6 +59,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
             Command::Man(args) => completions::man(args),
             Command::Demo => demo::run().await,
             Command::Guard => Ok(guard::run()),
+            Command::Launch(args) => Ok(launch::run(args)),
             Command::Simulate(args) => simulate::run(args).await,
         }
     });
