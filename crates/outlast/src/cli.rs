@@ -146,9 +146,6 @@ pub(crate) enum Command {
     /// End what a killed server has left running; started by outlast itself
     #[command(hide = true)]
     Guard,
-    /// Become the command of a workflow; started by outlast itself
-    #[command(hide = true)]
-    Launch(LaunchArgs),
     /// Run a local server that speaks the provider's API, for tests and experiments
     ///
     /// Point outlast at it with PERPLEXITY_BASE_URL and any key. A question may say what goes wrong, in double
@@ -307,16 +304,6 @@ pub(crate) struct CallArgs {
     /// The program that is the server, and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) program: Vec<std::ffi::OsString>,
-}
-
-/// `outlast launch`
-#[derive(Debug, Args)]
-pub(crate) struct LaunchArgs {
-    /// Where the message may be kept
-    pub(crate) scratch: PathBuf,
-    /// The program's file, its name and its arguments
-    #[arg(last = true)]
-    pub(crate) line: Vec<std::ffi::OsString>,
 }
 
 /// `outlast worker`

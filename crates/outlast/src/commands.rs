@@ -3,7 +3,7 @@
 mod serve;
 mod worker;
 mod guard;
-mod launch;
+pub(crate) mod launch;
 mod signals;
 
 mod research;
@@ -35,12 +35,9 @@ use crate::logging;
 /// Runs the command that was asked for.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
     let Cli { global, command } = cli;
-    // Neither has use for a runtime.
-    let command = match command {
-        Command::Guard => return Ok(guard::run()),
-        Command::Launch(args) => return Ok(launch::run(args)),
-        command => command,
-    };
+    if matches!(command, Command::Guard) {
+        return Ok(guard::run());
+    }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(async {
@@ -59,7 +56,6 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
             Command::Man(args) => completions::man(args),
             Command::Demo => demo::run().await,
             Command::Guard => Ok(guard::run()),
-            Command::Launch(args) => Ok(launch::run(args)),
             Command::Simulate(args) => simulate::run(args).await,
         }
     });

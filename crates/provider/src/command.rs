@@ -11,7 +11,6 @@ mod launch;
 mod stderr;
 mod stdout;
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -104,7 +103,8 @@ impl Command {
             .arg0("outlast")
             .arg("launch")
             .arg(&self.options.scratch)
-            .args([OsStr::new("--"), file.as_os_str(), OsStr::new(program)])
+            .arg(file)
+            .arg(program)
             .args(self.options.program.iter().skip(1))
             .current_dir(&self.options.cwd)
             .env_clear()

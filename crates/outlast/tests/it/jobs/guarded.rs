@@ -51,7 +51,6 @@ fn launched(shop: &Shop, sent: &[u8], line: &[&str]) -> std::process::Output {
     let mut launcher = Command::new(binary())
         .arg("launch")
         .arg(&shop.folder)
-        .arg("--")
         .args(line)
         .current_dir(&shop.folder)
         .stdin(Stdio::piped())
