@@ -165,11 +165,18 @@ impl Watch {
         }
     }
 
+    /// The server answered a question about the task.
+    pub(crate) fn answered_about(&self) {
+        lock(&self.state).patience.answered_about(self.began.elapsed());
+    }
+
     fn note(&self, token: &Token, note: ProgressNotificationParam) -> Noted {
         let mut state = lock(&self.state);
         let noted = state.patience.progress(self.began.elapsed(), token, note.progress);
         if noted == Noted::Counted {
-            state.push(Progress { value: note.progress, total: note.total, message: note.message });
+            let ProgressNotificationParam { progress, total, message, meta, .. } = note;
+            let meta = meta.and_then(|meta| serde_json::to_value(meta).ok());
+            state.push(Progress { value: progress, total, message, meta });
             self.woken.notify_one();
         }
         noted

@@ -105,6 +105,7 @@ pub(crate) fn refused(error: &ErrorData) -> ClientError {
 /// The wait of one caller: its patience, and whom to tell of progress.
 pub(crate) struct Vigil {
     pub(crate) watch: Arc<Watch>,
+    pub(crate) cancel_on_give_up: bool,
     on_progress: Option<OnProgress>,
 }
 
@@ -119,7 +120,11 @@ impl Vigil {
     /// Begins now.
     pub(crate) fn begin(options: &CallOptions) -> Result<Self, ClientError> {
         let watch = Watch::new(options.limits()?);
-        Ok(Self { watch, on_progress: options.on_progress.clone() })
+        Ok(Self {
+            watch,
+            cancel_on_give_up: options.cancel_on_give_up,
+            on_progress: options.on_progress.clone(),
+        })
     }
 
     /// Waits for this, as long as patience lasts. What is there when a limit falls due is taken.
@@ -186,6 +191,7 @@ impl Vigil {
             notes: patience.notes(),
             last_note: patience.last_note().map(|at| elapsed.saturating_sub(at)),
             told: true,
+            task: None,
         }
     }
 }

@@ -28,6 +28,8 @@ use crate::task::{Started, TaskCall};
 
 /// How long rmcp may take to put a connection away.
 const PUT_AWAY: Duration = Duration::from_secs(4);
+/// The longest list of tools to read, in pages: a server must not be able to go on for ever.
+const MAX_TOOL_PAGES: usize = 1_000;
 
 /// A connection to an MCP server.
 ///
@@ -159,6 +161,24 @@ impl Client {
         Err(self.explained(error).await)
     }
 
+    /// The tools of the server, each as the server describes it; the limits hold for each page of the list.
+    pub async fn list_tools(&self, options: CallOptions) -> Result<Vec<Value>, ClientError> {
+        let mut tools = Vec::new();
+        let mut params = Value::Null;
+        for _ in 0..MAX_TOOL_PAGES {
+            let mut page = self.request("tools/list", params, options.clone()).await?;
+            match page["tools"].take() {
+                Value::Array(listed) => tools.extend(listed),
+                _ => return Err(ClientError::Unexpected("not a list of tools".to_owned())),
+            }
+            match page["nextCursor"].take() {
+                Value::Null => return Ok(tools),
+                cursor => params = json!({ "cursor": cursor }),
+            }
+        }
+        Err(ClientError::Unexpected("its list of tools does not end".to_owned()))
+    }
+
     /// Sends any request and waits for its result within these limits.
     pub async fn request(
         &self,
@@ -193,6 +213,11 @@ impl Client {
     /// The revision of the protocol that is spoken, such as `2025-11-25`.
     pub fn protocol(&self) -> Option<String> {
         self.service.peer_info().map(|info| info.protocol_version.to_string())
+    }
+
+    /// The name that the server gives itself.
+    pub fn server_name(&self) -> Option<String> {
+        self.service.peer_info()?.server_info.as_ref().map(|server| server.name.clone())
     }
 
     /// The process id of the program that was started.

@@ -91,8 +91,30 @@ pub struct TimedOut {
     pub notes: u64,
     /// How long ago the last of them came.
     pub last_note: Option<Duration>,
-    /// Whether the server was told that nobody waits any more. Not so only if it has stopped reading.
+    /// Whether the server was told that the caller no longer waits. Not so only if it has stopped reading.
     pub told: bool,
+    /// The task that the call had become, if it had.
+    pub task: Option<GivenUpTask>,
+}
+
+/// A task whose caller has given it up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUpTask {
+    /// Its id, with which it can be taken up.
+    pub id: String,
+    /// What becomes of it.
+    pub fate: TaskFate,
+}
+
+/// What becomes of a task whose caller has given it up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskFate {
+    /// It was left to the server.
+    GoesOn,
+    /// The server confirmed that it is cancelled.
+    Cancelled,
+    /// The server was asked to cancel it and did not confirm that in time.
+    CancelUnconfirmed,
 }
 
 impl fmt::Display for TimedOut {
@@ -110,7 +132,19 @@ impl fmt::Display for TimedOut {
             }
             _ => f.write_str("no progress")?,
         }
-        f.write_str(if self.told { ")" } else { "; the server has stopped reading)" })
+        match &self.task {
+            Some(GivenUpTask { id, fate: TaskFate::GoesOn }) => {
+                write!(f, "; the task {id} goes on)")
+            }
+            Some(GivenUpTask { id, fate: TaskFate::Cancelled }) => {
+                write!(f, "; the task {id} was cancelled)")
+            }
+            Some(GivenUpTask { id, fate: TaskFate::CancelUnconfirmed }) => {
+                write!(f, "; the server did not confirm that the task {id} is cancelled)")
+            }
+            None if self.told => f.write_str(")"),
+            None => f.write_str("; the server has stopped reading)"),
+        }
     }
 }
 
@@ -142,6 +176,7 @@ mod tests {
             notes: 0,
             last_note: None,
             told: true,
+            task: None,
         };
         assert_eq!(
             error.to_string(),
@@ -156,5 +191,16 @@ mod tests {
             "no answer within the total timeout of 90 min (after 60 s; 12 progress notes, the last 1.5 s ago; \
              the server has stopped reading)"
         );
+        for (fate, said) in [
+            (TaskFate::GoesOn, "; the task t-1 goes on)"),
+            (TaskFate::Cancelled, "; the task t-1 was cancelled)"),
+            (
+                TaskFate::CancelUnconfirmed,
+                "; the server did not confirm that the task t-1 is cancelled)",
+            ),
+        ] {
+            error.task = Some(GivenUpTask { id: "t-1".to_owned(), fate });
+            assert!(error.to_string().ends_with(said), "{error}");
+        }
     }
 }

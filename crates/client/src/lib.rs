@@ -44,7 +44,7 @@ pub use board::Dropped;
 pub use child::{LastWords, Left, Program};
 pub use client::Client;
 pub use endpoint::Endpoint;
-pub use error::{ClientError, TimedOut};
+pub use error::{ClientError, GivenUpTask, TaskFate, TimedOut};
 pub use options::{CallOptions, ConnectOptions, Era};
 pub use patience::{Limit, Limits, Noted, Patience, Verdict};
 pub use progress::{Progress, Token};

@@ -16,13 +16,14 @@ pub(crate) type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct CallOptions {
     limits: Limits,
+    pub(crate) cancel_on_give_up: bool,
     pub(crate) on_progress: Option<OnProgress>,
 }
 
 impl CallOptions {
     /// With these limits.
     pub fn with_limits(limits: Limits) -> Self {
-        Self { limits, on_progress: None }
+        Self { limits, ..Self::default() }
     }
 
     /// Gives up after so long without an answer; see [`CallOptions::reset_timeout_on_progress`].
@@ -40,6 +41,13 @@ impl CallOptions {
     /// Gives up so long after the start, whatever happens.
     pub fn max_total_timeout(mut self, ceiling: Duration) -> Self {
         self.limits.max_total_timeout = Some(ceiling);
+        self
+    }
+
+    /// Has the server cancel a task that the call became, when the caller gives it up: at a limit, or by dropping it.
+    /// Without this the wait ends and the task goes on.
+    pub fn cancel_on_give_up(mut self) -> Self {
+        self.cancel_on_give_up = true;
         self
     }
 
@@ -67,7 +75,10 @@ impl CallOptions {
 
 impl fmt::Debug for CallOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallOptions").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("CallOptions")
+            .field("limits", &self.limits)
+            .field("cancel_on_give_up", &self.cancel_on_give_up)
+            .finish_non_exhaustive()
     }
 }
 

@@ -122,6 +122,14 @@ impl Patience {
         Noted::Counted
     }
 
+    /// The server answered a question about the work: a silent task is not a silent server.
+    pub fn answered_about(&mut self, at: Duration) {
+        let waits = matches!(self.look(at), Verdict::Wait { .. });
+        if waits && self.limits.reset_timeout_on_progress {
+            self.idle_since = at;
+        }
+    }
+
     /// The answer came. It counts unless a limit had already been reported: nobody throws away what was waited for.
     pub fn answered(&mut self) -> Verdict {
         *self.ended.get_or_insert(Verdict::Answered)

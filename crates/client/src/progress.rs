@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 /// How far a call has come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
@@ -11,6 +13,8 @@ pub struct Progress {
     pub total: Option<f64>,
     /// In words.
     pub message: Option<String>,
+    /// What else the server says with it, such as the id of a job.
+    pub meta: Option<Value>,
 }
 
 impl Progress {
@@ -77,7 +81,7 @@ mod tests {
 
     #[test]
     fn percent_needs_a_total_and_stays_in_bounds() {
-        let at = |value, total| Progress { value, total, message: None }.percent();
+        let at = |value, total| Progress { value, total, message: None, meta: None }.percent();
         assert_eq!(at(3.0, None), None);
         assert_eq!(at(3.0, Some(0.0)), None);
         assert_eq!(at(3.0, Some(12.0)), Some(25.0));

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, GetExtensions, GetMeta, JsonRpcMessage, ServerJsonRpcMessage,
-    ServerNotification,
+    ClientJsonRpcMessage, GetExtensions, GetMeta, JsonRpcMessage, NotificationMetaObject,
+    ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,9 @@ impl<T: Transport<RoleClient>> Tap<T> {
     fn passed(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
             JsonRpcMessage::Notification(note) => match note.notification {
-                ServerNotification::ProgressNotification(progress) => {
+                ServerNotification::ProgressNotification(mut progress) => {
+                    // rmcp has moved `_meta` out of the parameters.
+                    progress.params.meta = progress.extensions.remove::<NotificationMetaObject>();
                     self.board.progress(progress.params);
                     None
                 }

@@ -9,7 +9,7 @@ use rmcp::service::ServiceError;
 use crate::answer::Answer;
 use crate::call::{FAREWELL, Link, Vigil};
 use crate::client::Client;
-use crate::error::ClientError;
+use crate::error::{ClientError, GivenUpTask, TaskFate};
 use crate::options::CallOptions;
 
 /// What a server made of a call: see [`Client::start_tool`].
@@ -30,8 +30,8 @@ impl Started<'_> {
     }
 }
 
-/// A task at the server and the patience with it. Dropped before its end, it is cancelled, unless it
-/// [is left running](TaskCall::left_running).
+/// A task at the server and the patience with it. Dropped before its end, it goes on, unless its caller asked to
+/// [cancel it on giving up](CallOptions::cancel_on_give_up).
 pub struct TaskCall<'a> {
     client: &'a Client,
     vigil: Vigil,
@@ -42,7 +42,7 @@ pub struct TaskCall<'a> {
 
 impl<'a> TaskCall<'a> {
     pub(crate) fn begun(client: &'a Client, vigil: Vigil, task: Task) -> Self {
-        let abandoned = Abandoned::new(&client.link, task.task_id.clone());
+        let abandoned = Abandoned::new(&client.link, task.task_id.clone(), &vigil);
         Self { client, vigil, abandoned, seen: Some(task) }
     }
 
@@ -51,10 +51,10 @@ impl<'a> TaskCall<'a> {
         &self.abandoned.id
     }
 
-    /// From now on it goes on at the server when nobody waits for it any more, and whoever has its name can take it up.
-    /// Reaching a limit cancels it all the same.
+    /// From now on it goes on at the server when it is dropped, also where it is cancelled at a limit: its name was
+    /// recorded, so that it can be taken up.
     pub fn left_running(mut self) -> Self {
-        self.abandoned.when_dropped = WhenDropped::Leave;
+        self.abandoned.when_dropped = Parting::Leave;
         self
     }
 
@@ -70,7 +70,7 @@ impl<'a> TaskCall<'a> {
     /// Has the server end it, and waits for its word.
     pub async fn cancel(self) -> Result<(), ClientError> {
         let Self { client, vigil, mut abandoned, .. } = self;
-        abandoned.when_dropped = WhenDropped::Leave;
+        abandoned.when_dropped = Parting::Leave;
         match client.link.ask(cancel_request(&abandoned.id), &vigil).await {
             Ok(_) => Ok(()),
             Err(error) => Err(client.explained(unknown(error, &abandoned.id)).await),
@@ -97,54 +97,66 @@ impl Client {
     /// ```
     pub fn resume_task(&self, id: &str, options: CallOptions) -> Result<TaskCall<'_>, ClientError> {
         let vigil = Vigil::begin(&options)?;
-        let abandoned = Abandoned::new(&self.link, id.to_owned());
+        let abandoned = Abandoned::new(&self.link, id.to_owned(), &vigil);
         Ok(TaskCall { client: self, vigil, abandoned, seen: None })
     }
 }
 
+/// What becomes of a task whose caller leaves it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum WhenDropped {
+enum Parting {
     Cancel,
     Leave,
 }
 
-/// A task somebody waits for, and what becomes of it when nobody does.
+/// A task that a caller waits for, and what becomes of it when the caller gives it up.
 pub(crate) struct Abandoned {
     link: Link,
     id: String,
-    when_dropped: WhenDropped,
+    /// When a limit is reached, or the task cannot go on.
+    given_up: Parting,
+    when_dropped: Parting,
 }
 
 impl Abandoned {
-    fn new(link: &Link, id: String) -> Self {
-        Self { link: link.clone(), id, when_dropped: WhenDropped::Cancel }
+    fn new(link: &Link, id: String, vigil: &Vigil) -> Self {
+        let parting = if vigil.cancel_on_give_up { Parting::Cancel } else { Parting::Leave };
+        Self { link: link.clone(), id, given_up: parting, when_dropped: parting }
     }
 
     fn ended(mut self) {
-        self.when_dropped = WhenDropped::Leave;
+        self.when_dropped = Parting::Leave;
     }
 
-    /// It cannot go on, whether it was to be left running or not.
+    /// It waits for what this client cannot give.
     fn stuck(mut self) {
-        self.when_dropped = WhenDropped::Cancel;
+        self.when_dropped = self.given_up;
     }
 
-    /// Cancels it; whether the server could be told in time.
-    async fn cancel(mut self) -> bool {
-        self.when_dropped = WhenDropped::Leave;
-        let words = cancel(self.link.clone(), self.id.clone());
-        matches!(tokio::time::timeout(FAREWELL, words).await, Ok(Ok(_)))
+    /// A limit was reached: cancels it where that was asked for.
+    async fn give_up(mut self) -> GivenUpTask {
+        self.when_dropped = Parting::Leave;
+        let id = self.id.clone();
+        if self.given_up == Parting::Leave {
+            return GivenUpTask { id, fate: TaskFate::GoesOn };
+        }
+        let words = cancel(self.link.clone(), id.clone());
+        let fate = match tokio::time::timeout(FAREWELL, words).await {
+            Ok(Ok(_)) => TaskFate::Cancelled,
+            Ok(Err(_)) | Err(_) => TaskFate::CancelUnconfirmed,
+        };
+        GivenUpTask { id, fate }
     }
 }
 
 impl Drop for Abandoned {
     fn drop(&mut self) {
-        if self.when_dropped == WhenDropped::Leave {
+        if self.when_dropped == Parting::Leave {
             return;
         }
         let words = cancel(self.link.clone(), self.id.clone());
         self.link.later(async move {
-            // Whoever has stopped listening need not hear it.
+            // A server that has stopped listening is not waited for.
             drop(tokio::time::timeout(FAREWELL, words).await);
         });
     }

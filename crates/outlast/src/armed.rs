@@ -23,6 +23,8 @@ pub(crate) enum KillPoint {
     AfterClaim,
     /// It is recorded that the request is about to be sent
     AfterBeginning,
+    /// The process of a command was started, its guard has not heard of it
+    AfterSpawn,
     /// The provider has answered, nothing is recorded
     AfterAnswer,
     /// The remote run is recorded
@@ -37,11 +39,16 @@ impl KillPoint {
     /// Dies here if this is the place.
     fn reached(armed: Self, here: Self) {
         if armed == here {
-            let died = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
-            // Not reached. If it were, the test that waits for a death by SIGKILL would see another one.
-            tracing::error!(?died, "an armed point did not kill");
-            std::process::abort();
+            Self::die();
         }
+    }
+
+    /// Dies here.
+    pub(crate) fn die() {
+        let died = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+        // Not reached. If it were, the test that waits for a death by SIGKILL would see another one.
+        tracing::error!(?died, "an armed point did not kill");
+        std::process::abort();
     }
 }
 

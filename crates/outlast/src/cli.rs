@@ -263,6 +263,7 @@ Examples:
 /// What `outlast call --help` ends with.
 const CALL_EXAMPLES: &str = "\
 Examples:
+  outlast call -- outlast serve
   outlast call --tool list_conversations -- outlast serve
   outlast call --tool perplexity_deep_research --args '{\"query\":\"Heat pumps?\"}' \\
     --timeout 2m --reset-timeout-on-progress --max-total-timeout 3h -- outlast serve
@@ -279,11 +280,11 @@ pub(crate) struct CallArgs {
         required_unless_present = "program"
     )]
     pub(crate) url: Option<String>,
-    /// The tool to call
+    /// The tool to call; without it, the server's tools are listed
     #[arg(long, value_name = "NAME")]
-    pub(crate) tool: String,
+    pub(crate) tool: Option<String>,
     /// Its arguments, as a JSON object
-    #[arg(long, value_name = "JSON")]
+    #[arg(long, value_name = "JSON", requires = "tool")]
     pub(crate) args: Option<String>,
     /// Give up after so long without an answer, such as 90s, 5m or 2h
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::limit)]
@@ -294,6 +295,9 @@ pub(crate) struct CallArgs {
     /// Give up so long after the start, whatever happens
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::limit)]
     pub(crate) max_total_timeout: Option<std::time::Duration>,
+    /// On giving up, have the server cancel the task that the call became; otherwise it goes on
+    #[arg(long, requires = "tool")]
+    pub(crate) cancel_on_timeout: bool,
     /// Send this header, as in 'Name: value'; may be repeated
     #[arg(long, value_name = "HEADER", conflicts_with = "program")]
     pub(crate) header: Vec<String>,

@@ -3,6 +3,7 @@
 mod serve;
 mod worker;
 mod guard;
+pub(crate) mod launch;
 mod signals;
 
 mod research;

@@ -21,6 +21,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    if let Some(code) = commands::launch::run(std::env::args_os()) {
+        return code;
+    }
     let cli = cli::Cli::parse();
     ui::set_color(cli.global.color);
     match commands::run(cli) {

@@ -219,26 +219,32 @@ pub(crate) fn library_provider(config: &Config, folders: Vec<PathBuf>) -> Result
 
 /// What a worker must have to run this workflow's jobs.
 ///
-/// The name alone, not what it stands for: a queued job runs the command line of the day it is run, so that a mended one
-/// mends what waits for it, and a changed one leaves no job behind that nobody can run.
-pub(crate) fn workflow_profile(name: &str) -> Profile {
-    Profile::new(format!("workflow {name}"))
+/// Its name and the file that has it, not what it stands for: a queued job runs the command line of the day it is run,
+/// so that a corrected one corrects what waits for it; and two files with a workflow of the same name on one store never run
+/// each other's. Jobs of versions that recorded the name alone belong to no file: they wait, and `jobs show` says why.
+pub(crate) fn workflow_profile(workflow: &Workflow) -> Profile {
+    Profile::new(format!("workflow {} of {}", workflow.name, workflow.file.display()))
 }
 
 /// Who does the configured workflows, by the profile of their jobs.
-pub(crate) fn workflow_providers(config: &Config) -> Result<Providers, Failed> {
-    let guard = Arc::new(Guard::new(own_program()?, vec!["guard".into()]));
+pub(crate) fn workflow_providers(
+    config: &Config,
+    point: Option<KillPoint>,
+) -> Result<Providers, Failed> {
+    let program = own_program()?;
+    let guard = Arc::new(Guard::new(program.clone(), vec!["guard".into()]));
+    let children = Children { launcher: program, guard, scratch: config.data_dir.clone(), point };
     let mut upstreams = HashMap::new();
     for (name, upstream) in &config.upstreams {
         let upstream = Upstream::new(
             name.clone(),
             server(name, upstream, config.proxy.as_ref())?,
-            Arc::clone(&guard),
+            Arc::clone(&children.guard),
         );
         upstreams.insert(name.as_str(), Arc::new(upstream));
     }
     let providers = config.workflows.iter().map(|workflow| match &workflow.work {
-        Work::Command { program, timeout } => Ok(command(workflow, program, *timeout, &guard)),
+        Work::Command { program, timeout } => Ok(command(workflow, program, *timeout, &children)),
         Work::Tool(called) => match upstreams.get(called.upstream.as_str()) {
             Some(upstream) => Ok(tool(workflow, called, upstream)),
             None => Err(anyhow::anyhow!("there is no upstream `{}`", called.upstream).into()),
@@ -247,11 +253,19 @@ pub(crate) fn workflow_providers(config: &Config) -> Result<Providers, Failed> {
     providers.collect()
 }
 
+/// What the commands of all workflows share.
+struct Children {
+    launcher: PathBuf,
+    guard: Arc<Guard>,
+    scratch: PathBuf,
+    point: Option<KillPoint>,
+}
+
 fn command(
     workflow: &Workflow,
     program: &Program,
     timeout: Duration,
-    guard: &Arc<Guard>,
+    children: &Children,
 ) -> Profiled {
     let command = Command::new(CommandOptions {
         program: program.argv.clone(),
@@ -259,10 +273,18 @@ fn command(
         environment: program.environment.0.clone(),
         timeout,
         rerun: rerun(workflow),
-        guard: Arc::clone(guard),
+        guard: Arc::clone(&children.guard),
+        launcher: children.launcher.clone(),
+        scratch: children.scratch.clone(),
+        started: (children.point == Some(KillPoint::AfterSpawn)).then_some(KillPoint::die),
         clock: Arc::new(SystemClock),
     });
-    (workflow_profile(&workflow.name), Arc::new(command))
+    let command: Arc<dyn Provider> = Arc::new(command);
+    let command = match children.point {
+        Some(point) => Arc::new(ArmedProvider { provider: command, point }),
+        None => command,
+    };
+    (workflow_profile(workflow), command)
 }
 
 fn tool(workflow: &Workflow, tool: &Tool, upstream: &Arc<Upstream>) -> Profiled {
@@ -276,7 +298,7 @@ fn tool(workflow: &Workflow, tool: &Tool, upstream: &Arc<Upstream>) -> Profiled 
         rerun: rerun(workflow),
         clock: Arc::new(SystemClock),
     });
-    (workflow_profile(&workflow.name), Arc::new(tool))
+    (workflow_profile(workflow), Arc::new(tool))
 }
 
 fn rerun(workflow: &Workflow) -> Rerun {

@@ -7,10 +7,11 @@ mod run;
 mod program;
 mod group;
 mod guard;
+mod launch;
 mod stderr;
 mod stdout;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use tokio::process;
 
 pub(crate) use self::group::Group;
 pub use self::guard::{Guard, keep_watch};
+pub use self::launch::{CANNOT_START, CANNOT_START_CODE, Launched, launch};
 use self::run::{CommandRun, Terms};
 
 /// After a request to leave, before a group is killed.
@@ -44,6 +46,12 @@ pub struct CommandOptions {
     pub rerun: Rerun,
     /// Who ends its children when this process cannot.
     pub guard: Arc<Guard>,
+    /// The program that calls [`launch`] when its first argument is `launch`.
+    pub launcher: PathBuf,
+    /// Where a message may be kept while a command reads it.
+    pub scratch: PathBuf,
+    /// Called when the launcher was started and the guard has not heard of it: a place for tests to end the process at.
+    pub started: Option<fn()>,
     /// Tells when a run was begun.
     pub clock: Arc<dyn Clock>,
 }
@@ -80,13 +88,23 @@ impl Command {
         Self { options }
     }
 
-    fn command(&self, program: &str, ask: &WorkflowAsk, key: &str) -> process::Command {
-        let file = program::located(program, &self.options.cwd, &self.options.environment);
+    /// The launcher that becomes the program.
+    fn command(
+        &self,
+        file: &Path,
+        program: &str,
+        ask: &WorkflowAsk,
+        key: &str,
+    ) -> process::Command {
         let arguments = Value::Object(ask.arguments.clone()).to_string();
         let job = rules::job_of_key(key).map(|job| job.to_string()).unwrap_or_default();
-        let mut command = process::Command::new(file);
+        let mut command = process::Command::new(&self.options.launcher);
         command
-            .arg0(program)
+            .arg0("outlast")
+            .arg("launch")
+            .arg(&self.options.scratch)
+            .arg(file)
+            .arg(program)
             .args(self.options.program.iter().skip(1))
             .current_dir(&self.options.cwd)
             .env_clear()
@@ -124,8 +142,13 @@ impl Provider for Command {
             return Err(BeginError::Refused(unreadable("the command line is empty")));
         };
         self.options.guard.ready().map_err(|error| BeginError::NotSent(unguarded(&error)))?;
-        let child = self.command(program, &ask, key).spawn();
+        let file = program::located(program, &self.options.cwd, &self.options.environment);
+        program::check(&file).map_err(|error| not_started(program, &error))?;
+        let child = self.command(&file, program, &ask, key).spawn();
         let child = child.map_err(|error| not_started(program, &error))?;
+        if let Some(started) = self.options.started {
+            started();
+        }
         let begun_at = self.options.clock.now();
         let timeout = ask.timeout_ms.map_or(self.options.timeout, Duration::from_millis);
         let terms = Terms { key, begun_at, timeout, message: ask.message.unwrap_or_default() };
@@ -158,24 +181,27 @@ impl Provider for Command {
 /// A program that is not there will not be there at the next try; a system that is out of processes may have some.
 fn not_started(program: &str, error: &std::io::Error) -> BeginError {
     use std::io::ErrorKind;
-    let detail = Some(format!("{program}: {error}"));
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::OutOfMemory | ErrorKind::Interrupted => {
             BeginError::NotSent(ProviderError {
                 trouble: Trouble::Unavailable { retry_after: None },
                 sentence: "the system cannot start another process just now; try again later"
                     .to_owned(),
-                detail,
+                detail: Some(format!("{program}: {error}")),
             })
         }
-        _ => BeginError::Refused(ProviderError {
-            trouble: Trouble::Rejected,
-            sentence:
-                "the program of this workflow cannot be started; the server's log says why, and its \
-                       configuration names the program"
-                    .to_owned(),
-            detail,
-        }),
+        _ => BeginError::Refused(cannot_be_started(format!("{program}: {error}"))),
+    }
+}
+
+fn cannot_be_started(why: String) -> ProviderError {
+    ProviderError {
+        trouble: Trouble::Rejected,
+        sentence:
+            "the program of this workflow cannot be started; the server's log says why, and its \
+                   configuration names the program"
+                .to_owned(),
+        detail: Some(why),
     }
 }
 

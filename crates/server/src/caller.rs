@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use outlast_core::{OwnerId, Scope};
-use rmcp::model::{Extensions, ProgressNotificationParam, ProgressToken, ProtocolVersion};
+use outlast_core::{JobId, OwnerId, Scope};
+use rmcp::model::{
+    Extensions, MetaObject, NotificationMetaObject, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion,
+};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::time::Instant;
 
@@ -94,7 +97,11 @@ pub(crate) fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
 pub(crate) struct Reporter {
     peer: Peer<RoleServer>,
     token: ProgressToken,
+    /// The job that is waited for, where it is one.
+    job: Option<JobId>,
     value: f64,
+    /// Whether the value is a percentage: work that does not say how far it has come is not at 0 %.
+    is_percent: bool,
     message: String,
     sent_at: Option<Instant>,
     news: bool,
@@ -107,11 +114,26 @@ impl Reporter {
     const SIGN_OF_LIFE: f64 = 0.001;
 
     fn new(peer: Peer<RoleServer>, token: ProgressToken) -> Self {
-        Self { peer, token, value: 0.0, message: String::new(), sent_at: None, news: false }
+        Self {
+            peer,
+            token,
+            job: None,
+            value: 0.0,
+            is_percent: false,
+            message: String::new(),
+            sent_at: None,
+            news: false,
+        }
+    }
+
+    /// Names the job in what is sent from now on: a client that gives up then knows what goes on without it.
+    pub(crate) fn about(&mut self, job: JobId) {
+        self.job = Some(job);
     }
 
     /// Takes down where the work stands; [`Reporter::due`] says when to send it.
     pub(crate) fn note(&mut self, percent: Option<f64>, message: &str) {
+        self.is_percent = percent.is_some();
         let percent = percent.unwrap_or(0.0);
         if percent > self.value || message != self.message {
             self.value = percent.max(self.value);
@@ -137,9 +159,14 @@ impl Reporter {
         }
         self.sent_at = Some(Instant::now());
         self.news = false;
-        let progress = ProgressNotificationParam::new(self.token.clone(), self.value)
-            .with_total(100.0)
+        let mut progress = ProgressNotificationParam::new(self.token.clone(), self.value)
             .with_message(self.message.clone());
+        progress.total = self.is_percent.then_some(100.0);
+        progress.meta = self.job.map(|job| {
+            let mut meta = MetaObject::default();
+            meta.insert("outlast/jobId".to_owned(), job.to_string().into());
+            NotificationMetaObject(meta)
+        });
         if let Err(error) = self.peer.notify_progress(progress).await {
             tracing::debug!(%error, "progress not sent");
         }

@@ -34,6 +34,7 @@ mod receipt;
 mod guest;
 
 mod arguments;
+mod malformed;
 mod reply;
 mod text;
 mod measure;

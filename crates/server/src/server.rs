@@ -10,17 +10,19 @@ use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams,
-    CancelledNotificationParam, ConstString, GetTaskMethod, GetTaskParams, GetTaskResult,
-    Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool, UpdateTaskMethod, UpdateTaskParams,
+    CancelledNotificationParam, ConstString, CustomRequest, CustomResult, GetTaskMethod,
+    GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, UpdateTaskMethod,
+    UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::caller::{self, Caller};
+use crate::malformed;
 use crate::metrics::Metrics;
 use crate::receipt::Receipts;
 use crate::reply::Answered;
@@ -225,6 +227,15 @@ impl ServerHandler for Server {
         };
         self.see_received(caller, &context);
         answer
+    }
+
+    /// What rmcp cannot read as one of its own requests, one of ours with wrong parameters among them.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(malformed::wrong_params(&request.method, request.params))
     }
 
     async fn on_cancelled(

@@ -1,6 +1,7 @@
 //! One client over standard input and output. The end of input is a normal end, at any time.
 
 mod lines;
+mod input;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -71,6 +71,7 @@ async fn waited(
 }
 
 fn note(reporter: &mut Reporter, job: &Job) {
+    reporter.about(job.id);
     match &job.progress {
         Some(progress) => {
             reporter.note(progress.percent.map(f64::from), &printable(&progress.message));

@@ -40,8 +40,8 @@ impl Link {
                 Ok(()) => {}
                 Err(Ended::Broken) => return Err(self.broken()),
                 Err(Ended::TimedOut(timed_out)) => {
-                    let told = abandoned.cancel().await;
-                    return Err(TimedOut { told, ..timed_out }.into());
+                    let task = Some(abandoned.give_up().await);
+                    return Err(TimedOut { task, ..timed_out }.into());
                 }
             }
             let get = GetTaskRequest::new(GetTaskParams::new(abandoned.id.clone()));
@@ -49,8 +49,8 @@ impl Link {
                 Ok(ServerResult::GetTaskResult(got)) => got.task,
                 Ok(_) => return Err(ClientError::Unexpected("not a task".to_owned())),
                 Err(ClientError::TimedOut(timed_out)) => {
-                    let told = abandoned.cancel().await;
-                    return Err(TimedOut { told, ..timed_out }.into());
+                    let task = Some(abandoned.give_up().await);
+                    return Err(TimedOut { task, ..timed_out }.into());
                 }
                 Err(ClientError::Gone { .. })
                     if failures < FAILED_POLLS && !self.peer.is_transport_closed() =>
@@ -68,6 +68,7 @@ impl Link {
                 }
             };
             failures = 0;
+            vigil.watch.answered_about();
             match detailed.payload {
                 TaskPayload::Working => {
                     standing.changed(&detailed.task, vigil);
@@ -115,9 +116,9 @@ impl Standing {
         vigil.watch.status(match message.as_deref().and_then(percent) {
             Some((value, words)) => {
                 let message = (!words.is_empty()).then(|| words.to_owned());
-                Progress { value, total: Some(100.0), message }
+                Progress { value, total: Some(100.0), message, meta: None }
             }
-            None => Progress { value: f64::from(self.changes), total: None, message },
+            None => Progress { value: f64::from(self.changes), total: None, message, meta: None },
         });
     }
 }

@@ -1,6 +1,8 @@
 //! D13: a call answered with a task is driven to its end.
 
-use outlast_client::{CallOptions, ClientError, Limit, Started};
+use std::sync::Arc;
+
+use outlast_client::{CallOptions, ClientError, GivenUpTask, Limit, Started, TaskFate};
 use outlast_testkit::peer::{Peer, result};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -89,8 +91,9 @@ async fn d13_an_error_of_the_tool_is_an_answer_and_a_failed_task_is_not() {
     assert!(matches!(called, Err(ClientError::TaskCancelled { .. })), "{called:?}");
 }
 
+/// The reading of D13: giving up ends the wait and not the task, unless the caller asked for that.
 #[tokio::test(start_paused = true)]
-async fn d13_the_total_timeout_covers_the_whole_and_the_task_is_cancelled() {
+async fn d13_the_total_timeout_covers_the_whole_and_the_task_goes_on() {
     let (client, mut peer) = greeted_stateless().await;
     let began = Instant::now();
     let options = CallOptions::default().timeout(ms(4_000)).reset_timeout_on_progress();
@@ -100,31 +103,69 @@ async fn d13_the_total_timeout_covers_the_whole_and_the_task_is_cancelled() {
         let id = asked_after(&mut peer, "tasks/get").await;
         peer.answer(&id, task("working", &format!("{percent} %"))).await;
     }
-    let id = asked_after(&mut peer, "tasks/cancel").await;
-    assert_eq!(began.elapsed().as_millis(), 9_000);
-    assert!(!call.is_finished(), "the server hears of it first");
-    peer.answer(&id, json!({ "resultType": "complete" })).await;
     let timed_out = timed_out(call.await.unwrap());
+    assert_eq!(began.elapsed().as_millis(), 9_000);
     assert_eq!((timed_out.limit, timed_out.told, timed_out.notes), (Limit::Total, true, 5));
+    assert_eq!(timed_out.task, given_up(TaskFate::GoesOn));
+    Arc::into_inner(client).unwrap().close().await;
+    assert_eq!(peer.try_hear().await, None, "nothing was cancelled");
 }
 
-/// The same status again is no sign of life, whatever date it carries.
+fn given_up(fate: TaskFate) -> Option<GivenUpTask> {
+    Some(GivenUpTask { id: "t-1".to_owned(), fate })
+}
+
 #[tokio::test(start_paused = true)]
-async fn d13_a_task_that_says_nothing_new_runs_into_the_idle_timeout() {
+async fn d13_a_task_is_cancelled_at_a_limit_where_that_was_asked_for() {
     let (client, mut peer) = greeted_stateless().await;
-    let options = CallOptions::default().timeout(ms(5_000)).reset_timeout_on_progress();
+    let began = Instant::now();
+    let options = CallOptions::default().max_total_timeout(ms(3_000)).cancel_on_give_up();
+    let call = calling(&client, options.clone());
+    becomes_a_task(&mut peer).await;
+    let id = asked_after(&mut peer, "tasks/get").await;
+    peer.answer(&id, task("working", "1 %")).await;
+    let id = asked_after(&mut peer, "tasks/cancel").await;
+    assert_eq!(began.elapsed().as_millis(), 3_000);
+    assert!(!call.is_finished(), "the server hears of it first");
+    peer.answer(&id, json!({ "resultType": "complete" })).await;
+    assert_eq!(timed_out(call.await.unwrap()).task, given_up(TaskFate::Cancelled));
+
     let call = calling(&client, options);
     let began = becomes_a_task(&mut peer).await;
-    for date in ["2026-11-15T00:00:01Z", "2026-11-15T00:00:02Z"] {
-        let id = asked_after(&mut peer, "tasks/get").await;
-        peer.answer(&id, with(task("working", "0 %: Queued"), "lastUpdatedAt", json!(date))).await;
-    }
+    let id = asked_after(&mut peer, "tasks/get").await;
+    peer.answer(&id, task("working", "1 %")).await;
     asked_after(&mut peer, "tasks/cancel").await;
-    assert_eq!(began.elapsed().as_millis(), 5_000);
-    // It never answers this; a second is all it gets.
-    let timed_out = timed_out(call.await.unwrap());
-    assert_eq!((timed_out.limit, timed_out.told), (Limit::Idle, false));
-    assert_eq!(began.elapsed().as_millis(), 6_000);
+    // The server never answers this; a second is all it gets.
+    assert_eq!(timed_out(call.await.unwrap()).task, given_up(TaskFate::CancelUnconfirmed));
+    assert_eq!(began.elapsed().as_millis(), 4_000);
+}
+
+/// The silence of a task is not the silence of its server.
+#[tokio::test(start_paused = true)]
+async fn d13_an_answered_look_resets_the_idle_timeout_of_a_silent_task() {
+    for resets in [true, false] {
+        let (client, mut peer) = greeted_stateless().await;
+        let mut options = CallOptions::default().timeout(ms(5_000));
+        if resets {
+            options = options.reset_timeout_on_progress();
+        }
+        let call = calling(&client, options);
+        let began = becomes_a_task(&mut peer).await;
+        let looks = if resets { 10 } else { 2 };
+        for _ in 0..looks {
+            let id = asked_after(&mut peer, "tasks/get").await;
+            peer.answer(&id, task("working", "0 %: Queued")).await;
+        }
+        if resets {
+            let id = asked_after(&mut peer, "tasks/get").await;
+            peer.answer(&id, with(task("completed", ""), "result", result("the report"))).await;
+            assert_eq!(call.await.unwrap().unwrap().text, "the report");
+        } else {
+            let timed_out = timed_out(call.await.unwrap());
+            assert_eq!((timed_out.limit, timed_out.notes), (Limit::Idle, 1));
+            assert_eq!(began.elapsed().as_millis(), 5_000);
+        }
+    }
 }
 
 /// A server that does not answer a look is given up at the limit of the call.
@@ -137,15 +178,19 @@ async fn d13_a_look_without_an_answer_ends_with_the_call() {
     let cancelled = peer.hear().await;
     assert_eq!(cancelled["method"], "notifications/cancelled");
     assert_eq!(cancelled["params"]["requestId"], look, "the look is taken back, not the task");
-    let id = asked_after(&mut peer, "tasks/cancel").await;
-    peer.answer(&id, json!({ "resultType": "complete" })).await;
-    timed_out(call.await.unwrap());
+    assert_eq!(timed_out(call.await.unwrap()).task, given_up(TaskFate::GoesOn));
 }
 
 #[tokio::test(start_paused = true)]
-async fn d13_a_caller_that_leaves_cancels_its_task() {
+async fn d13_a_caller_that_leaves_cancels_its_task_only_where_it_asked_for_that() {
     let (client, mut peer) = greeted_stateless().await;
     let call = calling(&client, CallOptions::default());
+    becomes_a_task(&mut peer).await;
+    sleep(ms(1_000)).await;
+    call.abort();
+    assert!(tokio::time::timeout(ms(5_000), peer.hear()).await.is_err(), "the task goes on");
+
+    let call = calling(&client, CallOptions::default().cancel_on_give_up());
     becomes_a_task(&mut peer).await;
     sleep(ms(1_000)).await;
     call.abort();
@@ -155,14 +200,21 @@ async fn d13_a_caller_that_leaves_cancels_its_task() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_asks_for_input_is_given_back() {
     let (client, mut peer) = greeted_stateless().await;
-    let call = calling(&client, CallOptions::default());
-    becomes_a_task(&mut peer).await;
-    let id = asked_after(&mut peer, "tasks/get").await;
-    let asks = with(task("input_required", "Which one?"), "inputRequests", json!({}));
-    peer.answer(&id, asks).await;
-    let called = call.await.unwrap();
-    assert!(matches!(called, Err(ClientError::NeedsInput)), "{called:?}");
-    asked_after(&mut peer, "tasks/cancel").await;
+    for options in [CallOptions::default(), CallOptions::default().cancel_on_give_up()] {
+        let asked_to_cancel = format!("{options:?}").contains("cancel_on_give_up: true");
+        let call = calling(&client, options);
+        becomes_a_task(&mut peer).await;
+        let id = asked_after(&mut peer, "tasks/get").await;
+        let asks = with(task("input_required", "Which one?"), "inputRequests", json!({}));
+        peer.answer(&id, asks).await;
+        let called = call.await.unwrap();
+        assert!(matches!(called, Err(ClientError::NeedsInput)), "{called:?}");
+        if asked_to_cancel {
+            asked_after(&mut peer, "tasks/cancel").await;
+        } else {
+            assert!(tokio::time::timeout(ms(5_000), peer.hear()).await.is_err(), "it goes on");
+        }
+    }
 }
 
 /// A task outlives its caller if it was left running, and is taken up by its name: over another connection, too.
@@ -199,7 +251,7 @@ async fn d13_a_task_that_was_left_running_is_taken_up_by_its_name() {
 #[tokio::test(start_paused = true)]
 async fn d13_a_limit_cancels_a_task_even_if_it_was_left_running() {
     let (client, mut peer) = greeted_stateless().await;
-    let options = CallOptions::default().max_total_timeout(ms(3_000));
+    let options = CallOptions::default().max_total_timeout(ms(3_000)).cancel_on_give_up();
     let resumed = tokio::spawn(async move {
         client.resume_task("t-1", options).unwrap().left_running().finish().await
     });

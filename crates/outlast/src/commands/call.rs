@@ -1,26 +1,31 @@
 //! `outlast call`: one call of one tool of any MCP server, with as much patience as asked for.
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::anyhow;
 use outlast_client::{
     Answer, CallOptions, Client, ClientError, ConnectOptions, Endpoint, LastWords, Limit, Limits,
-    Program, Progress,
+    Program, Progress, Started, TaskFate, TimedOut,
 };
-use outlast_engine::Stop;
 use serde_json::{Value, json};
 
-use super::signals::stop_on_signals;
+use super::signals::{Asked, Signals};
 use crate::cli::{CallArgs, Global};
 use crate::failed::Failed;
 use crate::logging;
-use crate::ui::{self, Bar, Mark};
+use crate::ui::{self, Bar, Cell, Mark};
 
 /// What the shell sees when the person left before the end.
 const INTERRUPTED: u8 = 130;
 /// What the shell sees when the tool says that it failed.
 const TOOL_FAILED: u8 = 1;
+
+/// How long a second Ctrl-C is waited for, which cancels the task.
+const SECOND_CTRL_C: Duration = Duration::from_secs(2);
+/// How long the server may take to cancel it.
+const CANCELLING: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(global: &Global, args: CallArgs) -> Result<ExitCode, Failed> {
     // Of our configuration only the proxy counts: another server is called, and it has its own.
@@ -32,34 +37,205 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> Result<ExitCode, Fai
         reset_timeout_on_progress: args.reset_timeout_on_progress,
         max_total_timeout: args.max_total_timeout,
     };
-    let stop = Stop::new();
-    tokio::spawn(stop_on_signals(stop.clone())?);
-
+    let mut signals = Signals::listen()?;
     let connecting = server.connect(connect_options(&limits));
     let client = tokio::select! {
         client = connecting => client.map_err(failed)?,
-        () = stop.asked() => return Ok(interrupted()),
+        _ = signals.next() => {
+            ui::mark(Mark::Step, "left before the server was reached");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
     };
-    let bar = LiveBar::start();
-    let telling = bar.clone();
-    let options =
-        CallOptions::with_limits(limits).on_progress(move |progress| telling.show(progress));
-    let called = tokio::select! {
-        called = client.call_tool(&args.tool, arguments, options) => Some(called),
-        () = stop.asked() => None,
+    let done = match &args.tool {
+        Some(tool) => called(&client, tool, arguments, limits, &args, &mut signals).await,
+        None => listed(&client, limits, args.json, &mut signals).await,
     };
-    bar.end();
     // Also when interrupted: the server hears of it, and a program gets its time to leave.
     client.close().await;
-    match called {
-        Some(answer) => Ok(show(&answer.map_err(failed)?, args.json)),
-        None => Ok(interrupted()),
+    done
+}
+
+/// The server's tools on standard output.
+async fn listed(
+    client: &Client,
+    limits: Limits,
+    as_json: bool,
+    signals: &mut Signals,
+) -> Result<ExitCode, Failed> {
+    let tools = tokio::select! {
+        tools = client.list_tools(CallOptions::with_limits(limits)) => tools.map_err(failed)?,
+        _ = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
+    };
+    if as_json {
+        ui::line(&format!("{:#}", Value::Array(tools)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = |tool: &Value, field: &str| tool[field].as_str().unwrap_or_default().to_owned();
+    let rows = tools.iter().map(|tool| {
+        let description = text(tool, "description");
+        let first_line = description.lines().next().unwrap_or_default();
+        vec![Cell::plain(&text(tool, "name")), Cell::plain(first_line)]
+    });
+    ui::table(&["TOOL", "DESCRIPTION"], rows.collect());
+    ui::aside("`--tool NAME --args JSON` calls one; --json shows their arguments");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One call, from its request to what is shown of its answer.
+async fn called(
+    client: &Client,
+    tool: &str,
+    arguments: Value,
+    limits: Limits,
+    args: &CallArgs,
+    signals: &mut Signals,
+) -> Result<ExitCode, Failed> {
+    let bar = LiveBar::start();
+    let work = Work::at(client);
+    let (telling, noting) = (bar.clone(), work.clone());
+    let mut options = CallOptions::with_limits(limits).on_progress(move |progress| {
+        noting.note(progress);
+        telling.show(progress);
+    });
+    if args.cancel_on_timeout {
+        options = options.cancel_on_give_up();
+    }
+    let calling = async {
+        match client.start_tool(tool, arguments, options).await? {
+            Started::Answered(answer) => Ok(answer),
+            Started::Task(task) => {
+                work.became(task.id());
+                // Ctrl-C is no limit: a task is cancelled by the second one only.
+                task.left_running().finish().await
+            }
+        }
+    };
+    let ended = tokio::select! {
+        answer = calling => Ok(answer),
+        asked = signals.next() => Err(asked),
+    };
+    bar.end();
+    match ended {
+        Ok(Ok(answer)) => Ok(show(&answer, args.json)),
+        Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
+        Ok(Err(error)) => Err(failed(error)),
+        Err(asked) => Ok(interrupted(client, asked, &work, signals).await),
     }
 }
 
-fn interrupted() -> ExitCode {
-    ui::mark(Mark::Step, "left before the answer; the server was told");
+/// The person has left: the job or task goes on, unless Ctrl-C is typed a second time.
+async fn interrupted(
+    client: &Client,
+    asked: Asked,
+    work: &Work,
+    signals: &mut Signals,
+) -> ExitCode {
+    let goes_on = work.goes_on().unwrap_or_else(|| "the server was told".to_owned());
+    ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
+    if let (Asked::Interrupt, Some(task)) = (asked, work.task()) {
+        ui::remark("  Ctrl-C again cancels it");
+        let second = tokio::time::timeout(SECOND_CTRL_C, signals.next()).await;
+        if second == Ok(Asked::Interrupt) {
+            cancel(client, &task).await;
+        }
+    }
     ExitCode::from(INTERRUPTED)
+}
+
+async fn cancel(client: &Client, id: &str) {
+    let options = CallOptions::default().timeout(CANCELLING);
+    let cancelled = match client.resume_task(id, options) {
+        Ok(task) => task.cancel().await,
+        Err(error) => Err(error),
+    };
+    match cancelled {
+        Ok(()) => ui::mark(Mark::Step, &format!("{id} is cancelled")),
+        Err(error) => {
+            ui::mark(Mark::Bad, &format!("{id} may go on; it was not cancelled: {error}"))
+        }
+    }
+}
+
+/// What is known of the work behind a call, for a caller that leaves before the answer.
+#[derive(Clone)]
+struct Work {
+    /// Whether the server is an outlast server, whose jobs outlive their callers.
+    is_outlast: bool,
+    known: Arc<Mutex<Known>>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The task that the call became.
+    task: Option<String>,
+    /// The job that the server's progress named.
+    job: Option<String>,
+}
+
+impl Work {
+    fn at(client: &Client) -> Self {
+        let is_outlast = client.server_name().as_deref() == Some("outlast");
+        Self { is_outlast, known: Arc::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn became(&self, task: &str) {
+        self.known().task = Some(task.to_owned());
+    }
+
+    fn task(&self) -> Option<String> {
+        self.known().task.clone()
+    }
+
+    fn note(&self, progress: &Progress) {
+        let job = progress.meta.as_ref().and_then(|meta| meta["outlast/jobId"].as_str());
+        if let Some(job) = job.filter(|_| self.is_outlast) {
+            self.known().job = Some(job.to_owned());
+        }
+    }
+
+    /// What goes on at the server without the caller, and how to come back to it.
+    fn goes_on(&self) -> Option<String> {
+        let known = self.known();
+        match (&known.task, &known.job) {
+            (Some(id), _) if self.is_outlast => Some(format!(
+                "job {id} goes on (`outlast jobs watch {id}` on the server's machine)"
+            )),
+            (Some(id), _) => Some(format!("the task {id} goes on at the server")),
+            (None, Some(id)) => {
+                Some(format!("job {id} goes on; the same call made again picks it up"))
+            }
+            (None, None) if self.is_outlast => {
+                Some("the same call made again picks it up".to_owned())
+            }
+            (None, None) => None,
+        }
+    }
+}
+
+/// A limit was reached: what goes on, and what would wait longer.
+fn gave_up(timed_out: TimedOut, limits: &Limits, work: &Work) -> Failed {
+    let longer = longer_wait(&timed_out, limits);
+    let was_cancelled =
+        timed_out.task.as_ref().is_some_and(|task| task.fate == TaskFate::Cancelled);
+    let hint = match work.goes_on() {
+        Some(goes_on) if !was_cancelled => format!("{goes_on}; {longer}"),
+        Some(_) | None => longer.to_owned(),
+    };
+    Failed::timed_out(timed_out).hint(hint)
+}
+
+fn longer_wait(timed_out: &TimedOut, limits: &Limits) -> &'static str {
+    match (timed_out.limit, timed_out.notes) {
+        (Limit::Total, _) => "give it more time with a longer --max-total-timeout",
+        (Limit::Idle, 1..) if !limits.reset_timeout_on_progress => {
+            "the server reports progress: --reset-timeout-on-progress waits as long as it does"
+        }
+        (Limit::Idle, _) => "give it more time with a longer --timeout",
+    }
 }
 
 /// The answer on standard output.
@@ -184,7 +360,7 @@ impl LiveBar {
         let mut bar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bar) = bar.as_mut() {
             let words = progress.message.as_deref().unwrap_or("working");
-            bar.at(whole(progress.percent()), &ui::short(words, 100));
+            bar.show(progress.percent().map(whole), &ui::short(words, 100));
         }
     }
 
@@ -201,23 +377,14 @@ impl LiveBar {
     clippy::cast_sign_loss,
     reason = "a percentage is between 0 and 100"
 )]
-fn whole(percent: Option<f64>) -> u64 {
-    percent.unwrap_or(0.0).round() as u64
+fn whole(percent: f64) -> u64 {
+    percent.round() as u64
 }
 
 /// What a failure means to the shell, and what to do next.
 fn failed(error: ClientError) -> Failed {
     let hint = match &error {
-        ClientError::TimedOut(timed_out) => {
-            let hint = match (timed_out.limit, timed_out.notes) {
-                (Limit::Total, _) => "give it more time with a longer --max-total-timeout",
-                (Limit::Idle, 0) => "give it more time with a longer --timeout",
-                (Limit::Idle, _) => {
-                    "the server reports progress: --reset-timeout-on-progress waits as long as it does"
-                }
-            };
-            return Failed::timed_out(error).hint(hint);
-        }
+        ClientError::TimedOut(_) => return Failed::timed_out(error),
         ClientError::GreetingTimedOut { .. } => {
             return Failed::timed_out(error).hint("check that this is an MCP server");
         }

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use outlast_core::{Job, Scope, StateKind};
 use outlast_engine::Engine;
+use rustix::process::Signal;
 use tokio::time::Instant;
 
 use crate::cli::Global;
@@ -19,6 +21,8 @@ use crate::ui;
 
 /// How long a worker may take to show itself.
 const AT_MOST: Duration = Duration::from_secs(10);
+/// A closing terminal may send its signal again, and to a worker that does not have a session of its own yet.
+const SPAWNS: u32 = 3;
 /// How often it is looked for.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -54,10 +58,15 @@ impl Flags<'_> {
             return Ok(Carrier::Present);
         }
         let log = self.config.data_dir.join("worker.log");
-        let child = self.spawn(&log).map_err(|error| not_left(error, job, &log))?;
-        let pid = child.id();
-        shows_itself(engine, job, child).await.map_err(|error| not_left(error, job, &log))?;
-        Ok(Carrier::LeftBehind { pid, log })
+        for _ in 0..SPAWNS {
+            let child = self.spawn(&log).map_err(|error| not_left(error, job, &log))?;
+            let pid = child.id();
+            let shown = shows_itself(engine, job, child).await;
+            if shown.map_err(|error| not_left(error, job, &log))? == Shown::There {
+                return Ok(Carrier::LeftBehind { pid, log });
+            }
+        }
+        Err(not_left(anyhow::anyhow!("a signal ended it at once"), job, &log))
     }
 
     fn spawn(&self, log: &Path) -> anyhow::Result<Child> {
@@ -110,21 +119,33 @@ pub(super) fn short_id(job: &Job) -> String {
     job.id.to_string().chars().take(8).collect()
 }
 
+/// What became of a worker that was started.
+#[derive(PartialEq, Eq)]
+enum Shown {
+    /// It goes on with the job.
+    There,
+    /// The signal of a closing terminal ended it.
+    HungUp,
+}
+
 /// Waits until the worker is known, or the job has gone on, whichever is seen first.
-async fn shows_itself(engine: &Engine, job: &Job, mut worker: Child) -> anyhow::Result<()> {
+async fn shows_itself(engine: &Engine, job: &Job, mut worker: Child) -> anyhow::Result<Shown> {
     let scope = Scope::Owner(job.new.owner.clone());
     let patience = Instant::now() + AT_MOST;
     while Instant::now() < patience {
         if engine.has_worker(&job.new.profile).await? {
-            return Ok(());
+            return Ok(Shown::There);
         }
         let now = engine.job(&scope, &job.id).await?;
         if now.is_none_or(|now| now.state.kind() != StateKind::Queued) {
-            return Ok(());
+            return Ok(Shown::There);
         }
         if let Some(status) = worker.try_wait()?
             && !status.success()
         {
+            if status.signal() == Some(Signal::HUP.as_raw()) {
+                return Ok(Shown::HungUp);
+            }
             anyhow::bail!("it ended at once ({status})");
         }
         tokio::time::sleep(LOOK_AGAIN).await;

@@ -47,7 +47,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
         false => None,
     };
     let profile = research.as_ref().map(|(profile, _)| profile.clone());
-    let workflows = workflow_providers(&config)?;
+    let workflows = workflow_providers(&config, args.kill_at)?;
     let jobs = jobs::options(&config, profile.as_ref())?;
     if !workflows.is_empty() {
         raise_open_files();

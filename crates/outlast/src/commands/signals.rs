@@ -1,22 +1,74 @@
-//! Signals: the first asks everybody to leave, a second one leaves at once.
+//! Signals: the first asks everything to stop, a second one leaves at once. A closed terminal (SIGHUP) asks as Ctrl-C
+//! does, but never leaves at once: the shell and the kernel both tell of it, and jobs must be left to a worker first.
 
 use outlast_engine::Stop;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The first signal asks everybody to leave; a second one leaves at once.
+/// Why the process was asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+    /// The terminal was closed.
+    HangUp,
+}
+
+/// The signals that ask a process to stop.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Option<Signal>,
+}
+
+impl Signals {
+    /// From now on they no longer end the process by themselves.
+    pub(super) fn listen() -> std::io::Result<Self> {
+        // `nohup` has SIGHUP ignored, and a handler would undo that.
+        let hang_up = match is_ignored(SignalKind::hangup()) {
+            true => None,
+            false => Some(signal(SignalKind::hangup())?),
+        };
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())?, hang_up })
+    }
+
+    /// The next of them.
+    pub(super) async fn next(&mut self) -> Asked {
+        let Self { interrupt, terminate, hang_up } = self;
+        let hung_up = async {
+            match hang_up {
+                Some(hang_up) => hang_up.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = interrupt.recv() => Asked::Interrupt,
+            _ = terminate.recv() => Asked::Terminate,
+            _ = hung_up => Asked::HangUp,
+        }
+    }
+}
+
+/// The first signal asks everything to stop; a second one leaves at once.
 pub(super) fn stop_on_signals(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = Signals::listen()?;
     Ok(async move {
         loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            if stop.is_asked() {
+            let asked = signals.next().await;
+            if stop.is_asked() && asked != Asked::HangUp {
                 std::process::exit(130);
             }
             stop.ask();
         }
     })
+}
+
+/// Whether this process was started with a signal ignored; where the system does not say, it was not.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (kind.as_raw_value() - 1)) != 0
 }

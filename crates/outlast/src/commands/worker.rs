@@ -20,7 +20,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, F
         args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string()));
     let config = super::configured(global, concurrency.into_iter().collect())?;
     super::start_log(global, &config)?;
-    let mut providers = workflow_providers(&config)?;
+    let mut providers = workflow_providers(&config, None)?;
     let research = match args.library.as_slice() {
         [] => research_provider(&config, None),
         folders => library_provider(&config, folders.to_vec()),

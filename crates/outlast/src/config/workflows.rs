@@ -24,6 +24,8 @@ const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 #[derive(Clone, Debug)]
 pub(crate) struct Workflow {
     pub(crate) name: String,
+    /// The canonical path of the file that it stands in.
+    pub(crate) file: PathBuf,
     pub(crate) description: String,
     pub(crate) retries: u32,
     pub(crate) rerun_after_crash: bool,
@@ -227,6 +229,7 @@ impl Reader<'_> {
         };
         Ok(Workflow {
             name,
+            file: self.file(),
             description: entry.description.clone(),
             retries,
             rerun_after_crash: entry.rerun_after_crash,
@@ -378,6 +381,14 @@ impl Reader<'_> {
             cwd: self.folder().join(cwd.map_or(Path::new(""), |cwd| cwd.get_ref())),
             environment: Environment(environment.into_iter().collect()),
         })
+    }
+
+    /// The file itself, under its one name.
+    fn file(&self) -> PathBuf {
+        let path = self.at.path;
+        path.canonicalize()
+            .or_else(|_| std::path::absolute(path))
+            .unwrap_or_else(|_| path.to_owned())
     }
 
     /// The folder of the file.

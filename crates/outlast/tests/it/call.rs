@@ -62,7 +62,7 @@ async fn d13_a_call_that_becomes_a_task_is_followed_to_its_report() {
     let ran = call(&world, "perplexity_deep_research", &research("ok"), &flags).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("## "), "the report is on standard output: {}", ran.stdout);
-    assert!(ran.stderr.contains('%'), "and its progress on standard error: {}", ran.stderr);
+    assert!(!ran.stderr.trim().is_empty(), "and its progress on standard error");
     assert_eq!(world.submits(), 1);
 }
 
@@ -181,15 +181,120 @@ async fn a_call_that_times_out_exits_3_and_says_what_was_seen() {
     }
 }
 
-/// D13: giving up on a task cancels it, and the job with it.
+/// The jobs on a world's store, newest first.
+async fn jobs(world: &World) -> Vec<Value> {
+    let listed = world.run(&["jobs", "list", "--all", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    listed["jobs"].as_array().unwrap().clone()
+}
+
+/// The flags for a call of a server over HTTP, by its owner Ann.
+fn at(served: &Served) -> [String; 4] {
+    let url = format!("http://{}/mcp", served.address);
+    ["--url".to_owned(), url, "--header".to_owned(), format!("Authorization: Bearer {ANN}")]
+}
+
+/// P3, the reading of D13: whoever gives up leaves the job running, and learns its id; whoever wants it to end says so.
 #[tokio::test]
-async fn d13_a_task_that_is_given_up_is_cancelled_at_the_server() {
+async fn p3_a_call_that_gives_up_leaves_the_job_running_and_prints_its_id() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let server = at(&served);
+    let stuck = research("stuck").to_string();
+    for limit in ["--timeout", "--max-total-timeout"] {
+        let mut line = vec!["call", "--tool", "perplexity_deep_research", "--args", &stuck];
+        line.extend(server.iter().map(String::as_str));
+        line.extend([limit, "2s"]);
+        let ran = world.run(&line).await;
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let job = &jobs(&world).await[0];
+        assert_eq!(job["state"], "running", "{job}");
+        let id = job["id"].as_str().unwrap();
+        assert!(ran.stderr.contains(&format!("job {id} goes on")), "{ran:?}");
+
+        line.push("--cancel-on-timeout");
+        let ran = world.run(&line).await;
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let job = &jobs(&world).await[0];
+        assert_eq!(job["state"], "cancelled", "{job}");
+        assert!(ran.stderr.contains("was cancelled)"), "{ran:?}");
+        assert!(!ran.stderr.contains("goes on"), "{ran:?}");
+    }
+}
+
+/// P3: a call that is held and no task learns the job from the server's progress.
+#[tokio::test]
+async fn p3_progress_of_a_held_call_names_its_job() {
     let world = World::new().await;
-    let stuck = research("stuck");
-    let ran = call(&world, "perplexity_deep_research", &stuck, &["--timeout", "3s"]).await;
+    let mut server = world.serve().await;
+    let id = crate::support::start(&mut server, "stuck").await;
+    let poll = json!({ "jobId": id });
+    let ran = call(&world, POLL, &poll, &["--timeout", "3s"]).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    let jobs = world.run(&["jobs", "list", "--json"]).await;
-    assert!(jobs.stdout.contains("\"cancelled\""), "{jobs:?}");
+    let words = format!("job {id} goes on; the same call made again picks it up");
+    assert!(ran.stderr.contains(&words), "{ran:?}");
+    assert_eq!(jobs(&world).await[0]["state"], "running");
+}
+
+/// The hint after a limit never advises what was given.
+#[tokio::test]
+async fn the_hint_after_a_timeout_does_not_advise_the_flag_that_was_given() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let id = crate::support::start(&mut server, "stuck").await;
+    let poll = json!({ "jobId": id });
+    let flag = "--reset-timeout-on-progress";
+    for (flags, advised) in
+        [(&["--timeout", "2s"][..], flag), (&["--timeout", "2s", flag], "a longer --timeout")]
+    {
+        let ran = call(&world, POLL, &poll, flags).await;
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let (_, hint) = ran.stderr.split_once("hint: ").unwrap();
+        assert!(hint.contains(advised), "{ran:?}");
+        assert!(flags.len() == 2 || !hint.contains(flag), "{ran:?}");
+    }
+}
+
+/// A server whose tool tells of progress once and then answers.
+fn telling_script(note: &Value) -> String {
+    let greet = json!({ "jsonrpc": "2.0", "id": 0, "result": outlast_testkit::peer::discovery() });
+    let answer =
+        json!({ "jsonrpc": "2.0", "id": 1, "result": outlast_testkit::peer::result("done") });
+    format!(
+        r#"read a; echo '{greet}'; read b
+token=$(printf '%s' "$b" | sed 's/.*"progressToken":\([0-9]*\).*/\1/')
+echo '{note}' | sed "s/TOKEN/$token/"; echo '{answer}'; cat > /dev/null"#
+    )
+}
+
+/// Work that does not say how much there is of it is not at 0 %.
+#[tokio::test]
+async fn progress_without_a_total_is_shown_without_a_percentage() {
+    let world = World::new().await;
+    let note = json!({
+        "jsonrpc": "2.0", "method": "notifications/progress",
+        "params": { "progressToken": "TOKEN", "progress": 3, "message": "Reading page 3" }
+    });
+    let script = telling_script(&note).replace("\"TOKEN\"", "TOKEN");
+    let ran = world.run(&["call", "--tool", "x", "--", "/bin/sh", "-c", &script]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"), "{ran:?}");
+    assert!(ran.stderr.contains("Reading page 3") && !ran.stderr.contains('%'), "{ran:?}");
+}
+
+/// tools.md: without --tool the tools are listed.
+#[tokio::test]
+async fn a_call_without_a_tool_lists_the_tools_of_the_server() {
+    let world = World::new().await;
+    let server = binary().to_str().unwrap();
+    let ran = world.run(&["call", "--", server, "serve"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.lines().any(|line| line.starts_with("list_conversations ")), "{ran:?}");
+    let ran = world.run(&["call", "--json", "--", server, "serve"]).await;
+    let tools: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let named = |name: &str| tools.as_array().unwrap().iter().find(|tool| tool["name"] == name);
+    assert_eq!(named(START).unwrap()["inputSchema"]["type"], "object");
+    let ran = world.run(&["call", "--args", "{}", "--", server, "serve"]).await;
+    assert_eq!(ran.code, Some(2), "arguments of no tool: {ran:?}");
 }
 
 #[tokio::test]
@@ -203,10 +308,9 @@ async fn the_exit_code_tells_a_tools_error_from_a_usage_error() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("no_such_tool") && ran.stderr.contains("hint: "), "{ran:?}");
 
-    let usage: [&[&str]; 9] = [
+    let usage: [&[&str]; 8] = [
         &["call", "--tool", "x"],
         &["call", "--tool", "x", "--url", "http://127.0.0.1:9/", "--", "cat"],
-        &["call", "--url", "http://127.0.0.1:9/"],
         &["call", "--tool", "x", "--timeout", "0s", "--", "cat"],
         &["call", "--tool", "x", "--max-total-timeout", "-1s", "--", "cat"],
         &["call", "--tool", "x", "--args", "[1]", "--", "cat"],
@@ -230,15 +334,12 @@ async fn a_server_that_dies_is_told_with_its_last_words() {
     assert!(ran.stderr.contains(LAST_WORDS) && ran.stderr.contains("exit status: 3"), "{ran:?}");
 }
 
-/// Ctrl-C: exit 130, the server hears of it, and the child does not stay.
-#[tokio::test]
-async fn an_interrupted_call_exits_130_and_leaves_nothing_behind() {
-    let world = World::new().await;
+/// A call over HTTP that waits for a stuck job: the process, what it says, and the job.
+async fn waiting(world: &World, server: &[String]) -> (tokio::process::Child, Said, String) {
     let arguments = research("stuck").to_string();
     let mut child = tokio::process::Command::new(binary())
-        .args(["call", "--tool", "perplexity_deep_research", "--args", &arguments, "--"])
-        .arg(binary())
-        .arg("serve")
+        .args(["call", "--tool", "perplexity_deep_research", "--args", &arguments])
+        .args(server)
         .env_clear()
         .envs(world.environment.iter().cloned())
         .stdout(Stdio::null())
@@ -246,16 +347,74 @@ async fn an_interrupted_call_exits_130_and_leaves_nothing_behind() {
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // Progress is on standard error: the call is on its way.
-    let first = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
-    assert!(first.contains('%'), "{first}");
-    eventually("the provider was asked", || world.submits() == 1).await;
-    signal(child.id().unwrap(), Signal::INT);
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    // Progress is on standard error: the call is on its way, and has become a task.
+    heard(&mut said, "%").await;
+    let id = jobs(world).await[0]["id"].as_str().unwrap().to_owned();
+    (child, said, id)
+}
+
+type Said = tokio::io::Lines<BufReader<tokio::process::ChildStderr>>;
+
+/// The first line with these words.
+async fn heard(said: &mut Said, words: &str) -> String {
+    let hearing = async {
+        loop {
+            let line = said.next_line().await.unwrap().expect("it says so before it ends");
+            if line.contains(words) {
+                return line;
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, hearing).await.unwrap()
+}
+
+async fn left(child: &mut tokio::process::Child) {
     let status = tokio::time::timeout(LIMIT, child.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(130));
-    let jobs = world.run(&["jobs", "list", "--json"]).await;
-    assert!(jobs.stdout.contains("\"cancelled\""), "its task was cancelled: {jobs:?}");
+}
+
+/// P3: Ctrl-C once, SIGTERM and a closed terminal end the wait; the job goes on and its id is said.
+#[tokio::test]
+async fn p3_an_interrupted_call_exits_130_and_its_job_goes_on() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    for sent in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let (mut child, mut said, id) = waiting(&world, &at(&served)).await;
+        signal(child.id().unwrap(), sent);
+        heard(&mut said, &format!("job {id} goes on")).await;
+        left(&mut child).await;
+        assert_eq!(jobs(&world).await[0]["state"], "running", "{sent:?}");
+    }
+}
+
+/// The reading of D13: Ctrl-C twice cancels.
+#[tokio::test]
+async fn p3_a_second_ctrl_c_cancels_the_task() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let (mut child, mut said, id) = waiting(&world, &at(&served)).await;
+    signal(child.id().unwrap(), Signal::INT);
+    heard(&mut said, "Ctrl-C again cancels it").await;
+    signal(child.id().unwrap(), Signal::INT);
+    heard(&mut said, &format!("{id} is cancelled")).await;
+    left(&mut child).await;
+    assert_eq!(jobs(&world).await[0]["state"], "cancelled");
+}
+
+/// P3 with a server that the call started: it leaves, and the job waits in its store with its run.
+#[tokio::test]
+async fn p3_an_interrupted_call_of_a_program_leaves_no_process_and_cancels_nothing() {
+    let world = World::new().await;
+    let program = ["--", binary().to_str().unwrap(), "serve"].map(str::to_owned);
+    let (mut child, _said, id) = waiting(&world, &program).await;
+    eventually("the provider was asked", || world.submits() == 1).await;
+    signal(child.id().unwrap(), Signal::INT);
+    left(&mut child).await;
+    let shown = world.run(&["jobs", "show", &id, "--json"]).await;
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_ne!(shown["state"], "cancelled", "{shown}");
+    assert_eq!(shown["checkpoint"]["at"], "running", "{shown}");
 }
 
 /// D12 on the command line's side: the limit is a word of the library.

@@ -5,7 +5,7 @@ pub(crate) mod small_disk;
 mod clock;
 mod corrupt;
 mod full_disk;
-mod hostile;
+pub(crate) mod hostile;
 mod lost_log;
 pub(crate) mod memory;
 mod read_only;

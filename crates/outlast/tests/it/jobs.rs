@@ -4,6 +4,7 @@ mod tools;
 mod getting;
 mod results;
 mod commands;
+mod guarded;
 mod ending;
 mod blocking;
 mod upstream;

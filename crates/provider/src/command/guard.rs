@@ -1,9 +1,7 @@
 //! The guard: a small process of ours that holds the other end of a pipe. When the pipe closes, because we ended or were
 //! killed, it ends every command that still runs. One guard watches over all commands of a process.
 //!
-//! Between the start of a command and the line that tells the guard of it lie some microseconds, in which a kill -9 leaves
-//! the command to itself; its closed pipes are then all that ends it. And where the kill comes before the checkpoint names
-//! the group, a re-run may begin while the guard still ends the first.
+//! A command runs only once the guard has heard of it: until then it is a launcher that waits for its message.
 
 use std::collections::HashSet;
 use std::ffi::OsString;

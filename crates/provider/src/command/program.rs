@@ -3,6 +3,7 @@
 //! Looked up here and not left to the system, because a program that is named by its path can be started without a copy of
 //! this process: with hundreds of children that is most of what starting one costs.
 
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,15 @@ pub(super) fn located(program: &str, cwd: &Path, environment: &[(String, String)
         .map(|folder| cwd.join(folder).join(path))
         .find(|file| is_program(file))
         .unwrap_or_else(|| path.to_owned())
+}
+
+/// Why the file cannot be started, as far as that is known beforehand.
+pub(super) fn check(file: &Path) -> io::Result<()> {
+    if is_program(file) {
+        return Ok(());
+    }
+    std::fs::metadata(file)?;
+    Err(io::ErrorKind::PermissionDenied.into())
 }
 
 fn is_program(file: &Path) -> bool {

@@ -12,15 +12,16 @@ use outlast_core::{Progress, ProviderError, RemoteRun, Run, Step, Timestamp, Tro
 use rustix::process::Signal;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Child;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::group::Group;
 use super::guard::Guard;
+use super::launch::{CANNOT_START, CANNOT_START_CODE, framed};
 use super::stderr::Stderr;
 use super::stdout::Stdout;
-use super::{Command, GRACE};
+use super::{Command, GRACE, cannot_be_started};
 
 /// A child that has ended may have left its pipes to others; they are not waited for longer.
 const LINGER: Duration = Duration::from_millis(500);
@@ -41,12 +42,15 @@ pub(super) struct Terms<'a> {
 pub(super) struct CommandRun {
     remote: RemoteRun,
     steps: mpsc::Receiver<Result<Step, ProviderError>>,
+    /// Lets the launcher become the command.
+    recorded: Option<oneshot::Sender<()>>,
     /// Kept so that the task has an owner; it is never waited for.
     _task: JoinHandle<()>,
 }
 
 impl CommandRun {
-    /// Takes over a child that was just started as the leader of its group.
+    /// Takes over a launcher that was just started as the leader of its group. It becomes the command when the run is
+    /// first asked for its next step: by then the run is on record, so that no second one begins beside it.
     pub(super) fn start(
         mut child: Child,
         terms: Terms<'_>,
@@ -64,13 +68,15 @@ impl CommandRun {
             begun_at: terms.begun_at,
         };
         let (sender, steps) = mpsc::channel(UNTAKEN);
+        let (recorded, is_recorded) = oneshot::channel();
         let Terms { timeout, message, .. } = terms;
+        let go = Go { is_recorded, message };
         let task = tokio::spawn(async move {
             let mut watched = Watched { group, guard, ended: false };
-            see_through(child, &group, message, timeout, sender).await;
+            see_through(child, &group, go, timeout, sender).await;
             watched.ended = true;
         });
-        Ok(Self { remote, steps, _task: task })
+        Ok(Self { remote, steps, recorded: Some(recorded), _task: task })
     }
 }
 
@@ -81,6 +87,10 @@ impl Run for CommandRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
+        if let Some(recorded) = self.recorded.take() {
+            // A task that has ended already says so by its last step.
+            let _ = recorded.send(());
+        }
         self.steps.recv().await.unwrap_or_else(|| {
             Err(ProviderError {
                 trouble: Trouble::RunFailed,
@@ -109,6 +119,12 @@ impl Drop for Watched {
     }
 }
 
+/// What a launcher waits for.
+struct Go {
+    is_recorded: oneshot::Receiver<()>,
+    message: String,
+}
+
 /// What ended a run.
 enum Ended {
     Exited(std::io::Result<ExitStatus>),
@@ -118,19 +134,13 @@ enum Ended {
 }
 
 /// From the first byte to the last process.
-async fn see_through(
-    mut child: Child,
-    group: &Group,
-    message: String,
-    limit: Duration,
-    steps: Steps,
-) {
+async fn see_through(mut child: Child, group: &Group, go: Go, limit: Duration, steps: Steps) {
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut stdout, mut stderr) = (Stdout::default(), Stderr::default());
     let feed = async {
-        if let Some(mut input) = input {
-            // A child that never reads its input closes it, and that is its own affair.
-            drop(input.write_all(message.as_bytes()).await);
+        if let (Some(mut input), Ok(())) = (input, go.is_recorded.await) {
+            // A launcher that was ended in the meantime is told of by its end.
+            drop(input.write_all(&framed(&go.message)).await);
         }
     };
     let read = async {
@@ -200,6 +210,12 @@ async fn see_through(
 }
 
 fn failed(status: std::io::Result<ExitStatus>, tail: Option<String>) -> ProviderError {
+    let code = status.as_ref().ok().and_then(ExitStatus::code);
+    if code == Some(CANNOT_START_CODE.into())
+        && let Some(why) = tail.as_deref().and_then(|tail| tail.strip_prefix(CANNOT_START))
+    {
+        return cannot_be_started(why.to_owned());
+    }
     let how = match status {
         Ok(status) => match (status.code(), status.signal()) {
             (Some(code), _) => format!("ended with exit code {code}"),

@@ -20,7 +20,8 @@ pub(super) struct Patience {
 impl Patience {
     /// What is left of it so long after the call was made.
     pub(super) fn after(self, elapsed: Duration) -> CallOptions {
-        let mut options = CallOptions::default().timeout(self.idle);
+        // The job owns the task: a limit of the workflow ends it.
+        let mut options = CallOptions::default().timeout(self.idle).cancel_on_give_up();
         if self.reset_on_progress {
             options = options.reset_timeout_on_progress();
         }
@@ -44,7 +45,7 @@ mod tests {
         let patience =
             Patience { idle: seconds(60), reset_on_progress: true, total: Some(seconds(100)) };
         for (elapsed, left) in [(0, 100), (30, 70), (95, 20), (1_000, 20)] {
-            let expected = CallOptions::default().timeout(seconds(60));
+            let expected = CallOptions::default().timeout(seconds(60)).cancel_on_give_up();
             let expected = expected.reset_timeout_on_progress().max_total_timeout(seconds(left));
             let got = patience.after(seconds(elapsed));
             assert_eq!(format!("{got:?}"), format!("{expected:?}"), "after {elapsed} s");

@@ -1,6 +1,6 @@
 //! Why there is no answer, by remedy.
 
-use outlast_client::ClientError;
+use outlast_client::{ClientError, TaskFate};
 use outlast_core::{ProviderError, Trouble};
 
 /// A request that makes no sense here.
@@ -24,8 +24,11 @@ pub(super) fn trouble(error: &ClientError) -> ProviderError {
             "the server of this workflow asks for another token; mend its [upstream] entry",
         ),
         ClientError::TimedOut(timed_out) => {
+            let goes_on =
+                timed_out.task.as_ref().is_some_and(|task| task.fate != TaskFate::Cancelled);
             return ProviderError {
-                trouble: Trouble::RunTimedOut,
+                // A task that may still run is taken up by the next try; a second one beside it would be one too many.
+                trouble: if goes_on { Trouble::TimedOut } else { Trouble::RunTimedOut },
                 sentence: format!("{timed_out}; give the workflow more time if that is too short"),
                 detail: None,
             };

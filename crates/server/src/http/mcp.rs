@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +24,7 @@ use super::routes::App;
 use super::sessions::{OwnSessions, Use};
 use super::shares::Share;
 use crate::caller::{BodyRoom, Principal};
+use crate::malformed;
 
 /// The largest body.
 const BODY: usize = 4 * 1024 * 1024;
@@ -70,10 +72,17 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
         owner,
         refused: AtomicBool::new(false),
     });
+    let message = body.clone();
     let request = Request::from_parts(parts, Full::new(body));
     let response = (app.speaker)(request, Arc::clone(&sessions), config(app)).await;
     if sessions.refused.load(Ordering::Relaxed) {
         return Err(Refused::too_many_sessions());
+    }
+    // That the body says it is JSON was seen to: rmcp could not read the message.
+    if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
+        && let Some(answer) = malformed::answered(&message)
+    {
+        return Ok((StatusCode::BAD_REQUEST, Json(answer)).into_response());
     }
     rendered(app, &method, response, in_use).await
 }

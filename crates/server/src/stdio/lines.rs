@@ -13,9 +13,12 @@ use rmcp::model::{ClientNotification, JsonRpcMessage, JsonRpcNotification, Reque
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Empty};
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
+use tokio::task::JoinHandle;
 
+use super::input::Input;
+use crate::malformed;
 use crate::measure::Measure;
 use crate::reply::id_in_use;
 
@@ -24,12 +27,15 @@ const LONG: usize = 256 * 1024;
 /// No piece is longer.
 const PIECE: usize = 64 * 1024;
 
-/// A connection: rmcp's own but for long messages.
+/// A connection. Messages are read here, so that one that rmcp cannot read is answered; rmcp writes the short ones.
 pub(super) struct Lines<R: AsyncRead, W: AsyncWrite + Send + Unpin + 'static> {
-    rmcp: AsyncRwTransport<RoleServer, R, Turns<W>>,
+    input: Input<R>,
+    rmcp: AsyncRwTransport<RoleServer, Empty, Turns<W>>,
     output: Arc<Mutex<W>>,
     /// The ids of requests that are not answered yet.
     asked: HashSet<RequestId>,
+    /// The answer to a message that goes no further, on its way.
+    answering: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl<R, W> Lines<R, W>
@@ -40,7 +46,15 @@ where
     pub(super) fn new(input: R, output: W) -> Self {
         let output = Arc::new(Mutex::new(output));
         let turns = Turns { output: Arc::clone(&output), waiting: None, held: None };
-        Self { rmcp: AsyncRwTransport::new(input, turns), output, asked: HashSet::new() }
+        let rmcp = AsyncRwTransport::new(tokio::io::empty(), turns);
+        let input = Input::new(input);
+        Self { input, rmcp, output, asked: HashSet::new(), answering: None }
+    }
+
+    /// Answers a message that goes no further. In a task of its own, because `receive` is dropped whenever another
+    /// message leaves.
+    fn answer(&mut self, answer: Option<TxJsonRpcMessage<RoleServer>>) {
+        self.answering = answer.map(|answer| tokio::spawn(self.rmcp.send(answer)));
     }
 }
 
@@ -66,15 +80,29 @@ where
     }
 
     /// A request whose id belongs to one that is not answered yet is refused here, because answers find their request by
-    /// its id. Cancel-safe but for such a refusal.
+    /// its id. Cancel-safe.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let message = self.rmcp.receive().await?;
+            // A client that sends nothing but what is refused, and reads nothing, is read no further.
+            if let Some(answering) = &mut self.answering {
+                drop(answering.await);
+                self.answering = None;
+            }
+            let line = self.input.line().await?;
+            let message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(line) {
+                Ok(message) => message,
+                Err(_) if line.is_empty() => continue,
+                Err(error) => {
+                    tracing::debug!(%error, "a message cannot be read");
+                    let answer = malformed::answered(line);
+                    self.answer(answer);
+                    continue;
+                }
+            };
             match &message {
                 JsonRpcMessage::Request(request) if !self.asked.insert(request.id.clone()) => {
                     let refused = id_in_use(&request.id);
-                    // Who cannot be told this cannot be told anything; the next message will show.
-                    let _ = self.rmcp.send(refused).await;
+                    self.answer(Some(refused));
                     continue;
                 }
                 JsonRpcMessage::Notification(JsonRpcNotification {

@@ -16,6 +16,9 @@ pub(super) fn job(job: &Job, now: Timestamp, retries: &[JobId]) {
     }
     ui::fact("question", &job.new.title);
     ui::fact_styled("state", &state(job), job.state.kind());
+    if let Some(needs) = needs(job) {
+        ui::fact("needs", &needs);
+    }
     ui::fact(
         "created",
         &format!("{} ({} ago)", job.created_at, ui::ago(now.since(job.created_at))),
@@ -71,6 +74,24 @@ pub(super) fn job(job: &Job, now: Timestamp, retries: &[JobId]) {
     }
     ui::line("");
     report(&output.body);
+}
+
+/// Which worker a queued job of a workflow waits for: that of the file which had the workflow when it was started.
+fn needs(job: &Job) -> Option<String> {
+    if job.state.kind() != StateKind::Queued {
+        return None;
+    }
+    let workflow = job.new.profile.as_str().strip_prefix("workflow ")?;
+    Some(match workflow.split_once(" of ") {
+        Some((_, file)) => {
+            format!("a server or worker with {file}, such as `outlast worker --config {file}`")
+        }
+        None => {
+            "no worker takes it: an earlier version started it without naming its configuration \
+                 file; cancel it and start it again"
+                .to_owned()
+        }
+    })
 }
 
 /// What happened to it, in order.

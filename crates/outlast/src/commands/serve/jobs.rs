@@ -65,7 +65,7 @@ fn workflow(workflow: &config::Workflow) -> Workflow {
     Workflow {
         name: workflow.name.clone(),
         description: workflow.description.clone(),
-        profile: crate::wire::workflow_profile(&workflow.name),
+        profile: crate::wire::workflow_profile(workflow),
         work,
         max_failures: workflow.retries,
         timeout,

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,13 +18,26 @@ pub(super) struct Terminal {
     child: Child,
     keyboard: File,
     seen: Arc<Mutex<Vec<u8>>>,
+    closed: Arc<AtomicBool>,
     reader: std::thread::JoinHandle<()>,
 }
 
 impl Terminal {
     /// Starts it.
     pub(super) fn run(world: &World, columns: u16, arguments: &[&str]) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        Self::of(Command::new(binary()), world, columns, arguments)
+    }
+
+    /// Starts it as the leader of a session on the terminal, which hears of the terminal's end.
+    pub(super) fn leading(world: &World, columns: u16, arguments: &[&str]) -> Self {
+        let mut setsid = Command::new("setsid");
+        setsid.arg("--ctty").arg(binary());
+        Self::of(setsid, world, columns, arguments)
+    }
+
+    fn of(mut command: Command, world: &World, columns: u16, arguments: &[&str]) -> Self {
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
@@ -31,7 +45,7 @@ impl Terminal {
         let slave = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         tcsetwinsize(&slave, size).unwrap();
         let same = || Stdio::from(slave.try_clone().unwrap());
-        let child = Command::new(binary())
+        let child = command
             .args(arguments)
             .env_clear()
             .env("TERM", "xterm-256color")
@@ -46,14 +60,19 @@ impl Terminal {
         let mut screen = keyboard.try_clone().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let shown = Arc::clone(&seen);
+        let closed = Arc::new(AtomicBool::new(false));
+        let closes = Arc::clone(&closed);
         let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             // The end of a terminal is an error on Linux.
             while let Ok(read @ 1..) = screen.read(&mut buffer) {
                 shown.lock().unwrap().extend_from_slice(&buffer[..read]);
+                if closes.load(Ordering::SeqCst) {
+                    return;
+                }
             }
         });
-        Self { child, keyboard, seen, reader }
+        Self { child, keyboard, seen, closed, reader }
     }
 
     /// Everything on it so far.
@@ -72,12 +91,28 @@ impl Terminal {
     }
 
     pub(super) fn interrupt(&self) {
-        signal(self.child.id(), Signal::INT);
+        self.signal(Signal::INT);
+    }
+
+    pub(super) fn signal(&self, sent: Signal) {
+        signal(self.child.id(), sent);
+    }
+
+    /// Closes the terminal's other end while something is drawn, and waits for the command's end.
+    pub(super) async fn hang_up(self) -> ExitStatus {
+        let Self { mut child, keyboard, closed, reader, .. } = self;
+        closed.store(true, Ordering::SeqCst);
+        let waiting = tokio::task::spawn_blocking(move || {
+            reader.join().unwrap();
+            drop(keyboard);
+            child.wait().unwrap()
+        });
+        tokio::time::timeout(Duration::from_secs(60), waiting).await.unwrap().unwrap()
     }
 
     /// Waits for the end; everything that was on it.
     pub(super) async fn ended(self) -> (Option<i32>, String) {
-        let Self { mut child, keyboard, seen, reader } = self;
+        let Self { mut child, keyboard, seen, reader, .. } = self;
         let waiting = tokio::task::spawn_blocking(move || {
             let status: ExitStatus = child.wait().unwrap();
             reader.join().unwrap();

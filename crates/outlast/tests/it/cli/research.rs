@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::left_behind::LeftBehind;
 use super::pty::Terminal;
 use super::snapshots::{asked, text};
-use crate::support::World;
+use crate::support::{World, binary, eventually};
 
 const QUICK: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;delay_ms=0]]";
 /// Goes on until it is released or cancelled.
@@ -63,6 +63,68 @@ async fn ctrl_c_leaves_and_the_job_goes_on_without_a_second_submit() {
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
     worker.leaves().await;
     assert_eq!(world.submits(), 1, "what was paid for is resumed");
+}
+
+/// P3: a terminal that is closed ends neither the job nor what was paid for it.
+#[tokio::test]
+async fn p3_a_closed_terminal_leaves_the_job_to_a_worker() {
+    let world = World::new().await;
+    let terminal = Terminal::leading(&world, 100, &["research", HELD]);
+    terminal.shows("%").await;
+    let id = text(&listed(&world).await[0]["id"]);
+    crate::support::running(&world, &id).await;
+    let status = terminal.hang_up().await;
+    assert_eq!(status.code(), Some(130), "{status:?}");
+    world.simulator.release();
+    let waited = world.run(&["jobs", "wait", &id, "--timeout", "30s"]).await;
+    assert_eq!(waited.code, Some(0), "a worker was left behind: {waited:?}");
+    assert_eq!(world.submits(), 1, "what was paid for is resumed");
+}
+
+/// P3: a shell passes the signal on and the kernel sends it again; that is not a second Ctrl-C.
+#[tokio::test]
+async fn p3_a_hang_up_that_is_told_twice_still_leaves_the_job_to_a_worker() {
+    let world = World::new().await;
+    let terminal = Terminal::run(&world, 100, &["research", HELD]);
+    terminal.shows("%").await;
+    let id = text(&listed(&world).await[0]["id"]);
+    crate::support::running(&world, &id).await;
+    terminal.signal(Signal::HUP);
+    terminal.signal(Signal::HUP);
+    // As soon as there is a log, its worker is being started.
+    eventually("a worker", || world.data_dir().join("worker.log").exists()).await;
+    terminal.signal(Signal::HUP);
+    let (code, screen) = terminal.ended().await;
+    assert_eq!(code, Some(130), "{screen}");
+    let worker = LeftBehind::of(&screen);
+    world.simulator.release();
+    let waited = world.run(&["jobs", "wait", &id, "--timeout", "30s"]).await;
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    worker.leaves().await;
+    assert_eq!(world.submits(), 1);
+}
+
+/// `nohup outlast research`: whoever has the signal ignored goes on.
+#[tokio::test]
+async fn a_hang_up_that_is_ignored_stays_ignored() {
+    let world = World::new().await;
+    let script = format!("trap '' HUP; exec {} research '{HELD}'", binary().display());
+    let child = tokio::process::Command::new("/bin/sh")
+        .args(["-c", &script])
+        .env_clear()
+        .envs(world.environment.iter().cloned())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    eventually("the provider was asked", || world.submits() == 1).await;
+    signal(child.id().unwrap(), Signal::HUP);
+    world.simulator.release();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("Sources"));
 }
 
 /// The worker left behind for a library knows its folders, whatever key is set.

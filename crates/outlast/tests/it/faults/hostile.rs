@@ -38,38 +38,60 @@ async fn what_is_not_json_is_passed_over() {
     }
 }
 
-/// JSON that is no request is refused; nothing is done for it.
+/// Arguments of the wrong type and messages that are no request: what is answered, under which id, and a word of it. One
+/// list for both transports.
+pub(crate) fn malformed() -> Vec<(String, Value, i64, &'static str)> {
+    let call = json!({ "name": START, "arguments": crate::support::question("ok") });
+    let request = |id: i64, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    let deep = format!("{}1{}", "[".repeat(3_000), "]".repeat(3_000));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":"deep","method":"tools/call","params":{{"name":"{START}","arguments":{{"x":{deep}}}}}}}"#
+    );
+    let arguments = json!({ "name": START, "arguments": [] });
+    vec![
+        (json!([request(900, "tools/call", call)]).to_string(), Value::Null, -32600, ""),
+        (json!([]).to_string(), Value::Null, -32600, ""),
+        (json!(7).to_string(), Value::Null, -32600, ""),
+        (json!({}).to_string(), Value::Null, -32600, ""),
+        (json!({ "jsonrpc": "2.0", "id": 901 }).to_string(), json!(901), -32600, ""),
+        (request(902, "dance/now", json!({})).to_string(), json!(902), -32601, "dance/now"),
+        (request(903, "tools/call", json!(7)).to_string(), json!(903), -32602, "params"),
+        (request(904, "tools/call", json!([])).to_string(), json!(904), -32602, "params"),
+        (request(905, "tools/call", json!({ "name": 5 })).to_string(), json!(905), -32602, "name"),
+        (request(906, "tools/call", arguments).to_string(), json!(906), -32602, "arguments"),
+        (deep, json!("deep"), -32700, "nested"),
+    ]
+}
+
+/// JSON that is no request as MCP has it is refused under its id, with the reason; nothing is done for it.
 #[tokio::test]
-async fn json_that_is_no_request_is_refused() {
+async fn json_that_is_no_request_is_refused_under_its_id() {
     let world = World::new().await;
     let mut server = world.serve().await;
-    let call = json!({ "name": START, "arguments": crate::support::question("ok") });
-    let batch = json!([{ "jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": call }]);
-    let lines = [
-        (batch, -32600),
-        (json!([]), -32600),
-        (json!(7), -32600),
-        (json!({}), -32600),
-        (json!({ "jsonrpc": "2.0", "id": 901 }), -32600),
-        (json!({ "jsonrpc": "2.0", "id": 902, "method": "dance/now" }), -32601),
-        (json!({ "jsonrpc": "2.0", "id": 903, "method": "tools/call", "params": 7 }), -32600),
-    ];
-    for (line, code) in lines {
-        // What cannot be read has no id. An answer to the line before may come late, and is not meant.
-        let about = if code == -32601 { line["id"].clone() } else { Value::Null };
-        let mut answered = false;
-        // rmcp may lose such an answer to another one that leaves in the same moment; then nothing is done either.
-        for _ in 0..50 {
-            let answers = answers_before_the_next(&mut server, line.to_string().as_bytes()).await;
-            for answer in answers.iter().filter(|answer| answer["id"] == about) {
-                assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
-                answered = true;
+    for (line, id, code, words) in malformed() {
+        let seen = server.seen.len();
+        server.write_bytes(line.as_bytes()).await;
+        server.write_bytes(b"\n").await;
+        let answered = async {
+            loop {
+                let pong = server.request("ping", json!({})).await;
+                assert!(pong.get("result").is_some(), "the connection lives: {pong}");
+                let answer =
+                    server.seen[seen..].iter().find(|answer| answer.get("error").is_some());
+                if let Some(answer) = answer {
+                    return answer.clone();
+                }
             }
-            if answered {
-                break;
-            }
-        }
-        assert!(answered, "{line}: never answered");
+        };
+        let limit = std::time::Duration::from_secs(20);
+        let answer = tokio::time::timeout(limit, answered).await.expect("it is answered");
+        let short: String = line.chars().take(120).collect();
+        assert_eq!(
+            (&answer["id"], answer["error"]["code"].as_i64()),
+            (&id, Some(code)),
+            "{short}: {answer}"
+        );
+        assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{short}: {answer}");
     }
     assert_eq!(world.submits(), 0);
 }

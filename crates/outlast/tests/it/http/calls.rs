@@ -93,6 +93,30 @@ async fn a7_a_closed_stream_never_stops_the_job() {
     assert_eq!(world.submits(), 1);
 }
 
+/// The same messages as over stdio, with the same answers.
+#[tokio::test]
+async fn a_message_that_cannot_be_read_is_refused_under_its_id() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let ann = served.client(ANN);
+    let session = ann.initialize().await;
+    for (message, id, code, words) in crate::faults::hostile::malformed() {
+        let reply = ann.post_text(Some(&session), &message).await;
+        let answer = match reply.status {
+            400 => serde_json::from_str(&reply.body().await).unwrap(),
+            _ => reply.result().await,
+        };
+        let short: String = message.chars().take(120).collect();
+        assert_eq!(
+            (&answer["id"], answer["error"]["code"].as_i64()),
+            (&id, Some(code)),
+            "{short}: {answer}"
+        );
+        assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{short}: {answer}");
+    }
+    assert_eq!(world.submits(), 0);
+}
+
 /// Errors inside MCP are JSON-RPC; the session goes on.
 #[tokio::test]
 async fn a_mistake_inside_mcp_is_a_json_rpc_error() {

@@ -94,9 +94,14 @@ impl Client {
 
     /// A message in a session of the older era, or outside of one.
     pub(crate) async fn post(&self, session: Option<&str>, message: &Value) -> Reply {
+        self.post_text(session, &message.to_string()).await
+    }
+
+    /// The same, with a message that may be anything.
+    pub(crate) async fn post_text(&self, session: Option<&str>, message: &str) -> Reply {
         let mut headers = JSON.to_vec();
         headers.extend(session.map(|id| ("Mcp-Session-Id", id)));
-        self.send("POST /mcp", &headers, &message.to_string()).await
+        self.send("POST /mcp", &headers, message).await
     }
 
     /// A new session of the older era.

@@ -153,3 +153,51 @@ async fn e6_an_upstream_that_died_is_started_again() {
     server.kill().await;
     eventually("the upstream is gone", || !runs(second)).await;
 }
+
+/// A server that makes a task of every call, and answers everything but `tasks/cancel`.
+const NEVER_CANCELS: &str = r#"
+say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+task='"taskId":"t-1","status":"working","createdAt":"2026-11-15T00:00:00Z","lastUpdatedAt":"2026-11-15T00:00:00Z","ttlMs":null,"pollIntervalMs":100'
+while read -r line; do
+  id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+  case "$line" in
+    *'"server/discover"'*) say 'DISCOVERY' ;;
+    *'"tools/call"'*) echo called >> calls; say "{\"resultType\":\"task\",$task}" ;;
+    *'"tasks/get"'*)
+      if [ -e ended ]; then
+        say "{\"resultType\":\"complete\",$(printf '%s' "$task" | sed s/working/completed/),\"result\":RESULT}"
+      else say "{\"resultType\":\"complete\",$task}"; fi ;;
+    *'"tasks/cancel"'*) echo cancel >> cancels; touch ended ;;
+    *'"ping"'*) say '{}' ;;
+  esac
+done
+"#;
+
+/// The reading of D13: a workflow's limit cancels the task, and where that is not confirmed the next try takes the task
+/// up and begins none.
+#[tokio::test]
+async fn d13_a_task_whose_cancel_was_not_confirmed_is_taken_up_by_the_next_try() {
+    use outlast_testkit::peer::{discovery, result};
+    let shop = Shop::with("").await;
+    let script = NEVER_CANCELS
+        .replace("DISCOVERY", &discovery().to_string())
+        .replace("RESULT", &result("done after all").to_string().replace('"', "\\\""));
+    std::fs::write(shop.file("server.sh"), script).unwrap();
+    let workflows = r#"
+[upstream.other]
+command = ["/bin/sh", "server.sh"]
+
+[[workflow]]
+name = "slow"
+tool = "other.slow"
+max_total_timeout = "1s"
+retries = 1
+"#;
+    std::fs::write(shop.file("outlast.toml"), workflows).unwrap();
+    let mut server = shop.serve().await;
+    let started = server.structured("start_job", json!({ "workflow": "slow" })).await;
+    let got = ended(&mut server, started["job_id"].as_str().unwrap()).await;
+    assert_eq!(got["result"]["content"][0]["text"], "done after all", "{got}");
+    assert_eq!(std::fs::read_to_string(shop.file("calls")).unwrap(), "called\n", "made once");
+    assert_eq!(std::fs::read_to_string(shop.file("cancels")).unwrap(), "cancel\n");
+}

@@ -1,0 +1,87 @@
+//! The launcher: a process of ours that becomes the command. It is started first, put into the guard's hands and recorded;
+//! only then is it sent the message, and only with the whole of that does it become the command. A server that dies before
+//! leaves nothing that runs, and a command never takes half a message for the whole: its standard input is a file.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a launcher that could not become its program says first on standard error.
+pub const CANNOT_START: &str = "outlast: the program cannot be started: ";
+/// What it exits with then.
+pub const CANNOT_START_CODE: u8 = 126;
+
+/// What a launcher becomes.
+#[derive(Debug)]
+pub struct Launched {
+    /// Where the message may be kept while the command reads it.
+    pub scratch: PathBuf,
+    /// The program's file.
+    pub program: PathBuf,
+    /// The name it is told to have.
+    pub name: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+}
+
+/// Waits for the whole message and becomes the program; returns when it did not.
+///
+/// An error of kind `UnexpectedEof` means that the message did not come: the server is gone.
+pub fn launch(input: impl Read, launched: Launched) -> io::Error {
+    let message = match message(input, &launched.scratch) {
+        Ok(message) => message,
+        Err(error) => return error,
+    };
+    let Launched { program, name, arguments, .. } = launched;
+    Command::new(program).arg0(name).args(arguments).stdin(message).exec()
+}
+
+/// The message as it is sent to a launcher: how many bytes it has, and then those.
+pub(super) fn framed(message: &str) -> Vec<u8> {
+    let length = (message.len() as u64).to_le_bytes();
+    [&length, message.as_bytes()].concat()
+}
+
+/// The message as a file without a name.
+fn message(mut input: impl Read, scratch: &Path) -> io::Result<File> {
+    let mut length = [0; 8];
+    input.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    std::fs::create_dir_all(scratch)?;
+    // No two processes have the same number at a time.
+    let path = scratch.join(format!("stdin.{}", std::process::id()));
+    let mut options = File::options();
+    let mut file =
+        options.create(true).truncate(true).read(true).write(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(&path)?;
+    if io::copy(&mut input.take(length), &mut file)? < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    file.flush()?;
+    file.rewind()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_taken_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = framed("Why?\n");
+        for cut in 0..whole.len() {
+            let error = message(&whole[..cut], dir.path()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{cut}");
+        }
+        let mut read = String::new();
+        message(&whole[..], dir.path()).unwrap().read_to_string(&mut read).unwrap();
+        assert_eq!(read, "Why?\n");
+        let left = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(left, 0, "no file has a name");
+    }
+}
