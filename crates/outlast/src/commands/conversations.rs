@@ -29,7 +29,12 @@ pub(super) async fn run(
     command: ConversationsCommand,
 ) -> Result<ExitCode, Failed> {
     let config = super::configured(global, Vec::new())?;
-    let store = OpenStore::open(&config.store)?;
+    let store = match &command {
+        ConversationsCommand::List(_)
+        | ConversationsCommand::Show(_)
+        | ConversationsCommand::Export(_) => OpenStore::to_read(&config.store)?,
+        ConversationsCommand::Delete(_) => OpenStore::existing(&config.store)?,
+    };
     let stop = Stop::new();
     let (engine, follower) = store.engine(&config, Providers::new(), stop.clone()).await?;
     let done = match command {

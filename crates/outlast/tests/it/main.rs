@@ -31,6 +31,7 @@ mod research_jobs;
 mod packaging;
 mod perplexity;
 mod tasks;
+mod restoring;
 mod secrets;
 mod sharing;
 mod sonar;
