@@ -12,7 +12,7 @@ pub enum Fate {
     Ended,
     /// Its remote run is recorded: a worker takes that up and begins no other.
     Resumes,
-    /// Running it twice harms nobody: it stays in the queue.
+    /// Running it twice is safe: it stays in the queue.
     RunsOn,
 }
 

@@ -72,10 +72,21 @@ impl Partial {
     pub(super) fn beside(path: &Path) -> Result<Self, StoreError> {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}.partial", Uuid::new_v4().simple()));
-        let partial = Self(name.into());
-        let made = open::make_private_file(&partial.0, Existing::Refuse);
-        made.map_err(|error| of_io(&partial.0, error))?;
-        Ok(partial)
+        Self::make(name.into())
+    }
+
+    /// The same for a caller that is alone here: what another left when it was killed goes first.
+    pub(super) fn alone_beside(path: &Path) -> Result<Self, StoreError> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".restoring");
+        drop(Self(name.clone().into()));
+        Self::make(name.into())
+    }
+
+    fn make(path: PathBuf) -> Result<Self, StoreError> {
+        let made = open::make_private_file(&path, Existing::Refuse);
+        made.map_err(|error| of_io(&path, error))?;
+        Ok(Self(path))
     }
 }
 

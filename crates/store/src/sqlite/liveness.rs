@@ -156,7 +156,7 @@ mod tests {
         assert_eq!((here.sign(&worker), there.sign(&worker)), (Sign::Alive, Sign::Alive));
         here.release();
         assert_eq!(there.sign(&worker), Sign::Dead);
-        assert_eq!(there.present(), [worker.clone()]);
+        assert_eq!(there.present(), std::slice::from_ref(&worker));
         there.bury(&worker);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         there.bury(&worker);

@@ -7,8 +7,6 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use outlast_core::{Rev, StoreError};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -16,11 +14,6 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::fault::{Fault, of_io, unavailable};
 use super::open::{Existing, make_private_file};
 use super::rows;
-
-/// How long a process that opens the store waits for a restore to end.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it looks.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A store, and how far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,25 +31,20 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Makes the file if there is none, and shares the lock.
+    /// Makes the file if there is none, and shares the lock; refused while the store is being restored.
     pub(super) fn shared(database: &Path) -> Result<Self, StoreError> {
         let mark = Self::open(database)?;
-        let patience = Instant::now() + PATIENCE;
-        loop {
-            match mark.file.try_lock_shared() {
-                Ok(()) => return Ok(mark),
-                Err(TryLockError::WouldBlock) if Instant::now() < patience => {
-                    thread::sleep(LOOK_AGAIN);
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(unavailable("it is being restored by another process"));
-                }
-                Err(TryLockError::Error(error)) => {
-                    tracing::warn!(%error, "no lock on {}; a restore could not see this process", mark.path.display());
-                    return Ok(mark);
-                }
+        match mark.file.try_lock_shared() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(unavailable("it is being restored; try again when that is done"));
+            }
+            Err(TryLockError::Error(error)) => {
+                let path = mark.path.display();
+                tracing::warn!(%error, "no lock on {path}; a restore could not see this process");
             }
         }
+        Ok(mark)
     }
 
     /// The same with the lock for itself; `None` while another process uses the store.
@@ -208,6 +196,7 @@ mod tests {
         drop(users);
         let alone = Mark::alone(&database).unwrap().expect("no process uses it");
         assert!(Mark::alone(&database).unwrap().is_none());
+        assert!(matches!(Mark::shared(&database), Err(StoreError::Unavailable(_))));
         drop(alone);
         Mark::shared(&database).unwrap();
     }

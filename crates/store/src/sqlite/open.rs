@@ -86,6 +86,7 @@ fn immutable_uri(path: &Path) -> String {
 
 /// Opens an existing database to be read, also where nothing can be written, and says how it was opened.
 pub(super) fn look(path: &Path) -> Result<(Connection, Access), StoreError> {
+    refuse_directory(path)?;
     let open = |access| {
         let connection = connect(path, access)?;
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
@@ -127,9 +128,7 @@ pub(super) fn prepare(path: &Path, gate: Option<&Gate>) -> Result<Connection, St
 /// Makes the directory (0700) and an empty database file (0600) where there are none.
 pub(super) fn make_files(path: &Path) -> Result<(), StoreError> {
     make_private_dir(&directory_of(path))?;
-    if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
-        return Err(unavailable(format!("{} is a directory, not a database", path.display())));
-    }
+    refuse_directory(path)?;
     // Closing any handle on a database drops the whole process's locks on it, those of SQLite included; so an
     // existing file is never opened here, and a new one is closed before anybody else can find it.
     static MAKING: Mutex<()> = Mutex::new(());
@@ -145,6 +144,13 @@ pub(super) fn make_files(path: &Path) -> Result<(), StoreError> {
         }
         made => made.map(drop).map_err(|error| of_io(path, error)),
     }
+}
+
+fn refuse_directory(path: &Path) -> Result<(), StoreError> {
+    if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+        return Err(unavailable(format!("{} is a directory, not a database", path.display())));
+    }
+    Ok(())
 }
 
 /// Refuses a place where a database's log is; asked where the database itself is missing.

@@ -70,13 +70,13 @@ pub enum RestoreError {
     #[error("the store is in use")]
     InUse,
     /// There is a store already; how many jobs it has, if that can be read.
-    #[error("there is a store already, with {}", .jobs.map_or("damaged data".to_owned(), |jobs| format!("{jobs} jobs")))]
+    #[error("there is a store already, {}", contents(*.jobs))]
     Exists {
         /// How many jobs are in it.
         jobs: Option<u64>,
     },
     /// Nothing shows that the store is an older copy, and this many jobs would be ended.
-    #[error("nothing shows that the store is an older copy, and {jobs} jobs in it would be ended")]
+    #[error("nothing shows that the store is an older copy, and it would end {}", jobs_of(*.jobs as u64))]
     Current {
         /// How many.
         jobs: usize,
@@ -84,6 +84,14 @@ pub enum RestoreError {
     /// The store, or the backup, cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn contents(jobs: Option<u64>) -> String {
+    jobs.map_or("which cannot be read".to_owned(), |jobs| format!("with {}", jobs_of(jobs)))
+}
+
+fn jobs_of(number: u64) -> String {
+    if number == 1 { "1 job".to_owned() } else { format!("{number} jobs") }
 }
 
 impl From<Fault> for RestoreError {
@@ -105,7 +113,7 @@ impl Restore<'_> {
         open::make_private_dir(&open::directory_of(self.path))?;
         let mark = Mark::alone(self.path)?.ok_or(RestoreError::InUse)?;
         let old = self.old_store()?;
-        let partial = Partial::beside(self.path)?;
+        let partial = Partial::alone_beside(self.path)?;
         fill(&backup, &partial.0)?;
         drop(backup);
         let mut connection = open::prepare(&partial.0, None)?;
@@ -132,6 +140,8 @@ impl Restore<'_> {
         drop(sole_connection(self.path)?);
         let marked = mark.read();
         let mut connection = open::prepare(self.path, None)?;
+        // A log that was left beside it by another state of the store would show here.
+        super::check::refuse_damaged(&connection)?;
         let is_outdated = mark::outdated(&connection, marked)?.is_some();
         if !is_outdated && !self.force {
             let ended = self.fates(&connection)?;

@@ -36,7 +36,7 @@ impl SqliteStore {
             Ok((found, dead))
         };
         let (found, dead) = self.readers.run(look).await?;
-        // The answer stands whether or not they can be forgotten just now; whoever asks next will try again. Their files
+        // The answer stands whether or not they can be forgotten just now; the next process that asks tries again. Their files
         // stay until their jobs are rescued.
         if self.writer.is_some()
             && !dead.is_empty()

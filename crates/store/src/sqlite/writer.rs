@@ -8,11 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outlast_core::{Clock, Rev, StoreError, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 use super::checkpoints::Checkpoints;
 use super::fault::{Fault, again, unavailable};
