@@ -21,9 +21,13 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return ui::told_by_parser(&told),
+    };
     ui::set_color(cli.global.color);
-    match commands::run(cli) {
+    ui::set_quiet(cli.global.quiet);
+    match commands::run(cli).and_then(|code| ui::finish().map(|()| code)) {
         Ok(code) => code,
         Err(failed) => {
             ui::error(&failed);

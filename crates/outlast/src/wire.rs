@@ -165,14 +165,15 @@ fn is_there(path: &Path) -> Result<bool, Failed> {
     found.map_err(|error| cannot_open(error, path))
 }
 
-/// What the configured providers say of a job's request, by its profile: for a store that is restored.
+/// Every provider that can be set up, to be asked what may be done with the jobs of a store that is restored. Jobs of the
+/// others count as paid for, so a provider that cannot be set up is left out.
 pub(crate) fn natures(config: &Config) -> Result<Providers, Failed> {
     let mut providers = workflow_providers(config)?;
     if config.perplexity.api_key.is_some() {
-        providers.extend([research_provider(config, None)?]);
+        providers.extend(research_provider(config, None).ok());
     }
     if !config.library.is_empty() {
-        providers.extend([library_provider(config, config.library.clone())?]);
+        providers.extend(library_provider(config, config.library.clone()).ok());
     }
     Ok(providers)
 }

@@ -9,6 +9,7 @@
 
 mod support;
 
+mod arguments;
 mod call;
 mod cli;
 mod config_show;

@@ -99,8 +99,12 @@ async fn b9a_a_restored_backup_buys_nothing_again() {
         "{refused:?}"
     );
 
+    // As if an earlier attempt had been killed.
+    let rest = world.data_dir().join("outlast.db.restoring");
+    std::fs::write(&rest, "half a copy").unwrap();
     let restored = world.run(&["store", "restore", text(backup), "--force", "--json"]).await;
     assert_eq!(restored.code, Some(0), "{restored:?}");
+    assert!(!rest.exists());
     let told: Value = serde_json::from_str(&restored.stdout).unwrap();
     assert_eq!(ids(&told["ended"]), *queued, "{told}");
     assert_eq!(ids(&told["resumed"]), *running, "{told}");
@@ -151,7 +155,7 @@ async fn b9a_an_older_copy_of_the_file_is_known_by_the_mark_beside_it() {
     std::fs::write(world.database(), copy).unwrap();
     assert_is_outdated(&world.run(&["serve"]).await);
     assert_is_outdated(&world.run(&["worker", "--until-idle"]).await);
-    // The right file is taken at once, without a word of anybody.
+    // The right file is taken at once.
     std::fs::write(world.database(), whole).unwrap();
     let worker = world.run(&["worker", "--until-idle"]).await;
     assert_eq!((worker.code, world.submits()), (Some(0), 1), "{worker:?}");
@@ -209,7 +213,7 @@ async fn a_store_in_use_is_not_restored() {
     let names = std::fs::read_dir(world.data_dir()).unwrap().map(|file| file.unwrap().file_name());
     let left: Vec<_> = names
         .filter_map(|name| name.into_string().ok())
-        .filter(|name| name.contains("partial") || name.contains("before-restore"))
+        .filter(|name| name.contains("restoring") || name.contains("before-restore"))
         .collect();
     assert_eq!(left, [""; 0], "nothing is left behind");
 }
@@ -233,7 +237,7 @@ async fn what_cannot_be_restored_changes_nothing() {
         (vec![text(&empty), "--force"], 1, "is empty"),
         (vec![text(&missing), "--force"], 1, "there is no "),
         (vec![text(&database), "--force"], 2, "--in-place"),
-        (vec!["--in-place"], 2, "1 jobs in it would be ended"),
+        (vec!["--in-place"], 2, "it would end 1 job"),
         (vec![], 2, "<FILE>"),
         (vec![text(&garbage), "--in-place"], 2, "cannot be used with"),
     ] {
