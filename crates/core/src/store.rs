@@ -551,6 +551,12 @@ pub enum StoreError {
         /// Its schema number.
         schema: u32,
     },
+    /// An earlier state of a store that has gone on since: what it has not finished may have been paid for.
+    #[error("the store is an older copy: {why}")]
+    Outdated {
+        /// How that is known.
+        why: String,
+    },
     /// Cannot be reached just now.
     #[error("the store cannot be used")]
     Unavailable(#[source] BoxError),

@@ -2,6 +2,7 @@
 
 mod jobs;
 mod conversations;
+mod examples;
 #[cfg(test)]
 mod documented;
 
@@ -14,7 +15,7 @@ use crate::armed::KillPoint;
 
 pub(crate) use conversations::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, ListConversationsArgs,
-    ShowConversationArgs,
+    PruneConversationsArgs, ShowConversationArgs,
 };
 pub(crate) use jobs::{
     CancelArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, ShowArgs, WaitArgs, WatchArgs,
@@ -60,7 +61,7 @@ pub(crate) struct Global {
     /// Log more; twice for everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Log errors only
+    /// Log errors only; no progress, no remarks
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// When to use colour
@@ -87,25 +88,27 @@ pub(crate) enum Command {
     /// This is the command an MCP client runs. Standard output carries JSON-RPC alone; the log goes to standard
     /// error. With --http it serves many clients at http://ADDR/mcp instead, each with a token. Research needs
     /// PERPLEXITY_API_KEY, or OUTLAST_LIBRARY with folders of your documents.
+    #[command(after_long_help = examples::SERVE)]
     Serve(ServeArgs),
     /// Run jobs without serving anybody
     ///
     /// For work that other processes on the same store left behind or handed over. Needs the same key and base URL
     /// as the process that started the jobs.
+    #[command(after_long_help = examples::WORKER)]
     Worker(WorkerArgs),
     /// Ask a question and wait for the report
     ///
     /// With --library the answer comes from your own folders of documents (Markdown, text, HTML, reStructuredText,
     /// AsciiDoc, PDF): no key, no network. Otherwise from the configured provider. The report goes to standard output,
     /// everything else to standard error. Ctrl-C leaves; the job goes on, and `outlast jobs watch` comes back to it.
-    #[command(after_long_help = RESEARCH_EXAMPLES)]
+    #[command(after_long_help = examples::RESEARCH)]
     Research(ResearchArgs),
     /// Call a tool of any MCP server, however long it takes
     ///
     /// The server is a program that is started for the call, or an address. Its answer goes to standard output, its
     /// progress to standard error. Without limits the call waits for ever. Exit code 1 when the tool fails, 3 when a
     /// limit is reached, 130 on Ctrl-C; the server is told in both cases.
-    #[command(after_long_help = CALL_EXAMPLES)]
+    #[command(after_long_help = examples::CALL)]
     Call(CallArgs),
     /// List, follow, cancel and retry jobs
     #[command(subcommand)]
@@ -113,19 +116,21 @@ pub(crate) enum Command {
     /// Read, export and delete conversations
     #[command(subcommand)]
     Conversations(ConversationsCommand),
-    /// Back up and check the job store
+    /// Back up, restore and check the job store
     #[command(subcommand)]
     Store(StoreCommand),
     /// Check that everything a server needs is there; exit code 1 when something is not
     ///
     /// Changes nothing: it reads the configuration and the job store, asks the provider once whether it takes the
     /// key, and says what to do about each thing it finds.
+    #[command(after_long_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
     /// Set up an MCP client to use this program, or undo that
     ///
     /// Adds one entry to the client's own configuration file and leaves every other byte alone; the file as it was is
     /// kept beside it. No key is written: the client is told to pass PERPLEXITY_API_KEY on where it can. --config,
     /// --data-dir, --store and --no-mirror become part of the entry.
+    #[command(after_long_help = examples::INIT)]
     Init(InitArgs),
     /// Look at the configuration
     #[command(subcommand)]
@@ -134,14 +139,22 @@ pub(crate) enum Command {
     ///
     /// For this session: `source <(outlast completions bash)`, the same with zsh, or
     /// `outlast completions fish | source`. For good: put that line into your shell's start file.
+    #[command(after_long_help = examples::COMPLETIONS)]
     Completions(CompletionsArgs),
-    /// Print the manual page, or write all of them
-    #[command(hide = true)]
+    /// Print the manual page, or write a page for every command into a folder
+    #[command(after_long_help = examples::MAN)]
     Man(ManArgs),
+    /// Say what an error code means for your money, and what to do
+    #[command(after_long_help = examples::EXPLAIN)]
+    Explain(ExplainArgs),
+    /// Print the version
+    #[command(after_long_help = examples::VERSION)]
+    Version,
     /// Watch a research job survive kill -9; no key and no network needed
     ///
     /// Takes about ten seconds: a simulated provider, the real server as a child process, a real SIGKILL in the middle
     /// of the research, and a count of what was paid for. Leaves nothing behind.
+    #[command(after_long_help = examples::DEMO)]
     Demo,
     /// End what a killed server has left running; started by outlast itself
     #[command(hide = true)]
@@ -218,9 +231,9 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 /// `outlast research`
 #[derive(Debug, Args)]
 pub(crate) struct ResearchArgs {
-    /// What to find out, in quotes
-    #[arg(value_name = "QUESTION")]
-    pub(crate) question: String,
+    /// What to find out; `-` reads it from standard input
+    #[arg(value_name = "QUESTION", required = true)]
+    pub(crate) question: Vec<String>,
     /// How hard to work; more costs more
     #[arg(long, value_name = "EFFORT", default_value = "medium")]
     pub(crate) effort: ResearchEffort,
@@ -233,7 +246,7 @@ pub(crate) struct ResearchArgs {
     /// Print the job's id and leave at once; the job goes on
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Write the report to this file, with question, model, cost and sources on top
+    /// Write the report to this file, with question, model, cost and sources on top; `-` is standard output
     #[arg(short, long, value_name = "FILE", conflicts_with = "detach")]
     pub(crate) output: Option<PathBuf>,
     /// Print JSON
@@ -251,23 +264,6 @@ pub(crate) enum ResearchEffort {
     /// Everything there is
     High,
 }
-
-/// What `outlast research --help` ends with.
-const RESEARCH_EXAMPLES: &str = "\
-Examples:
-  outlast research --library ~/notes \"What did we decide about heat pumps?\"
-  outlast research \"Heat pumps in cold climates?\" --effort high -o report.md
-  outlast research \"And what do they cost?\" --follow-up 9a8b7c6d
-  outlast research \"Heat pumps in cold climates?\" --detach";
-
-/// What `outlast call --help` ends with.
-const CALL_EXAMPLES: &str = "\
-Examples:
-  outlast call -- outlast serve
-  outlast call --tool list_conversations -- outlast serve
-  outlast call --tool perplexity_deep_research --args '{\"query\":\"Heat pumps?\"}' \\
-    --timeout 2m --reset-timeout-on-progress --max-total-timeout 3h -- outlast serve
-  outlast call --url https://example.com/mcp --bearer-env TOKEN --tool search --args '{\"q\":\"rust\"}' --json";
 
 /// `outlast call`
 #[derive(Debug, Args)]
@@ -336,13 +332,55 @@ pub(crate) struct WorkerArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     /// Copy the store to a new file, also while it is in use
-    Backup {
-        /// The file to make; it must not exist
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-    },
+    #[command(after_long_help = examples::STORE_BACKUP)]
+    Backup(BackupArgs),
+    /// Make a backup the store again; what it had not finished is not paid for a second time
+    ///
+    /// A job that the backup has queued may have been run, and paid for, since the backup was made. So unfinished jobs end
+    /// with SUBMIT_UNKNOWN, except for those whose remote run is recorded, which go on with that run, and for free work
+    /// (the library, workflows with rerun_after_crash). Each of them is listed. The store that was there is kept beside it.
+    #[command(after_long_help = examples::STORE_RESTORE)]
+    Restore(RestoreArgs),
     /// Look for damage; exit code 1 when there is any
-    Check,
+    #[command(after_long_help = examples::STORE_CHECK)]
+    Check(CheckArgs),
+}
+
+/// `outlast store backup`
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// The file to make; it must not exist
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `outlast store restore`
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The backup; it stays as it is
+    #[arg(value_name = "FILE", required_unless_present = "in_place", conflicts_with = "in_place")]
+    pub(crate) file: Option<PathBuf>,
+    /// The store's own file is an older copy, put there by other means: do the same to it
+    #[arg(long)]
+    pub(crate) in_place: bool,
+    /// Replace a store that has jobs (it is kept under another name); with --in-place, end jobs also where nothing shows
+    /// that the store is an older copy
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `outlast store check`
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `outlast doctor`
@@ -398,6 +436,7 @@ pub(crate) enum Client {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Show every setting, its value and where that comes from; secrets are not shown
+    #[command(after_long_help = examples::CONFIG_SHOW)]
     Show {
         /// Print JSON
         #[arg(long)]
@@ -413,6 +452,14 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: clap_complete::Shell,
 }
 
+/// `outlast explain`
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The code, such as SUBMIT_UNKNOWN; without one, all of them are listed
+    #[arg(value_name = "CODE")]
+    pub(crate) code: Option<String>,
+}
+
 /// `outlast man`
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
@@ -424,7 +471,8 @@ pub(crate) struct ManArgs {
 /// What `outlast simulate --help` ends with.
 fn scenarios() -> String {
     format!(
-        "What may stand between [[sim: and ]], several clauses separated by |:\n\n{}",
+        "Examples:\n  outlast simulate --port 9000 --speed 10\n\nWhat may stand between [[sim: and ]], several \
+         clauses separated by |:\n\n{}",
         outlast_simulator::GUIDE
     )
 }

@@ -18,6 +18,7 @@ mod doctor;
 mod init;
 mod config;
 mod completions;
+mod explain;
 
 mod demo;
 mod simulate;
@@ -54,6 +55,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
             Command::Config(command) => config::run(&global, command),
             Command::Completions(args) => completions::run(args),
             Command::Man(args) => completions::man(args),
+            Command::Explain(args) => explain::run(&args),
+            Command::Version => completions::version(),
             Command::Demo => demo::run().await,
             Command::Guard => Ok(guard::run()),
             Command::Simulate(args) => simulate::run(args).await,

@@ -24,9 +24,13 @@ fn main() -> ExitCode {
     if let Some(code) = commands::launch::run(std::env::args_os()) {
         return code;
     }
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return ui::told_by_parser(&told),
+    };
     ui::set_color(cli.global.color);
-    match commands::run(cli) {
+    ui::set_quiet(cli.global.quiet);
+    match commands::run(cli).and_then(|code| ui::finish().map(|()| code)) {
         Ok(code) => code,
         Err(failed) => {
             ui::error(&failed);

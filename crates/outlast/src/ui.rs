@@ -7,6 +7,9 @@ mod table;
 mod markdown;
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -39,6 +42,51 @@ pub(crate) fn set_color(color: Color) {
     .write_global();
 }
 
+/// Whether only data and errors are shown.
+static QUIET: AtomicBool = AtomicBool::new(false);
+/// Why data could not be written, as far as that is known.
+static LOST: Mutex<Option<std::io::Error>> = Mutex::new(None);
+
+/// Leaves out progress and remarks (`-q`): what is left is data, questions and errors.
+pub(crate) fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+/// Makes sure that all data has been written, or says why it has not. A reader that has gone away (`| head`) is no
+/// reason to complain.
+pub(crate) fn finish() -> Result<(), Failed> {
+    note(std::io::stdout().flush());
+    match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) => {
+            let error = anyhow::Error::new(error).context("write to standard output");
+            Err(Failed::from(error)
+                .hint("what could not be written is incomplete; make room, or write elsewhere"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What the parser has to say: help, the version, or what is wrong with the command line.
+pub(crate) fn told_by_parser(told: &clap::Error) -> ExitCode {
+    note(told.print());
+    match finish() {
+        Ok(()) => ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2)),
+        Err(failed) => {
+            error(&failed);
+            ExitCode::from(failed.exit_code())
+        }
+    }
+}
+
+/// Keeps the first reason why data was lost.
+fn note(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
 /// A line of data.
 pub(crate) fn line(text: &str) {
     out(&format!("{text}\n"));
@@ -46,7 +94,7 @@ pub(crate) fn line(text: &str) {
 
 /// Bytes of data as they are: scripts and pages for other programs.
 pub(crate) fn raw(bytes: &[u8]) {
-    drop(std::io::stdout().write_all(bytes));
+    note(std::io::stdout().write_all(bytes));
 }
 
 /// Text from outside as data: control characters must not steer the terminal.
@@ -68,6 +116,16 @@ pub(crate) fn entry(text: &str, hang: usize) {
         Some(columns) => wrap::wrapped(&printable(text), columns, hang),
         None => printable(text),
     });
+}
+
+/// Whether data goes to a terminal.
+pub(crate) fn is_terminal() -> bool {
+    terminal_width().is_some()
+}
+
+/// So many of these, in words that agree.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// A heading that is data.
@@ -110,14 +168,35 @@ pub(crate) fn fact_styled(name: &str, value: &str, state: StateKind) {
 
 /// A line that is not data.
 pub(crate) fn remark(text: &str) {
+    if is_quiet() {
+        return;
+    }
     let indent = text.len() - text.trim_start_matches(' ').len();
     told(&format!("{text}\n"), indent);
+}
+
+/// What the rows of a progress display stand for, a line each, for a person who watches.
+pub(crate) fn captions<'a>(rows: impl Iterator<Item = (String, &'a str)>) {
+    if !watched() {
+        return;
+    }
+    for (name, text) in rows {
+        let room = screen::columns().saturating_sub(name.width() + 2).max(1);
+        remark(&format!("{BOLD}{name}{BOLD:#}  {}", short(text, room)));
+    }
 }
 
 /// A blank line between what is data and what is not, where one reads both.
 pub(crate) fn gap() {
     if watched() && terminal_width().is_some() {
         remark("");
+    }
+}
+
+/// What a command that goes on by itself waits for, told to a person who watches.
+pub(crate) fn waiting(text: &str) {
+    if watched() {
+        remark(&dim(text));
     }
 }
 
@@ -130,6 +209,9 @@ pub(crate) fn aside(text: &str) {
 
 /// A line that is not data, with a mark in front.
 pub(crate) fn mark(mark: Mark, text: &str) {
+    if is_quiet() {
+        return;
+    }
     let (style, sign) = match mark {
         Mark::Good => (GREEN.bold(), "\u{2713}"),
         Mark::Bad => (RED, "\u{2717}"),
@@ -181,7 +263,9 @@ pub(crate) enum Mark {
 
 /// A heading that is not data.
 pub(crate) fn heading(text: &str) {
-    err(&format!("\n{BOLD}{text}{BOLD:#}\n"));
+    if !is_quiet() {
+        err(&format!("\n{BOLD}{text}{BOLD:#}\n"));
+    }
 }
 
 /// Text set back, that is not data.
@@ -274,7 +358,9 @@ fn watched() -> bool {
     std::io::stderr().is_terminal()
 }
 
-// A reader that has gone away (`| head`) is no reason to complain.
+fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
 
 /// A line of data in our own words, styled; broken between words on a terminal.
 fn set(text: &str, hang: usize) {
@@ -291,7 +377,7 @@ fn told(text: &str, hang: usize) {
 }
 
 fn out(text: &str) {
-    drop(anstream::stdout().write_all(text.as_bytes()));
+    note(anstream::stdout().write_all(text.as_bytes()));
 }
 
 fn err(text: &str) {

@@ -51,6 +51,31 @@ impl OpenStore {
         }
     }
 
+    /// Opens it for a command that only reads: nothing is made or changed, and where there is no store there are no jobs.
+    pub(crate) fn to_read(url: &StoreUrl) -> Result<Self, Failed> {
+        let StoreUrl::Sqlite(path) = url else { return Self::open(url) };
+        if !is_there(path)? {
+            return Self::open(&StoreUrl::Memory);
+        }
+        let read = SqliteStore::read(path, Arc::new(SystemClock));
+        match read.map_err(|error| cannot_open(error, path))? {
+            Some(sqlite) => {
+                let sqlite = Arc::new(sqlite);
+                Ok(Self { store: sqlite.clone(), sqlite: Some(sqlite) })
+            }
+            // Of an older schema: it is brought up to date first.
+            None => Self::open(url),
+        }
+    }
+
+    /// Opens it for a command that changes what is there: where there is no store, none is made.
+    pub(crate) fn existing(url: &StoreUrl) -> Result<Self, Failed> {
+        match url {
+            StoreUrl::Sqlite(path) if !is_there(path)? => Self::open(&StoreUrl::Memory),
+            StoreUrl::Sqlite(_) | StoreUrl::Memory => Self::open(url),
+        }
+    }
+
     /// The same store, armed.
     pub(crate) fn armed(self, point: Option<KillPoint>) -> Self {
         let Some(point) = point else { return self };
@@ -135,6 +160,25 @@ fn mirror(config: &Config) -> Result<Option<Mirror>, Failed> {
     })
 }
 
+/// Whether there is a store at this path. Its log without it is one that was lost, and an error.
+fn is_there(path: &Path) -> Result<bool, Failed> {
+    let found = outlast_store::is_there(path);
+    found.map_err(|error| cannot_open(error, path))
+}
+
+/// Every provider that can be set up, to be asked what may be done with the jobs of a store that is restored. Jobs of the
+/// others count as paid for, so a provider that cannot be set up is left out.
+pub(crate) fn natures(config: &Config) -> Result<Providers, Failed> {
+    let mut providers = workflow_providers(config)?;
+    if config.perplexity.api_key.is_some() {
+        providers.extend(research_provider(config, None).ok());
+    }
+    if !config.library.is_empty() {
+        providers.extend(library_provider(config, config.library.clone()).ok());
+    }
+    Ok(providers)
+}
+
 fn cannot_open(error: StoreError, path: &std::path::Path) -> Failed {
     let hint = store_hint(&error);
     let error =
@@ -142,10 +186,14 @@ fn cannot_open(error: StoreError, path: &std::path::Path) -> Failed {
     Failed::usage(error, hint)
 }
 
+const OUTDATED: &str = "stop every process that uses the store, then run `outlast store restore --in-place`: it ends \
+                        what may have been run and paid for since, and the store can be used again";
+
 pub(crate) fn store_hint(error: &StoreError) -> &'static str {
     match error {
         StoreError::Newer { .. } => "update outlast, or point OUTLAST_STORE at another file",
         StoreError::Corrupt { .. } => "restore a backup, or point OUTLAST_STORE at a new file",
+        StoreError::Outdated { .. } => OUTDATED,
         StoreError::Full => "make room on the disk",
         _ => "check that the directory exists and can be written, or give --data-dir",
     }

@@ -88,6 +88,7 @@ impl Metrics {
             StoreError::Full => "full",
             StoreError::Corrupt { .. } => "corrupt",
             StoreError::Newer { .. } => "newer",
+            StoreError::Outdated { .. } => "outdated",
             StoreError::Unavailable(_) => "unavailable",
             StoreError::KeyConflict(_)
             | StoreError::ConversationBusy(_)

@@ -258,6 +258,11 @@ impl From<StoreError> for Refusal {
                 "the job store was written by a newer outlast; update outlast",
                 None,
             ),
+            StoreError::Outdated { .. } => (
+                RefusalCode::Configuration,
+                "the job store is an older copy of itself; stop the servers and run `outlast store restore --in-place`",
+                None,
+            ),
             StoreError::Unavailable(_) => (
                 RefusalCode::ServiceUnavailable,
                 "the job store cannot be used just now; try again",

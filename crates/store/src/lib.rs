@@ -10,4 +10,7 @@ mod sqlite;
 pub use clock::SystemClock;
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
-pub use sqlite::{HeldLocks, Inspection, hold_locks, inspect, locks_that_give_way, sqlite_version};
+pub use sqlite::{
+    HeldLocks, Inspection, hold_locks, inspect, is_there, locks_that_give_way, sqlite_version,
+};
+pub use sqlite::{Restore, RestoreError, Restored, RestoredJob};

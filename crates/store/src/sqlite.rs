@@ -5,6 +5,7 @@
 
 mod open;
 mod place;
+mod mark;
 
 mod commands;
 mod insert;
@@ -26,6 +27,7 @@ mod watch;
 mod workers;
 
 mod backup;
+mod restore;
 mod check;
 mod inspect;
 mod locks;
@@ -45,12 +47,15 @@ use outlast_core::{
 };
 use tokio::time::Instant;
 
-pub use inspect::{Inspection, inspect, sqlite_version};
+pub use inspect::{Inspection, inspect, is_there, sqlite_version};
 pub use locks::{HeldLocks, hold_locks, locks_that_give_way};
+pub use restore::{Restore, RestoreError, Restored, RestoredJob};
 
-use fault::{Fault, of_io};
+use fault::{Fault, of_io, unavailable};
 use gate::Gate;
 use liveness::Liveness;
+use mark::Mark;
+use open::Access;
 use place::Place;
 use readers::Readers;
 use watch::Watch;
@@ -59,7 +64,8 @@ use writer::{Desk, Tx, Writer};
 /// Keeps jobs in an SQLite file.
 pub struct SqliteStore {
     clock: Arc<dyn Clock>,
-    writer: Writer,
+    /// None in a store that is only read.
+    writer: Option<Writer>,
     readers: Readers,
     watch: Watch,
     liveness: Arc<Liveness>,
@@ -73,24 +79,62 @@ impl SqliteStore {
     /// another process is making the same database.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         open::make_files(path)?;
+        let mark = Mark::shared(path)?;
+        // Read before the database is: another process may write both between.
+        let marked = mark.read();
+        // Remembered before it is opened: a file that takes its place meanwhile is then noticed.
+        let place = Arc::new(Place::of(path, Access::Read)?);
         let mut gate_path = path.as_os_str().to_owned();
         gate_path.push(".wlock");
         let gate_path = Path::new(&gate_path);
         let gate =
             Gate::open(gate_path, Gate::PATIENCE).map_err(|error| of_io(gate_path, error))?;
-        let connection = open::prepare(path, &gate)?;
-        let place = Arc::new(Place::mark(path)?);
+        let connection = open::prepare(path, Some(&gate))?;
+        mark::refuse_outdated(&connection, marked)?;
+        let reached = mark::reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
+        mark.write(reached);
         let rev = Arc::new(tokio::sync::watch::Sender::new(Rev::default()));
-        let desk =
-            Desk { connection, place: place.clone(), gate, clock: clock.clone(), rev: rev.clone() };
-        Ok(Self {
+        let desk = Desk {
+            connection,
+            place: place.clone(),
+            gate,
+            clock: clock.clone(),
+            rev: rev.clone(),
+            mark,
+            store: reached.store,
+        };
+        Ok(Self::over(path, place, clock, rev, Some(Writer::start(desk)?)))
+    }
+
+    /// Opens an existing store to be read: nothing is made, changed or rescued, and it may lie where nothing can be
+    /// written. `None` for one of an older schema, which [`SqliteStore::open`] would bring up to date.
+    pub fn read(path: &Path, clock: Arc<dyn Clock>) -> Result<Option<Self>, StoreError> {
+        let (connection, reads) = open::look(path)?;
+        let moment = connection.unchecked_transaction().map_err(Fault::Sql)?;
+        let (schema, newest) = open::schema(&moment, path)?;
+        if schema < newest {
+            return Ok(None);
+        }
+        let place = Arc::new(Place::of(path, reads)?);
+        let rev = Arc::new(tokio::sync::watch::Sender::new(Rev::default()));
+        Ok(Some(Self::over(path, place, clock, rev, None)))
+    }
+
+    fn over(
+        path: &Path,
+        place: Arc<Place>,
+        clock: Arc<dyn Clock>,
+        rev: Arc<tokio::sync::watch::Sender<Rev>>,
+        writer: Option<Writer>,
+    ) -> Self {
+        Self {
             clock,
-            writer: Writer::start(desk)?,
+            writer,
             readers: Readers::new(place.clone()),
             watch: Watch::new(place),
             liveness: Arc::new(Liveness::new(open::directory_of(path).join("workers"))),
             rev,
-        })
+        }
     }
 
     /// Finishes what is queued, empties the write-ahead log and removes this store's liveness files.
@@ -100,7 +144,7 @@ impl SqliteStore {
     pub async fn close(&self) {
         self.readers.close();
         self.watch.close();
-        if let Some(thread) = self.writer.close() {
+        if let Some(thread) = self.writer.as_ref().and_then(Writer::close) {
             // A writer that panicked has said so itself.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
@@ -112,14 +156,19 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        self.writer.run(step).await
+        match &self.writer {
+            Some(writer) => writer.run(step).await,
+            None => Err(unavailable("it was opened to be read")),
+        }
     }
 }
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         // The thread finishes what is queued by itself; to wait for it here could hold up a runtime.
-        self.writer.close();
+        if let Some(writer) = &self.writer {
+            writer.close();
+        }
         self.liveness.release();
     }
 }

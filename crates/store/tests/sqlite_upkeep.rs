@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, ConversationId, Dead, Insert, Inserted, Job, JobState, NewJob, Output, Prune,
-    Query, Scope, Settlement, Store, StoreError,
+    Again, Body, Checkpoint, ConversationId, Dead, Insert, Inserted, Job, JobState, Nature, NewJob,
+    Output, Prune, Query, Resumes, Scope, Settlement, Store, StoreError,
 };
-use outlast_store::SqliteStore;
+use outlast_store::{Restore, SqliteStore};
 use outlast_testkit::clock::ManualClock;
 use outlast_testkit::store_suite::{LEASE, a_job, a_key, a_report, a_run, profiles, worker};
 use tempfile::TempDir;
@@ -99,12 +99,24 @@ async fn a_backup_made_while_others_write_is_a_store_of_its_own() {
         std::fs::create_dir(&home).unwrap();
         std::fs::rename(dir.path().join(format!("copy-{number}.db")), home.join("jobs.db"))
             .unwrap();
-        let copy = open(&home.join("jobs.db"));
+        let file = home.join("jobs.db");
+        let refused = SqliteStore::open(&file, Arc::new(ManualClock::default())).err();
+        assert!(matches!(refused, Some(StoreError::Outdated { .. })), "{refused:?}");
+        let restore = Restore {
+            path: &file,
+            clock: &ManualClock::default(),
+            nature: &|_, _| {
+                Some(Nature { again: Again::Safe, resumes: Resumes::Always, stops: true })
+            },
+            force: false,
+        };
+        restore.in_place().unwrap();
+        let copy = open(&file);
         assert_eq!(copy.check().await.unwrap(), Vec::<String>::new());
         let count = list(&copy).await;
         assert!(count >= before, "{count} after {before}");
         before = count;
-        assert_eq!(copy.rescue(&Dead::Proven).await.unwrap().jobs, 1, "its worker is not here");
+        assert_eq!(copy.rescue(&Dead::Proven).await.unwrap().jobs, 0, "it is in the queue already");
         let job = copy.job(&Scope::Operator, &running.id).await.unwrap().unwrap();
         assert_eq!(job.checkpoint, Checkpoint::Running(a_run("run-1")));
         copy.close().await;

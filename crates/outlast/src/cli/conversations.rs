@@ -4,17 +4,26 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::examples;
+
 /// `outlast conversations`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConversationsCommand {
     /// List conversations, newest first
+    #[command(after_long_help = examples::CONVERSATIONS_LIST)]
     List(ListConversationsArgs),
     /// Show one conversation: its questions and reports
+    #[command(after_long_help = examples::CONVERSATIONS_SHOW)]
     Show(ShowConversationArgs),
     /// Write one conversation as Markdown, JSON or one self-contained HTML page
+    #[command(after_long_help = examples::CONVERSATIONS_EXPORT)]
     Export(ExportArgs),
     /// Delete one conversation with its jobs and files, for good
+    #[command(after_long_help = examples::CONVERSATIONS_DELETE)]
     Delete(DeleteArgs),
+    /// Delete old conversations with their jobs and files, for good
+    #[command(after_long_help = examples::CONVERSATIONS_PRUNE)]
+    Prune(PruneConversationsArgs),
 }
 
 /// `outlast conversations list`
@@ -51,7 +60,7 @@ pub(crate) struct ExportArgs {
     /// As what
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     pub(crate) format: ExportFormat,
-    /// Write to this file instead of standard output
+    /// Write to this file instead of standard output, which is `-`
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -65,6 +74,17 @@ pub(crate) enum ExportFormat {
     Json,
     /// One page with everything in it, to read and to print
     Html,
+}
+
+/// `outlast conversations prune`
+#[derive(Debug, Args)]
+pub(crate) struct PruneConversationsArgs {
+    /// Only conversations whose last change is longer ago than this, such as 12h or 90d; unfinished ones stay
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    pub(crate) older_than: std::time::Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `outlast conversations delete`

@@ -105,6 +105,31 @@ fn every_example_in_the_help_is_understood() {
     assert!(seen >= 10, "only {seen} examples were found");
 }
 
+#[test]
+fn every_command_s_help_ends_with_an_example_of_itself() {
+    let mut root = Cli::command();
+    root.build();
+    let mut all = vec![(root, "outlast".to_owned())];
+    let mut seen = 0;
+    while let Some((command, name)) = all.pop() {
+        let below = command.get_subcommands().filter(|below| !below.is_hide_set());
+        let below: Vec<_> = below.filter(|below| below.get_name() != "help").cloned().collect();
+        let is_leaf = below.is_empty();
+        all.extend(below.into_iter().map(|below| {
+            let name = format!("{name} {}", below.get_name());
+            (below, name)
+        }));
+        if is_leaf {
+            seen += 1;
+            let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            let examples = commands(&help);
+            let is_own = |words: &Vec<String>| words.join(" ").starts_with(&name);
+            assert!(examples.iter().any(is_own), "{name}: {help}");
+        }
+    }
+    assert!(seen > 20, "only {seen} commands were found");
+}
+
 /// In prose a command may be a mere start; the commands and options it names must be there.
 #[test]
 fn every_command_that_prose_names_is_there() {

@@ -17,10 +17,19 @@ pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failed> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What `outlast --version` prints.
+pub(super) fn version() -> Result<ExitCode, Failed> {
+    ui::line(Cli::command().render_version().trim_end());
+    Ok(ExitCode::SUCCESS)
+}
+
 pub(super) fn man(args: ManArgs) -> Result<ExitCode, Failed> {
     let mut command = Cli::command();
     command.build();
     let Some(dir) = args.dir else {
+        if ui::is_terminal() {
+            ui::aside("This is its source; `outlast man | man -l -` shows it.");
+        }
         ui::raw(&page(command).context("make the manual page")?);
         return Ok(ExitCode::SUCCESS);
     };

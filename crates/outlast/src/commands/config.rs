@@ -15,12 +15,16 @@ pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, F
         Showing::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
     if json {
         ui::line(&format!("{:#}", as_json(&showing)));
+    } else if ui::is_terminal() {
+        grouped(&showing);
     } else {
         let rows = showing.settings.iter().map(|shown| {
             let value = if shown.value.is_empty() { "-" } else { &shown.value };
             vec![Cell::plain(shown.key), Cell::plain(value), Cell::plain(&source(shown))]
         });
         ui::table(&["SETTING", "VALUE", "FROM"], rows.collect());
+    }
+    if !json {
         match &showing.file {
             Some(file) => ui::remark(&format!("\nFile: {}", file.display())),
             None => ui::remark("\nThere is no configuration file."),
@@ -30,6 +34,29 @@ pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, F
     let config = showing.config.map_err(super::misconfigured)?;
     config.warnings.iter().for_each(|warning| ui::remark(&format!("warning: {warning}")));
     Ok(ExitCode::SUCCESS)
+}
+
+/// As the file has them, table by table: three columns would not fit a terminal. Only what is no default has its source.
+fn grouped(showing: &Showing) {
+    let mut table = "";
+    for shown in &showing.settings {
+        let (group, key) = shown.key.split_once('.').unwrap_or(("", shown.key));
+        if group != table {
+            if !table.is_empty() {
+                ui::line("");
+            }
+            ui::title(&format!("[{group}]"));
+            table = group;
+        }
+        let value = if shown.value.is_empty() { "-" } else { &shown.value };
+        let from = match &shown.source {
+            Source::Default => String::new(),
+            Source::Flag(_) | Source::Variable(_) | Source::File(_) => {
+                format!("  ({})", source(shown))
+            }
+        };
+        ui::entry(&format!("  {key:<26}  {value}{from}"), 6);
+    }
 }
 
 /// Where the value comes from, in a word or a name.

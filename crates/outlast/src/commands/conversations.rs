@@ -13,10 +13,10 @@ use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError};
 use outlast_engine::{Engine, Providers, Stop};
 
 use super::find::{self, Found};
-use super::research::writable;
+use super::research::{is_stdout, writable};
 use crate::cli::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, Global, ListConversationsArgs,
-    ShowConversationArgs,
+    PruneConversationsArgs, ShowConversationArgs,
 };
 use crate::config::Config;
 use crate::failed::Failed;
@@ -29,7 +29,14 @@ pub(super) async fn run(
     command: ConversationsCommand,
 ) -> Result<ExitCode, Failed> {
     let config = super::configured(global, Vec::new())?;
-    let store = OpenStore::open(&config.store)?;
+    let store = match &command {
+        ConversationsCommand::List(_)
+        | ConversationsCommand::Show(_)
+        | ConversationsCommand::Export(_) => OpenStore::to_read(&config.store)?,
+        ConversationsCommand::Delete(_) | ConversationsCommand::Prune(_) => {
+            OpenStore::existing(&config.store)?
+        }
+    };
     let stop = Stop::new();
     let (engine, follower) = store.engine(&config, Providers::new(), stop.clone()).await?;
     let done = match command {
@@ -37,6 +44,7 @@ pub(super) async fn run(
         ConversationsCommand::Show(args) => show(&engine, &config, args).await,
         ConversationsCommand::Export(args) => export(&engine, &config, args).await,
         ConversationsCommand::Delete(args) => delete(&engine, &config, args).await,
+        ConversationsCommand::Prune(args) => prune(&engine, &config, args).await,
     };
     stop.ask();
     drop(follower.await);
@@ -102,8 +110,8 @@ async fn export(engine: &Engine, config: &Config, args: ExportArgs) -> Result<Ex
         ExportFormat::Html => html::page(&told),
     };
     match &args.output {
-        Some(path) => write(path, &text)?,
-        None => ui::text(text.trim_end_matches('\n')),
+        Some(path) if !is_stdout(path) => write(path, &text)?,
+        Some(_) | None => ui::text(text.trim_end_matches('\n')),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -119,6 +127,44 @@ async fn told(engine: &Engine, config: &Config, given: &str) -> Result<Told, Fai
         Found::Stored(conversation) => Told::stored(&conversation),
         Found::Archived(archived) => Told::archived(&archived),
     })
+}
+
+/// Removes the conversations in which nothing has happened for so long. One that is busy by now stays.
+async fn prune(
+    engine: &Engine,
+    config: &Config,
+    args: PruneConversationsArgs,
+) -> Result<ExitCode, Failed> {
+    const PAGE: u32 = 1_000;
+    let before = engine.now().before(args.older_than);
+    let states = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
+    let mut query = ConversationQuery { states, limit: PAGE, ..ConversationQuery::default() };
+    let mut old = Vec::new();
+    loop {
+        let page = engine.conversations(&config.owner, &query).await?;
+        let found = page.conversations.into_iter();
+        old.extend(found.filter(|found| found.updated_at <= before).map(|found| found.id));
+        if page.next.is_none() {
+            break;
+        }
+        query.after = page.next;
+    }
+    let scope = Scope::Owner(config.owner.clone());
+    let mut removed = Vec::new();
+    for id in old {
+        match engine.prune(&scope, &Prune::Conversation(id.clone())).await {
+            Ok(_) => removed.push(id),
+            Err(StoreError::ConversationBusy(_) | StoreError::NotFound) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if args.json {
+        ui::line(&json::pruned(&removed));
+        return Ok(ExitCode::SUCCESS);
+    }
+    removed.iter().for_each(|id| ui::line(id.as_str()));
+    ui::remark(&format!("{} removed", ui::count(removed.len(), "conversation", "conversations")));
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn delete(engine: &Engine, config: &Config, args: DeleteArgs) -> Result<ExitCode, Failed> {
@@ -138,7 +184,8 @@ async fn delete(engine: &Engine, config: &Config, args: DeleteArgs) -> Result<Ex
             return Err(Failed::usage(error, "give --yes"));
         }
         let title = ui::short(&Told::stored(&conversation).title, 60);
-        let question = format!("Delete \"{title}\" ({turns} turns) for good?");
+        let question =
+            format!("Delete \"{title}\" ({}) for good?", ui::count(turns, "turn", "turns"));
         if !ui::confirm(&question) {
             ui::remark("Nothing was deleted.");
             return Ok(ExitCode::FAILURE);

@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use outlast_client::Client;
+use outlast_engine::Stop;
 use outlast_simulator::{Options, Simulator};
 use serde_json::{Map, Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
+use super::research::INTERRUPTED;
+use super::signals::stop_on_signals;
 use crate::failed::Failed;
 use crate::ui::{self, Bar, Mark};
 
@@ -27,8 +30,18 @@ pub(super) async fn run() -> Result<ExitCode, Failed> {
     let folder = tempfile::tempdir().context("make a folder for the demo's job store")?;
     let simulator =
         Simulator::start(Options::default()).await.context("start the simulated provider")?;
-    let played = tokio::time::timeout(LONGEST, play(&simulator, folder.path())).await;
+    let stop = Stop::new();
+    tokio::spawn(stop_on_signals(stop.clone())?);
+    let played = tokio::select! {
+        played = tokio::time::timeout(LONGEST, play(&simulator, folder.path())) => Some(played),
+        // What it was at is dropped: its bar goes, and so does its server.
+        () = stop.asked() => None,
+    };
     simulator.stop().await;
+    let Some(played) = played else {
+        ui::mark(Mark::Step, "the demo was left before its end; it leaves nothing behind");
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
     played.map_err(|_| anyhow!("the demo did not end within {} s", LONGEST.as_secs()))?
 }
 

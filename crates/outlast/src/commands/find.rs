@@ -22,6 +22,9 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<J
         && given.len() <= 32
         && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if !is_prefix {
+        if let Some(failed) = is_conversation(engine, scope, given).await? {
+            return Err(failed);
+        }
         let error = anyhow::anyhow!("`{}` is not the id of a job", ui::short(given, 64));
         return Err(Failed::usage(
             error,
@@ -29,8 +32,10 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<J
         ));
     }
     if let Ok(id) = given.parse::<JobId>() {
-        let job = engine.job(scope, &id).await?;
-        return job.ok_or_else(|| no_job(given));
+        return match engine.job(scope, &id).await? {
+            Some(job) => Ok(job),
+            None => Err(no_job(engine, scope, given).await?),
+        };
     }
     let query =
         Query { id_prefix: Some(given.to_owned()), limit: SHOWN as u32, ..Query::default() };
@@ -41,11 +46,46 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<J
         [] => None,
         many => return Err(ambiguous("jobs", given, many.iter().map(JobId::to_string))),
     };
-    job.ok_or_else(|| no_job(given))
+    match job {
+        Some(job) => Ok(job),
+        None => Err(no_job(engine, scope, given).await?),
+    }
 }
 
-fn no_job(given: &str) -> Failed {
-    Failed::from(anyhow::anyhow!("there is no job `{given}`")).hint(JOB_IDS)
+async fn no_job(engine: &Engine, scope: &Scope, given: &str) -> Result<Failed, Failed> {
+    let no_job = || Failed::from(anyhow::anyhow!("there is no job `{given}`")).hint(JOB_IDS);
+    Ok(is_conversation(engine, scope, given).await?.unwrap_or_else(no_job))
+}
+
+/// Where a job was asked for: that this is a conversation, if it is.
+async fn is_conversation(
+    engine: &Engine,
+    scope: &Scope,
+    given: &str,
+) -> Result<Option<Failed>, Failed> {
+    let Scope::Owner(owner) = scope else { return Ok(None) };
+    let is_prefix = given.len() >= SHORTEST_PREFIX;
+    let found = if is_prefix { starting_with(engine, owner, given).await? } else { Vec::new() };
+    let [id] = found.as_slice() else { return Ok(None) };
+    let error = anyhow::anyhow!("`{given}` is a conversation, not a job");
+    Ok(Some(Failed::from(error).hint(format!(
+        "`outlast conversations show {}` shows it, with the ids of its jobs",
+        id.as_str()
+    ))))
+}
+
+/// Where a conversation was asked for: that this is a job, if it is.
+async fn is_job(engine: &Engine, owner: &OwnerId, given: &str) -> Result<Option<Failed>, Failed> {
+    let scope = Scope::Owner(owner.clone());
+    let query = Query { id_prefix: Some(given.to_owned()), limit: 2, ..Query::default() };
+    let found = engine.list(&scope, &query).await?.jobs;
+    let [job] = found.as_slice() else { return Ok(None) };
+    let error = anyhow::anyhow!("`{given}` is a job, not a conversation");
+    let hint = match &job.conversation {
+        Some(id) => format!("it is a turn of the conversation {}", id.as_str()),
+        None => "it belongs to no conversation".to_owned(),
+    };
+    Ok(Some(Failed::from(error).hint(format!("{hint}; `outlast jobs show {}` shows it", job.id))))
 }
 
 /// A conversation, and who knows it.
@@ -82,9 +122,12 @@ pub(super) async fn conversation(
             return Err(ambiguous("conversations", given, ids));
         }
     };
-    found.ok_or_else(|| {
-        Failed::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
-    })
+    match found {
+        Some(found) => Ok(found),
+        None => Err(is_job(engine, owner, given).await?.unwrap_or_else(|| {
+            Failed::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
+        })),
+    }
 }
 
 async fn whole(

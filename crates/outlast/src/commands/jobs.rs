@@ -25,7 +25,15 @@ const STILL_RUNNING: u8 = 3;
 
 pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCode, Failed> {
     let config = super::configured(global, Vec::new())?;
-    let store = OpenStore::open(&config.store)?;
+    let store = match &command {
+        JobsCommand::List(_)
+        | JobsCommand::Show(_)
+        | JobsCommand::Watch(_)
+        | JobsCommand::Wait(_) => OpenStore::to_read(&config.store)?,
+        JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_) => {
+            OpenStore::existing(&config.store)?
+        }
+    };
     let stop = Stop::new();
     // Known, so that what a cancel or a new run means there can be said; no worker is started.
     let providers = match &command {

@@ -3,10 +3,12 @@
 
 mod file;
 
+use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use outlast_core::{
     ConversationId, Effort, Job, JobState, Message, NewJob, Profile, ResearchAsk, Role, Scope,
     StoreError, Visibility,
@@ -32,7 +34,8 @@ const LONGEST_QUESTION: usize = 10_000;
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode, Failed> {
-    check(&args)?;
+    let question = question(&args.question)?;
+    check(&question, &args)?;
     let config = super::configured(global, Vec::new())?;
     super::start_quiet_log(global, &config)?;
     if args.detach && config.store == StoreUrl::Memory {
@@ -49,11 +52,12 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     let providers = Providers::from([(profile.clone(), provider)]);
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     let flags = Flags { global, config: &config, library: &args.library };
+    let asked = Asked { profile, question: &question };
     let done = if args.detach {
-        detached(&engine, &flags, profile, &args).await
+        detached(&engine, &flags, asked, &args).await
     } else {
         tokio::spawn(stop_on_signals(stop.clone())?);
-        attended(&engine, &flags, profile, &args, &stop).await
+        attended(&engine, &flags, asked, &args, &stop).await
     };
     stop.ask();
     drop(follower.await);
@@ -61,10 +65,16 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     done
 }
 
+/// What is asked, and who can answer it.
+struct Asked<'a> {
+    profile: Profile,
+    question: &'a str,
+}
+
 /// What can be known to be wrong before anything is paid for.
-fn check(args: &ResearchArgs) -> Result<(), Failed> {
+fn check(question: &str, args: &ResearchArgs) -> Result<(), Failed> {
     let example = "outlast research \"How does a job survive a crash?\"";
-    match args.question.trim().chars().count() {
+    match question.chars().count() {
         0 => return Err(Failed::usage(anyhow::anyhow!("the question is empty"), example)),
         1..=LONGEST_QUESTION => {}
         length => {
@@ -72,12 +82,41 @@ fn check(args: &ResearchArgs) -> Result<(), Failed> {
             return Err(Failed::usage(error, format!("ask in {LONGEST_QUESTION} at most")));
         }
     }
-    let Some(path) = &args.output else { return Ok(()) };
-    writable(path)
+    match &args.output {
+        Some(path) if is_stdout(path) && args.json => {
+            let error = anyhow::anyhow!("--json and `-o -` both write to standard output");
+            Err(Failed::usage(error, "give one of them"))
+        }
+        Some(path) => writable(path),
+        None => Ok(()),
+    }
+}
+
+/// The question as it was typed, quoted or not; `-` is read from standard input.
+fn question(words: &[String]) -> Result<String, Failed> {
+    if words != ["-"] {
+        return Ok(words.join(" ").trim().to_owned());
+    }
+    ui::waiting("Type the question, then Ctrl-D.");
+    let mut question = String::new();
+    let most = 4 * LONGEST_QUESTION as u64 + 1024;
+    let read = std::io::stdin().take(most).read_to_string(&mut question);
+    read.context("read the question from standard input").map_err(|error| {
+        Failed::usage(error, "give the question as text in UTF-8, or as an argument")
+    })?;
+    Ok(question.trim().to_owned())
+}
+
+/// Whether this "file" is standard output.
+pub(super) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// Whether a file can be made there, as far as that is known beforehand.
 pub(super) fn writable(path: &Path) -> Result<(), Failed> {
+    if is_stdout(path) {
+        return Ok(());
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let why = if path.is_dir() {
         "it is a directory"
@@ -94,10 +133,10 @@ pub(super) fn writable(path: &Path) -> Result<(), Failed> {
 async fn detached(
     engine: &Engine,
     flags: &Flags<'_>,
-    profile: Profile,
+    asked: Asked<'_>,
     args: &ResearchArgs,
 ) -> Result<ExitCode, Failed> {
-    let job = started(engine, flags.config, profile, args).await?;
+    let job = started(engine, flags.config, asked, args).await?;
     // First of all, so that whatever follows the id is known.
     if args.json {
         ui::line(&jobs::json::job(&job, engine.now()));
@@ -114,14 +153,14 @@ async fn detached(
 async fn attended(
     engine: &Engine,
     flags: &Flags<'_>,
-    profile: Profile,
+    asked: Asked<'_>,
     args: &ResearchArgs,
     stop: &Stop,
 ) -> Result<ExitCode, Failed> {
     let mirror_stop = Stop::new();
     let mirror = engine.run_mirror(mirror_stop.clone());
     let worker = tokio::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
-    let job = match started(engine, flags.config, profile, args).await {
+    let job = match started(engine, flags.config, asked, args).await {
         Ok(job) => followed(engine, job).await,
         Err(failed) => Err(failed),
     };
@@ -155,7 +194,9 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Fa
     }
     match &job.state {
         JobState::Succeeded { output, .. } => {
-            if let Some(path) = &args.output {
+            if args.output.as_deref().is_some_and(is_stdout) {
+                ui::text(file::text(job, output).trim_end());
+            } else if let Some(path) = &args.output {
                 file::write(path, job, output)?;
                 ui::mark(Mark::Good, &format!("written to {}", path.display()));
             } else if !args.json {
@@ -187,7 +228,7 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Fa
                 "`outlast jobs show {id}` has the details, `outlast jobs retry {id}{again}"
             );
             if let Some(failure) = job.failures.last() {
-                hint.push_str(&format!("; docs/errors.md has a section on {}", failure.code));
+                hint.push_str(&format!("; `outlast explain {}` says more", failure.code));
             }
             Err(Failed::from(error).hint(hint))
         }
@@ -228,10 +269,10 @@ fn is_due(job: &Job, engine: &Engine) -> bool {
 async fn started(
     engine: &Engine,
     config: &Config,
-    profile: Profile,
+    asked: Asked<'_>,
     args: &ResearchArgs,
 ) -> Result<Job, Failed> {
-    let job = new_job(engine, config, profile, args).await?;
+    let job = new_job(engine, config, asked, args).await?;
     match engine.start(job, None).await {
         Ok(started) => Ok(started.job),
         Err(error) => Err(refused(error)),
@@ -261,10 +302,10 @@ pub(super) fn refused(error: StoreError) -> Failed {
 async fn new_job(
     engine: &Engine,
     config: &Config,
-    profile: Profile,
+    asked: Asked<'_>,
     args: &ResearchArgs,
 ) -> Result<NewJob, Failed> {
-    let question = args.question.trim();
+    let Asked { profile, question } = asked;
     let (conversation, said) = match &args.follow_up {
         Some(given) => match find::conversation(engine, &config.owner, given).await? {
             Found::Stored(earlier) => (earlier.id.clone(), earlier.context()),

@@ -3,6 +3,7 @@
 mod http;
 mod jobs;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::config::Config;
 use crate::failed::Failed;
 use crate::observed;
 use crate::shifted::ShiftedClock;
+use crate::ui;
 use crate::wire::{OpenStore, options, research_provider, workflow_providers};
 use http::raise_open_files;
 
@@ -86,6 +88,20 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     log_mode(&config, takes);
     tokio::spawn(stop_on_signals(stop.clone())?);
 
+    match &http {
+        None if std::io::stdin().is_terminal() => ui::waiting(
+            "Waiting for an MCP client on standard input, which is this terminal; `outlast init --help` sets a \
+             client up to start this program itself. Ctrl-C ends it.",
+        ),
+        None => {}
+        Some((listener, _)) => {
+            if let Ok(address) = listener.local_addr() {
+                ui::waiting(&format!(
+                    "Waiting for MCP clients at http://{address}/mcp. Ctrl-C ends it."
+                ));
+            }
+        }
+    }
     let face = Face { owner: config.owner.clone(), engine: engine.clone(), sets };
     let server = Server::new(face).counted(metrics);
     let served = match http {

@@ -1,39 +1,180 @@
 //! `outlast store`: what one does to the file jobs live in.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use outlast_core::rules::Fate;
+use outlast_store::{Restore, RestoreError, Restored, RestoredJob, SystemClock};
+use serde_json::{Value, json};
 
-use crate::cli::{Global, StoreCommand};
+use crate::cli::{BackupArgs, CheckArgs, Global, RestoreArgs, StoreCommand};
+use crate::config::{Config, StoreUrl};
 use crate::failed::Failed;
 use crate::ui;
-use crate::wire::OpenStore;
+use crate::wire::{OpenStore, natures, store_hint};
 
 pub(super) async fn run(global: &Global, command: StoreCommand) -> Result<ExitCode, Failed> {
     let config = super::configured(global, Vec::new())?;
-    let store = OpenStore::open(&config.store)?;
-    let Some(sqlite) = store.sqlite() else {
+    super::start_quiet_log(global, &config)?;
+    let StoreUrl::Sqlite(path) = &config.store else {
         let error = anyhow::anyhow!("a memory store has no file");
         return Err(Failed::usage(error, "name one with --store sqlite:FILE"));
     };
-    let done = match command {
-        StoreCommand::Backup { file } => {
-            let copied = sqlite.backup(&file).await;
-            copied.with_context(|| format!("back up the job store to {}", file.display()))?;
-            ui::line(&file.display().to_string());
-            ExitCode::SUCCESS
-        }
-        StoreCommand::Check => {
-            let damages = sqlite.check().await.context("check the job store")?;
-            damages.iter().for_each(|damage| ui::text(damage));
-            if damages.is_empty() {
-                ui::remark("The job store is sound.");
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
-        }
-    };
+    match command {
+        StoreCommand::Backup(args) => backup(&config, path, args).await,
+        StoreCommand::Restore(args) => restore(&config, path, &args),
+        StoreCommand::Check(args) => check(&config, path, args).await,
+    }
+}
+
+async fn backup(config: &Config, path: &Path, args: BackupArgs) -> Result<ExitCode, Failed> {
+    let store = OpenStore::to_read(&config.store)?;
+    let Some(sqlite) = store.sqlite() else { return Err(no_store(path)) };
+    let copied = sqlite.backup(&args.file).await;
     store.close().await;
-    Ok(done)
+    copied.with_context(|| format!("back up the job store to {}", args.file.display()))?;
+    let file = args.file.display().to_string();
+    match args.json {
+        true => ui::line(&format!("{:#}", json!({ "file": file }))),
+        false => ui::line(&file),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn check(config: &Config, path: &Path, args: CheckArgs) -> Result<ExitCode, Failed> {
+    let store = OpenStore::to_read(&config.store)?;
+    let Some(sqlite) = store.sqlite() else { return Err(no_store(path)) };
+    let damages = sqlite.check().await;
+    store.close().await;
+    let damages = damages.context("check the job store")?;
+    match args.json {
+        true => ui::line(&format!("{:#}", json!({ "damages": damages }))),
+        false => damages.iter().for_each(|damage| ui::text(damage)),
+    }
+    if !damages.is_empty() {
+        return Ok(ExitCode::FAILURE);
+    }
+    ui::remark("The job store is sound.");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn no_store(path: &Path) -> Failed {
+    let error = anyhow::anyhow!("there is no job store at {}", path.display());
+    Failed::from(error).hint("`outlast config show` says where it is looked for")
+}
+
+fn restore(config: &Config, path: &Path, args: &RestoreArgs) -> Result<ExitCode, Failed> {
+    let providers = natures(config)?;
+    let restore = Restore {
+        path,
+        clock: &SystemClock,
+        nature: &|profile, ask| Some(providers.get(profile)?.nature(ask)),
+        force: args.force,
+    };
+    let restored = match &args.file {
+        Some(file) if is_same(file, path) => {
+            let error = anyhow::anyhow!("{} is the store itself", file.display());
+            return Err(Failed::usage(error, "give --in-place instead of a file"));
+        }
+        Some(file) => restore.from_backup(file),
+        None => restore.in_place(),
+    };
+    let restored = restored.map_err(|error| not_restored(error, path))?;
+    if args.json {
+        ui::line(&format!("{:#}", as_json(path, &restored)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !restored.jobs.is_empty() {
+        let rows = restored.jobs.iter().map(|job| {
+            vec![
+                ui::Cell::id(&job.id.to_string()),
+                ui::Cell::plain(word(job.fate)),
+                ui::Cell::plain(&job.title),
+            ]
+        });
+        ui::table(&["ID", "NOW", "QUESTION"], rows.collect());
+    }
+    tell(path, &restored);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_same(file: &Path, path: &Path) -> bool {
+    matches!((file.canonicalize(), path.canonicalize()), (Ok(file), Ok(path)) if file == path)
+}
+
+fn word(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Ended => "ended",
+        Fate::Resumes => "resumes",
+        Fate::RunsOn => "queued",
+    }
+}
+
+fn tell(path: &Path, restored: &Restored) {
+    ui::mark(ui::Mark::Good, &format!("restored: {}", path.display()));
+    if let Some(kept) = &restored.kept {
+        ui::remark(&format!("  the store that was there: {}", kept.display()));
+    }
+    let count = |fate| restored.jobs.iter().filter(|job| job.fate == fate).count();
+    match count(Fate::Ended) {
+        0 => {}
+        ended => {
+            ui::remark(&format!(
+                "  {ended} ended with SUBMIT_UNKNOWN: they may have been run and paid for since the backup"
+            ));
+            ui::remark("  `outlast jobs retry ID --again` begins one anew, on your word");
+        }
+    }
+    match count(Fate::Resumes) {
+        0 => {}
+        resumes => ui::remark(&format!("  {resumes} resume at the provider; nothing new is begun")),
+    }
+    match count(Fate::RunsOn) {
+        0 => {}
+        queued => ui::remark(&format!("  {queued} stay queued: running them twice costs nothing")),
+    }
+}
+
+fn as_json(path: &Path, restored: &Restored) -> Value {
+    let of = |fate| {
+        let jobs = restored.jobs.iter().filter(|job| job.fate == fate).map(told);
+        jobs.collect::<Vec<_>>()
+    };
+    json!({
+        "store": path.display().to_string(),
+        "kept": restored.kept.as_ref().map(|kept| kept.display().to_string()),
+        "ended": of(Fate::Ended),
+        "resumed": of(Fate::Resumes),
+        "queued": of(Fate::RunsOn),
+    })
+}
+
+fn told(job: &RestoredJob) -> Value {
+    json!({
+        "id": job.id.to_string(),
+        "owner": job.owner.as_str(),
+        "conversation": job.conversation.as_ref().map(|id| id.as_str()),
+        "workflow": job.workflow,
+        "title": job.title,
+    })
+}
+
+fn not_restored(error: RestoreError, path: &Path) -> Failed {
+    let hint = match &error {
+        RestoreError::InUse => "stop every server and worker that uses it, then try again",
+        RestoreError::Exists { .. } => {
+            "--force replaces it; it is kept beside the restored one, under another name"
+        }
+        RestoreError::Current { .. } => {
+            "give the backup's FILE, or --force if this store is an older copy all the same"
+        }
+        RestoreError::Store(error) => store_hint(error),
+    };
+    let is_usage = matches!(error, RestoreError::Exists { .. } | RestoreError::Current { .. });
+    let error = anyhow::Error::new(error).context(format!("restore {}", path.display()));
+    match is_usage {
+        true => Failed::usage(error, hint),
+        false => Failed::from(error).hint(hint),
+    }
 }

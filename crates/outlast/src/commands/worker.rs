@@ -7,6 +7,7 @@ use outlast_engine::{Stop, Takes, Until, Worker};
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs};
 use crate::failed::Failed;
+use crate::ui;
 use crate::wire::{OpenStore, library_provider, research_provider, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, Failed> {
@@ -38,7 +39,16 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, F
     let mirror_stop = Stop::new();
     let mirror = engine.run_mirror(mirror_stop.clone());
     tokio::spawn(stop_on_signals(stop.clone())?);
-    let until = if args.until_idle { Until::Idle } else { Until::Asked };
+    let until = match args.until_idle {
+        true => {
+            ui::waiting("Working until no job is left. Ctrl-C gives the jobs back and ends it.");
+            Until::Idle
+        }
+        false => {
+            ui::waiting("Waiting for jobs in the store. Ctrl-C gives them back and ends it.");
+            Until::Asked
+        }
+    };
     let worked = Worker::new(&engine, Takes::TheQueue).run(until).await;
 
     stop.ask();

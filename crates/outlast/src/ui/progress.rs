@@ -6,7 +6,7 @@ use anstyle::Style;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::screen::{Screen, columns};
-use super::{BOLD, CYAN, DIM, has_colour, remark, short, watched};
+use super::{BOLD, CYAN, DIM, has_colour, is_quiet, remark, short, watched};
 
 /// A terminal narrower than this gets a short bar.
 const NARROW: usize = 70;
@@ -32,7 +32,7 @@ impl Bar {
 
     fn over(bar: ProgressBar, elapsed: Duration, label: String) -> Self {
         let bar = bar.with_elapsed(elapsed).with_prefix(label.clone());
-        if watched() {
+        if is_drawn() {
             // Before the first tick, which would draw a bar of the library's own taste.
             if let Some(style) = style(columns(), false, !label.is_empty()) {
                 bar.set_style(style);
@@ -49,12 +49,14 @@ impl Bar {
 
     /// The same, where it may be unknown how far that is.
     pub(crate) fn show(&mut self, percent: Option<u64>, message: &str) {
-        if watched() {
+        if is_drawn() {
             let columns = columns();
-            if let Some(style) = style(columns, percent.is_some(), !self.label.is_empty()) {
+            let has_label = !self.label.is_empty();
+            if let Some(style) = style(columns, percent.is_some(), has_label) {
                 self.bar.set_style(style);
             }
-            let taken = 13 + self.label.len() + percent.map_or(0, |_| bar_width(columns) + 8);
+            let taken =
+                13 + self.label.len() + percent.map_or(0, |_| bar_width(columns, has_label) + 8);
             self.bar.set_position(percent.unwrap_or(0));
             self.bar.set_message(short(message, columns.saturating_sub(taken).max(1)));
             return;
@@ -73,7 +75,12 @@ impl Bar {
     }
 
     /// Takes it away.
-    pub(crate) fn end(self) {
+    pub(crate) fn end(self) {}
+}
+
+/// Also where its work is given up: nothing of it stays on the screen.
+impl Drop for Bar {
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }
@@ -117,14 +124,21 @@ impl Rows {
 
 /// Where bars are drawn: nowhere, if nobody watches.
 fn target() -> ProgressDrawTarget {
-    match watched() {
+    match is_drawn() {
         true => ProgressDrawTarget::term_like_with_hz(Box::new(Screen::default()), 20),
         false => ProgressDrawTarget::hidden(),
     }
 }
 
-fn bar_width(columns: usize) -> usize {
-    if columns < NARROW { 8 } else { 24 }
+/// Whether bars are drawn.
+fn is_drawn() -> bool {
+    watched() && !is_quiet()
+}
+
+/// The words need the room more than the bar does where there is a name too.
+fn bar_width(columns: usize, has_label: bool) -> usize {
+    let narrow = if has_label { 2 * NARROW } else { NARROW };
+    if columns < narrow { 8 } else { 24 }
 }
 
 fn style(columns: usize, has_percent: bool, has_label: bool) -> Option<ProgressStyle> {
@@ -132,7 +146,7 @@ fn style(columns: usize, has_percent: bool, has_label: bool) -> Option<ProgressS
     let [cyan, bold, dim] = if has_colour() { [CYAN, BOLD, DIM] } else { [Style::new(); 3] };
     let label = if has_label { format!("{bold}{{prefix}}{bold:#}  ") } else { String::new() };
     let percent = match has_percent {
-        true => format!("{cyan}{{bar:{}}}{cyan:#} {{pos:>3}} %  ", bar_width(columns)),
+        true => format!("{cyan}{{bar:{}}}{cyan:#} {{pos:>3}} %  ", bar_width(columns, has_label)),
         false => String::new(),
     };
     let elapsed = format!("{dim}{{elapsed:>3}}{dim:#}");

@@ -10,6 +10,7 @@ mod jobs;
 mod conversations;
 mod terminal;
 mod docs;
+mod everyday;
 mod bench;
 
 use serde_json::{Value, json};

@@ -9,6 +9,7 @@
 
 mod support;
 
+mod arguments;
 mod call;
 mod cli;
 mod config_show;
@@ -32,6 +33,7 @@ mod research_jobs;
 mod packaging;
 mod perplexity;
 mod tasks;
+mod restoring;
 mod secrets;
 mod sharing;
 mod sonar;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{POLL, START, World, finished, question, running, start};
+use crate::support::{POLL, START, World, eventually, finished, question, running, start};
 
 async fn listed(world: &World) -> usize {
     let list = world.run(&["jobs", "list", "--all", "--json"]).await;
@@ -161,4 +161,76 @@ async fn a8_finished_jobs_are_removed_on_request() {
     let wrong = world.run(&["jobs", "prune", "--older-than", "soon"]).await;
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.stderr.contains("7d"), "{wrong:?}");
+}
+
+/// The lock files of killed workers go when another process looks, whatever those workers did.
+#[tokio::test]
+async fn the_lock_files_of_dead_workers_are_removed() {
+    let world = World::new().await;
+    let locks = || {
+        let files = std::fs::read_dir(world.data_dir().join("workers")).unwrap();
+        let mut names: Vec<_> =
+            files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    // One that held calls and took nothing from the queue, so that it is on no list.
+    let mut held = world.serve_with(&["--tools", "research"]).await;
+    let query = json!({ "query": "Why is the sky blue? [[sim:ok;words=60;delay_ms=0]]" });
+    let answer = held.call("perplexity_deep_research", query).await;
+    assert_ne!(answer["isError"], true, "{answer}");
+    held.kill().await;
+    // One that did, and was taken off the list by a process that only wanted to know whether it lives.
+    let mut queued = world.serve().await;
+    let id = start(&mut queued, "ok;words=60;delay_ms=0").await;
+    finished(&mut queued, &id).await;
+    queued.kill().await;
+    let dead = locks();
+    assert!(!dead.is_empty(), "a killed worker cannot remove its own file");
+    let left = world.run(&["research", "Why? [[sim:ok;words=60;delay_ms=0]]", "--detach"]).await;
+    assert_eq!(left.code, Some(0), "{left:?}");
+    let waited = world.run(&["jobs", "wait", left.stdout.trim()]).await;
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+
+    let mut busy = world.serve().await;
+    let stuck = start(&mut busy, "stuck").await;
+    running(&world, &stuck).await;
+    eventually("the dead have no files", || locks().iter().all(|name| !dead.contains(name))).await;
+    assert!(!locks().is_empty(), "the living have theirs");
+    let mut beside = world.serve().await;
+    let id = start(&mut beside, "ok;words=60;delay_ms=0").await;
+    finished(&mut beside, &id).await;
+    assert_eq!(world.submits(), 5, "no live worker was taken for a dead one");
+    for mut server in [busy, beside] {
+        server.close_input();
+        server.ended().await;
+    }
+    eventually("every worker has left", || locks().is_empty()).await;
+}
+
+/// tools.md: a command that only reads never creates a store.
+#[tokio::test]
+async fn a_command_that_only_reads_makes_nothing() {
+    let world = World::new().await;
+    const NONE: &str = "0123456789abcdef0123456789abcdef";
+    for (arguments, code, stdout) in [
+        (["jobs", "list"].as_slice(), 0, ""),
+        (&["jobs", "list", "--json"], 0, "\"jobs\": []"),
+        (&["jobs", "show", NONE], 1, ""),
+        (&["jobs", "watch"], 0, ""),
+        (&["jobs", "wait", NONE], 1, ""),
+        (&["jobs", "cancel", NONE], 1, ""),
+        (&["jobs", "prune"], 0, "0"),
+        (&["conversations", "list"], 0, ""),
+        (&["conversations", "show", NONE], 1, ""),
+        (&["conversations", "export", NONE], 1, ""),
+        (&["conversations", "prune", "--older-than", "1d"], 0, ""),
+        (&["store", "check"], 1, ""),
+        (&["store", "backup", "/tmp/never-made.db"], 1, ""),
+    ] {
+        let ran = world.run(arguments).await;
+        assert_eq!(ran.code, Some(code), "{arguments:?}: {ran:?}");
+        assert!(ran.stdout.contains(stdout), "{arguments:?}: {ran:?}");
+        assert!(!world.data_dir().exists(), "{arguments:?} made the data directory");
+    }
 }

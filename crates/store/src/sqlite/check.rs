@@ -30,8 +30,16 @@ fn problems(connection: &Connection) -> Result<Vec<String>, Fault> {
     Ok(problems)
 }
 
+/// Refuses a file that is not sound.
+pub(super) fn refuse_damaged(connection: &Connection) -> Result<(), StoreError> {
+    match file(connection)?.into_iter().next() {
+        Some(at) => Err(StoreError::Corrupt { at }),
+        None => Ok(()),
+    }
+}
+
 /// The file's own soundness: pages, indices, constraints, references.
-pub(super) fn file(connection: &Connection) -> Result<Vec<String>, Fault> {
+fn file(connection: &Connection) -> Result<Vec<String>, Fault> {
     let integrity = lines(connection, "SELECT integrity_check FROM pragma_integrity_check");
     let references = lines(
         connection,

@@ -86,6 +86,7 @@ pub(super) fn again(error: &StoreError) -> StoreError {
         StoreError::Full => StoreError::Full,
         StoreError::Corrupt { at } => StoreError::Corrupt { at: at.clone() },
         StoreError::Newer { schema } => StoreError::Newer { schema: *schema },
+        StoreError::Outdated { why } => StoreError::Outdated { why: why.clone() },
         StoreError::Unavailable(source) => unavailable(source.to_string()),
     }
 }

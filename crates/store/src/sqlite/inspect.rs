@@ -10,7 +10,7 @@ use rusqlite::{MAIN_DB, TransactionBehavior};
 use super::fault::{Fault, unavailable};
 use super::liveness::{Liveness, Sign};
 use super::open::{self, Access};
-use super::workers;
+use super::{mark, workers};
 
 /// Whoever looks does not wait long for those who work.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -28,13 +28,22 @@ pub struct Inspection {
     pub live_workers: u32,
 }
 
+/// Whether there is a store at `path`. A log without its database is an error: a new store would be filled from it.
+pub fn is_there(path: &Path) -> Result<bool, StoreError> {
+    let is_there = fs::exists(path).map_err(unavailable)?;
+    if !is_there {
+        open::refuse_orphaned_log(path)?;
+    }
+    Ok(is_there)
+}
+
 /// Looks at the store at `path`; `None` when there is no such file. Takes the write lock for a moment, to see that it
 /// can be had, and writes nothing.
 pub fn inspect(path: &Path) -> Result<Option<Inspection>, StoreError> {
-    if !fs::exists(path).map_err(unavailable)? {
-        open::refuse_orphaned_log(path)?;
+    if !is_there(path)? {
         return Ok(None);
     }
+    let marked = mark::peek(path);
     let mut connection = open::connect(path, Access::Write)?;
     connection.busy_timeout(PATIENCE).map_err(Fault::Sql)?;
     if connection.is_readonly(MAIN_DB).map_err(Fault::Sql)? {
@@ -44,6 +53,9 @@ pub fn inspect(path: &Path) -> Result<Option<Inspection>, StoreError> {
     let moment = moment.map_err(Fault::Sql)?;
     let (schema, newest) = open::schema(&moment, path)?;
     let mut found = Inspection { schema, newest_schema: newest, unfinished: 0, live_workers: 0 };
+    if schema > 0 {
+        mark::refuse_outdated(&moment, marked)?;
+    }
     if schema == newest {
         let unfinished = "SELECT count(*) FROM jobs WHERE ended_at IS NULL";
         let count = moment.query_row(unfinished, [], |row| row.get::<_, i64>(0));

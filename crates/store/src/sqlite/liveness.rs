@@ -78,6 +78,13 @@ impl Liveness {
         }
     }
 
+    /// Every worker that has a file here, dead or alive.
+    pub(super) fn present(&self) -> Vec<WorkerId> {
+        let Ok(files) = fs::read_dir(&self.dir) else { return Vec::new() };
+        let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+        names.filter_map(|name| Some(WorkerId::new(name.strip_suffix(".lock")?))).collect()
+    }
+
     /// Removes the file of a worker that was found dead and has nothing left to be rescued.
     pub(super) fn bury(&self, worker: &WorkerId) {
         let Ok(path) = self.path(worker) else { return };
@@ -149,6 +156,7 @@ mod tests {
         assert_eq!((here.sign(&worker), there.sign(&worker)), (Sign::Alive, Sign::Alive));
         here.release();
         assert_eq!(there.sign(&worker), Sign::Dead);
+        assert_eq!(there.present(), std::slice::from_ref(&worker));
         there.bury(&worker);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         there.bury(&worker);

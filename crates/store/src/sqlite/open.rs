@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use outlast_core::StoreError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
 use super::fault::{Fault, of_io, unavailable};
 use super::gate::Gate;
+use super::mark;
 use super::rows;
 
 /// Each brings the schema one number further; `PRAGMA user_version` counts those applied.
@@ -33,6 +34,8 @@ const BUSY: Duration = Duration::from_secs(5);
 pub(super) enum Access {
     Write,
     Read,
+    /// For a place that cannot be written, where SQLite could not make its working files. Only while there is no log.
+    Immutable,
 }
 
 /// Opens an existing database file.
@@ -41,7 +44,16 @@ pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> 
     // Without CREATE, so that a file that went away is an error and not an empty second truth; without URI,
     // so that a path is a path.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = match access {
+        Access::Write | Access::Read => Connection::open_with_flags(path, flags)?,
+        Access::Immutable => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(
+                immutable_uri(path),
+                flags | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+            )?
+        }
+    };
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A plan that looked at a bound value is made anew whenever the next value is bound, which cost a third of a
@@ -52,30 +64,72 @@ pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> 
             "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8000;",
         )?,
         // Few pages: each of several readers would keep megabytes of the last long report.
-        Access::Read => {
+        Access::Read | Access::Immutable => {
             connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -512;")?
         }
     }
     Ok(connection)
 }
 
-/// Makes the database if there is none, checks whose it is, and brings its schema up to date.
-pub(super) fn prepare(path: &Path, gate: &Gate) -> Result<Connection, StoreError> {
+/// A path that SQLite takes for a file that does not change: it locks nothing and makes nothing beside it.
+fn immutable_uri(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                uri.push(char::from(*byte));
+            }
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri + "?immutable=1"
+}
+
+/// Opens an existing database to be read, also where nothing can be written, and says how it was opened.
+pub(super) fn look(path: &Path) -> Result<(Connection, Access), StoreError> {
+    refuse_directory(path)?;
+    let open = |access| {
+        let connection = connect(path, access)?;
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok((connection, access))
+    };
+    match open(Access::Read) {
+        Err(Fault::Sql(error)) if needs_its_files(&error) => {}
+        opened => return opened.map_err(StoreError::from),
+    }
+    if has_log(path) {
+        let path = path.display();
+        return Err(unavailable(format!(
+            "{path} has changes in its -wal file, which can be read only where files can be written"
+        )));
+    }
+    open(Access::Immutable).map_err(StoreError::from)
+}
+
+/// Whether SQLite failed to make, or to write, the files it needs beside a database.
+fn needs_its_files(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
+    )
+}
+
+/// Checks whose database it is, and brings its schema up to date. The gate is left out where no other process is there.
+pub(super) fn prepare(path: &Path, gate: Option<&Gate>) -> Result<Connection, StoreError> {
     let mut connection = connect(path, Access::Write)?;
     // SQLite opens what it may only read without a word, and would refuse the first write.
     if connection.is_readonly(MAIN_DB).map_err(Fault::Sql)? {
         return Err(unavailable(format!("{} cannot be written", path.display())));
     }
     migrate(&mut connection, path, gate)?;
+    mark::name(&connection)?;
     Ok(connection)
 }
 
 /// Makes the directory (0700) and an empty database file (0600) where there are none.
 pub(super) fn make_files(path: &Path) -> Result<(), StoreError> {
     make_private_dir(&directory_of(path))?;
-    if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
-        return Err(unavailable(format!("{} is a directory, not a database", path.display())));
-    }
+    refuse_directory(path)?;
     // Closing any handle on a database drops the whole process's locks on it, those of SQLite included; so an
     // existing file is never opened here, and a new one is closed before anybody else can find it.
     static MAKING: Mutex<()> = Mutex::new(());
@@ -93,9 +147,16 @@ pub(super) fn make_files(path: &Path) -> Result<(), StoreError> {
     }
 }
 
+fn refuse_directory(path: &Path) -> Result<(), StoreError> {
+    if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+        return Err(unavailable(format!("{} is a directory, not a database", path.display())));
+    }
+    Ok(())
+}
+
 /// Refuses a place where a database's log is; asked where the database itself is missing.
 pub(super) fn refuse_orphaned_log(path: &Path) -> Result<(), StoreError> {
-    if fs::metadata(log_of(path)).is_ok_and(|log| log.len() > 0) {
+    if has_log(path) {
         let path = path.display();
         return Err(StoreError::Corrupt {
             at: format!("{path}, gone while its -wal file is there"),
@@ -104,11 +165,11 @@ pub(super) fn refuse_orphaned_log(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The database's write-ahead log, as SQLite names it.
-fn log_of(path: &Path) -> PathBuf {
+/// Whether there is something in the database's write-ahead log.
+fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    log.into()
+    fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }
 
 /// The directory a database lives in, with what belongs to it.
@@ -173,14 +234,18 @@ pub(super) fn schema(moment: &Transaction<'_>, path: &Path) -> Result<(u32, u32)
     Ok((number(applied(moment, path)?), number(MIGRATIONS.len())))
 }
 
-fn migrate(connection: &mut Connection, path: &Path, gate: &Gate) -> Result<(), StoreError> {
+fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    gate: Option<&Gate>,
+) -> Result<(), StoreError> {
     let snapshot = connection.unchecked_transaction().map_err(Fault::Sql)?;
     if applied(&snapshot, path)? == MIGRATIONS.len() {
         return Ok(());
     }
     drop(snapshot);
     // Two processes that make the same database at once would meet a lock SQLite does not wait for.
-    let _held = gate.pass();
+    let _held = gate.and_then(Gate::pass);
     migrate_alone(connection, path)
 }
 

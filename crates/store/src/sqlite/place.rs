@@ -17,18 +17,19 @@ use super::open::{Access, connect};
 pub(super) struct Place {
     path: PathBuf,
     file: FileId,
+    reads: Access,
 }
 
 impl Place {
-    /// Remembers the file that is at `path` now.
-    pub(super) fn mark(path: &Path) -> Result<Self, StoreError> {
+    /// Remembers the file that is at `path` now, and how it is opened to be read.
+    pub(super) fn of(path: &Path, reads: Access) -> Result<Self, StoreError> {
         let found = fs::metadata(path).map_err(|error| of_io(path, error))?;
-        Ok(Self { path: path.to_owned(), file: file_id(&found) })
+        Ok(Self { path: path.to_owned(), file: file_id(&found), reads })
     }
 
     /// Opens the database for reading, and makes sure that it is this one.
     pub(super) fn connect(&self) -> Result<Connection, StoreError> {
-        let connection = connect(&self.path, Access::Read)?;
+        let connection = connect(&self.path, self.reads)?;
         self.check()?;
         Ok(connection)
     }
@@ -74,7 +75,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let (path, aside) = (dir.path().join("jobs.db"), dir.path().join("aside.db"));
         fs::write(&path, "one").unwrap();
-        let place = Place::mark(&path).unwrap();
+        let place = Place::of(&path, Access::Read).unwrap();
         fs::write(&path, "other content, same file").unwrap();
         place.check().unwrap();
         fs::rename(&path, &aside).unwrap();

@@ -217,7 +217,7 @@ mod tests {
         let path = dir.path().join("jobs.db");
         open::make_files(&path).unwrap();
         let gate = Gate::open(&dir.path().join("gate"), Duration::from_secs(60)).unwrap();
-        let connection = open::prepare(&path, &gate).unwrap();
+        let connection = open::prepare(&path, Some(&gate)).unwrap();
         let alice = Scope::Owner(OwnerId::new("alice"));
         let prefix = Query { id_prefix: Some("4d19".to_owned()), limit: 2, ..Query::default() };
         let table = [

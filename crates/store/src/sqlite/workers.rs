@@ -36,8 +36,10 @@ impl SqliteStore {
             Ok((found, dead))
         };
         let (found, dead) = self.readers.run(look).await?;
-        // The answer stands whether or not they can be forgotten just now; whoever asks next will try again.
-        if !dead.is_empty()
+        // The answer stands whether or not they can be forgotten just now; the next process that asks tries again. Their files
+        // stay until their jobs are rescued.
+        if self.writer.is_some()
+            && !dead.is_empty()
             && let Err(error) = self.write(move |tx| forget(tx, &dead)).await
         {
             tracing::warn!(%error, "dead workers could not be taken off the list");
@@ -55,29 +57,37 @@ impl SqliteStore {
         self.write(move |tx| forget(tx, &worker)).await
     }
 
-    /// Tries the locks of the others; the writer is troubled only if somebody is dead.
+    /// Tries the locks of the others; the writer is troubled only if one that is on record is dead. The files of all the
+    /// dead go, also of those that hold nothing and are on no list: a worker's name is never used twice, so that what is
+    /// removed cannot be a live worker's.
     pub(super) async fn rescue_proven(&self) -> Result<Rescued, StoreError> {
         let liveness = self.liveness.clone();
         let look = move |connection: &Connection| {
+            let mut others = liveness.present();
             let holders = reads::holders(connection)?;
-            let mut others = listed(connection)?;
-            others.extend(holders.iter().cloned());
+            let mut on_record = listed(connection)?;
+            on_record.extend(holders.iter().cloned());
+            others.extend(on_record.iter().cloned());
             others.sort();
             others.dedup();
             others.retain(|worker| !liveness.is_own(worker));
             let (dead, mut alive): (Vec<WorkerId>, Vec<WorkerId>) =
                 others.into_iter().partition(|worker| liveness.sign(worker) == Sign::Dead);
             alive.retain(|worker| holders.contains(worker));
-            Ok((dead, alive.len()))
+            let mut missed = dead.clone();
+            missed.retain(|worker| on_record.contains(worker));
+            Ok((dead, missed, alive.len()))
         };
-        let (dead, watched) = self.readers.run(look).await?;
+        let (dead, missed, watched) = self.readers.run(look).await?;
         let watched = u32::try_from(watched).unwrap_or(u32::MAX);
         if dead.is_empty() {
             return Ok(Rescued { jobs: 0, watched });
         }
+        let jobs = match missed.is_empty() {
+            true => 0,
+            false => self.write(move |tx| commands::rescue_workers(tx, &missed)).await?,
+        };
         let liveness = self.liveness.clone();
-        let workers = dead.clone();
-        let jobs = self.write(move |tx| commands::rescue_workers(tx, &workers)).await?;
         let bury = move || dead.iter().for_each(|worker| liveness.bury(worker));
         tokio::task::spawn_blocking(bury).await.map_err(unavailable)?;
         Ok(Rescued { jobs, watched })

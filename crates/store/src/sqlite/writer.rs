@@ -5,7 +5,7 @@
 //! and nobody is answered before the commit that holds their change.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -13,14 +13,19 @@ use std::time::Duration;
 use outlast_core::{Clock, Rev, StoreError, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 use super::checkpoints::Checkpoints;
 use super::fault::{Fault, again, unavailable};
 use super::gate::Gate;
+use super::mark::{Mark, Reached};
 use super::place::Place;
 
 /// No commit is shared by more commands than this, so that none waits long for the others.
 const TOGETHER: usize = 256;
+
+/// How far behind the mark beside the store may be.
+const BEHIND: Duration = Duration::from_secs(2);
 
 /// How long the last checkpoint may wait for other processes' readers.
 const FAREWELL: Duration = Duration::from_millis(200);
@@ -39,6 +44,9 @@ pub(super) struct Desk {
     pub(super) clock: Arc<dyn Clock>,
     /// Told of every commit that changed a job.
     pub(super) rev: Arc<watch::Sender<Rev>>,
+    pub(super) mark: Mark,
+    /// The number that the mark tells stores apart by.
+    pub(super) store: i64,
 }
 
 /// The open transaction, as a command sees it.
@@ -48,7 +56,12 @@ pub(super) struct Tx<'a> {
     rev: Option<Rev>,
 }
 
-impl Tx<'_> {
+impl<'a> Tx<'a> {
+    /// For a transaction that was begun on this connection.
+    pub(super) fn new(connection: &'a Connection, clock: &'a dyn Clock) -> Self {
+        Self { connection, clock, rev: None }
+    }
+
     /// The present moment.
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
@@ -157,7 +170,23 @@ where
 
 impl Desk {
     fn serve(&self, commands: &Receiver<Box<dyn Command>>) {
-        while let Ok(first) = commands.recv() {
+        // A change that is not in the mark yet, and when it should be.
+        let mut unmarked: Option<(Rev, Instant)> = None;
+        loop {
+            let next = match &unmarked {
+                Some((_, due)) => {
+                    commands.recv_timeout(due.saturating_duration_since(Instant::now()))
+                }
+                None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let first = match next {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.mark(unmarked.take());
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return self.mark(unmarked.take()),
+            };
             let turn = self.gate.pass();
             // Gathered after the wait, so that whoever came meanwhile shares this commit.
             let mut batch = vec![first];
@@ -166,6 +195,8 @@ impl Desk {
             drop(turn);
             if let Ok(Some(rev)) = committed {
                 self.rev.send_replace(rev);
+                let due = unmarked.map_or_else(|| Instant::now() + BEHIND, |(_, due)| due);
+                unmarked = Some((rev, due));
             }
             let lost = committed.err();
             for command in batch {
@@ -174,10 +205,19 @@ impl Desk {
         }
     }
 
+    fn mark(&self, unmarked: Option<(Rev, Instant)>) {
+        // Not for a file that has taken this one's place.
+        if let Some((rev, _)) = unmarked
+            && self.place.check().is_ok()
+        {
+            self.mark.write(Reached { store: self.store, rev });
+        }
+    }
+
     /// Runs the batch in one transaction; an error means that nothing of it happened.
     fn commit(&self, batch: &mut [Box<dyn Command>]) -> Result<Option<Rev>, StoreError> {
         self.place.check()?;
-        let mut tx = Tx { connection: &self.connection, clock: &*self.clock, rev: None };
+        let mut tx = Tx::new(&self.connection, &*self.clock);
         // Looked at again after the commit: what went into a deleted file must not be acknowledged.
         let committed = transact(&mut tx, batch).and_then(|()| self.place.check());
         if committed.is_err()

@@ -42,6 +42,11 @@ pub(super) fn deleted(id: &ConversationId, jobs: u32) -> String {
     pretty(&json!({ "id": id, "removed": jobs }))
 }
 
+/// `conversations prune --json`
+pub(super) fn pruned(ids: &[ConversationId]) -> String {
+    pretty(&json!({ "removed": ids }))
+}
+
 fn turn(turn: &Turn) -> Value {
     json!({
         "job": turn.job,

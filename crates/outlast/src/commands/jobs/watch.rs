@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use super::{find, json, own, show};
 use crate::cli::WatchArgs;
+use crate::commands::left_behind::short_id;
 use crate::commands::research::INTERRUPTED;
 use crate::commands::signals::stop_on_signals;
 use crate::config::Config;
@@ -112,10 +113,8 @@ pub(in crate::commands) fn standing(reading: &Reading) -> (Option<u64>, String) 
 
 /// The jobs as they ended, or as they stand when the person leaves.
 async fn followed(engine: &Engine, scope: &Scope, jobs: Vec<Job>) -> Result<Vec<Job>, Failed> {
-    let named = jobs.iter().map(|job| {
-        let name = job.id.to_string().chars().take(8).collect();
-        (name, job.elapsed(engine.now()))
-    });
+    let named = jobs.iter().map(|job| (short_id(job), job.elapsed(engine.now())));
+    ui::captions(jobs.iter().map(|job| (short_id(job), job.new.title.as_str())));
     let mut rows = Rows::start(named);
     let (sender, mut readings) = mpsc::channel(jobs.len().max(1));
     let mut watches = JoinSet::new();

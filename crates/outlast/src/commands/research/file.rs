@@ -18,7 +18,7 @@ pub(super) fn write(path: &Path, job: &Job, output: &Output) -> Result<(), Faile
     })
 }
 
-fn text(job: &Job, output: &Output) -> String {
+pub(super) fn text(job: &Job, output: &Output) -> String {
     let ask: ResearchAsk = serde_json::from_value(job.new.ask.clone()).unwrap_or_default();
     let (body, sources) = match &output.body {
         Body::Report { text, sources, .. } => (text.as_str(), sources.as_slice()),

@@ -34,6 +34,8 @@ async fn after_damage(damage: impl FnOnce(&mut Vec<u8>), fresh_is: &[&str]) {
     assert!(log.len() > 3 * 4120, "several commits are in the log alone: {} bytes", log.len());
     damage(&mut log);
     std::fs::write(log_of(&world), log).unwrap();
+    // As if the power had failed before the mark beside the store was written.
+    std::fs::remove_file(world.data_dir().join("outlast.db.mark")).unwrap();
 
     let mut server = world.serve().await;
     assert_eq!(finished(&mut server, &safe).await, report, "what was checkpointed is there");
@@ -57,6 +59,29 @@ async fn a_whole_log_brings_back_every_commit() {
 async fn a_log_cut_short_counts_up_to_its_last_whole_commit() {
     let any = ["COMPLETED", "FAILED", "CREATED", "IN_PROGRESS", "NOT_FOUND"];
     after_damage(|log| log.truncate(log.len() / 2 + 7), &any).await;
+}
+
+/// Promise 4: what is known to be missing is not run again without a word.
+#[tokio::test]
+async fn b9a_a_store_whose_log_is_known_to_be_lost_does_not_start_by_itself() {
+    let (world, (safe, _), _) = killed_with_a_log().await;
+    // Opened once more, so that the mark has all of it.
+    let mut server = world.serve().await;
+    start(&mut server, "ok;words=60;hold=true").await;
+    server.close_input();
+    server.ended().await;
+    let whole = std::fs::read(world.database()).unwrap();
+    let mut server = world.serve().await;
+    start(&mut server, "stuck").await;
+    server.close_input();
+    server.ended().await;
+    std::fs::write(world.database(), whole).unwrap();
+    let ran = world.run(&["serve"]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("outlast store restore --in-place"), "{ran:?}");
+    assert_eq!(world.run(&["store", "restore", "--in-place"]).await.code, Some(0));
+    let mut server = world.serve().await;
+    assert_eq!(finished(&mut server, &safe).await["status"], "COMPLETED");
 }
 
 /// The same, when the bytes are there and mean nothing.

@@ -133,3 +133,29 @@ async fn a_mistake_inside_mcp_is_a_json_rpc_error() {
         listed["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     assert!(names.contains(&&json!(POLL)), "{names:?}");
 }
+
+/// The example in docs/http.md works as it is printed, on whatever port.
+#[tokio::test]
+async fn the_curl_example_of_the_docs_works() {
+    let mut world = World::new().await;
+    world.unset("OUTLAST_DATA_DIR");
+    let served = Served::start_as_it_is(&world, &[]).await;
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let example = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert!(example.starts_with("curl "), "{example}");
+    let home = &world.environment.iter().find(|(name, _)| name == "HOME").unwrap().1;
+    let output = tokio::process::Command::new("sh")
+        .args(["-c", &example.replace("127.0.0.1:8080", &served.address.to_string())])
+        .env("HOME", home)
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let data = said
+        .lines()
+        .find_map(|line| line.strip_prefix("data:"))
+        .unwrap_or_else(|| panic!("{said}"));
+    let answer: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(answer["result"]["structuredContent"]["conversations"], json!([]), "{answer}");
+}

@@ -23,12 +23,14 @@ fn fixture() -> Fixture {
     let (path, gate_path) = (dir.path().join("jobs.db"), dir.path().join("jobs.db.wlock"));
     open::make_files(&path).unwrap();
     let gate = Gate::open(&gate_path, Duration::from_secs(60)).unwrap();
-    let connection = open::prepare(&path, &gate).unwrap();
+    let connection = open::prepare(&path, Some(&gate)).unwrap();
     let reader = open::connect(&path, open::Access::Read).unwrap();
-    let place = Arc::new(Place::mark(&path).unwrap());
+    let place = Arc::new(Place::of(&path, open::Access::Read).unwrap());
     let clock = Arc::new(ManualClock::default());
     let rev = Arc::new(watch::Sender::new(Rev::default()));
-    let writer = Writer::start(Desk { connection, place, gate, clock, rev }).unwrap();
+    let mark = Mark::shared(&path).unwrap();
+    let desk = Desk { connection, place, gate, clock, rev, mark, store: 7 };
+    let writer = Writer::start(desk).unwrap();
     let rival = File::options().write(true).open(gate_path).unwrap();
     Fixture { writer, rival, reader, _dir: dir }
 }

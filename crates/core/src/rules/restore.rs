@@ -1,0 +1,136 @@
+//! What becomes of an unfinished job when a backup becomes the store again. The store that was backed up went on, so
+//! whatever the backup has not finished may have been run, and paid for, since.
+
+use super::approach::is_lost;
+use super::rescue::rescue;
+use crate::{Again, Checkpoint, Code, Failure, JobState, Nature, Record, Timestamp};
+
+/// What a restored store does with a job that its backup had not finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It ended with SUBMIT_UNKNOWN: to run it could pay for it a second time.
+    Ended,
+    /// Its remote run is recorded: a worker takes that up and begins no other.
+    Resumes,
+    /// Running it twice is safe: it stays in the queue.
+    RunsOn,
+}
+
+/// Decides about one job and changes it; `None` for a job that has ended. `nature` is what its provider says of the
+/// request, `None` where no provider for its profile is configured: then it counts as paid for.
+pub fn restore(record: &mut Record, nature: Option<Nature>, now: Timestamp) -> Option<Fate> {
+    match record.job.state {
+        JobState::Queued { .. } | JobState::Running { .. } => {}
+        JobState::Succeeded { .. } | JobState::Failed { .. } | JobState::Cancelled { .. } => {
+            return None;
+        }
+    }
+    let fate = fate(&record.job.checkpoint, nature);
+    rescue(record, now);
+    match fate {
+        Fate::RunsOn => {}
+        // A run that has failed, or that the provider has forgotten, may have been followed by another one since the
+        // backup: no further try is made by itself.
+        Fate::Resumes => {
+            let failures = u32::try_from(record.job.failures.len()).unwrap_or(u32::MAX);
+            record.job.new.max_failures = record.job.new.max_failures.min(failures);
+        }
+        Fate::Ended => {
+            record.job.failures.push(Failure {
+                code: Code::SubmitUnknown,
+                message: MESSAGE.to_owned(),
+                detail: None,
+                at: now,
+                run_goes_on: false,
+            });
+            record.job.state = JobState::Failed { at: now };
+        }
+    }
+    Some(fate)
+}
+
+const MESSAGE: &str = "the store was restored from a backup that was made before this job ended; the job may have been \
+                       run and paid for since, so it was not run again: ask again if you accept that risk";
+
+fn fate(checkpoint: &Checkpoint, nature: Option<Nature>) -> Fate {
+    let is_safe = nature.is_some_and(|nature| nature.again == Again::Safe);
+    match checkpoint {
+        _ if is_safe => Fate::RunsOn,
+        Checkpoint::Running(_) if nature.is_some_and(|nature| is_lost(checkpoint, nature)) => {
+            Fate::Ended
+        }
+        Checkpoint::Running(_) => Fate::Resumes,
+        Checkpoint::NotBegun | Checkpoint::Beginning { .. } => Fate::Ended,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Resumes;
+    use crate::rules::sample::{NOW, failure, queued, remote, running};
+
+    const LATER: Timestamp = Timestamp::from_millis(2_000_000);
+
+    /// Promise 4: only what is free, or what the provider can be asked about, goes on.
+    #[test]
+    fn b9a_what_a_backup_had_not_finished_is_not_bought_again() {
+        let nature =
+            |again, resumes| Some(Nature { again, resumes, stops: true }) as Option<Nature>;
+        let beginning = || Checkpoint::Beginning { key: "k".to_owned() };
+        let under_way = || Checkpoint::Running(remote());
+        let cases = [
+            (Checkpoint::NotBegun, nature(Again::Never, Resumes::Always), Fate::Ended),
+            (Checkpoint::NotBegun, nature(Again::WithKey, Resumes::Always), Fate::Ended),
+            (Checkpoint::NotBegun, nature(Again::Safe, Resumes::Never), Fate::RunsOn),
+            (Checkpoint::NotBegun, None, Fate::Ended),
+            (beginning(), nature(Again::Never, Resumes::Always), Fate::Ended),
+            (beginning(), nature(Again::WithKey, Resumes::Always), Fate::Ended),
+            (beginning(), nature(Again::Safe, Resumes::Never), Fate::RunsOn),
+            (beginning(), None, Fate::Ended),
+            (under_way(), nature(Again::Never, Resumes::Always), Fate::Resumes),
+            (under_way(), nature(Again::Never, Resumes::Never), Fate::Ended),
+            (under_way(), nature(Again::Safe, Resumes::Never), Fate::RunsOn),
+            (under_way(), None, Fate::Resumes),
+        ];
+        for (checkpoint, nature, expected) in cases {
+            let (mut held, _) = running(checkpoint.clone());
+            let mut waiting = queued();
+            waiting.job.checkpoint = checkpoint.clone();
+            for record in [&mut held, &mut waiting] {
+                record.job.failures.push(failure());
+                let got = restore(record, nature, LATER);
+                assert_eq!(got, Some(expected), "{checkpoint:?} {nature:?}");
+                let job = &record.job;
+                assert_eq!((&record.holder, &job.progress), (&None, &None), "{checkpoint:?}");
+                assert_eq!(job.updated_at, LATER);
+                match expected {
+                    Fate::Ended => {
+                        assert_eq!(job.state, JobState::Failed { at: LATER });
+                        let last = job.failures.last().unwrap();
+                        assert_eq!(last.code, Code::SubmitUnknown);
+                        assert!(last.message.contains("restored"), "{last:?}");
+                    }
+                    Fate::Resumes => {
+                        assert_eq!(job.state, JobState::Queued { run_at: LATER });
+                        assert_eq!(job.checkpoint, checkpoint);
+                        assert_eq!(job.new.max_failures, 1, "no further try by itself");
+                    }
+                    Fate::RunsOn => {
+                        assert_eq!(job.state, JobState::Queued { run_at: LATER });
+                        assert_eq!(job.new.max_failures, 2);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_had_ended_stays_as_it_was() {
+        let mut record = queued();
+        record.job.state = JobState::Failed { at: NOW };
+        let before = record.clone();
+        assert_eq!(restore(&mut record, None, LATER), None);
+        assert_eq!(record, before);
+    }
+}
