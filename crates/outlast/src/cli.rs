@@ -218,6 +218,12 @@ pub(crate) struct ResearchArgs {
     /// Answer from the documents in this folder, and from nothing else; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) library: Vec<PathBuf>,
+    /// Ask this provider: perplexity or library [default: the conversation's own; perplexity where its key is set, else
+    /// the library]
+    ///
+    /// A conversation stays with the provider that began it. With this, --follow-up sends what was said in it to another.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<ProviderName>,
     /// Go on with this conversation; its id, or the first 8 characters or more
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) follow_up: Option<String>,
@@ -230,6 +236,15 @@ pub(crate) struct ResearchArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Who answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProviderName {
+    /// Perplexity, with PERPLEXITY_API_KEY
+    Perplexity,
+    /// The documents in the folders of OUTLAST_LIBRARY or --library
+    Library,
 }
 
 /// How hard to work.

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::shapes::{CostShape, SearchResult, UsageShape, cost_of, search_results, usage_of};
 use super::{Conversation, Said};
-use crate::{Failure, Job, JobState, Message, Progress, ResearchAsk, Role, StateKind, Timestamp};
+use crate::{
+    Failure, Job, JobState, Message, Profile, Progress, ResearchAsk, Role, StateKind, Timestamp,
+};
 
 /// `conversation.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -203,6 +205,17 @@ impl ConversationFile {
             usage: last.map(|_| (&usage_of(conversation.outputs())).into()),
             cost: last.map(|_| cost_of(conversation.outputs()).into()),
             search_results: last.map(search_results),
+        }
+    }
+}
+
+impl ConversationFile {
+    /// The provider that a conversation known from this file alone belongs to (P1). Files of older servers name a model of
+    /// Perplexity's, or none; what the library answered names the library.
+    pub fn provider(&self) -> &'static str {
+        match &self.model {
+            Some(model) if model.starts_with(Profile::LIBRARY) => Profile::LIBRARY,
+            Some(_) | None => Profile::PERPLEXITY,
         }
     }
 }

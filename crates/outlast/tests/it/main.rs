@@ -16,6 +16,7 @@ mod crash;
 mod demo;
 mod doctor;
 mod elsewhere;
+mod providers;
 mod proxy;
 mod errors;
 mod faults;

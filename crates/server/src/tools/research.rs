@@ -61,8 +61,10 @@ pub enum Disclaimer {
 /// What this set is told once.
 #[derive(Clone, Debug)]
 pub struct ResearchOptions {
-    /// Which workers can run its jobs.
+    /// Who answers new questions.
     pub profile: Profile,
+    /// Who else is configured, and goes on with conversations of its own (P1).
+    pub others: Vec<Profile>,
     /// How a call for deep research is answered.
     pub mode: ResearchMode,
     /// How long a call waits that could as well be answered at once.

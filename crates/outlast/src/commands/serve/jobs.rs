@@ -16,6 +16,12 @@ pub(super) fn options(
     let configured = config.workflows.iter().map(workflow);
     let (mode, workflows) = if config.async_mode {
         let built_in = research.map(|profile| deep_research(profile, config));
+        if built_in.is_none() && config.workflows.is_empty() {
+            let error = anyhow::anyhow!("the tool set `jobs` has nothing to start");
+            let hint = "configure a [[workflow]] in outlast.toml, or a research provider for the built-in \
+                        deep_research: set PERPLEXITY_API_KEY or OUTLAST_LIBRARY";
+            return Err(Failed::usage(error, hint));
+        }
         let mode = match &config.fixed_workflow {
             Some(name) => JobsMode::OneWorkflow(name.clone()),
             None => JobsMode::AnyWorkflow,

@@ -31,9 +31,10 @@ impl Research {
         let Some(Archived { conversation, .. }) = self.archive(owner, id).await? else {
             return Ok(None);
         };
+        let provider = conversation.provider();
         let said = conversation.messages.into_iter();
         let said = said.filter(|message| message.role != Role::System).collect();
-        Ok(Some(Place::Archived { id: id.clone(), said }))
+        Ok(Some(Place::Archived { id: id.clone(), provider, said }))
     }
 
     async fn archive(

@@ -2,12 +2,12 @@
 
 use outlast_core::conversation::{Conversation, StatusWord};
 use outlast_core::{
-    ConversationId, Cost, Message, NanoUsd, NewJob, OwnerId, ResearchAsk, Role, StoreError,
-    Visibility,
+    ConversationId, Cost, Message, NanoUsd, NewJob, OwnerId, Profile, ResearchAsk, Role,
+    StoreError, Visibility,
 };
 
 use super::arguments::conversation_id;
-use super::{HISTORY, LIST, Research};
+use super::{HISTORY, LIST, Research, ResearchOptions};
 use crate::caller::Caller;
 use crate::reply::{Refusal, RefusalCode};
 use crate::text::{echoed_id, title};
@@ -22,7 +22,7 @@ pub(super) enum Place {
     /// In this one.
     In(Box<Conversation>),
     /// In one that only files know.
-    Archived { id: ConversationId, said: Vec<Message> },
+    Archived { id: ConversationId, provider: &'static str, said: Vec<Message> },
 }
 
 /// How a job differs from others of this set.
@@ -40,6 +40,15 @@ impl Place {
             Self::New => None,
             Self::In(conversation) => Some(&conversation.id),
             Self::Archived { id, .. } => Some(id),
+        }
+    }
+
+    /// The provider that has to answer there; `None` where any may.
+    fn provider(&self) -> Option<&str> {
+        match self {
+            Self::New => None,
+            Self::In(conversation) => Some(conversation.provider()),
+            Self::Archived { provider, .. } => Some(provider),
         }
     }
 
@@ -66,6 +75,15 @@ impl Research {
         archived.ok_or_else(|| not_found(given))
     }
 
+    /// Who answers a question there (P1): a conversation stays with its provider, whatever else is configured now.
+    fn profile(&self, place: &Place) -> Result<Profile, Refusal> {
+        let ResearchOptions { profile, others, .. } = &self.options;
+        let Some(provider) = place.provider() else { return Ok(profile.clone()) };
+        let mut configured = std::iter::once(profile).chain(others);
+        let found = configured.find(|profile| profile.provider() == provider);
+        found.cloned().ok_or_else(|| not_configured(provider))
+    }
+
     /// The job for a question.
     pub(super) fn new_job(
         &self,
@@ -79,7 +97,7 @@ impl Research {
         Ok(NewJob {
             owner: owner.clone(),
             conversation: Some(conversation.unwrap_or_else(new_conversation)),
-            profile: self.options.profile.clone(),
+            profile: self.profile(place)?,
             workflow: terms.workflow.to_owned(),
             title: title(ask.question()),
             ask: serde_json::to_value(ask).map_err(|_| Refusal::internal())?,
@@ -137,6 +155,22 @@ pub(super) fn not_found(given: &str) -> Refusal {
         format!(
             "there is no conversation `{}`; check the id, or find it with {LIST}",
             echoed_id(given)
+        ),
+    )
+}
+
+/// The conversation's provider cannot be asked by this server.
+fn not_configured(provider: &str) -> Refusal {
+    let how = match provider {
+        Profile::LIBRARY => "set OUTLAST_LIBRARY to the folders of documents",
+        Profile::PERPLEXITY => "set PERPLEXITY_API_KEY",
+        _ => "configure it",
+    };
+    Refusal::because(
+        RefusalCode::Configuration,
+        format!(
+            "this conversation belongs to the provider `{provider}`, which is not configured on this server, and is \
+             sent to no other; tell the user to {how} and restart outlast, or begin a new conversation"
         ),
     )
 }
