@@ -42,7 +42,7 @@ pub use store::{
     Cursor, Dead, Glance, Holds, Insert, Inserted, Key, Page, Prune, Pruned, Query, Rescued, Scope,
     Settlement, Store, StoreError, Summary,
 };
-pub use text::steers;
+pub use text::{escaped_json, is_shown, printable, steers};
 pub use time::{Clock, Timestamp};
 pub use wording::Wording;
 pub use workflow::{WorkflowAsk, session_of};

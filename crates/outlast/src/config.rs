@@ -117,7 +117,7 @@ impl Config {
     fn from_layers(layers: &mut Layers) -> Result<Self, ConfigError> {
         let perplexity = Perplexity {
             api: layers.dialect()?,
-            api_key: layers.text("perplexity.api_key").map(Secret),
+            api_key: layers.api_key("perplexity.api_key"),
             base_url: layers.url("perplexity.base_url")?,
             mode: layers.research_mode(),
             disclaimer: match layers.flag("perplexity.enable_security_disclaimer")? {

@@ -19,6 +19,7 @@ mod elsewhere;
 mod providers;
 mod proxy;
 mod errors;
+mod exposure;
 mod faults;
 mod http;
 mod isolation;
