@@ -221,6 +221,7 @@ fn perplexity(engine: &Engine, profile: &Profile, config: &Config) -> Perplexity
         quick_timeout: config.perplexity.timeout,
         research_timeout: config.perplexity.polling_timeout,
         keep: config.job_ttl,
+        disclaimer: config.perplexity.disclaimer,
     };
     Perplexity::new(engine.clone(), options)
 }
@@ -233,6 +234,7 @@ fn research_jobs(engine: &Engine, profile: &Profile, config: &Config) -> Researc
         attempt_timeout: config.perplexity.polling_timeout,
         life: config.perplexity.async_max_wait,
         keep: config.perplexity.research_job_ttl,
+        disclaimer: config.perplexity.disclaimer,
     };
     ResearchJobs::new(engine.clone(), options)
 }

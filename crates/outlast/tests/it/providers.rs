@@ -172,3 +172,84 @@ async fn p1_a_provider_can_be_chosen_and_must_be_configured() {
     let ran = world.run(&both).await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }
+
+/// P2: a key that a client did not put in is no key, and what comes next in line is used.
+#[tokio::test]
+async fn p2_a_placeholder_is_no_key_and_the_next_in_line_is_used() {
+    let placeholders = [
+        "$PERPLEXITY_API_KEY",
+        "${PERPLEXITY_API_KEY}",
+        "${PERPLEXITY_API_KEY:-}",
+        "${env:PERPLEXITY_API_KEY}",
+        "%PERPLEXITY_API_KEY%",
+    ];
+    let mut world = with_library().await;
+    let file = world.data_dir().parent().unwrap().join("outlast.toml");
+    for placeholder in placeholders {
+        world.set("PERPLEXITY_API_KEY", placeholder);
+        let mut server = world.serve().await;
+        search(&mut server).await;
+        let log = server.log();
+        let warned =
+            log.lines().filter(|line| line.contains("WARN") && line.contains("placeholder"));
+        assert_eq!(warned.count(), 1, "one warning: {log}");
+        assert!(log.contains("PERPLEXITY_API_KEY"), "{log}");
+        drop(server);
+        // In the file as well: the library is next.
+        std::fs::write(&file, format!("[perplexity]\napi_key = \"{placeholder}\"\n")).unwrap();
+        let config = ["--config", file.to_str().unwrap()];
+        let ran = world.run(&[&["research", "boiler room?", "--json"][..], &config].concat()).await;
+        let job: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+        assert_eq!(job["output"]["model"], LIBRARY, "{ran:?}");
+        // A key in the file comes before the library.
+        std::fs::write(&file, "[perplexity]\napi_key = \"pplx-test\"\n").unwrap();
+        let ran = world.run(&[&["doctor", "--json"][..], &config].concat()).await;
+        assert!(ran.stdout.contains("takes the key"), "{ran:?}");
+        assert!(ran.stdout.contains("placeholder"), "doctor says so too: {ran:?}");
+    }
+    assert_eq!(world.submits(), 0);
+    world.unset("OUTLAST_LIBRARY");
+    let ran = world.run(&["serve"]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("placeholder") && ran.stderr.contains("no research provider"),
+        "{ran:?}"
+    );
+}
+
+/// P2: with both a key and a library set, doctor and the log say which one answers.
+#[tokio::test]
+async fn p2_with_a_key_and_a_library_doctor_and_the_log_say_who_answers() {
+    let mut world = with_library().await;
+    world.set("PERPLEXITY_API_KEY", "pplx-test");
+    let ran = world.run(&["doctor"]).await;
+    let said = ran.stdout.lines().find(|line| line.contains(" provider ")).unwrap();
+    assert!(said.contains("perplexity answers") && said.contains("library"), "{said}");
+    let server = world.serve().await;
+    server.logged("provider=\"perplexity\" beside=\"library\"").await;
+    world.unset("PERPLEXITY_API_KEY");
+    let server = world.serve().await;
+    server.logged("provider=\"library\"").await;
+}
+
+/// P2: what clients and models read names the provider that is really asked.
+#[tokio::test]
+async fn p2_a_library_is_never_called_the_web_or_perplexity_in_what_is_told() {
+    let mut world = with_library().await;
+    world.set("OUTLAST_TOOLS", "perplexity,research,research-jobs,jobs");
+    world.set("PERPLEXITY_ENABLE_SECURITY_DISCLAIMER", "true");
+    let mut server = world.spawn(&["serve"]);
+    let greeting = server.greet().await;
+    let listed = server.request("tools/list", json!({})).await;
+    let mut told = vec![greeting["instructions"].as_str().unwrap().to_owned()];
+    for tool in listed["result"]["tools"].as_array().unwrap() {
+        told.push(tool["title"].as_str().unwrap().to_owned());
+        told.push(tool["description"].as_str().unwrap().to_owned());
+    }
+    let told = told.join("\n");
+    let lower = told.replace("perplexity_", "").to_lowercase();
+    for untrue in [" web", "perplexity", "third party"] {
+        assert!(!lower.contains(untrue), "{untrue}: {told}");
+    }
+    assert!(lower.contains("documents"), "{told}");
+}

@@ -26,6 +26,7 @@ use serde_json::{Map, Value};
 
 use crate::caller::Caller;
 use crate::reply::{Answered, Refusal};
+use crate::tools::recipient::Disclaimer;
 use answer::Asked;
 pub use instruct::research as research_instructions;
 
@@ -47,15 +48,6 @@ pub enum ResearchMode {
     Queued,
     /// With the report if it is there within the inline budget, else like [`ResearchMode::Queued`].
     Auto,
-}
-
-/// Whether descriptions warn against sending sensitive information (C11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disclaimer {
-    /// They do.
-    Shown,
-    /// They do not.
-    Off,
 }
 
 /// What this set is told once.

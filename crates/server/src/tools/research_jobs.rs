@@ -20,6 +20,7 @@ use crate::arguments;
 use crate::caller::Caller;
 use crate::reply::{Refusal, structured_long};
 use crate::text::title;
+use crate::tools::recipient::Disclaimer;
 use crate::wait;
 use answer::Answer;
 
@@ -42,6 +43,8 @@ pub struct ResearchJobsOptions {
     pub life: Duration,
     /// How long a finished job can be polled.
     pub keep: Duration,
+    /// Whether descriptions warn against sending sensitive information.
+    pub disclaimer: Disclaimer,
 }
 
 /// The tool set.
@@ -77,7 +80,7 @@ impl ResearchJobs {
 
     /// Its tools as they are listed.
     pub(crate) fn tools(&self) -> Vec<Tool> {
-        schema::tools(self.options.poll_budget, self.options.keep)
+        schema::tools(&self.options)
     }
 
     /// How a model should use them.

@@ -40,7 +40,13 @@ pub(super) fn options(
         let error = anyhow::anyhow!("the workflow {DEEP_RESEARCH} needs a research provider");
         return Err(Failed::usage(error, "set PERPLEXITY_API_KEY or OUTLAST_LIBRARY"));
     }
-    Ok(Some(JobsOptions { workflows, mode, wait: config.long_poll, keep: config.job_ttl }))
+    Ok(Some(JobsOptions {
+        workflows,
+        mode,
+        wait: config.long_poll,
+        keep: config.job_ttl,
+        disclaimer: config.perplexity.disclaimer,
+    }))
 }
 
 /// Refuses a workflow whose name, or that of the tool that would start it, is a tool's already (E2).
