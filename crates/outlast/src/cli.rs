@@ -125,7 +125,7 @@ pub(crate) enum Command {
     ///
     /// Adds one entry to the client's own configuration file and leaves every other byte alone; the file as it was is
     /// kept beside it. No key is written: the client is told to pass PERPLEXITY_API_KEY on where it can. --config,
-    /// --data-dir, --store and --no-mirror become part of the entry.
+    /// --data-dir, --store, --no-mirror and the folders of --library or OUTLAST_LIBRARY become part of the entry.
     Init(InitArgs),
     /// Look at the configuration
     #[command(subcommand)]
@@ -364,6 +364,9 @@ pub(crate) struct InitArgs {
     /// The client
     #[arg(value_name = "CLIENT")]
     pub(crate) client: Client,
+    /// Let it answer from the documents in this folder where no key is set; may be repeated [default: OUTLAST_LIBRARY]
+    #[arg(long, value_name = "DIR", conflicts_with = "remove")]
+    pub(crate) library: Vec<PathBuf>,
     /// Print the entry and change nothing
     #[arg(long, conflicts_with_all = ["dry_run", "remove"])]
     pub(crate) print: bool,

@@ -253,3 +253,50 @@ async fn p2_a_library_is_never_called_the_web_or_perplexity_in_what_is_told() {
     }
     assert!(lower.contains("documents"), "{told}");
 }
+
+/// P2: `init` passes the library on, by its flag or from the environment, and a client that does not replace the
+/// reference to the key that `init` writes gets answers all the same.
+#[tokio::test]
+async fn p2_init_passes_the_library_on_and_a_client_that_replaces_nothing_works() {
+    let mut world = with_library().await;
+    let folder = library(&world);
+    let folder = folder.to_str().unwrap().to_owned();
+    let clients = [
+        "claude-code",
+        "claude-desktop",
+        "cursor",
+        "vscode",
+        "codex",
+        "windsurf",
+        "zed",
+        "gemini-cli",
+    ];
+    for client in clients {
+        world.set("OUTLAST_LIBRARY", &folder);
+        let from_environment = world.run(&["init", client, "--print"]).await;
+        world.unset("OUTLAST_LIBRARY");
+        let from_flag = world.run(&["init", client, "--print", "--library", &folder]).await;
+        assert!(from_flag.stdout.contains(&folder), "{client}: {from_flag:?}");
+        assert_eq!(from_environment.stdout, from_flag.stdout, "{client}");
+        let without = world.run(&["init", client, "--print"]).await;
+        assert!(!without.stdout.contains("OUTLAST_LIBRARY"), "{client}: {without:?}");
+    }
+    let ran = world.run(&["init", "cursor", "--library", "/nowhere"]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+
+    for client in ["claude-code", "cursor", "gemini-cli"] {
+        let printed = world.run(&["init", client, "--print", "--library", &folder]).await;
+        let entry: Value =
+            serde_json::from_str(&printed.stdout).unwrap_or_else(|_| panic!("{printed:?}"));
+        let entry = entry.pointer("/mcpServers/outlast").unwrap();
+        for (name, value) in entry["env"].as_object().unwrap() {
+            world.set(name, value.as_str().unwrap());
+        }
+        let mut server = world.serve().await;
+        search(&mut server).await;
+        for name in entry["env"].as_object().unwrap().keys() {
+            world.unset(name);
+        }
+    }
+    assert_eq!(world.submits(), 0);
+}
