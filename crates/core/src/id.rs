@@ -98,6 +98,9 @@ impl Profile {
     /// The provider that answers where no other is named.
     pub const PERPLEXITY: &str = "perplexity";
 
+    /// What stands for the provider of a workflow.
+    pub const WORKFLOW: &str = "workflow";
+
     /// The provider, by its first word: `perplexity` in whatever dialect, `library`; of a workflow, `workflow`.
     pub fn provider(&self) -> &str {
         self.as_str().split([' ', '/']).next().unwrap_or_default()
@@ -114,7 +117,7 @@ mod tests {
             ("perplexity/agent https://api.example 01234567", Profile::PERPLEXITY),
             ("perplexity/sonar https://api.example/library 01234567", Profile::PERPLEXITY),
             ("library 0123456789abcdef", Profile::LIBRARY),
-            ("workflow library", "workflow"),
+            ("workflow library", Profile::WORKFLOW),
         ];
         for (profile, provider) in cases {
             assert_eq!(Profile::new(profile).provider(), provider);

@@ -12,6 +12,7 @@ mod ask;
 mod workflow;
 mod output;
 mod failure;
+mod standing;
 mod lease;
 pub mod conversation;
 mod report_check;
@@ -37,6 +38,7 @@ pub use provider::{
     Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, Step, Trouble,
 };
 pub use report_check::{ReportCheck, check as check_report};
+pub use standing::{Standing, Waits};
 pub use store::{
     BoxError, Cancelled, Change, Changes, ConversationPage, ConversationQuery, ConversationSummary,
     Cursor, Dead, Glance, Holds, Insert, Inserted, Key, Page, Prune, Pruned, Query, Rescued, Scope,

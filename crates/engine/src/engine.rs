@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{
-    Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job,
-    JobId, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query, RemoteRun, Rev,
-    Scope, Store, StoreError, Timestamp,
+    Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Dead, Insert, Inserted,
+    Job, JobId, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query, RemoteRun,
+    Rev, Scope, Store, StoreError, Timestamp,
 };
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -233,6 +233,14 @@ impl Engine {
     /// What is known of a request before it is made: the model that will answer it, and what that usually costs.
     pub fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
         self.shared.expects(profile, ask)
+    }
+
+    /// Puts the jobs of workers that are known to be dead back into the queue, so that what is read next is true. Best
+    /// effort: a store that cannot be written is read as it is.
+    pub async fn find_dead_workers(&self) {
+        if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {
+            tracing::warn!(%error, "dead workers cannot be looked for");
+        }
     }
 
     /// Whether a worker that takes jobs of this profile from the queue is known to live.

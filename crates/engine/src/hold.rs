@@ -2,7 +2,7 @@
 //! tool, input) is the same job until somebody has received its outcome. It is carried by the process that took it,
 //! whatever is in the queue.
 
-use outlast_core::{Dead, JobId, Key, NewJob, StoreError};
+use outlast_core::{JobId, Key, NewJob, StoreError};
 
 use crate::engine::{Engine, Started};
 
@@ -23,9 +23,7 @@ impl Engine {
         let started = self.start(job, Some(key)).await?;
         if started.existed {
             // Whoever carried it may have died with its process; then it is in the queue from now on, and ours.
-            if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {
-                tracing::warn!(%error, "dead workers cannot be looked for");
-            }
+            self.find_dead_workers().await;
         }
         self.shared.hub.carry(started.job.id);
         Ok(started)

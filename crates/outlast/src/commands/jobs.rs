@@ -58,7 +58,8 @@ async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCo
         ui::line(&json::job(&job, engine.now()));
     } else {
         let retries = retry::retries_of(engine, &scope, &job).await?;
-        show::job(&job, engine.now(), &retries);
+        let waits = engine.reading(&scope, &job.id).await?.and_then(|reading| reading.waits);
+        show::job(&job, waits, engine.now(), &retries);
     }
     Ok(ExitCode::SUCCESS)
 }

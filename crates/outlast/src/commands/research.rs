@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use outlast_core::{Job, JobState, NewJob, Profile, Scope, StoreError};
+use outlast_core::{Job, JobState, NewJob, Profile, Scope, StoreError, Waits};
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
 
 use super::jobs;
@@ -193,6 +193,11 @@ async fn followed(engine: &Engine, job: Job) -> Result<Job, Failed> {
     let mut bar = Bar::since(Duration::ZERO);
     let mut tick = tokio::time::interval(LOOK_AGAIN);
     while !reading.job.state.kind().is_terminal() {
+        // This process carries it, whatever workers there are.
+        reading.waits = match reading.job.state {
+            JobState::Queued { run_at } if run_at > reading.now => Some(Waits::Until(run_at)),
+            _ => None,
+        };
         let (percent, message) = jobs::watch::standing(&reading);
         bar.show(percent, &message);
         tokio::select! {

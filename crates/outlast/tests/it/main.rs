@@ -36,4 +36,5 @@ mod tasks;
 mod secrets;
 mod sharing;
 mod sonar;
+mod standing;
 mod upkeep;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outlast_core::{Code, Failure, Job, JobState};
-use outlast_engine::{Reading, Waits};
+use outlast_core::{Code, Failure, Job, JobState, Standing, Waits};
+use outlast_engine::Reading;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -134,14 +134,7 @@ impl Answer {
         let status = status(job.state.kind(), job.was_claimed());
         let progress = ProgressShape::of(job, status);
         let nobody = waits == Some(Waits::ForAWorker);
-        let user_message = match status {
-            _ if nobody => {
-                "The job waits: no running server can do its workflow. Start `outlast serve` or `outlast worker` with \
-                 the configuration that has it."
-            }
-            "queued" => "The job is queued.",
-            _ => "The job is running.",
-        };
+        let standing = bounded(&Standing::of(job, waits).to_string());
         Self {
             job_id: job.id.to_string(),
             status,
@@ -153,8 +146,11 @@ impl Answer {
             },
             result: Value::Null,
             error: None,
-            user_message: user_message.to_owned(),
-            next_instruction_for_model: come_back(options.wait),
+            next_instruction_for_model: match nobody {
+                true => format!("{} But tell the user first. {standing}.", come_back(options.wait)),
+                false => come_back(options.wait),
+            },
+            user_message: format!("{standing}."),
             result_page: None,
         }
     }

@@ -79,7 +79,7 @@ fn shown(id: &ConversationId, archived: Archived, show: Show) -> Shown {
                 .to_owned()
         }
         StatusWord::Completed | StatusWord::Failed | StatusWord::Cancelled => {
-            status::standing(&status, None, None)
+            status::standing(&status, None)
         }
     };
     let conversation = ConversationShape {
