@@ -37,6 +37,29 @@ pub struct NewJob {
     pub keep: Option<Duration>,
 }
 
+impl NewJob {
+    /// Where a request names the tool or command that made it; no provider reads it.
+    const TOOL: &str = "tool";
+
+    /// The same job, made by this tool or command.
+    pub fn made_by(mut self, tool: &str) -> Self {
+        if let Value::Object(ask) = &mut self.ask {
+            ask.insert(Self::TOOL.to_owned(), tool.into());
+        }
+        self
+    }
+
+    /// The name of the tool or command that made it (B15, P8); its workflow where no name is recorded.
+    pub fn tool(&self) -> &str {
+        self.ask.get(Self::TOOL).and_then(Value::as_str).unwrap_or(&self.workflow)
+    }
+
+    /// Its conversation, for the log.
+    pub fn conversation_id(&self) -> Option<&str> {
+        self.conversation.as_ref().map(ConversationId::as_str)
+    }
+}
+
 /// Whether the caller was given the job's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -157,8 +157,8 @@ impl Engine {
             Inserted::New(job) => {
                 tracing::info!(
                     job.id = %job.id,
-                    conversation.id = job.new.conversation.as_ref().map(|id| id.as_str()),
-                    tool = job.new.workflow,
+                    conversation.id = job.new.conversation_id(),
+                    tool = job.new.tool(),
                     "Job enqueued"
                 );
                 Started { job, existed: false }
@@ -177,7 +177,12 @@ impl Engine {
         match self.shared.store.cancel(scope, id).await {
             Ok(cancelled) => {
                 if let Cancelled::Now(job) = &cancelled {
-                    tracing::info!(job.id = %job.id, "Job cancelled");
+                    tracing::info!(
+                        job.id = %job.id,
+                        conversation.id = job.new.conversation_id(),
+                        tool = job.new.tool(),
+                        "Job cancelled"
+                    );
                 }
                 Ok(Some(cancelled))
             }

@@ -16,7 +16,11 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
                 Cost::Reported(_) | Cost::Computed(_) | Cost::Estimate(_) | Cost::Unknown => None,
             };
             let duration_ms = job.ended_at().map(|end| end.since(job.created_at).as_millis());
-            tracing::info!(job.id = %job.id, duration_ms, tokens = output.usage.total_tokens, cost, retries, "Job completed");
+            tracing::info!(
+                job.id = %job.id, conversation.id = job.new.conversation_id(), tool = job.new.tool(), duration_ms,
+                tokens = output.usage.total_tokens, cost, retries,
+                "Job completed"
+            );
             warn_of_short_report(job, output);
         }
         Settlement::Retry { failure, wait, checkpoint: _ } => {
@@ -32,7 +36,7 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
 fn log_failure(job: &Job, failure: &Failure) {
     let outcome = if matches!(job.state, JobState::Failed { .. }) { "permanent" } else { "retry" };
     tracing::warn!(
-        job.id = %job.id, code = %failure.code, error = failure.message, detail = failure.detail, outcome,
+        job.id = %job.id, conversation.id = job.new.conversation_id(), tool = job.new.tool(), code = %failure.code, error = failure.message, detail = failure.detail, outcome,
         "Job failed"
     );
 }

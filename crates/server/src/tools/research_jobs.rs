@@ -179,7 +179,7 @@ impl ResearchJobs {
     }
 
     fn new_job(&self, owner: &OwnerId, ask: &ResearchAsk) -> Result<NewJob, Refusal> {
-        Ok(NewJob {
+        let job = NewJob {
             owner: owner.clone(),
             conversation: None,
             profile: self.options.profile.clone(),
@@ -192,7 +192,8 @@ impl ResearchJobs {
             attempt_timeout: self.options.attempt_timeout,
             life: Some(self.options.life),
             keep: Some(self.options.keep),
-        })
+        };
+        Ok(job.made_by(START))
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) async fn new_job(
     let messages = std::iter::once(research_instructions(effort)).chain(said);
     let messages = messages.chain([question_asked]).collect();
     let ask = ResearchAsk { messages, effort: Some(effort), ..ResearchAsk::default() };
-    Ok(NewJob {
+    let job = NewJob {
         owner: config.owner.clone(),
         conversation: Some(conversation),
         profile,
@@ -83,7 +83,8 @@ pub(super) async fn new_job(
         attempt_timeout: config.perplexity.polling_timeout,
         life: None,
         keep: None,
-    })
+    };
+    Ok(job.made_by("outlast research"))
 }
 
 async fn earlier(engine: &Engine, config: &Config, given: &str) -> Result<Earlier, Failed> {

@@ -26,7 +26,8 @@ pub(super) enum Place {
 }
 
 /// How a job differs from others of this set.
-pub(super) struct Terms {
+pub(super) struct Terms<'a> {
+    pub(super) tool: &'a str,
     pub(super) workflow: &'static str,
     pub(super) priority: i16,
     pub(super) visibility: Visibility,
@@ -90,11 +91,11 @@ impl Research {
         owner: &OwnerId,
         place: &Place,
         ask: &ResearchAsk,
-        terms: Terms,
+        terms: Terms<'_>,
     ) -> Result<NewJob, Refusal> {
         let conversation = place.conversation().cloned();
         let held = terms.visibility == Visibility::Unpromised;
-        Ok(NewJob {
+        let job = NewJob {
             owner: owner.clone(),
             conversation: Some(conversation.unwrap_or_else(new_conversation)),
             profile: self.profile(place)?,
@@ -109,7 +110,8 @@ impl Research {
             life: None,
             // Of a held call, the failure; its report has become a turn of a conversation and stays.
             keep: held.then_some(self.options.keep),
-        })
+        };
+        Ok(job.made_by(terms.tool))
     }
 
     /// What the question will probably cost; much is logged.
