@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Timestamp};
+use crate::{Code, ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Timestamp};
 
 /// What a face asks the engine to make durable.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,6 +137,14 @@ impl Job {
                 self.id
             )
         })
+    }
+
+    /// Whether starting it again may help (E16): by what it failed with, and always where a command of the operator's ran
+    /// and failed, because what it works on may have changed.
+    pub fn may_succeed_again(&self) -> bool {
+        let Some(failure) = self.failures.last() else { return false };
+        let command_ran = matches!(&self.checkpoint, Checkpoint::Running(run) if run.provider == RemoteRun::COMMAND);
+        failure.code.is_retryable() || (failure.code == Code::ExecutionError && command_ran)
     }
 
     /// Whether any worker has ever held it.
@@ -278,6 +286,11 @@ pub struct RemoteRun {
     pub cursor: Option<String>,
     /// When the provider accepted it.
     pub begun_at: Timestamp,
+}
+
+impl RemoteRun {
+    /// The provider's name of a command that runs on this machine.
+    pub const COMMAND: &str = "command";
 }
 
 /// How far a try has come.

@@ -100,6 +100,12 @@ pub(crate) enum Command {
     /// everything else to standard error. Ctrl-C leaves; the job goes on, and `outlast jobs watch` comes back to it.
     #[command(after_long_help = RESEARCH_EXAMPLES)]
     Research(ResearchArgs),
+    /// Start a workflow of outlast.toml as a job and wait for its result
+    ///
+    /// What `start_job` does for a client. The job is carried by a worker, not by this command: Ctrl-C leaves, the job
+    /// goes on, and `outlast jobs watch` comes back to it. `deep_research` is the built-in workflow.
+    #[command(after_long_help = RUN_EXAMPLES)]
+    Run(RunArgs),
     /// Call a tool of any MCP server, however long it takes
     ///
     /// The server is a program that is started for the call, or an address. Its answer goes to standard output, its
@@ -265,6 +271,33 @@ Examples:
   outlast research \"Heat pumps in cold climates?\" --effort high -o report.md
   outlast research \"And what do they cost?\" --follow-up 9a8b7c6d
   outlast research \"Heat pumps in cold climates?\" --detach";
+
+/// `outlast run`
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Its name in outlast.toml
+    #[arg(value_name = "WORKFLOW")]
+    pub(crate) workflow: String,
+    /// What it works on: a command's standard input, or the argument of a tool that takes it; `-` reads standard input
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) message: Option<String>,
+    /// Its arguments, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(crate) arguments: Option<String>,
+    /// Print the job's id and leave at once; the job goes on
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `outlast run --help` ends with.
+const RUN_EXAMPLES: &str = "\
+Examples:
+  outlast run nightly-audit
+  outlast run nightly-audit --arguments '{\"since\":\"2026-01-01\"}' --detach
+  git diff | outlast run review - --json";
 
 /// What `outlast call --help` ends with.
 const CALL_EXAMPLES: &str = "\

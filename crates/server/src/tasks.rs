@@ -88,11 +88,19 @@ fn task(job: &Job, waits: Option<Waits>) -> Task {
         job.created_at.to_string(),
         job.updated_at.to_string(),
     );
-    task = task
-        .with_status_message(printable(&Standing::of(job, waits).to_string()))
-        .with_poll_interval_ms(POLL_EVERY_MS);
+    task = task.with_status_message(standing(job, waits)).with_poll_interval_ms(POLL_EVERY_MS);
     task.ttl_ms = rules::expires_at(job).map(|end| millis_between(job.created_at, end));
     task
+}
+
+/// How far it is comes first: clients read it there.
+fn standing(job: &Job, waits: Option<Waits>) -> String {
+    let standing = Standing::of(job, waits);
+    let words = printable(&standing.words());
+    match standing.percent() {
+        Some(percent) => format!("{percent} %: {words}"),
+        None => words,
+    }
 }
 
 fn millis_between(start: Timestamp, end: Timestamp) -> u64 {

@@ -1,7 +1,7 @@
 //! `outlast serve`: MCP over standard input and output or over HTTP, and a worker beside it.
 
 mod http;
-mod jobs;
+pub(super) mod jobs;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -45,7 +45,6 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
         leave_research_out(&mut config)?;
     }
     let profiles: Vec<Profile> = research.iter().map(|(profile, _)| profile.clone()).collect();
-    log_providers(&profiles);
     let workflows = workflow_providers(&config)?;
     let jobs = jobs::options(&config, profiles.first())?;
     if !workflows.is_empty() {
@@ -81,6 +80,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let mirror = engine.run_mirror(mirror_stop.clone());
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
+    log_providers(&profiles);
     log_mode(&config, takes);
     tokio::spawn(stop_on_signals(stop.clone())?);
 

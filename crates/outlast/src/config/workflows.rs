@@ -128,7 +128,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Definitions, ConfigError>
 fn what_is_wrong(message: &str) -> String {
     match message.rfind(", expected ") {
         Some(at) if message.starts_with("invalid ") => {
-            format!("must be {}", &message[at + ", expected ".len()..])
+            let kind = message.split(':').next().unwrap_or_default();
+            format!("{kind}: {}", &message[at + ", ".len()..])
         }
         _ => message.to_owned(),
     }

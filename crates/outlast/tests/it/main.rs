@@ -38,3 +38,4 @@ mod sharing;
 mod sonar;
 mod standing;
 mod upkeep;
+mod workflows_alone;

@@ -159,6 +159,7 @@ impl Answer {
         let mut answer = Self::ended(job.id.to_string(), "failed");
         "Job failed".clone_into(&mut answer.progress.message);
         let mut error = job.failures.last().map_or_else(ErrorShape::unexplained, ErrorShape::of);
+        error.retryable = job.may_succeed_again();
         answer.user_message = format!("The job failed: {}.", error.message);
         answer.next_instruction_for_model = match job.run_left_told() {
             Some(told) => {
@@ -201,7 +202,7 @@ impl ErrorShape {
             code => code,
         };
         let message = bounded(&failure.message);
-        Self { code: code.as_str(), message, retryable: failure.code.is_retryable() }
+        Self { code: code.as_str(), message, retryable: false }
     }
 
     /// Never seen: a job that failed has a failure.
