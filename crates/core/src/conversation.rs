@@ -199,6 +199,8 @@ mod tests {
         let turns =
             vec![turn(first, answered("one.")), turn(second, JobState::Queued { run_at: NOW })];
         let conversation = conversation(turns);
+        let file = ConversationFile::of(&conversation, None);
+        assert_eq!((file.message_count, file.messages.len()), (4, 4), "it counts what it lists");
         let expected = [
             (Role::System, "be good", false),
             (Role::User, "one?", false),

@@ -22,8 +22,8 @@ pub(crate) use jobs::{
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
 ///
-/// A job starts in milliseconds, survives crashes and impatient clients, is never paid for twice, and can be fetched
-/// again from any client or from here. Try it without a key: `outlast demo`.
+/// A job starts in milliseconds, survives crashes and impatient clients, is never paid for twice without your word, and
+/// can be fetched again from any client or from here. Try it without a key: `outlast demo`.
 #[derive(Debug, Parser)]
 #[command(name = "outlast", version, max_term_width = 100, after_help = FIRST_STEPS)]
 pub(crate) struct Cli {

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::shapes::{CostShape, SearchResult, UsageShape, cost_of, search_results, usage_of};
 use super::{Conversation, Said};
 use crate::{
-    Failure, Job, JobState, Message, Profile, ResearchAsk, Role, Standing, StateKind, Timestamp,
-    Waits,
+    Failure, Job, JobState, Message, Profile, ResearchAsk, Standing, StateKind, Timestamp, Waits,
 };
 
 /// `conversation.json`.
@@ -201,7 +200,7 @@ impl ConversationFile {
             created_at: conversation.created_at().to_string(),
             updated_at: conversation.updated_at().to_string(),
             model: last.and_then(|output| output.model.clone()).or(expected_model),
-            message_count: messages.iter().filter(|said| said.role != Role::System).count(),
+            message_count: messages.len(),
             messages,
             usage: last.map(|_| (&usage_of(conversation.outputs())).into()),
             cost: last.map(|_| cost_of(conversation.outputs()).into()),
