@@ -6,7 +6,9 @@ mod shapes;
 
 use serde_json::Value;
 
-use crate::{Body, ConversationId, Job, JobState, Message, Output, ResearchAsk, Role, Timestamp};
+use crate::{
+    Body, ConversationId, Job, JobState, Message, Output, Profile, ResearchAsk, Role, Timestamp,
+};
 
 pub use files::{ConversationFile, ErrorEntry, JobFile, ProgressShape, StatusFile, StatusWord};
 pub use shapes::{CostShape, SearchResult, UsageShape, cost_of, search_results, usage_of};
@@ -54,6 +56,13 @@ impl Conversation {
     /// Whether its last turn is not its first.
     pub fn was_continued(&self) -> bool {
         !self.later.is_empty()
+    }
+
+    /// The provider it belongs to (P1): the one that began it, unless the library has answered in it. What the library
+    /// says stays on this machine, so such a conversation is the library's whoever began it.
+    pub fn provider(&self) -> &str {
+        let library = self.turns().any(|job| job.new.profile.provider() == Profile::LIBRARY);
+        if library { Profile::LIBRARY } else { self.first.new.profile.provider() }
     }
 
     /// When it began.
@@ -190,6 +199,8 @@ mod tests {
         let turns =
             vec![turn(first, answered("one.")), turn(second, JobState::Queued { run_at: NOW })];
         let conversation = conversation(turns);
+        let file = ConversationFile::of(&conversation, None);
+        assert_eq!((file.message_count, file.messages.len()), (4, 4), "it counts what it lists");
         let expected = [
             (Role::System, "be good", false),
             (Role::User, "one?", false),
@@ -198,6 +209,27 @@ mod tests {
         ]
         .map(|(role, content, failed)| (role, content.to_owned(), failed));
         assert_eq!(told(&conversation), expected);
+    }
+
+    /// P1: a conversation belongs to the provider that began it, and to the library once that has answered in it.
+    #[test]
+    fn a_conversation_belongs_to_its_first_provider_or_to_the_library() {
+        let by = |provider: &str| {
+            let mut job = turn(json!([{ "role": "user", "content": "x" }]), answered("y"));
+            job.new.profile = Profile::new(provider);
+            job
+        };
+        let (perplexity, library) = ("perplexity/agent https://api.example 0", "library 0");
+        let cases = [
+            (vec![perplexity], Profile::PERPLEXITY),
+            (vec![library], Profile::LIBRARY),
+            (vec![library, perplexity], Profile::LIBRARY),
+            (vec![perplexity, library, perplexity], Profile::LIBRARY),
+        ];
+        for (turns, provider) in cases {
+            let turns = turns.into_iter().map(by).collect();
+            assert_eq!(conversation(turns).provider(), provider);
+        }
     }
 
     /// B13: a question that failed is marked, and not sent upstream again.

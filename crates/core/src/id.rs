@@ -92,9 +92,37 @@ text_name! {
     Profile
 }
 
+impl Profile {
+    /// The provider that answers from documents on this machine.
+    pub const LIBRARY: &str = "library";
+    /// The provider that answers where no other is named.
+    pub const PERPLEXITY: &str = "perplexity";
+
+    /// What stands for the provider of a workflow.
+    pub const WORKFLOW: &str = "workflow";
+
+    /// The provider, by its first word: `perplexity` in whatever dialect, `library`; of a workflow, `workflow`.
+    pub fn provider(&self) -> &str {
+        self.as_str().split([' ', '/']).next().unwrap_or_default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_profile_names_its_provider_in_whatever_dialect() {
+        let cases = [
+            ("perplexity/agent https://api.example 01234567", Profile::PERPLEXITY),
+            ("perplexity/sonar https://api.example/library 01234567", Profile::PERPLEXITY),
+            ("library 0123456789abcdef", Profile::LIBRARY),
+            ("workflow library", Profile::WORKFLOW),
+        ];
+        for (profile, provider) in cases {
+            assert_eq!(Profile::new(profile).provider(), provider);
+        }
+    }
 
     #[test]
     fn a_job_id_has_exactly_one_spelling() {

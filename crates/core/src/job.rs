@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Timestamp};
+use crate::{Code, ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Timestamp};
 
 /// What a face asks the engine to make durable.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,29 @@ pub struct NewJob {
     pub life: Option<Duration>,
     /// How long a finished job is kept, counted from its end; `None` is for ever.
     pub keep: Option<Duration>,
+}
+
+impl NewJob {
+    /// Where a request names the tool or command that made it; no provider reads it.
+    const TOOL: &str = "tool";
+
+    /// The same job, made by this tool or command.
+    pub fn made_by(mut self, tool: &str) -> Self {
+        if let Value::Object(ask) = &mut self.ask {
+            ask.insert(Self::TOOL.to_owned(), tool.into());
+        }
+        self
+    }
+
+    /// The name of the tool or command that made it (B15, P8); its workflow where no name is recorded.
+    pub fn tool(&self) -> &str {
+        self.ask.get(Self::TOOL).and_then(Value::as_str).unwrap_or(&self.workflow)
+    }
+
+    /// Its conversation, for the log.
+    pub fn conversation_id(&self) -> Option<&str> {
+        self.conversation.as_ref().map(ConversationId::as_str)
+    }
 }
 
 /// Whether the caller was given the job's id, and who takes the job up.
@@ -169,6 +192,14 @@ impl Job {
             | JobState::Succeeded { .. }
             | JobState::Failed { .. } => None,
         }
+    }
+
+    /// Whether starting it again may help (E16): by what it failed with, and always where a command of the operator's ran
+    /// and failed, because what it works on may have changed.
+    pub fn may_succeed_again(&self) -> bool {
+        let Some(failure) = self.failures.last() else { return false };
+        let command_ran = matches!(&self.checkpoint, Checkpoint::Running(run) if run.provider == RemoteRun::COMMAND);
+        failure.code.is_retryable() || (failure.code == Code::ExecutionError && command_ran)
     }
 
     /// Whether any worker has ever held it.
@@ -334,6 +365,11 @@ pub struct RemoteRun {
     pub cursor: Option<String>,
     /// When the provider accepted it.
     pub begun_at: Timestamp,
+}
+
+impl RemoteRun {
+    /// The provider's name of a command that runs on this machine.
+    pub const COMMAND: &str = "command";
 }
 
 /// How far a try has come.

@@ -12,6 +12,7 @@ mod ask;
 mod workflow;
 mod output;
 mod failure;
+mod standing;
 mod lease;
 pub mod conversation;
 mod report_check;
@@ -38,12 +39,13 @@ pub use provider::{
     Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, Step, Trouble,
 };
 pub use report_check::{ReportCheck, check as check_report};
+pub use standing::{Standing, Waits};
 pub use store::{
     BoxError, Cancelled, Change, Changes, ConversationPage, ConversationQuery, ConversationSummary,
     Cursor, Dead, Glance, HeldAnswer, Holds, Insert, Inserted, Key, Page, Prune, Pruned, Query,
     Rescued, Scope, Settlement, Store, StoreError, Summary, Uncarried,
 };
-pub use text::steers;
+pub use text::{escaped_json, is_shown, printable, steers};
 pub use thinking::told_apart;
 pub use time::{Clock, Timestamp};
 pub use wording::Wording;

@@ -16,8 +16,9 @@ const PIECE: usize = 12;
 const SHORTEST: usize = 3;
 
 /// Where [`ResearchAsk`](crate::ResearchAsk) has words of ours; a field of the same name anywhere else is the asker's.
-const OURS: [&[&str]; 5] = [
+const OURS: [&[&str]; 6] = [
     &["kind"],
+    &["tool"],
     &["effort"],
     &["messages", "role"],
     &["filters", "recency"],

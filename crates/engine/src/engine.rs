@@ -8,8 +8,8 @@ use std::time::Duration;
 use outlast_core::conversation::Conversation;
 use outlast_core::rules::{Repeat, Sharing};
 use outlast_core::{
-    Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job,
-    JobId, JobState, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query,
+    Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Dead, Insert, Inserted,
+    Job, JobId, JobState, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query,
     RemoteRun, RemoteStop, Rev, Scope, Store, StoreError, Timestamp, rules,
 };
 use serde_json::Value;
@@ -163,8 +163,8 @@ impl Engine {
             Inserted::New(job) => {
                 tracing::info!(
                     job.id = %job.id,
-                    conversation.id = job.new.conversation.as_ref().map(|id| id.as_str()),
-                    tool = job.new.workflow,
+                    conversation.id = job.new.conversation_id(),
+                    tool = job.new.tool(),
                     "Job enqueued"
                 );
                 self.warn_of_cost(&job);
@@ -185,7 +185,12 @@ impl Engine {
     pub async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Option<Cancelled>, StoreError> {
         match self.shared.store.cancel(scope, id).await {
             Ok(Cancelled::Now(job)) => {
-                tracing::info!(job.id = %job.id, "Job cancelled");
+                tracing::info!(
+                    job.id = %job.id,
+                    conversation.id = job.new.conversation_id(),
+                    tool = job.new.tool(),
+                    "Job cancelled"
+                );
                 Ok(Some(Cancelled::Now(self.without_vain_stop(job).await)))
             }
             Ok(Cancelled::Already(job)) => Ok(Some(Cancelled::Already(job))),
@@ -265,6 +270,14 @@ impl Engine {
     /// What is known of a request before it is made: the model that will answer it, and what that usually costs.
     pub fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
         self.shared.expects(profile, ask)
+    }
+
+    /// Puts the jobs of workers that are known to be dead back into the queue, so that what is read next is true. Best
+    /// effort: a store that cannot be written is read as it is.
+    pub async fn find_dead_workers(&self) {
+        if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {
+            tracing::warn!(%error, "dead workers cannot be looked for");
+        }
     }
 
     /// Whether a worker that takes jobs of this profile from the queue is known to live.

@@ -2,7 +2,7 @@
 //! tool, input) is the same job for as long as its key holds ([`outlast_core::Holds`]). It is carried by the process
 //! that took it, whatever is in the queue.
 
-use outlast_core::{Dead, Job, JobId, Key, NewJob, StoreError};
+use outlast_core::{Job, JobId, Key, NewJob, StoreError};
 
 use crate::engine::{Engine, Started};
 
@@ -15,9 +15,7 @@ impl Engine {
         }
         if started.existed {
             // The process that carried it may have died; then it is in the queue from now on, and ours.
-            if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {
-                tracing::warn!(%error, "dead workers cannot be looked for");
-            }
+            self.find_dead_workers().await;
         }
         self.carry_held(&started.job);
         Ok(started)

@@ -24,7 +24,7 @@ mod mirror;
 pub use engine::{Engine, Expected, Options, Providers, Started};
 pub use hub::PollLimits;
 pub use mirror::{ArchiveError, Archived, Mirror, MirrorOptions};
-pub use poll::{PollError, Reading, Waits};
+pub use poll::{PollError, Reading};
 pub use stop::Stop;
 pub use watch::Watch;
 pub use worker::{Takes, Until, Worker};

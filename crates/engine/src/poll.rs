@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlast_core::{Job, JobId, JobState, Scope, StoreError, Timestamp};
+use outlast_core::{
+    Job, JobId, JobState, Scope, Standing, StoreError, Timestamp, Visibility, Waits,
+};
 use thiserror::Error;
 
 use crate::engine::Engine;
@@ -19,18 +21,11 @@ pub struct Reading {
     pub waits: Option<Waits>,
 }
 
-/// What a queued job waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waits {
-    /// No live worker has its profile: it will wait until one is started.
-    ForAWorker,
-    /// The time of its next try.
-    Until(Timestamp),
-    /// Its turn.
-    ForItsTurn {
-        /// How many jobs come before it.
-        ahead: u64,
-    },
+impl Reading {
+    /// Where the job stands, in words (P4).
+    pub fn standing(&self) -> Standing<'_> {
+        Standing::of(&self.job, self.waits)
+    }
 }
 
 /// Why a poll has no answer.
@@ -94,6 +89,10 @@ impl Engine {
 
     async fn waits(&self, job: &Job, now: Timestamp) -> Result<Option<Waits>, StoreError> {
         let JobState::Queued { run_at } = job.state else { return Ok(None) };
+        if job.new.visibility == Visibility::Unpromised {
+            // Not in the queue: the process that took the call carries it, whatever workers there are.
+            return Ok(None);
+        }
         Ok(Some(if !self.shared.store.has_worker(&job.new.profile).await? {
             Waits::ForAWorker
         } else if run_at > now {

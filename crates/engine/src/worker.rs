@@ -292,6 +292,8 @@ impl Worker {
     fn spawn(&self, claimed: Claimed, keeper: &Arc<Keeper>, attempts: &mut JoinSet<()>) {
         tracing::info!(
             job.id = %claimed.job.id,
+            conversation.id = claimed.job.new.conversation_id(),
+            tool = claimed.job.new.tool(),
             priority = claimed.job.new.priority,
             attempt = claimed.job.failures.len() + 1,
             "Job dequeued"

@@ -23,8 +23,8 @@ pub(crate) use jobs::{
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
 ///
-/// A job starts in milliseconds, survives crashes and impatient clients, is never paid for twice, and can be fetched
-/// again from any client or from here. Try it without a key: `outlast demo`.
+/// A job starts in milliseconds, survives crashes and impatient clients, is never paid for twice without your word, and
+/// can be fetched again from any client or from here. Try it without a key: `outlast demo`.
 #[derive(Debug, Parser)]
 #[command(name = "outlast", version, max_term_width = 100, after_help = FIRST_STEPS)]
 pub(crate) struct Cli {
@@ -103,6 +103,12 @@ pub(crate) enum Command {
     /// everything else to standard error. Ctrl-C leaves; the job goes on, and `outlast jobs watch` comes back to it.
     #[command(after_long_help = examples::RESEARCH)]
     Research(ResearchArgs),
+    /// Start a workflow of outlast.toml as a job and wait for its result
+    ///
+    /// What `start_job` does for a client. The job is carried by a worker, not by this command: Ctrl-C leaves, the job
+    /// goes on, and `outlast jobs watch` comes back to it. `deep_research` is the built-in workflow.
+    #[command(after_long_help = examples::RUN)]
+    Run(RunArgs),
     /// Call a tool of any MCP server, however long it takes
     ///
     /// The server is a program that is started for the call, or an address. Its answer goes to standard output, its
@@ -129,7 +135,7 @@ pub(crate) enum Command {
     ///
     /// Adds one entry to the client's own configuration file and leaves every other byte alone; the file as it was is
     /// kept beside it. No key is written: the client is told to pass PERPLEXITY_API_KEY on where it can. --config,
-    /// --data-dir, --store and --no-mirror become part of the entry.
+    /// --data-dir, --store, --no-mirror and the folders of --library or OUTLAST_LIBRARY become part of the entry.
     #[command(after_long_help = examples::INIT)]
     Init(InitArgs),
     /// Look at the configuration
@@ -240,6 +246,12 @@ pub(crate) struct ResearchArgs {
     /// Answer from the documents in this folder, and from nothing else; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) library: Vec<PathBuf>,
+    /// Ask this provider: perplexity or library [default: the conversation's own; perplexity where its key is set, else
+    /// the library]
+    ///
+    /// A conversation stays with the provider that began it. With this, --follow-up sends what was said in it to another.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<ProviderName>,
     /// Go on with this conversation; its id, or the first 8 characters or more
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) follow_up: Option<String>,
@@ -254,6 +266,15 @@ pub(crate) struct ResearchArgs {
     pub(crate) json: bool,
 }
 
+/// Who answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProviderName {
+    /// Perplexity, with PERPLEXITY_API_KEY
+    Perplexity,
+    /// The documents in the folders of OUTLAST_LIBRARY or --library
+    Library,
+}
+
 /// How hard to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ResearchEffort {
@@ -263,6 +284,26 @@ pub(crate) enum ResearchEffort {
     Medium,
     /// Everything there is
     High,
+}
+
+/// `outlast run`
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Its name in outlast.toml
+    #[arg(value_name = "WORKFLOW")]
+    pub(crate) workflow: String,
+    /// What it works on: a command's standard input, or the argument of a tool that takes it; `-` reads standard input
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) message: Option<String>,
+    /// Its arguments, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(crate) arguments: Option<String>,
+    /// Print the job's id and leave at once; the job goes on
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `outlast call`
@@ -400,6 +441,9 @@ pub(crate) struct InitArgs {
     /// The client
     #[arg(value_name = "CLIENT")]
     pub(crate) client: Client,
+    /// Let it answer from the documents in this folder where no key is set; may be repeated [default: OUTLAST_LIBRARY]
+    #[arg(long, value_name = "DIR", conflicts_with = "remove")]
+    pub(crate) library: Vec<PathBuf>,
     /// Print the entry and change nothing
     #[arg(long, conflicts_with_all = ["dry_run", "remove"])]
     pub(crate) print: bool,

@@ -7,6 +7,7 @@ pub(crate) mod launch;
 mod signals;
 
 mod research;
+mod run;
 mod left_behind;
 mod call;
 mod jobs;
@@ -46,6 +47,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
             Command::Serve(args) => serve::run(&global, args).await,
             Command::Worker(args) => worker::run(&global, args).await,
             Command::Research(args) => research::run(&global, args).await,
+            Command::Run(args) => run::run(&global, args).await,
             Command::Call(args) => call::run(&global, args).await,
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,

@@ -29,6 +29,8 @@ pub(crate) use workflows::{Program, Tool, Upstream, Work, Workflow};
 pub(crate) struct Config {
     pub(crate) perplexity: Perplexity,
     pub(crate) tools: Vec<ToolSet>,
+    /// Whether they were named; the default leaves out what nothing can answer.
+    pub(crate) tools_are_named: bool,
     /// Whether workflows are started as jobs rather than held.
     pub(crate) async_mode: bool,
     /// The one workflow that can be started, if there is only one.
@@ -114,15 +116,10 @@ impl Config {
         Self::from_layers(&mut Layers::read(flags)?)
     }
 
-    /// Whether anything is configured that answers research.
-    pub(crate) fn has_research(&self) -> bool {
-        self.perplexity.api_key.is_some() || !self.library.is_empty()
-    }
-
     fn from_layers(layers: &mut Layers) -> Result<Self, ConfigError> {
         let perplexity = Perplexity {
             api: layers.dialect()?,
-            api_key: layers.text("perplexity.api_key").map(Secret),
+            api_key: layers.api_key("perplexity.api_key"),
             base_url: layers.url("perplexity.base_url")?,
             mode: layers.research_mode(),
             disclaimer: match layers.flag("perplexity.enable_security_disclaimer")? {
@@ -152,6 +149,7 @@ impl Config {
             data_dir: layers.data_dir_beside(&store)?,
             library: layers.paths("server.library"),
             tools,
+            tools_are_named: layers.is_set("server.tools"),
             async_mode,
             fixed_workflow: layers.fixed_workflow(&workflows)?,
             long_poll: layers.seconds_within("server.long_poll_timeout", 1..=300)?,

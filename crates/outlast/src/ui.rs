@@ -13,7 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use outlast_core::{StateKind, steers};
+use outlast_core::{StateKind, escaped_json, printable, steers};
+use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::Color;
@@ -90,6 +91,16 @@ fn note(written: std::io::Result<()>) {
 /// A line of data.
 pub(crate) fn line(text: &str) {
     out(&format!("{text}\n"));
+}
+
+/// JSON as data. What would steer the terminal is escaped, so that a program reads the same value.
+pub(crate) fn json(value: &Value) {
+    line(&pretty_json(value));
+}
+
+/// The same as text.
+pub(crate) fn pretty_json(value: &Value) -> String {
+    escaped_json(format!("{value:#}"))
 }
 
 /// Bytes of data as they are: scripts and pages for other programs.
@@ -329,13 +340,6 @@ fn state_style(state: StateKind) -> Style {
         StateKind::Failed => RED,
         StateKind::Cancelled => YELLOW,
     }
-}
-
-/// Without what would steer a terminal; lines and tabs stay.
-fn printable(text: &str) -> String {
-    text.chars()
-        .filter(|character| !steers(*character) || matches!(character, '\n' | '\t'))
-        .collect()
 }
 
 /// The width to fit data into; `None` when nobody reads it on a terminal.

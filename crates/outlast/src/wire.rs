@@ -169,13 +169,8 @@ fn is_there(path: &Path) -> Result<bool, Failed> {
 /// Every provider that can be set up, to be asked what may be done with the jobs of a store that is restored. Jobs of the
 /// others count as paid for, so a provider that cannot be set up is left out.
 pub(crate) fn natures(config: &Config) -> Result<Providers, Failed> {
-    let mut providers = workflow_providers(config)?;
-    if config.perplexity.api_key.is_some() {
-        providers.extend(research_provider(config, None).ok());
-    }
-    if !config.library.is_empty() {
-        providers.extend(library_provider(config, config.library.clone()).ok());
-    }
+    let mut providers = workflow_providers(config, None)?;
+    providers.extend(research_providers(config, None).unwrap_or_default());
     Ok(providers)
 }
 
@@ -199,20 +194,34 @@ pub(crate) fn store_hint(error: &StoreError) -> &'static str {
     }
 }
 
-/// The configured research provider and the profile of its jobs.
-pub(crate) fn research_provider(
+/// The configured research providers in line, each with the profile of its jobs: the first answers new questions, every one
+/// goes on with its own conversations (P1). Empty where none is configured.
+pub(crate) fn research_providers(
     config: &Config,
     point: Option<KillPoint>,
+) -> Result<Vec<Profiled>, Failed> {
+    let mut providers = Vec::new();
+    if let Some(api_key) = &config.perplexity.api_key {
+        providers.push(perplexity_provider(config, api_key, point)?);
+    }
+    if !config.library.is_empty() {
+        match library_provider(config, config.library.clone()) {
+            Ok(library) => providers.push(library),
+            Err(failed) if providers.is_empty() => return Err(failed),
+            // Nothing new is asked of it; only its own conversations have to wait.
+            Err(failed) => {
+                tracing::warn!(error = %failed, "the library cannot be used; its conversations cannot be continued");
+            }
+        }
+    }
+    Ok(providers)
+}
+
+fn perplexity_provider(
+    config: &Config,
+    api_key: &Secret,
+    point: Option<KillPoint>,
 ) -> Result<Profiled, Failed> {
-    let Some(api_key) = &config.perplexity.api_key else {
-        return match config.library.as_slice() {
-            [] if config.workflows.is_empty() => Err(no_provider()),
-            [] => Err(no_provider().hint(format!(
-                "{WAYS}\nor serve your workflows without research: `outlast serve --tools jobs`"
-            ))),
-            folders => library_provider(config, folders.to_vec()),
-        };
-    };
     let options = perplexity_options(config, api_key);
     let (profile, provider) = match config.perplexity.api {
         Dialect::Agent => {
@@ -404,11 +413,12 @@ fn cannot_set_up(error: BoxError) -> Failed {
 }
 
 /// What can be done about a missing research provider.
-const WAYS: &str = "there are three ways to get one:\n  \
+pub(crate) const WAYS: &str = "there are three ways to get one:\n  \
                     1. a key:      set PERPLEXITY_API_KEY\n  \
                     2. a library:  set OUTLAST_LIBRARY to a folder of documents, or `outlast research --library FOLDER`\n  \
                     3. neither:    run `outlast demo`, which brings a simulated provider";
 
+/// No research provider is configured; with the ways to get one.
 pub(crate) fn no_provider() -> Failed {
     Failed::usage(anyhow::anyhow!("no research provider is configured"), WAYS)
 }

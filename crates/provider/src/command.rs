@@ -81,7 +81,7 @@ pub struct Command {
 
 impl Command {
     /// The name in [`RemoteRun::provider`].
-    pub const NAME: &'static str = "command";
+    pub const NAME: &'static str = RemoteRun::COMMAND;
 
     /// Starts nothing yet.
     pub fn new(options: CommandOptions) -> Self {

@@ -5,9 +5,8 @@
 mod tools;
 pub use tools::jobs::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Work, Workflow};
 pub use tools::perplexity::{Perplexity, PerplexityOptions};
-pub use tools::research::{
-    Disclaimer, Research, ResearchMode, ResearchOptions, research_instructions,
-};
+pub use tools::recipient::Disclaimer;
+pub use tools::research::{Research, ResearchMode, ResearchOptions, research_instructions};
 pub use tools::research_jobs::{ResearchJobs, ResearchJobsOptions};
 pub use tools::{ToolSet, Tools, UnknownToolSet};
 

@@ -152,7 +152,7 @@ impl Refusal {
         let Some(failure) = job.failures.last() else { return Self::internal() };
         let because = Self::because(failure.code.into(), printable(&failure.message));
         match job.run_left_told() {
-            None => because,
+            None => Self { retryable: job.may_succeed_again(), ..because },
             Some(told) => Self {
                 sentence: format!("{}; {told}", because.sentence),
                 retryable: false,

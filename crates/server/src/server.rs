@@ -140,7 +140,7 @@ impl Server {
     /// Fewer than 200 words with any two sets: they are sent with every conversation.
     fn instructions(&self) -> String {
         let mut text = "outlast runs research as durable jobs: a job goes on when the client gives up, disconnects \
-                        or restarts the server, and is never paid for twice."
+                        or restarts the server, and is never paid for twice without the user's word."
             .to_owned();
         for set in &self.face.sets {
             text.push_str("\n\n");

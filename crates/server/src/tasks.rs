@@ -1,7 +1,8 @@
 //! MCP tasks over our jobs: a task's id is its job's, so every face finds it, and a restart loses none. Only under the
 //! revision that has them, and only for clients that declare them: `caller.rs` says who does.
 
-use outlast_core::{Job, JobId, JobState, Timestamp, rules};
+use outlast_core::{Job, JobId, JobState, Standing, Timestamp, Waits, rules};
+use outlast_engine::Reading;
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolResult, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload,
@@ -18,7 +19,7 @@ const POLL_EVERY_MS: u64 = 2_000;
 
 /// The answer to a call that goes on as a task.
 pub(crate) fn created(job: &Job) -> CreateTaskResult {
-    CreateTaskResult::new(task(job))
+    CreateTaskResult::new(task(job, None))
 }
 
 impl Server {
@@ -28,7 +29,7 @@ impl Server {
         caller: &Caller,
         id: &str,
     ) -> Result<GetTaskResult, ErrorData> {
-        let job = self.task_job(caller, id).await?;
+        let Reading { job, waits, .. } = self.task_job(caller, id).await?;
         let payload = match &job.state {
             JobState::Queued { .. } => {
                 // The process that carried it may be gone, or its next try may be due.
@@ -41,12 +42,12 @@ impl Server {
                 TaskPayload::Completed { result: object(&self.outcome(&job))? }
             }
         };
-        Ok(GetTaskResult::new(DetailedTask::new(task(&job), payload)))
+        Ok(GetTaskResult::new(DetailedTask::new(task(&job, waits), payload)))
     }
 
     /// `tasks/cancel`: ends the job; one that has ended keeps its end.
     pub(crate) async fn task_cancelled(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
-        let job = self.task_job(caller, id).await?;
+        let job = self.task_job(caller, id).await?.job;
         match self.engine().cancel(&caller.scope(), &job.id).await {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(unknown()),
@@ -59,9 +60,9 @@ impl Server {
         self.task_job(caller, id).await.map(drop)
     }
 
-    async fn task_job(&self, caller: &Caller, id: &str) -> Result<Job, ErrorData> {
+    async fn task_job(&self, caller: &Caller, id: &str) -> Result<Reading, ErrorData> {
         let Ok(id) = id.parse::<JobId>() else { return Err(unknown()) };
-        match self.engine().job(&caller.scope(), &id).await {
+        match self.engine().reading(&caller.scope(), &id).await {
             Ok(job) => job.ok_or_else(unknown),
             Err(error) => Err(refused(error.into())),
         }
@@ -75,7 +76,7 @@ impl Server {
     }
 }
 
-fn task(job: &Job) -> Task {
+fn task(job: &Job, waits: Option<Waits>) -> Task {
     let status = match &job.state {
         JobState::Queued { .. } | JobState::Running { .. } => TaskStatus::Working,
         JobState::Succeeded { .. } | JobState::Failed { .. } => TaskStatus::Completed,
@@ -87,25 +88,19 @@ fn task(job: &Job) -> Task {
         job.created_at.to_string(),
         job.updated_at.to_string(),
     );
-    task = task.with_status_message(standing(job)).with_poll_interval_ms(POLL_EVERY_MS);
+    task = task.with_status_message(standing(job, waits)).with_poll_interval_ms(POLL_EVERY_MS);
     task.ttl_ms = rules::expires_at(job).map(|end| millis_between(job.created_at, end));
     task
 }
 
-fn standing(job: &Job) -> String {
-    let attempt = job.failures.len() + 1;
-    let words = match (&job.state, &job.progress) {
-        (JobState::Queued { .. }, _) => "Waiting for a worker".to_owned(),
-        (JobState::Running { .. }, Some(progress)) => match progress.percent {
-            Some(percent) => format!("{percent} %: {}", printable(&progress.message)),
-            None => printable(&progress.message),
-        },
-        (JobState::Running { .. }, None) => "Running".to_owned(),
-        (JobState::Succeeded { .. }, _) => return "Completed".to_owned(),
-        (JobState::Failed { .. }, _) => return "Failed".to_owned(),
-        (JobState::Cancelled { .. }, _) => return "Cancelled".to_owned(),
-    };
-    if attempt > 1 { format!("{words} (attempt {attempt})") } else { words }
+/// How far it is comes first: clients read it there.
+fn standing(job: &Job, waits: Option<Waits>) -> String {
+    let standing = Standing::of(job, waits);
+    let words = printable(&standing.words());
+    match standing.percent() {
+        Some(percent) => format!("{percent} %: {words}"),
+        None => words,
+    }
 }
 
 fn millis_between(start: Timestamp, end: Timestamp) -> u64 {

@@ -1,18 +1,7 @@
 //! Text fit to be shown to a client: no control characters, no endless lines.
 
-use outlast_core::{Source, steers};
-
-/// Drops control characters but newlines and tabs: text from outside must not steer a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    // In one piece: a report that grows by doubling takes three times its size.
-    let mut clean = String::with_capacity(text.len());
-    clean.extend(text.chars().filter(|character| is_shown(*character)));
-    clean
-}
-
-fn is_shown(character: char) -> bool {
-    !steers(character) || matches!(character, '\n' | '\t')
-}
+pub(crate) use outlast_core::printable;
+use outlast_core::{Source, is_shown, steers};
 
 /// An id as it is repeated to whoever gave it: at most 64 characters, none of them control characters.
 pub(crate) fn echoed_id(id: &str) -> String {

@@ -1,6 +1,7 @@
 //! The tool sets. A set is a list of tools, one function that calls them by name, and a few words on how to use them.
 
 pub(crate) mod jobs;
+pub(crate) mod recipient;
 mod shape;
 
 pub(crate) mod perplexity;

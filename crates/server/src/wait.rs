@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Job, JobId};
+use outlast_core::JobId;
 use outlast_engine::{Engine, PollError, Reading};
 
 use crate::caller::{Caller, Reporter};
@@ -51,7 +51,7 @@ async fn waited(
     let mut over = std::pin::pin!(over);
     while !reading.job.state.kind().is_terminal() {
         if let Some(reporter) = &mut caller.progress {
-            note(reporter, &reading.job);
+            note(reporter, &reading);
         }
         tokio::select! {
             changed = watch.changed() => match changed? {
@@ -60,6 +60,12 @@ async fn waited(
             },
             () = due(caller.progress.as_ref()) => {
                 if let Some(reporter) = &mut caller.progress {
+                    if reading.waits.is_some()
+                        && let Some(now) = engine.reading(&scope, id).await?
+                    {
+                        // A worker may have come or gone since, which changes no job.
+                        note(reporter, &now);
+                    }
                     reporter.send().await;
                 }
             }
@@ -70,14 +76,10 @@ async fn waited(
     Ok(Some(reading))
 }
 
-fn note(reporter: &mut Reporter, job: &Job) {
-    reporter.about(job.id);
-    match &job.progress {
-        Some(progress) => {
-            reporter.note(progress.percent.map(f64::from), &printable(&progress.message));
-        }
-        None => reporter.note(Some(0.0), "Waiting for a worker"),
-    }
+fn note(reporter: &mut Reporter, reading: &Reading) {
+    reporter.about(reading.job.id);
+    let standing = reading.standing();
+    reporter.note(standing.percent().map(f64::from), &printable(&standing.words()));
 }
 
 /// Waits until the caller should be told something; for ever when they want nothing.

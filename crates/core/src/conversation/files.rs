@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::shapes::{CostShape, SearchResult, UsageShape, cost_of, search_results, usage_of};
 use super::{Conversation, Said};
-use crate::{Failure, Job, JobState, Message, Progress, ResearchAsk, Role, StateKind, Timestamp};
+use crate::{
+    Failure, Job, JobState, Message, Profile, ResearchAsk, Standing, StateKind, Timestamp, Waits,
+};
 
 /// `conversation.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -198,11 +200,22 @@ impl ConversationFile {
             created_at: conversation.created_at().to_string(),
             updated_at: conversation.updated_at().to_string(),
             model: last.and_then(|output| output.model.clone()).or(expected_model),
-            message_count: messages.iter().filter(|said| said.role != Role::System).count(),
+            message_count: messages.len(),
             messages,
             usage: last.map(|_| (&usage_of(conversation.outputs())).into()),
             cost: last.map(|_| cost_of(conversation.outputs()).into()),
             search_results: last.map(search_results),
+        }
+    }
+}
+
+impl ConversationFile {
+    /// The provider that a conversation known from this file alone belongs to (P1). Files of older servers name a model of
+    /// Perplexity's, or none; what the library answered names the library.
+    pub fn provider(&self) -> &'static str {
+        match &self.model {
+            Some(model) if model.starts_with(Profile::LIBRARY) => Profile::LIBRARY,
+            Some(_) | None => Profile::PERPLEXITY,
         }
     }
 }
@@ -222,7 +235,7 @@ impl StatusFile {
             updated_at: job.updated_at.to_string(),
             completed_at: job.ended_at().map(|at| at.to_string()),
             attempts: job.failures.len(),
-            progress: (status == StatusWord::InProgress).then(|| ProgressShape::of(job, now)),
+            progress: (status == StatusWord::InProgress).then(|| ProgressShape::of(job, now, None)),
             error: job.failures.last().filter(|_| failed).map(|failure| {
                 let mut error = ErrorEntry { timestamp: None, ..ErrorEntry::from(failure) };
                 if let Some(told) = job.run_left_told() {
@@ -237,18 +250,16 @@ impl StatusFile {
 
 impl ProgressShape {
     /// How far a turn has come (B6).
-    pub fn of(job: &Job, now: Timestamp) -> Self {
+    pub fn of(job: &Job, now: Timestamp, waits: Option<Waits>) -> Self {
         let attempt = job.failures.len() + 1;
-        let (percentage, message) = match (&job.state, &job.progress) {
-            (JobState::Queued { .. }, _) => (0, "Waiting for a worker".to_owned()),
-            (JobState::Running { .. }, Some(Progress { percent, message })) => {
-                (percent.unwrap_or(25), message.clone())
-            }
-            (JobState::Running { .. }, None) => (25, "Querying Perplexity API...".to_owned()),
-            (JobState::Succeeded { .. }, _) => (100, "Completed".to_owned()),
-            (JobState::Failed { .. } | JobState::Cancelled { .. }, progress) => {
-                let percent = progress.as_ref().and_then(|progress| progress.percent);
-                (percent.unwrap_or(0), "Ended".to_owned())
+        let standing = Standing::of(job, waits);
+        let message = standing.present();
+        let percentage = match &job.state {
+            JobState::Queued { .. } => 0,
+            JobState::Running { .. } => standing.percent().unwrap_or(25),
+            JobState::Succeeded { .. } => 100,
+            JobState::Failed { .. } | JobState::Cancelled { .. } => {
+                job.progress.as_ref().and_then(|progress| progress.percent).unwrap_or(0)
             }
         };
         let elapsed_ms = u64::try_from(job.elapsed(now).as_millis()).unwrap_or(u64::MAX);

@@ -9,9 +9,16 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
             // Not of what is free, nor of what is not known.
             let cost = output.cost.amount().filter(|cost| cost.0 > 0).map(|cost| cost.to_string());
             let duration_ms = job.ended_at().map(|end| end.since(job.created_at).as_millis());
-            tracing::info!(job.id = %job.id, duration_ms, tokens = output.usage.total_tokens, cost, retries, "Job completed");
+            tracing::info!(
+                job.id = %job.id, conversation.id = job.new.conversation_id(), tool = job.new.tool(), duration_ms,
+                tokens = output.usage.total_tokens, cost, retries,
+                "Job completed"
+            );
             if let Some(warning) = output.cost.warning() {
-                tracing::warn!(job.id = %job.id, cost, "{warning}");
+                tracing::warn!(
+                    job.id = %job.id, conversation.id = job.new.conversation_id(), tool = job.new.tool(), cost,
+                    "{warning}"
+                );
             }
             warn_of_short_report(job, output);
         }
@@ -28,7 +35,7 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
 fn log_failure(job: &Job, failure: &Failure) {
     let outcome = if matches!(job.state, JobState::Failed { .. }) { "permanent" } else { "retry" };
     tracing::warn!(
-        job.id = %job.id, code = %failure.code, error = failure.message, detail = failure.detail, outcome,
+        job.id = %job.id, conversation.id = job.new.conversation_id(), tool = job.new.tool(), code = %failure.code, error = failure.message, detail = failure.detail, outcome,
         "Job failed"
     );
 }

@@ -2,7 +2,7 @@
 //! same bytes, whoever writes it and whenever.
 
 use outlast_core::conversation::{Conversation, ConversationFile, JobFile, StatusFile};
-use outlast_core::{Job, Timestamp};
+use outlast_core::{Job, Timestamp, escaped_json};
 use serde::Serialize;
 
 /// The files of a conversation.
@@ -44,7 +44,7 @@ fn said_at(conversation: &Conversation) -> Timestamp {
 
 /// Two spaces and a line's end, as people and their tools like it.
 fn pretty(document: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-    let mut bytes = serde_json::to_vec_pretty(document)?;
+    let mut bytes = escaped_json(serde_json::to_string_pretty(document)?).into_bytes();
     bytes.push(b'\n');
     Ok(bytes)
 }

@@ -1,7 +1,8 @@
 //! What a worker does beside its work: it forgets what is due, says who is there, and leaves when nothing is left.
 
+use outlast_core::Waits;
 use outlast_core::{BeginError, NewJob, Profile, Scope, StateKind, Store, StoreError, Trouble};
-use outlast_engine::{Options, Takes, Until, Waits, Worker};
+use outlast_engine::{Options, Takes, Until, Worker};
 use outlast_testkit::scripted::{Act, Begin, Scripted, error};
 use tokio::time::Instant;
 

@@ -8,6 +8,12 @@ Examples:
   outlast research \"And what do they cost?\" --follow-up 9a8b7c6d
   outlast research \"Heat pumps in cold climates?\" --detach";
 
+pub(super) const RUN: &str = "\
+Examples:
+  outlast run nightly-audit
+  outlast run nightly-audit --arguments '{\"since\":\"2026-01-01\"}' --detach
+  git diff | outlast run review - --json";
+
 pub(super) const CALL: &str = "\
 Examples:
   outlast call -- outlast serve

@@ -248,7 +248,7 @@ fn show(answer: &Answer, as_json: bool) -> ExitCode {
         if let Some(meta) = &answer.meta {
             result["_meta"] = meta.clone();
         }
-        ui::line(&format!("{result:#}"));
+        ui::json(&result);
     } else {
         show_text(answer);
     }
@@ -261,7 +261,7 @@ fn show(answer: &Answer, as_json: bool) -> ExitCode {
 
 fn show_text(answer: &Answer) {
     match (&answer.structured, answer.text.is_empty()) {
-        (Some(structured), true) => ui::text(&format!("{structured:#}")),
+        (Some(structured), true) => ui::json(structured),
         (_, false) => ui::text(&answer.text),
         (None, true) => {}
     }

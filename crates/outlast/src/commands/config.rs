@@ -14,7 +14,7 @@ pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, F
     let showing =
         Showing::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
     if json {
-        ui::line(&format!("{:#}", as_json(&showing)));
+        ui::json(&as_json(&showing));
     } else if ui::is_terminal() {
         grouped(&showing);
     } else {

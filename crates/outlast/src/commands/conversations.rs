@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError};
+use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError, printable};
 use outlast_engine::{Engine, Providers, Stop};
 
 use super::find::{self, Found};
@@ -110,7 +110,7 @@ async fn export(engine: &Engine, config: &Config, args: ExportArgs) -> Result<Ex
         ExportFormat::Html => html::page(&told),
     };
     match &args.output {
-        Some(path) if !is_stdout(path) => write(path, &text)?,
+        Some(path) if !is_stdout(path) => write(path, &printable(&text))?,
         Some(_) | None => ui::text(text.trim_end_matches('\n')),
     }
     Ok(ExitCode::SUCCESS)

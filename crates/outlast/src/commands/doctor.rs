@@ -31,7 +31,7 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> Result<ExitCode, F
         let version = env!("CARGO_PKG_VERSION");
         let report =
             json!({ "ok": !failed, "version": version, "elapsed_ms": elapsed, "checks": listed });
-        ui::line(&format!("{report:#}"));
+        ui::json(&report);
     } else {
         for check in &checks {
             ui::finding(check.verdict.standing(), check.name, &check.line, check.fix.as_deref());

@@ -29,12 +29,12 @@ use json::Refusal;
 pub(super) use clients::ALL;
 
 pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, Failed> {
-    let InitArgs { client, print, dry_run, remove } = args;
+    let InitArgs { client, library, print, dry_run, remove } = args;
     let places = Places::read().ok_or_else(|| {
         Failed::usage(anyhow::anyhow!("there is no home directory"), "set HOME to an absolute path")
     })?;
     let path = client.file(&places);
-    let program = program(global)?;
+    let program = program(global, &library)?;
     let entry = client.entry(&program);
     if print {
         ui::raw(client.format().snippet(&entry).as_bytes());
@@ -157,7 +157,7 @@ fn refused(client: Client, path: &Path, refusal: Refusal) -> Failed {
 }
 
 /// How this program is to be run: by its whole path, because clients on a desktop know no shell's PATH.
-fn program(global: &Global) -> Result<Program, Failed> {
+fn program(global: &Global, library: &[PathBuf]) -> Result<Program, Failed> {
     let command = std::env::current_exe().context("find this program's own file")?;
     let mut args = vec!["serve".to_owned()];
     for (flag, path) in [("--config", &global.config), ("--data-dir", &global.data_dir)] {
@@ -175,7 +175,50 @@ fn program(global: &Global) -> Result<Program, Failed> {
         Showing::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
     let key = showing.setting("perplexity.api_key");
     let key_in_file = key.is_some_and(|key| matches!(key.source, Source::File(_)));
-    Ok(Program { command: command.display().to_string(), args, key_in_file })
+    let library = match library {
+        [] => inherited_library(&showing),
+        folders => folders.to_vec(),
+    };
+    let library = joined(&library)?;
+    Ok(Program { command: command.display().to_string(), args, key_in_file, library })
+}
+
+/// The library of this environment, which the client's may not have. One that is in outlast.toml needs no passing on.
+fn inherited_library(showing: &Showing) -> Vec<PathBuf> {
+    let setting = showing.setting("server.library");
+    let is_variable = setting.is_some_and(|it| matches!(it.source, Source::Variable(_)));
+    match &showing.config {
+        Ok(config) if is_variable => {
+            config.library.iter().filter(|folder| folder.is_dir()).cloned().collect()
+        }
+        Ok(_) | Err(_) => Vec::new(),
+    }
+}
+
+/// These folders as one variable, by their whole paths: the client runs elsewhere. `None` where there are none.
+fn joined(folders: &[PathBuf]) -> Result<Option<String>, Failed> {
+    let mut paths = Vec::new();
+    for folder in folders {
+        if !folder.is_dir() {
+            let error =
+                anyhow::anyhow!("the library's folder {} is no directory", folder.display());
+            return Err(Failed::usage(
+                error,
+                "give --library (or OUTLAST_LIBRARY) folders that exist",
+            ));
+        }
+        paths.push(absolute(folder)?);
+    }
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let joined =
+        std::env::join_paths(paths).context("put the library's folders into one variable")?;
+    let Ok(joined) = joined.into_string() else {
+        let error = anyhow::anyhow!("the name of a library's folder is not UTF-8");
+        return Err(Failed::usage(error, "give a folder whose name is UTF-8"));
+    };
+    Ok(Some(joined))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failed> {
@@ -205,6 +248,11 @@ impl Told {
              the answer, a longer one is fetched by its conversation id \
              (PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH=auto).",
         );
+        if let Some(library) = &program.library {
+            ui::remark(&format!(
+                "  Where a key is set, Perplexity answers; where none is, the documents in {library} do."
+            ));
+        }
         ui::remark(match self.client.key_way() {
             _ if program.key_in_file => {
                 "  The key stays in outlast.toml; nothing about it was written."

@@ -18,7 +18,7 @@ use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
 use crate::config::Config;
 use crate::failed::Failed;
 use crate::ui;
-use crate::wire::{OpenStore, research_provider};
+use crate::wire::{OpenStore, research_providers};
 
 /// What the shell sees when the time that was given ended first.
 const STILL_RUNNING: u8 = 3;
@@ -37,9 +37,9 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
     let stop = Stop::new();
     // Known, so that what a cancel or a new run means there can be said; no worker is started.
     let providers = match &command {
-        JobsCommand::Cancel(_) | JobsCommand::Retry(_) => research_provider(&config, None)
-            .map(|known| Providers::from([known]))
-            .unwrap_or_default(),
+        JobsCommand::Cancel(_) | JobsCommand::Retry(_) => {
+            research_providers(&config, None).unwrap_or_default().into_iter().collect()
+        }
         _ => Providers::new(),
     };
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
@@ -73,7 +73,8 @@ async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCo
         ui::line(&json::job(&job, engine.now()));
     } else {
         let retries = retry::retries_of(engine, &scope, &job).await?;
-        show::job(&job, engine.now(), &retries);
+        let waits = engine.reading(&scope, &job.id).await?.and_then(|reading| reading.waits);
+        show::job(&job, waits, engine.now(), &retries);
     }
     Ok(ExitCode::SUCCESS)
 }

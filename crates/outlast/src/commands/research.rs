@@ -1,6 +1,7 @@
 //! `outlast research`: one question, from the terminal to a report. The job is durable like any other: whoever loses
 //! patience here finds it again with `outlast jobs`.
 
+mod asking;
 mod file;
 
 use std::io::Read as _;
@@ -9,22 +10,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use outlast_core::{
-    ConversationId, Effort, Job, JobState, Message, NewJob, Profile, ResearchAsk, Role, Scope,
-    StoreError, Visibility,
-};
+use outlast_core::{Job, JobState, NewJob, Profile, Scope, StoreError, Waits};
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
-use outlast_server::research_instructions;
 
-use super::find::{self, Found};
 use super::jobs;
 use super::left_behind::{self, Carrier, Flags, short_id};
 use super::signals::stop_on_signals;
-use crate::cli::{Global, ResearchArgs, ResearchEffort};
-use crate::config::{Config, StoreUrl};
+use crate::cli::{Global, ResearchArgs};
+use crate::config::StoreUrl;
 use crate::failed::Failed;
 use crate::ui::{self, Bar, Mark};
-use crate::wire::{OpenStore, library_provider, research_provider};
+use crate::wire::OpenStore;
 
 /// What the shell sees when the person left before the end.
 pub(super) const INTERRUPTED: u8 = 130;
@@ -42,33 +38,27 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
         let error = anyhow::anyhow!("a job in a memory store ends with this command");
         return Err(Failed::usage(error, "leave out --detach, or name a store with --store"));
     }
-    let (profile, provider) = match args.library.as_slice() {
-        [] => research_provider(&config, None)?,
-        folders => library_provider(&config, folders.to_vec())?,
-    };
+    let providers = asking::providers(&config, &args)?;
+    let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
 
     let stop = Stop::new();
     let store = OpenStore::open(&config.store)?;
-    let providers = Providers::from([(profile.clone(), provider)]);
+    let providers: Providers = providers.into_iter().collect();
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     let flags = Flags { global, config: &config, library: &args.library };
-    let asked = Asked { profile, question: &question };
-    let done = if args.detach {
-        detached(&engine, &flags, asked, &args).await
-    } else {
-        tokio::spawn(stop_on_signals(stop.clone())?);
-        attended(&engine, &flags, asked, &args, &stop).await
+    let asked = asking::Asked { profiles: &profiles, question: &question };
+    let done = match asking::new_job(&engine, &config, asked, &args).await {
+        Ok(job) if args.detach => detached(&engine, &flags, job, &args).await,
+        Ok(job) => {
+            tokio::spawn(stop_on_signals(stop.clone())?);
+            attended(&engine, &flags, job, &args, &stop).await
+        }
+        Err(failed) => Err(failed),
     };
     stop.ask();
     drop(follower.await);
     store.close().await;
     done
-}
-
-/// What is asked, and who can answer it.
-struct Asked<'a> {
-    profile: Profile,
-    question: &'a str,
 }
 
 /// What can be known to be wrong before anything is paid for.
@@ -133,10 +123,10 @@ pub(super) fn writable(path: &Path) -> Result<(), Failed> {
 async fn detached(
     engine: &Engine,
     flags: &Flags<'_>,
-    asked: Asked<'_>,
+    job: NewJob,
     args: &ResearchArgs,
 ) -> Result<ExitCode, Failed> {
-    let job = started(engine, flags.config, asked, args).await?;
+    let job = started(engine, job).await?;
     // First of all, so that whatever follows the id is known.
     if args.json {
         ui::line(&jobs::json::job(&job, engine.now()));
@@ -153,14 +143,14 @@ async fn detached(
 async fn attended(
     engine: &Engine,
     flags: &Flags<'_>,
-    asked: Asked<'_>,
+    job: NewJob,
     args: &ResearchArgs,
     stop: &Stop,
 ) -> Result<ExitCode, Failed> {
     let mirror_stop = Stop::new();
     let mirror = engine.run_mirror(mirror_stop.clone());
     let worker = tokio::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
-    let job = match started(engine, flags.config, asked, args).await {
+    let job = match started(engine, job).await {
         Ok(job) => followed(engine, job).await,
         Err(failed) => Err(failed),
     };
@@ -245,6 +235,11 @@ async fn followed(engine: &Engine, job: Job) -> Result<Job, Failed> {
     let mut bar = Bar::since(Duration::ZERO);
     let mut tick = tokio::time::interval(LOOK_AGAIN);
     while !reading.job.state.kind().is_terminal() {
+        // This process carries it, whatever workers there are.
+        reading.waits = match reading.job.state {
+            JobState::Queued { run_at } if run_at > reading.now => Some(Waits::Until(run_at)),
+            _ => None,
+        };
         let (percent, message) = jobs::watch::standing(&reading);
         bar.show(percent, &message);
         tokio::select! {
@@ -266,13 +261,7 @@ fn is_due(job: &Job, engine: &Engine) -> bool {
     matches!(job.state, JobState::Queued { run_at } if run_at <= engine.now())
 }
 
-async fn started(
-    engine: &Engine,
-    config: &Config,
-    asked: Asked<'_>,
-    args: &ResearchArgs,
-) -> Result<Job, Failed> {
-    let job = new_job(engine, config, asked, args).await?;
+async fn started(engine: &Engine, job: NewJob) -> Result<Job, Failed> {
     match engine.start(job, None).await {
         Ok(started) => Ok(started.job),
         Err(error) => Err(refused(error)),
@@ -297,49 +286,6 @@ pub(super) fn refused(error: StoreError) -> Failed {
         _ => return Failed::from(error),
     };
     Failed::from(error).hint(hint)
-}
-
-async fn new_job(
-    engine: &Engine,
-    config: &Config,
-    asked: Asked<'_>,
-    args: &ResearchArgs,
-) -> Result<NewJob, Failed> {
-    let Asked { profile, question } = asked;
-    let (conversation, said) = match &args.follow_up {
-        Some(given) => match find::conversation(engine, &config.owner, given).await? {
-            Found::Stored(earlier) => (earlier.id.clone(), earlier.context()),
-            Found::Archived(earlier) => {
-                let file = earlier.conversation;
-                let said = file.messages.into_iter().filter(|said| said.role != Role::System);
-                (ConversationId::new(file.conversation_id), said.collect())
-            }
-        },
-        None => (ConversationId::new(uuid::Uuid::new_v4().simple().to_string()), Vec::new()),
-    };
-    let effort = match args.effort {
-        ResearchEffort::Low => Effort::Low,
-        ResearchEffort::Medium => Effort::Medium,
-        ResearchEffort::High => Effort::High,
-    };
-    let question_asked = Message { role: Role::User, content: question.to_owned() };
-    let messages = std::iter::once(research_instructions(effort)).chain(said);
-    let messages = messages.chain([question_asked]).collect();
-    let ask = ResearchAsk { messages, effort: Some(effort), ..ResearchAsk::default() };
-    Ok(NewJob {
-        owner: config.owner.clone(),
-        conversation: Some(conversation),
-        profile,
-        workflow: "deep_research".to_owned(),
-        title: ui::short(question, 200),
-        ask: serde_json::to_value(&ask)?,
-        priority: 0,
-        visibility: Visibility::Promised,
-        max_failures: config.perplexity.max_job_retries,
-        attempt_timeout: config.perplexity.polling_timeout,
-        life: None,
-        keep: None,
-    })
 }
 
 /// What it took, and how to go on, in one line.

@@ -1,7 +1,7 @@
 //! `outlast serve`: MCP over standard input and output or over HTTP, and a worker beside it.
 
 mod http;
-mod jobs;
+pub(super) mod jobs;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::failed::Failed;
 use crate::observed;
 use crate::shifted::ShiftedClock;
 use crate::ui;
-use crate::wire::{OpenStore, options, research_provider, workflow_providers};
+use crate::wire::{OpenStore, WAYS, no_provider, options, research_providers, workflow_providers};
 use http::raise_open_files;
 
 use super::signals::stop_on_signals;
@@ -42,15 +42,15 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     flags.extend(
         args.poll_timeout.clone().map(|n| ("server.long_poll_timeout", "--poll-timeout", n)),
     );
-    let config = super::configured(global, flags)?;
+    let mut config = super::configured(global, flags)?;
     super::start_log(global, &config)?;
-    let research = match needs_research(&config) || config.has_research() {
-        true => Some(research_provider(&config, args.kill_at)?),
-        false => None,
-    };
-    let profile = research.as_ref().map(|(profile, _)| profile.clone());
+    let research = research_providers(&config, args.kill_at)?;
+    if research.is_empty() && needs_research(&config) {
+        leave_research_out(&mut config)?;
+    }
+    let profiles: Vec<Profile> = research.iter().map(|(profile, _)| profile.clone()).collect();
     let workflows = workflow_providers(&config, args.kill_at)?;
-    let jobs = jobs::options(&config, profile.as_ref())?;
+    let jobs = jobs::options(&config, profiles.first())?;
     if !workflows.is_empty() {
         raise_open_files();
     }
@@ -74,7 +74,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let providers: Providers = research.into_iter().chain(workflows).collect();
     let providers = observed::providers(providers, &metrics);
     let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
-    let sets = sets(&engine, profile.as_ref(), jobs, &config);
+    let sets = sets(&engine, &profiles, jobs, &config);
     if let Err(failed) = jobs::check_names(&sets, &config) {
         stop.ask();
         drop(follower.await);
@@ -85,6 +85,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     let mirror = engine.run_mirror(mirror_stop.clone());
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
+    log_providers(&profiles);
     log_mode(&config, takes);
     tokio::spawn(stop_on_signals(stop.clone())?);
 
@@ -131,24 +132,57 @@ fn needs_research(config: &Config) -> bool {
     })
 }
 
+/// Workflows need no research provider (E16): without one the research sets of the default are left out. Sets that were
+/// named are not.
+fn leave_research_out(config: &mut Config) -> Result<(), Failed> {
+    if config.workflows.is_empty() {
+        return Err(no_provider());
+    }
+    if config.tools_are_named {
+        let hint = format!(
+            "{WAYS}\nor serve your workflows without research: leave --tools (OUTLAST_TOOLS) out, or give `--tools jobs`"
+        );
+        return Err(no_provider().hint(hint));
+    }
+    config.tools.retain(|set| *set == ToolSet::Jobs);
+    tracing::info!(
+        "no research provider is configured: only workflows are served, no research tools"
+    );
+    Ok(())
+}
+
+/// Says who answers, where more than one could (P2).
+fn log_providers(profiles: &[Profile]) {
+    let Some((first, others)) = profiles.split_first() else { return };
+    let provider = first.provider();
+    match others {
+        [] => tracing::info!(provider, "research provider"),
+        [other, ..] => tracing::info!(
+            provider,
+            beside = other.provider(),
+            "research provider; the other one goes on with its own conversations and gets no new questions"
+        ),
+    }
+}
+
 /// The tool sets that are on, in the order they are listed; workflows that are held come last.
 fn sets(
     engine: &Engine,
-    profile: Option<&Profile>,
+    profiles: &[Profile],
     jobs: Option<JobsOptions>,
     config: &Config,
 ) -> Vec<Tools> {
     let jobs = jobs.map(|options| Tools::Jobs(Box::new(Jobs::new(engine.clone(), options))));
     let mut sets = Vec::new();
     for set in &config.tools {
-        match (set, profile) {
-            (ToolSet::Research, Some(profile)) => {
-                sets.push(Tools::Research(Box::new(research(engine, profile, config))));
+        match (set, profiles.split_first()) {
+            (ToolSet::Research, Some((profile, others))) => {
+                sets.push(Tools::Research(Box::new(research(engine, profile, others, config))));
             }
-            (ToolSet::ResearchJobs, Some(profile)) => {
+            (ToolSet::ResearchJobs, Some((profile, _))) => {
                 sets.push(Tools::ResearchJobs(Box::new(research_jobs(engine, profile, config))));
             }
-            (ToolSet::Perplexity, Some(profile)) => {
+            (ToolSet::Perplexity, Some((profile, _))) => {
                 sets.push(Tools::Perplexity(Box::new(perplexity(engine, profile, config))));
             }
             (ToolSet::Jobs, _) => sets.extend(jobs.clone()),
@@ -185,9 +219,10 @@ fn log_mode(config: &Config, takes: Takes) {
     }
 }
 
-fn research(engine: &Engine, profile: &Profile, config: &Config) -> Research {
+fn research(engine: &Engine, profile: &Profile, others: &[Profile], config: &Config) -> Research {
     let options = ResearchOptions {
         profile: profile.clone(),
+        others: others.to_vec(),
         mode: config.perplexity.mode,
         inline_budget: config.inline_budget,
         max_failures: config.perplexity.max_job_retries,
@@ -205,6 +240,7 @@ fn perplexity(engine: &Engine, profile: &Profile, config: &Config) -> Perplexity
         quick_timeout: config.perplexity.timeout,
         research_timeout: config.perplexity.polling_timeout,
         keep: config.job_ttl,
+        disclaimer: config.perplexity.disclaimer,
     };
     Perplexity::new(engine.clone(), options)
 }
@@ -217,6 +253,7 @@ fn research_jobs(engine: &Engine, profile: &Profile, config: &Config) -> Researc
         attempt_timeout: config.perplexity.polling_timeout,
         life: config.perplexity.async_max_wait,
         keep: config.perplexity.research_job_ttl,
+        disclaimer: config.perplexity.disclaimer,
     };
     ResearchJobs::new(engine.clone(), options)
 }

@@ -8,7 +8,9 @@ use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs};
 use crate::failed::Failed;
 use crate::ui;
-use crate::wire::{OpenStore, library_provider, research_provider, workflow_providers};
+use crate::wire::{
+    OpenStore, library_provider, no_provider, research_providers, workflow_providers,
+};
 
 pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, Failed> {
     if args.own_session {
@@ -23,14 +25,12 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, F
     super::start_log(global, &config)?;
     let mut providers = workflow_providers(&config, None)?;
     let research = match args.library.as_slice() {
-        [] => research_provider(&config, None),
-        folders => library_provider(&config, folders.to_vec()),
+        [] => research_providers(&config, None)?,
+        folders => vec![library_provider(&config, folders.to_vec())?],
     };
-    match research {
-        Ok((profile, provider)) => drop(providers.insert(profile, provider)),
-        // There is other work.
-        Err(_) if !providers.is_empty() && !config.has_research() => {}
-        Err(failed) => return Err(failed),
+    providers.extend(research);
+    if providers.is_empty() {
+        return Err(no_provider());
     }
 
     let stop = Stop::new();

@@ -12,7 +12,7 @@ use outlast_server::{ResearchMode, ToolSet};
 
 use super::settings::{SETTINGS, Setting};
 use super::workflows::{self, Definitions};
-use super::{Dialect, StoreUrl};
+use super::{Dialect, Secret, StoreUrl, shown};
 
 /// Values from the command line, by key.
 #[derive(Debug, Default)]
@@ -32,6 +32,9 @@ pub(crate) enum ConfigError {
     /// The file cannot be read.
     #[error("the configuration file {} cannot be read: {why}", path.display())]
     Unreadable { path: PathBuf, why: String },
+    /// The file is no TOML. Never shows its text: the line may hold a key.
+    #[error("the configuration file {}, line {line}, column {column}: {why}", path.display())]
+    Syntax { path: PathBuf, line: usize, column: usize, why: String },
     /// The file has a key nobody knows.
     #[error("the configuration file {} has an unknown key `{key}`", path.display())]
     UnknownKey { path: PathBuf, key: String },
@@ -51,7 +54,7 @@ impl ConfigError {
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::BadValue { allowed, .. } => format!("allowed: {allowed}"),
-            Self::Unreadable { .. } => "mend the file, or name another with --config".to_owned(),
+            Self::Unreadable { .. } | Self::Syntax { .. } => "mend the file, or name another with --config".to_owned(),
             Self::UnknownKey { .. } | Self::BadEntry { .. } => {
                 "docs/configuration.md lists every key".to_owned()
             }
@@ -155,6 +158,14 @@ impl Layers {
         self.file.as_ref().map(|file| file.path.as_path())
     }
 
+    /// Whether the file holds what others must not read.
+    pub(super) fn file_has_secrets(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| {
+            let secret = |(key, value): (&String, &String)| shown::is_secret(key, value);
+            file.values.iter().any(secret) || file.definitions.have_secrets()
+        })
+    }
+
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }
@@ -165,20 +176,40 @@ impl Layers {
             // A key that is asked for and not in the table is a defect, caught by the test that loads a default.
             return (&SETTINGS[0], Found { text: String::new(), source: Source::Default });
         };
-        let flag = self.flags.values.iter().find(|(flag, _, _)| *flag == key);
-        let flag = flag.map(|(_, name, value)| (value.clone(), Source::Flag(name)));
-        let variable = setting.variables.iter().find_map(|name| {
+        let counts = |found: &Found| !is_key(key) || !is_placeholder(&found.text);
+        let found = self.set(setting).find(counts);
+        let default = || Found { text: setting.default.to_owned(), source: Source::Default };
+        (setting, found.unwrap_or_else(default))
+    }
+
+    /// What each layer has of a setting, the first that counts first; an empty variable counts as none.
+    fn set(&self, setting: &'static Setting) -> impl Iterator<Item = Found> {
+        let flag = self.flags.values.iter().find(|(flag, _, _)| *flag == setting.key);
+        let flag = flag.map(|(_, name, value)| (value, Source::Flag(name)));
+        let variables = setting.variables.iter().filter_map(|name| {
             let value = self.environment.get(*name).filter(|value| !value.trim().is_empty())?;
-            Some((value.clone(), Source::Variable(name)))
+            Some((value, Source::Variable(name)))
         });
         let file = self.file.as_ref().and_then(|file| {
-            Some((file.values.get(key)?.clone(), Source::File(file.path.clone())))
+            Some((file.values.get(setting.key)?, Source::File(file.path.clone())))
         });
-        let (text, source) = flag
-            .or(variable)
-            .or(file)
-            .unwrap_or_else(|| (setting.default.to_owned(), Source::Default));
-        (setting, Found { text: text.trim().to_owned(), source })
+        let found = flag.into_iter().chain(variables).chain(file);
+        found.map(|(text, source)| Found { text: text.trim().to_owned(), source })
+    }
+
+    /// The key of a provider's account. What a client was to replace by a key and did not is none (P2): one warning, and
+    /// the next layer counts.
+    pub(super) fn api_key(&mut self, key: &'static str) -> Option<Secret> {
+        let (setting, found) = self.find(key);
+        let placeholders = self.set(setting).filter(|found| is_placeholder(&found.text));
+        let sources: Vec<_> = placeholders.map(|found| found.source_name()).collect();
+        if !sources.is_empty() {
+            self.warnings.push(format!(
+                "{key} from {} is a placeholder that nothing was put in for, and counts as not set",
+                sources.join(" and from ")
+            ));
+        }
+        (!found.text.is_empty()).then_some(Secret(found.text))
     }
 
     pub(super) fn bad(
@@ -188,7 +219,7 @@ impl Layers {
         allowed: impl Into<String>,
     ) -> ConfigError {
         let name = found.name(setting);
-        let value: String = found.text.chars().take(100).collect();
+        let value: String = shown::presentable(setting.key, &found).chars().take(100).collect();
         ConfigError::BadValue {
             name,
             value,
@@ -332,14 +363,24 @@ impl Layers {
         }
     }
 
-    /// An HTTP address.
-    pub(super) fn url(&self, key: &str) -> Result<String, ConfigError> {
+    /// An HTTP address. Credentials in it are left out, with one warning: the key is what a provider knows us by, and the
+    /// address becomes part of every job's profile.
+    pub(super) fn url(&mut self, key: &str) -> Result<String, ConfigError> {
         let (setting, found) = self.find(key);
-        let host = found.text.strip_prefix("https://").or(found.text.strip_prefix("http://"));
-        if host.is_some_and(|host| !host.is_empty() && !host.starts_with('/')) {
-            return Ok(found.text);
+        if !is_http(&found.text) {
+            return Err(self.bad(
+                setting,
+                found,
+                "an address that starts with https:// or http://",
+            ));
         }
-        Err(self.bad(setting, found, "an address that starts with https:// or http://"))
+        let (scheme, rest) = found.text.split_once("://").unwrap_or_default();
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let Some((_, host)) = authority.rsplit_once('@') else { return Ok(found.text) };
+        let address = format!("{scheme}://{host}{path}");
+        let name = found.name(setting);
+        self.warnings.push(format!("the user name and password in {name} are not used"));
+        Ok(address)
     }
 
     /// The proxy to the provider: the one named for it, else the one for all programs.
@@ -437,6 +478,28 @@ impl Layers {
     }
 }
 
+/// Whether a setting is the key of a provider's account.
+fn is_key(key: &str) -> bool {
+    key.ends_with(".api_key")
+}
+
+/// Whether a value is one that a client was to replace: `$NAME`, `${NAME}`, `${NAME:-}`, `${env:NAME}`, `%NAME%`.
+fn is_placeholder(text: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let between = |start: &str, end: &str| text.strip_prefix(start)?.strip_suffix(end);
+    between("${", "}").is_some_and(|inside| !inside.contains('}'))
+        || text.strip_prefix('$').is_some_and(is_name)
+        || between("%", "%").is_some_and(is_name)
+}
+
+/// Whether this is an address with a scheme of the web's and a host.
+pub(super) fn is_http(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or(text.strip_prefix("http://"));
+    host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'))
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub(super) fn environment() -> HashMap<String, String> {
     std::env::vars_os()
@@ -460,9 +523,8 @@ fn read_file(path: &Path) -> Result<File, ConfigError> {
 
 /// `section.key` to value; lists become comma-separated text, as variables have them.
 fn parse_file(path: &Path, text: &str) -> Result<File, ConfigError> {
-    let unreadable = |why: String| ConfigError::Unreadable { path: path.to_owned(), why };
     let table: toml::Table =
-        text.parse().map_err(|error: toml::de::Error| unreadable(error.to_string()))?;
+        text.parse().map_err(|error: toml::de::Error| syntax_error(path, text, &error))?;
     let definitions = workflows::parse(path, text)?;
     let mut values = HashMap::new();
     for (section, entries) in table {
@@ -481,6 +543,19 @@ fn parse_file(path: &Path, text: &str) -> Result<File, ConfigError> {
         }
     }
     Ok(File { path: path.to_owned(), text: text.to_owned(), values, definitions })
+}
+
+/// Where the file is no TOML, and why, in the parser's own words; these repeat nothing of the file.
+fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let at = error.span().map_or(0, |span| span.start);
+    let before = text.get(..at).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    ConfigError::Syntax {
+        path: path.to_owned(),
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+        why: error.message().replace('\n', "; "),
+    }
 }
 
 fn plain(value: &toml::Value) -> String {

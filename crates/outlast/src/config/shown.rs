@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::layers::{ConfigError, Flags, Found, Layers, Source};
+use super::layers::{ConfigError, Flags, Found, Layers, Source, is_http};
 use super::settings::SETTINGS;
 use super::{Config, StoreUrl};
 
@@ -29,6 +29,8 @@ pub(crate) struct Shown {
 pub(crate) struct Showing {
     /// The file that was read, if there is one.
     pub(crate) file: Option<PathBuf>,
+    /// Whether that holds what others must not read.
+    pub(crate) file_has_secrets: bool,
     pub(crate) settings: Vec<Shown>,
     /// What the program makes of it.
     pub(crate) config: Result<Config, ConfigError>,
@@ -52,7 +54,8 @@ impl Showing {
             Shown { key: setting.key, value, source: found.source, about: setting.help }
         });
         let settings = settings.collect();
-        Self { file: layers.file().map(Path::to_owned), settings, config }
+        let file = layers.file().map(Path::to_owned);
+        Self { file, file_has_secrets: layers.file_has_secrets(), settings, config }
     }
 
     /// One setting.
@@ -77,16 +80,31 @@ fn derived(config: &Config, key: &str) -> Option<String> {
     }
 }
 
-fn presentable(key: &str, found: &Found) -> String {
+/// A value fit to be shown.
+pub(super) fn presentable(key: &str, found: &Found) -> String {
     match found.text.as_str() {
         "" => String::new(),
         _ if SECRETS.contains(&key) => REDACTED.to_owned(),
+        // Where it is no address, what of it is a password cannot be told.
+        text if key == "perplexity.base_url" && !is_http(text) => REDACTED.to_owned(),
         text => without_credentials(text),
     }
 }
 
-/// An address without the name and the password in it. Anything up to an `@` in the authority is taken for those.
+/// Whether a value is one that others must not read.
+pub(super) fn is_secret(key: &str, value: &str) -> bool {
+    SECRETS.contains(&key) || without_credentials(value) != value
+}
+
+/// An address without the name and the password in it. Anything up to an `@` in the authority is taken for those; so is
+/// what follows a `?`, and the whole of a list of settings that has a password.
 fn without_credentials(text: &str) -> String {
+    if text.contains("password=") {
+        return REDACTED.to_owned();
+    }
+    if let (true, Some(at)) = (text.contains("://"), text.find('?')) {
+        return format!("{}?{REDACTED}", without_credentials(&text[..at]));
+    }
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), text),
@@ -113,6 +131,8 @@ mod tests {
             ("https://api.perplexity.ai", "https://api.perplexity.ai"),
             ("https://api.example/a@b", "https://api.example/a@b"),
             ("ann@example", "ann@example"),
+            ("https://api.example/v1?key=hunter2", "https://api.example/v1?[redacted]"),
+            ("host=db password=hunter2", "[redacted]"),
             ("sqlite:/data/jobs.db", "sqlite:/data/jobs.db"),
         ];
         for (text, shown) in cases {

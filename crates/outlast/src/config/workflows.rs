@@ -122,8 +122,28 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Definitions, ConfigError>
     toml::from_str(text).map_err(|error| {
         let at = Place { path, text };
         let span = error.span().unwrap_or_default();
-        at.wrong(&span, &at.key(&span), error.message())
+        at.wrong(&span, &at.key(&span), what_is_wrong(error.message()))
     })
+}
+
+/// What the parser says of a value, without the value, which may be secret: `invalid type: string "...", expected a map`.
+fn what_is_wrong(message: &str) -> String {
+    match message.rfind(", expected ") {
+        Some(at) if message.starts_with("invalid ") => {
+            let kind = message.split(':').next().unwrap_or_default();
+            format!("{kind}: {}", &message[at + ", ".len()..])
+        }
+        _ => message.to_owned(),
+    }
+}
+
+impl Definitions {
+    /// Whether a header or a variable is set in the file; any of them may be a secret.
+    pub(super) fn have_secrets(&self) -> bool {
+        let upstreams = self.upstream.values();
+        self.workflow.iter().any(|workflow| workflow.env.is_some())
+            || upstreams.into_iter().any(|it| it.env.is_some() || it.headers.is_some())
+    }
 }
 
 /// Where in which file, for complaints.
@@ -143,12 +163,15 @@ impl Place<'_> {
         }
     }
 
-    /// What stands before the `=` of a line.
+    /// What stands before the `=` of a line, if it is a plain key; a part of a value is not repeated.
     fn key(&self, span: &Range<usize>) -> String {
         let before = self.text.get(..span.start).unwrap_or_default();
         let start = before.rfind('\n').map_or(0, |at| at + 1);
         let line = self.text[start..].lines().next().unwrap_or_default();
-        line.split('=').next().unwrap_or_default().trim().to_owned()
+        let key = line.split_once('=').map_or("", |(key, _)| key.trim());
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        let is_plain = !key.is_empty() && key.bytes().all(plain);
+        if is_plain { key.to_owned() } else { "an entry".to_owned() }
     }
 }
 

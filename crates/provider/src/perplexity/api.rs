@@ -50,10 +50,14 @@ struct Shared {
 
 impl Api {
     pub(super) fn new(options: PerplexityOptions) -> Result<Self, BoxError> {
-        let base_url = Url::parse(&options.base_url)?;
+        let mut base_url = Url::parse(&options.base_url)?;
         // `localhost:8080` is a URL too, of a scheme called localhost.
         if !matches!(base_url.scheme(), "http" | "https") {
             return Err("the base URL must begin with http:// or https://".into());
+        }
+        // The key is what we are known by. Credentials here would be a second `Authorization`, and part of the profile.
+        if base_url.set_username("").is_err() || base_url.set_password(None).is_err() {
+            return Err("the base URL must name a host".into());
         }
         let http = Http::new(options.http)?;
         let shared = Shared { base_url, api_key: options.api_key, http, clock: options.clock };
@@ -66,9 +70,16 @@ impl Api {
 
     /// What a worker must have to use the same API with the same key.
     pub(super) fn profile(&self, dialect: &str) -> Profile {
-        let digest = Sha256::digest(self.shared.api_key.as_bytes());
+        let mut hasher = Sha256::new_with_prefix(self.shared.api_key.as_bytes());
+        let mut base_url = self.shared.base_url.clone();
+        if let Some(query) = self.shared.base_url.query() {
+            // It tells services apart, but may hold a secret: it counts and is not shown.
+            hasher.update(query.as_bytes());
+            base_url.set_query(None);
+        }
+        let digest = hasher.finalize();
         let fingerprint: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        let base_url = self.shared.base_url.as_str().trim_end_matches('/');
+        let base_url = base_url.as_str().trim_end_matches('/');
         Profile::new(format!("{dialect} {base_url} {fingerprint}"))
     }
 

@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::caller::Caller;
 use crate::reply::{Answered, Refusal};
+use crate::tools::recipient::Disclaimer;
 pub use workflow::{Work, Workflow};
 
 pub(crate) const START: &str = "start_job";
@@ -40,6 +41,8 @@ pub struct JobsOptions {
     pub wait: Duration,
     /// How long a finished job is kept.
     pub keep: Duration,
+    /// Whether descriptions warn against sending sensitive information.
+    pub disclaimer: Disclaimer,
 }
 
 /// How workflows are started.

@@ -20,6 +20,7 @@ use crate::caller::Caller;
 use crate::held::{self, AskAnew, Waited};
 use crate::reply::{Answered, Refusal, RefusalCode, told};
 use crate::text::{printable, title, with_citations};
+use crate::tools::recipient::{Disclaimer, Recipient};
 use arguments::Asked;
 
 pub(crate) const ASK: &str = "perplexity_ask";
@@ -41,6 +42,8 @@ pub struct PerplexityOptions {
     pub research_timeout: Duration,
     /// How long a finished call is kept.
     pub keep: Duration,
+    /// Whether descriptions warn against sending sensitive information.
+    pub disclaimer: Disclaimer,
 }
 
 /// The tool set.
@@ -68,13 +71,14 @@ impl Perplexity {
 
     /// Its tools as they are listed.
     pub(crate) fn tools(&self) -> Vec<Tool> {
-        schema::tools()
+        let PerplexityOptions { profile, disclaimer, .. } = &self.options;
+        schema::tools(Recipient { profile, disclaimer: *disclaimer })
     }
 
     /// How a model should use them.
     pub(crate) fn instructions(&self) -> String {
         format!(
-            "{SEARCH} finds pages, {ASK} answers a quick question, {REASON} thinks one through, {RESEARCH} writes a \
+            "{SEARCH} finds what there is, {ASK} answers a quick question, {REASON} thinks one through, {RESEARCH} writes a \
              report and takes minutes. If a call times out, make the same call again: it picks up where it was."
         )
     }

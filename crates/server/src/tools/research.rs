@@ -26,6 +26,7 @@ use serde_json::{Map, Value};
 
 use crate::caller::Caller;
 use crate::reply::{Answered, Refusal};
+use crate::tools::recipient::Disclaimer;
 use answer::Asked;
 pub use instruct::research as research_instructions;
 
@@ -49,20 +50,13 @@ pub enum ResearchMode {
     Auto,
 }
 
-/// Whether descriptions warn against sending sensitive information (C11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disclaimer {
-    /// They do.
-    Shown,
-    /// They do not.
-    Off,
-}
-
 /// What this set is told once.
 #[derive(Clone, Debug)]
 pub struct ResearchOptions {
-    /// Which workers can run its jobs.
+    /// Who answers new questions.
     pub profile: Profile,
+    /// Who else is configured, and goes on with conversations of its own (P1).
+    pub others: Vec<Profile>,
     /// How a call for deep research is answered.
     pub mode: ResearchMode,
     /// How long a call waits that could as well be answered at once.

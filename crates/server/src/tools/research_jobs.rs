@@ -20,6 +20,7 @@ use crate::arguments;
 use crate::caller::Caller;
 use crate::reply::{Refusal, structured_long};
 use crate::text::title;
+use crate::tools::recipient::Disclaimer;
 use crate::wait;
 use answer::Answer;
 
@@ -42,6 +43,8 @@ pub struct ResearchJobsOptions {
     pub life: Duration,
     /// How long a finished job can be polled.
     pub keep: Duration,
+    /// Whether descriptions warn against sending sensitive information.
+    pub disclaimer: Disclaimer,
 }
 
 /// The tool set.
@@ -77,7 +80,7 @@ impl ResearchJobs {
 
     /// Its tools as they are listed.
     pub(crate) fn tools(&self) -> Vec<Tool> {
-        schema::tools(self.options.poll_budget, self.options.keep)
+        schema::tools(&self.options)
     }
 
     /// How a model should use them.
@@ -176,7 +179,7 @@ impl ResearchJobs {
     }
 
     fn new_job(&self, owner: &OwnerId, ask: &ResearchAsk) -> Result<NewJob, Refusal> {
-        Ok(NewJob {
+        let job = NewJob {
             owner: owner.clone(),
             conversation: None,
             profile: self.options.profile.clone(),
@@ -189,7 +192,8 @@ impl ResearchJobs {
             attempt_timeout: self.options.attempt_timeout,
             life: Some(self.options.life),
             keep: Some(self.options.keep),
-        })
+        };
+        Ok(job.made_by(START))
     }
 }
 

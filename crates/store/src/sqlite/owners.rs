@@ -109,7 +109,7 @@ mod tests {
         let path = dir.path().join("jobs.db");
         open::make_files(&path).unwrap();
         let gate = Gate::open(&dir.path().join("gate"), Duration::from_secs(60)).unwrap();
-        let connection = open::prepare(&path, &gate).unwrap();
+        let connection = open::prepare(&path, Some(&gate)).unwrap();
         let table = [
             (IN_TURN, "SCAN owners USING INDEX owners_turn"),
             (HEAD, "SEARCH jobs USING INDEX jobs_claim (profile=? AND owner=?)"),

@@ -25,7 +25,7 @@ pub(super) fn conversation(
         created_at: text(&fields, "createdAt").unwrap_or_else(|| modified.to_string()),
         updated_at: text(&fields, "updatedAt").unwrap_or_else(|| modified.to_string()),
         model: text(&fields, "model"),
-        message_count: messages.iter().filter(|said| said.role != Role::System).count(),
+        message_count: messages.len(),
         messages,
         usage: shaped(&fields, "usage"),
         cost: shaped(&fields, "cost"),
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(said.created_at, "2025-10-31T17:00:00.000Z");
         let contents: Vec<_> = said.messages.iter().map(|said| said.content.as_str()).collect();
         assert_eq!(contents, ["be good", "why?", "because"]);
-        assert_eq!(said.message_count, 2, "instructions are not counted");
+        assert_eq!(said.message_count, 3, "those that are listed");
 
         let stood = r#"{
           "conversationId": "20251031-1761930000000", "status": "failed",

@@ -1,6 +1,7 @@
 //! Checks of what is on this machine and needs no store: configuration, ports, clients.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::check::Check;
@@ -28,12 +29,14 @@ pub(super) fn configuration(
     if let Err(error) = config.http.tokens.read() {
         return Check::fail(NAME, error.to_string(), error.hint());
     }
-    if let Some(warning) = config.warnings.first() {
-        return Check::warn(
-            NAME,
-            warning.clone(),
-            "`outlast config show` lists every value and its source",
-        );
+    let (mut lines, mut fixes): (Vec<_>, Vec<_>) =
+        open_to_others(showing, places).into_iter().unzip();
+    if !config.warnings.is_empty() {
+        lines.extend(config.warnings.iter().cloned());
+        fixes.push("`outlast config show` lists every value and its source".to_owned());
+    }
+    if !lines.is_empty() {
+        return Check::warn(NAME, lines.join("; "), fixes.join("; "));
     }
     let file = showing.file.as_ref().map(|file| match places {
         Some(places) => places.short(file),
@@ -59,6 +62,22 @@ pub(super) fn configuration(
         true => Check::pass(NAME, format!("all defaults{none}")),
         false => Check::pass(NAME, format!("from {}{none}", from.join("; "))),
     }
+}
+
+/// What is wrong with who may write the file, or read it where it holds a secret; and what to do about it.
+fn open_to_others(showing: &Showing, places: Option<&Places>) -> Option<(String, String)> {
+    let file = showing.file.as_ref()?;
+    let mode = std::fs::metadata(file).ok()?.permissions().mode();
+    let shown = places.map_or_else(|| file.display().to_string(), |places| places.short(file));
+    if mode & 0o022 != 0 {
+        let line = format!("others may write {shown}, and with it decide what is run here");
+        return Some((line, format!("chmod go-w {}", file.display())));
+    }
+    if mode & 0o044 != 0 && showing.file_has_secrets {
+        let line = format!("others may read {shown}, which holds a key, a token or a password");
+        return Some((line, format!("chmod 600 {}", file.display())));
+    }
+    None
 }
 
 /// The SQLite that is built in.

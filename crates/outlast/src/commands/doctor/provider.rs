@@ -7,7 +7,7 @@ use outlast_provider::perplexity::KeyState;
 use outlast_store::SystemClock;
 use tokio::time::Instant;
 
-use super::check::{Check, LIMIT};
+use super::check::{Check, LIMIT, Verdict};
 use crate::config::{Config, Secret};
 use crate::ui;
 use crate::wire;
@@ -24,20 +24,26 @@ const SKEW: Duration = Duration::from_secs(120);
 /// The provider answers and takes the key, or the library can be read; and this machine's time is the provider's.
 pub(super) async fn provider_and_clock(config: Option<&Config>) -> (Check, Check) {
     let Some(config) = config else { return (Check::unconfigured(NAME), clock(None)) };
-    match &config.perplexity.api_key {
-        Some(key) => perplexity(config, key).await,
-        None => (library(config), clock(None)),
+    let Some(key) = &config.perplexity.api_key else { return (library(config), clock(None)) };
+    let (check, clock) = perplexity(config, key).await;
+    if config.library.is_empty() { (check, clock) } else { (beside_library(check, config), clock) }
+}
+
+/// With a key and a library set, says which one answers (P2).
+fn beside_library(check: Check, config: &Config) -> Check {
+    let library = library(config);
+    if check.verdict == Verdict::Pass && library.verdict != Verdict::Pass {
+        let line = format!("perplexity {}; but {}", check.line, library.line);
+        return Check::warn(NAME, line, library.fix.unwrap_or_default());
     }
+    let line = format!(
+        "perplexity {}; it is asked, and the library goes on with its own conversations alone",
+        check.line
+    );
+    Check { line, ..check }
 }
 
 async fn perplexity(config: &Config, key: &Secret) -> (Check, Check) {
-    if key.0.starts_with('$') {
-        let line = "the key is a reference such as $NAME that the client did not replace";
-        return (
-            Check::fail(NAME, line, "set PERPLEXITY_API_KEY where the client is started"),
-            clock(None),
-        );
-    }
     let begun = Instant::now();
     // A little less than a check may take, so that the answer is its own.
     let checked = wire::check_perplexity(config, key, LIMIT.mul_f32(0.9)).await;
@@ -62,17 +68,16 @@ async fn perplexity(config: &Config, key: &Secret) -> (Check, Check) {
     }
 }
 
-/// Why there was no good answer. A network that is not there is nobody's mistake.
+/// Why there was no good answer. One that cannot be reached answers nothing, whatever the reason.
 fn trouble(error: &ProviderError) -> Check {
     let (line, fix) = match error.sentence.split_once("; ") {
         Some((line, fix)) => (line, fix),
         None => (error.sentence.as_str(), "try again later"),
     };
     match error.trouble {
-        Trouble::Unreachable | Trouble::TimedOut => Check {
-            fix: Some(fix.to_owned()),
-            ..Check::skipped(NAME, format!("not checked: {line}; is this machine offline?"))
-        },
+        Trouble::Unreachable | Trouble::TimedOut => {
+            Check::fail(NAME, format!("{line}; is this machine offline?"), fix)
+        }
         Trouble::RateLimited { .. } | Trouble::Unavailable { .. } => Check::warn(NAME, line, fix),
         _ => Check::fail(NAME, line, fix),
     }
@@ -81,6 +86,9 @@ fn trouble(error: &ProviderError) -> Check {
 fn library(config: &Config) -> Check {
     let unreadable = config.library.iter().find(|folder| std::fs::read_dir(folder).is_err());
     match (config.library.len(), unreadable) {
+        (0, _) if !config.workflows.is_empty() => {
+            Check::skipped(NAME, "none is configured; the workflows need none")
+        }
         (0, _) => {
             let fix = "set PERPLEXITY_API_KEY, or OUTLAST_LIBRARY to a folder of documents, or try `outlast demo`";
             Check::fail(NAME, wire::no_provider().to_string(), fix)
@@ -121,7 +129,6 @@ fn judged(now: Timestamp, server_time: Option<Timestamp>) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Verdict;
     use super::*;
 
     #[test]

@@ -13,6 +13,9 @@ use crate::config::Places;
 /// The variable that holds the key.
 const KEY: &str = "PERPLEXITY_API_KEY";
 
+/// The variable that holds the library's folders.
+const LIBRARY: &str = "OUTLAST_LIBRARY";
+
 /// The mode of research that suits every client, however patient.
 const MODE: (&str, &str) = ("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "auto");
 
@@ -56,6 +59,8 @@ pub(super) struct Program {
     pub(super) args: Vec<String>,
     /// The key is in outlast.toml; a variable that is not set must not stand before it.
     pub(super) key_in_file: bool,
+    /// Folders of documents, as one variable.
+    pub(super) library: Option<String>,
 }
 
 impl Client {
@@ -151,6 +156,9 @@ impl Client {
             KeyWay::Inherited | KeyWay::OwnFile => {}
         }
         environment.push((MODE.0, MODE.1.to_owned()));
+        if let Some(library) = &program.library {
+            environment.push((LIBRARY, library.clone()));
+        }
         fields.push(("env", Field::Map(environment)));
         Entry { fields }
     }

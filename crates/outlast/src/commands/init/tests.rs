@@ -18,6 +18,7 @@ fn program() -> Program {
         command: "/opt/outlast".to_owned(),
         args: vec!["serve".to_owned()],
         key_in_file: false,
+        library: None,
     }
 }
 

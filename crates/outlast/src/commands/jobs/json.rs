@@ -1,11 +1,12 @@
 //! Jobs as JSON for scripts. Times are RFC 3339 in UTC.
 
 use outlast_core::{
-    Body, Cost, Failure, Job, JobState, Output, Page, Progress, Summary, Timestamp,
+    Body, Cost, Failure, Job, JobState, Output, Page, Profile, Progress, Summary, Timestamp,
 };
 use serde_json::{Value, json};
 
 use super::retry::retry_of;
+use crate::ui;
 
 /// `jobs list --json`
 pub(super) fn page(page: &Page) -> String {
@@ -47,7 +48,7 @@ fn whole(job: &Job, now: Timestamp) -> Value {
         "max_attempts": job.new.max_failures + 1,
         "progress": job.progress.as_ref().map(progress),
         "checkpoint": job.checkpoint,
-        "profile": job.new.profile,
+        "profile": profile(&job.new.profile),
         "created_at": job.created_at.to_string(),
         "updated_at": job.updated_at.to_string(),
         "ended_at": job.ended_at().map(|at| at.to_string()),
@@ -71,6 +72,18 @@ fn summary(job: &Summary) -> Value {
         "updated_at": job.updated_at.to_string(),
         "ended_at": job.ended_at.map(|at| at.to_string()),
     })
+}
+
+/// A profile as it may be shown: those that older versions stored may have a user name and a password in their address.
+fn profile(profile: &Profile) -> String {
+    let words = profile.as_str().split(' ').map(|word| match word.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            format!("{scheme}://{host}")
+        }
+        None => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn progress(progress: &Progress) -> Value {
@@ -107,5 +120,5 @@ pub(in crate::commands) fn cost(cost: Cost) -> Value {
 }
 
 pub(in crate::commands) fn pretty(value: &Value) -> String {
-    format!("{value:#}")
+    ui::pretty_json(value)
 }

@@ -16,7 +16,7 @@ use crate::commands::research::refused;
 use crate::config::Config;
 use crate::failed::Failed;
 use crate::ui::{self, Mark};
-use crate::wire::research_provider;
+use crate::wire::{research_providers, workflow_providers};
 
 /// Where a request names the job it repeats.
 const RETRY_OF: &str = "retry_of";
@@ -137,7 +137,9 @@ fn key(id: &JobId) -> Key {
 
 /// Sees to it that somebody works on the job, if this configuration can.
 async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> Result<(), Failed> {
-    let fits = research_provider(config, None).is_ok_and(|(profile, _)| profile == job.new.profile);
+    let providers = research_providers(config, None).unwrap_or_default();
+    let fits = providers.iter().any(|(profile, _)| *profile == job.new.profile)
+        || workflow_providers(config, None).is_ok_and(|all| all.contains_key(&job.new.profile));
     if fits || engine.has_worker(&job.new.profile).await? {
         let carrier = Flags { global, config, library: &[] }.ensure_worker(engine, job).await?;
         left_behind::tell(&carrier, job);

@@ -1,7 +1,8 @@
 //! One job as a person reads it: facts on top, what happened when, then the report.
 
 use outlast_core::{
-    Body, Checkpoint, Cost, Job, JobId, JobState, NanoUsd, RemoteStop, Source, StateKind, Timestamp,
+    Body, Checkpoint, Cost, Job, JobId, JobState, NanoUsd, RemoteStop, Source, Standing, StateKind,
+    Timestamp, Waits,
 };
 
 use outlast_server::DEEP_RESEARCH;
@@ -9,7 +10,7 @@ use outlast_server::DEEP_RESEARCH;
 use super::retry::retry_of;
 use crate::ui;
 
-pub(super) fn job(job: &Job, now: Timestamp, retries: &[JobId]) {
+pub(super) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
     ui::line(&job.id.to_string());
     if job.new.workflow != DEEP_RESEARCH {
         ui::fact("workflow", &job.new.workflow);
@@ -26,7 +27,9 @@ pub(super) fn job(job: &Job, now: Timestamp, retries: &[JobId]) {
     if let Some(ended_at) = job.ended_at() {
         ui::fact("ended", &format!("{ended_at} (after {})", ui::took(job.elapsed(now))));
     }
-    if let Some(progress) = &job.progress {
+    if !job.state.kind().is_terminal() {
+        ui::fact("progress", &Standing::of(job, waits).to_string());
+    } else if let Some(progress) = &job.progress {
         ui::fact("progress", &progress.message);
     }
     match &job.checkpoint {

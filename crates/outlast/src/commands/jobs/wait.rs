@@ -46,14 +46,12 @@ pub(super) async fn run(
     if unfinished == 0 {
         return Ok(code);
     }
+    let goes_on = watch::what_goes_on(engine, &scope, &jobs).await?;
     if stop.is_asked() {
-        ui::remark("left; the jobs go on");
+        ui::remark(&format!("left; {goes_on}"));
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    ui::remark(&match unfinished {
-        1 => "1 job is unfinished; it goes on".to_owned(),
-        many => format!("{many} jobs are unfinished; they go on"),
-    });
+    ui::remark(&goes_on);
     Ok(ExitCode::from(STILL_RUNNING))
 }
 

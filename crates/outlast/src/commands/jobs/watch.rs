@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use outlast_core::{Job, JobId, JobState, Query, Scope, StateKind};
-use outlast_engine::{Engine, PollError, Reading, Stop, Waits};
+use outlast_core::{Job, JobId, JobState, Query, Scope, StateKind, Waits};
+use outlast_engine::{Engine, PollError, Reading, Stop};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -34,7 +34,7 @@ pub(super) async fn run(
     tokio::spawn(stop_on_signals(stop.clone())?);
     let jobs = followed(engine, &scope, jobs).await?;
     if jobs.iter().any(|job| !job.state.kind().is_terminal()) {
-        ui::mark(Mark::Step, "left; the jobs go on");
+        ui::mark(Mark::Step, &format!("left; {}", what_goes_on(engine, &scope, &jobs).await?));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let code = told(&jobs, engine, args.json);
@@ -93,22 +93,45 @@ pub(super) fn told(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
 pub(in crate::commands) fn standing(reading: &Reading) -> (Option<u64>, String) {
     let job = &reading.job;
     let percent = job.progress.as_ref().and_then(|progress| progress.percent).map(u64::from);
-    let attempt = job.failures.len() + 1;
-    let tries = if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
-    match (&job.state, reading.waits) {
-        (JobState::Queued { .. }, Some(Waits::Until(at))) => {
-            let wait = ui::ago(at.since(reading.now));
-            (None, format!("attempt {attempt} in {wait}, after {}", show::why(job)))
-        }
-        (JobState::Queued { .. }, _) => (None, format!("waiting for a worker{tries}")),
-        (JobState::Running { .. }, _) => {
-            let doing = job.progress.as_ref().map_or("working", |progress| &progress.message);
-            (percent, format!("{doing}{tries}"))
-        }
-        (JobState::Succeeded { .. }, _) => (Some(100), "succeeded".to_owned()),
-        (JobState::Failed { .. }, _) => (percent, format!("failed: {}", show::why(job))),
-        (JobState::Cancelled { .. }, _) => (percent, "cancelled".to_owned()),
+    match &job.state {
+        JobState::Queued { .. } => (None, reading.standing().words()),
+        JobState::Running { .. } => (percent, reading.standing().words()),
+        JobState::Succeeded { .. } => (Some(100), "succeeded".to_owned()),
+        JobState::Failed { .. } => (percent, format!("failed: {}", show::why(job))),
+        JobState::Cancelled { .. } => (percent, "cancelled".to_owned()),
     }
+}
+
+/// What becomes of the unfinished ones among these jobs when this command leaves (P4).
+pub(super) async fn what_goes_on(
+    engine: &Engine,
+    scope: &Scope,
+    jobs: &[Job],
+) -> Result<String, Failed> {
+    // A job whose worker has died waits for one, whatever its row says.
+    engine.find_dead_workers().await;
+    let (mut unfinished, mut waiting) = (0, Vec::new());
+    for job in jobs.iter().filter(|job| !job.state.kind().is_terminal()) {
+        let Some(reading) = engine.reading(scope, &job.id).await? else { continue };
+        if !reading.job.state.kind().is_terminal() {
+            unfinished += 1;
+        }
+        if reading.waits == Some(Waits::ForAWorker) {
+            waiting.push(reading.standing().words());
+        }
+    }
+    let count = |jobs: usize| if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
+    let is = |jobs: usize| if jobs == 1 { "is" } else { "are" };
+    let goes = |jobs: usize| if jobs == 1 { "it goes on" } else { "they go on" };
+    Ok(match (unfinished, waiting.first()) {
+        (0, _) => "no job is unfinished any more".to_owned(),
+        (all, None) => format!("{} {} unfinished; {}", count(all), is(all), goes(all)),
+        (all, Some(why)) => {
+            let idle = waiting.len();
+            let them = if idle == all { String::new() } else { format!(", {} of them wait", idle) };
+            format!("{} {} unfinished{them}. {why}", count(all), is(all))
+        }
+    })
 }
 
 /// The jobs as they ended, or as they stand when the person leaves.
@@ -140,7 +163,7 @@ async fn followed(engine: &Engine, scope: &Scope, jobs: Vec<Job>) -> Result<Vec<
         }
         if reading.waits == Some(Waits::ForAWorker) && !warned {
             warned = true;
-            ui::remark("No live worker fits; `outlast worker --until-idle` would begin.");
+            ui::remark(&format!("{}.", reading.standing().words()));
         }
         if let Some(job) = jobs.get_mut(row) {
             *job = reading.job;

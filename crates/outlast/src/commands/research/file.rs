@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use outlast_core::{Body, Job, Output, ResearchAsk};
+use outlast_core::{Body, Job, Output, ResearchAsk, printable};
 use serde_json::Value;
 
 use super::jobs;
@@ -11,7 +11,7 @@ use crate::failed::Failed;
 
 /// Writes the report, or says why it cannot be. The job keeps it in any case.
 pub(super) fn write(path: &Path, job: &Job, output: &Output) -> Result<(), Failed> {
-    let written = std::fs::write(path, text(job, output));
+    let written = std::fs::write(path, printable(&text(job, output)));
     let written = written.with_context(|| format!("write the report to {}", path.display()));
     written.map_err(|error| {
         Failed::from(error).hint(format!("the report is kept: `outlast jobs show {}`", job.id))

@@ -13,14 +13,19 @@ pub(super) fn options(
     config: &Config,
     research: Option<&Profile>,
 ) -> Result<Option<JobsOptions>, Failed> {
-    let configured = config.workflows.iter().map(workflow);
     let (mode, workflows) = if config.async_mode {
-        let built_in = research.map(|profile| deep_research(profile, config));
+        let workflows = startable(config, research);
+        if workflows.is_empty() {
+            let error = anyhow::anyhow!("the tool set `jobs` has nothing to start");
+            let hint = "configure a [[workflow]] in outlast.toml, or a research provider for the built-in \
+                        deep_research: set PERPLEXITY_API_KEY or OUTLAST_LIBRARY";
+            return Err(Failed::usage(error, hint));
+        }
         let mode = match &config.fixed_workflow {
             Some(name) => JobsMode::OneWorkflow(name.clone()),
             None => JobsMode::AnyWorkflow,
         };
-        (mode, built_in.into_iter().chain(configured).collect())
+        (mode, workflows)
     } else {
         if config.workflows.is_empty() {
             return Ok(None);
@@ -28,13 +33,25 @@ pub(super) fn options(
         if config.fixed_workflow.is_some() {
             tracing::warn!("a fixed workflow means nothing without --async");
         }
-        (JobsMode::Held, configured.collect::<Vec<_>>())
+        (JobsMode::Held, startable(config, None))
     };
     if config.fixed_workflow.as_deref() == Some(DEEP_RESEARCH) && research.is_none() {
         let error = anyhow::anyhow!("the workflow {DEEP_RESEARCH} needs a research provider");
         return Err(Failed::usage(error, "set PERPLEXITY_API_KEY or OUTLAST_LIBRARY"));
     }
-    Ok(Some(JobsOptions { workflows, mode, wait: config.long_poll, keep: config.job_ttl }))
+    Ok(Some(JobsOptions {
+        workflows,
+        mode,
+        wait: config.long_poll,
+        keep: config.job_ttl,
+        disclaimer: config.perplexity.disclaimer,
+    }))
+}
+
+/// What can be started as a job: the built-in workflow where research can be done, then the configured ones.
+pub(in crate::commands) fn startable(config: &Config, research: Option<&Profile>) -> Vec<Workflow> {
+    let built_in = research.map(|profile| deep_research(profile, config));
+    built_in.into_iter().chain(config.workflows.iter().map(workflow)).collect()
 }
 
 /// Refuses a workflow whose name, or that of the tool that would start it, is a tool's already (E2).

@@ -46,7 +46,7 @@ async fn leaving_a_watch_leaves_the_job_alone() {
     terminal.interrupt();
     let (code, screen) = terminal.ended().await;
     assert_eq!(code, Some(130), "{screen}");
-    assert!(screen.contains("the jobs go on"), "{screen}");
+    assert!(screen.contains("1 job is unfinished; it goes on"), "{screen}");
     running(&world, &held).await;
 }
 

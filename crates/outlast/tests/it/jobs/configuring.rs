@@ -30,7 +30,7 @@ async fn e2_a_mistake_in_a_workflow_names_its_line_and_key() {
         ),
         ("name = \"a\"\ncommand = [\"cat\"]\ntimeout = 5", 5, "timeout", "expected a string"),
         ("name = \"a\"\ncommand = [\"cat\"]\nretries = 101", 5, "retries", "0 to 100"),
-        ("name = \"a\"\ncommand = [\"cat\"]\nretries = -1", 5, "retries", "-1"),
+        ("name = \"a\"\ncommand = [\"cat\"]\nretries = -1", 5, "retries", "invalid value"),
         ("name = \"a\"\ncommand = [\"cat\"]\ncomand = 1", 5, "comand", "unknown field"),
         (
             "name = \"a\"\ncommand = [\"cat\"]\nmessage_argument = \"q\"",

@@ -101,19 +101,26 @@ async fn c8_the_description_recommends_a_long_timeout() {
     }
 }
 
-/// C11: the disclaimer is on the query tools alone, and only when it is switched on.
+/// C11, P8: the disclaimer is on every tool of every set that sends a question out, on those alone, and only when it is
+/// switched on.
 #[tokio::test]
 async fn c11_the_disclaimer_is_on_the_query_tools_when_asked_for() {
     let mut world = World::new().await;
+    let long =
+        [DEEP, DEEP_FOLLOWUP, "perplexity_research", START, "start_job", "start_deep_research"];
+    let quick = [SEARCH, SEARCH_FOLLOWUP, "perplexity_ask", "perplexity_reason"];
     for (value, shown) in [("false", false), ("true", true), ("1", true)] {
         world.set("PERPLEXITY_ENABLE_SECURITY_DISCLAIMER", value);
-        let client = Client::of(world.serve().await).await;
-        for tool in &client.tools {
+        let all = ["--tools", "perplexity,research,research-jobs,jobs"];
+        let one = ["--tools", "jobs", "--workflow", "deep_research"];
+        let mut listed = Client::of(world.serve_with(&all).await).await.tools;
+        listed.extend(Client::of(world.serve_with(&one).await).await.tools);
+        for tool in &listed {
             let name = tool["name"].as_str().unwrap();
-            let asks = [DEEP, DEEP_FOLLOWUP, SEARCH, SEARCH_FOLLOWUP].contains(&name);
+            let asks = long.contains(&name) || quick.contains(&name);
             let description = tool["description"].as_str().unwrap();
             assert_eq!(description.contains("third party"), asks && shown, "{name}: {description}");
-            let stressed = [DEEP, DEEP_FOLLOWUP].contains(&name) && shown;
+            let stressed = long.contains(&name) && shown;
             assert_eq!(description.contains("special care"), stressed, "{name}: {description}");
         }
     }

@@ -184,13 +184,58 @@ async fn b15_the_log_tells_the_life_of_a_job() {
     let has = |needles: &[&str]| {
         log.lines().any(|line| needles.iter().all(|needle| line.contains(needle)))
     };
-    assert!(has(&["Job enqueued", &good, "tool="]), "{log}");
-    assert!(has(&["Job dequeued", "job.id=", "priority=0"]), "{log}");
-    assert!(has(&["Job completed", "duration_ms=", "tokens=", "cost=", "retries=0"]), "{log}");
-    assert!(has(&["Job completed", "retries=1"]), "{log}");
-    assert!(has(&["Job failed", "error=", "outcome=\"permanent\""]), "{log}");
-    assert!(has(&["Job failed", "outcome=\"retry\""]), "{log}");
+    let tool = "tool=\"perplexity_deep_research\"";
+    assert!(has(&["Job enqueued", &good, tool]), "{log}");
+    assert!(has(&["Job dequeued", "job.id=", &good, tool, "priority=0"]), "{log}");
+    let figures = ["duration_ms=", "tokens=", "cost=", "retries=0"];
+    assert!(has(&[&["Job completed", &good, tool][..], &figures].concat()), "{log}");
+    assert!(has(&["Job completed", &retried, tool, "retries=1"]), "{log}");
+    assert!(has(&["Job failed", &bad, tool, "error=", "outcome=\"permanent\""]), "{log}");
+    assert!(has(&["Job failed", &retried, tool, "outcome=\"retry\""]), "{log}");
     assert!(!log.contains("Why is the sky blue"), "no questions at info: {log}");
+}
+
+/// P8: every tool goes by its own name in the log, and what became of a conversation is found by its id.
+#[tokio::test]
+async fn p8_log_lines_carry_the_conversation_and_the_tool_s_own_name() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_TOOLS", "perplexity,research,research-jobs,jobs");
+    let mut server = world.serve().await;
+    let query = format!("Why is the sky blue? [[sim:{QUICK}]]");
+    let messages = json!([{ "role": "user", "content": query }]);
+    let first = server.call(DEEP, json!({ "query": query })).await;
+    let id = first["structuredContent"]["conversationId"].as_str().unwrap().to_owned();
+    let followup = json!({ "conversationId": id, "query": query });
+    let started = json!({ "workflow": "deep_research", "message": query });
+    let cancelled = server.structured(crate::support::START, json!({ "messages": messages })).await;
+    let cancelled = json!({ "jobId": cancelled["jobId"] });
+    for (tool, arguments) in [
+        (DEEP_FOLLOWUP, followup.clone()),
+        (SEARCH_FOLLOWUP, followup),
+        ("perplexity_ask", json!({ "messages": messages })),
+        ("start_job", started),
+        (crate::support::CANCEL, cancelled),
+    ] {
+        let result = server.call(tool, arguments).await;
+        assert_ne!(result["isError"], true, "{tool}: {result}");
+    }
+    let line = |what: &str, tool: &str| format!("{what} {tool}");
+    let log = server.log();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("Job ")).collect();
+    for tool in [DEEP, DEEP_FOLLOWUP, SEARCH_FOLLOWUP] {
+        for what in ["Job enqueued", "Job dequeued", "Job completed"] {
+            let named = format!("tool=\"{tool}\"");
+            let told = lines
+                .iter()
+                .any(|line| line.contains(what) && line.contains(&named) && line.contains(&id));
+            assert!(told, "{}: {log}", line(what, tool));
+        }
+    }
+    for tool in ["perplexity_ask", "start_job", "perplexity_research_start"] {
+        let named = format!("tool=\"{tool}\"");
+        let told = lines.iter().any(|line| line.contains("Job enqueued") && line.contains(&named));
+        assert!(told, "{tool}: {log}");
+    }
 }
 
 /// Defect B6 of the older server: sources, usage, model and cost of queued research can be read.

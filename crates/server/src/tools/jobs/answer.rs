@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outlast_core::{Code, Failure, Job, JobState};
-use outlast_engine::{Reading, Waits};
+use outlast_core::{Code, Failure, Job, JobState, Standing, Waits};
+use outlast_engine::Reading;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -140,14 +140,7 @@ impl Answer {
         let status = status(job.state.kind(), job.was_claimed());
         let progress = ProgressShape::of(job, status);
         let nobody = waits == Some(Waits::ForAWorker);
-        let user_message = match status {
-            _ if nobody => {
-                "The job waits: no running server can do its workflow. Start `outlast serve` or `outlast worker` with \
-                 the configuration that has it."
-            }
-            "queued" => "The job is queued.",
-            _ => "The job is running.",
-        };
+        let standing = bounded(&Standing::of(job, waits).to_string());
         Self {
             job_id: job.id.to_string(),
             status,
@@ -159,8 +152,11 @@ impl Answer {
             },
             result: Value::Null,
             error: None,
-            user_message: user_message.to_owned(),
-            next_instruction_for_model: come_back(options.wait),
+            next_instruction_for_model: match nobody {
+                true => format!("{} But tell the user first. {standing}.", come_back(options.wait)),
+                false => come_back(options.wait),
+            },
+            user_message: format!("{standing}."),
             result_page: None,
         }
     }
@@ -169,6 +165,7 @@ impl Answer {
         let mut answer = Self::ended(job.id.to_string(), "failed");
         "Job failed".clone_into(&mut answer.progress.message);
         let mut error = job.failures.last().map_or_else(ErrorShape::unexplained, ErrorShape::of);
+        error.retryable = job.may_succeed_again();
         answer.user_message = format!("The job failed: {}.", error.message);
         answer.next_instruction_for_model = match job.run_left_told() {
             Some(told) => {
@@ -216,7 +213,7 @@ impl ErrorShape {
             code => code,
         };
         let message = bounded(&failure.message);
-        Self { code: code.as_str(), message, retryable: failure.code.is_retryable() }
+        Self { code: code.as_str(), message, retryable: false }
     }
 
     /// Never seen: a job that failed has a failure.

@@ -1,11 +1,12 @@
 //! A job's result as the workflow gave it (E10); a long one in parts.
 
 use outlast_core::conversation::{CostShape, UsageShape};
-use outlast_core::{Body, ConversationId, Job, Output};
+use outlast_core::{Body, ConversationId, Job, Output, Source};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::reply::Refusal;
+use crate::text::printable;
 
 /// A result whose compact JSON is longer comes in parts, in bytes.
 const PART: usize = 256 * 1024;
@@ -51,8 +52,8 @@ pub(super) fn whole(conversation: Option<&ConversationId>, output: &Output) -> V
         }
         Body::Report { text, sources, .. } => {
             let mut result = json!({
-                "text": text,
-                "sources": sources,
+                "text": printable(text),
+                "sources": shown(sources),
                 "usage": UsageShape::from(&output.usage),
                 "cost": CostShape::from(output.cost),
             });
@@ -62,6 +63,18 @@ pub(super) fn whole(conversation: Option<&ConversationId>, output: &Output) -> V
             result
         }
     }
+}
+
+/// What a report cites, fit to be shown.
+fn shown(sources: &[Source]) -> Vec<Source> {
+    let shown = sources.iter().map(|source| Source {
+        url: printable(&source.url),
+        title: source.title.as_deref().map(printable),
+        date: source.date.as_deref().map(printable),
+        snippet: source.snippet.as_deref().map(printable),
+        number: source.number,
+    });
+    shown.collect()
 }
 
 /// From `offset`, or the character it is in, up to a part's length; never half a character.

@@ -5,25 +5,27 @@ use std::sync::Arc;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
+use super::super::recipient::{Disclaimer, Recipient};
 use super::workflow::{Work, Workflow};
 use super::{CANCEL, GET, JobsMode, JobsOptions, LIST, START, start_tool};
 
 pub(super) fn tools(options: &JobsOptions) -> Vec<Tool> {
     let start = match &options.mode {
         JobsMode::Held => return options.workflows.iter().map(held).collect(),
-        JobsMode::AnyWorkflow => start_any(&options.workflows),
+        JobsMode::AnyWorkflow => start_any(options),
         JobsMode::OneWorkflow(name) => {
             let found = options.workflows.iter().filter(|workflow| workflow.name == *name);
-            match found.map(start_one).next() {
+            match found.map(|workflow| start_one(workflow, options.disclaimer)).next() {
                 Some(tool) => tool,
-                None => start_any(&options.workflows),
+                None => start_any(options),
             }
         }
     };
     vec![start, get(options), cancel(), list()]
 }
 
-fn start_any(workflows: &[Workflow]) -> Tool {
+fn start_any(options: &JobsOptions) -> Tool {
+    let workflows = &options.workflows;
     let mut properties = given();
     let mut workflow = json!({ "type": "string", "description": "What to run." });
     if !workflows.is_empty() {
@@ -31,8 +33,10 @@ fn start_any(workflows: &[Workflow]) -> Tool {
         workflow["enum"] = json!(names);
     }
     properties.insert("workflow".to_owned(), workflow);
-    let each: String =
-        workflows.iter().map(|it| format!("\n- {}: {}", it.name, purpose(it))).collect();
+    let each = |it: &Workflow| {
+        format!("\n- {}: {}{}", it.name, purpose(it), warning(it, options.disclaimer))
+    };
+    let each: String = workflows.iter().map(each).collect();
     tool(
         START.to_owned(),
         "Start a job",
@@ -46,14 +50,15 @@ fn start_any(workflows: &[Workflow]) -> Tool {
     )
 }
 
-fn start_one(workflow: &Workflow) -> Tool {
+fn start_one(workflow: &Workflow, disclaimer: Disclaimer) -> Tool {
     tool(
         start_tool(&workflow.name),
         &format!("Start {}", workflow.name),
         format!(
             "{} Starts as a job and returns a job_id at once; ask after it with {GET}. The job goes on if the client \
-             disconnects.",
-            purpose(workflow)
+             disconnects.{}",
+            purpose(workflow),
+            warning(workflow, disclaimer)
         ),
         object(given(), &[]),
         answer(),
@@ -148,6 +153,14 @@ fn tool(
 
 fn starting() -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(true).open_world(true)
+}
+
+/// C11: the built-in workflow sends its question out; what others do with theirs is not known here.
+fn warning(workflow: &Workflow, disclaimer: Disclaimer) -> String {
+    match workflow.work {
+        Work::Research => Recipient { profile: &workflow.profile, disclaimer }.long_warning(),
+        Work::Command | Work::Tool { .. } => String::new(),
+    }
 }
 
 fn purpose(workflow: &Workflow) -> String {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::answer::Answer;
 use super::workflow::{Given, Workflow};
-use super::{DEEP_RESEARCH, Jobs};
+use super::{DEEP_RESEARCH, Jobs, START, start_tool};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::reply::{Refusal, structured};
@@ -27,7 +27,7 @@ impl Jobs {
             None => return Err(Refusal::validation("workflow is missing; it is the name of one")),
         };
         let workflow = self.workflow(&name).ok_or_else(|| self.no_workflow(&name))?;
-        self.start(caller, workflow, arguments::read(Some(given))?).await
+        self.start(caller, START, workflow, arguments::read(Some(given))?).await
     }
 
     /// `start_<workflow>`
@@ -38,17 +38,19 @@ impl Jobs {
         arguments: Option<Map<String, Value>>,
     ) -> Result<CallToolResult, Refusal> {
         let workflow = self.workflow(name).ok_or_else(|| self.no_workflow(name))?;
-        self.start(caller, workflow, arguments::read(arguments)?).await
+        self.start(caller, &start_tool(name), workflow, arguments::read(arguments)?).await
     }
 
     async fn start(
         &self,
         caller: &Caller,
+        tool: &str,
         workflow: &Workflow,
         given: Given,
     ) -> Result<CallToolResult, Refusal> {
         let keep = self.options.keep;
-        let job = workflow.new_job(&caller.owner, &given, Visibility::Promised, keep)?;
+        let job =
+            workflow.new_job(&caller.owner, &given, Visibility::Promised, keep)?.made_by(tool);
         let key = given.idempotency_key.as_deref();
         let key = key.map(|text| arguments::key(text, workflow.input_hash(&given)?)).transpose()?;
         let started = self.engine.start(job, key).await?;

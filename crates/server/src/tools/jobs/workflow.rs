@@ -121,6 +121,19 @@ impl Workflow {
         })
     }
 
+    /// The job that the command line makes of a message and arguments; a sentence where they do not fit the workflow.
+    pub fn job(
+        &self,
+        owner: &OwnerId,
+        message: Option<String>,
+        arguments: Map<String, Value>,
+        keep: Duration,
+    ) -> Result<NewJob, String> {
+        let given = Given { message, arguments, ..Given::default() };
+        let job = self.new_job(owner, &given, Visibility::Promised, keep);
+        job.map_err(Refusal::into_sentence)
+    }
+
     /// Of everything that makes two calls the same.
     pub(super) fn input_hash(&self, given: &Given) -> Result<[u8; 32], Refusal> {
         let input = serde_json::to_vec(&("jobs", &self.name, given));

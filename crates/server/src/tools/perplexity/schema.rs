@@ -5,15 +5,20 @@ use std::sync::Arc;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
+use super::super::recipient::Recipient;
 use super::super::shape::{messages, object};
 use super::{ASK, REASON, RESEARCH, SEARCH};
 
-pub(super) fn tools() -> Vec<Tool> {
+pub(super) fn tools(recipient: Recipient<'_>) -> Vec<Tool> {
+    let (warning, long_warning) = (recipient.warning(), recipient.long_warning());
+    let place = recipient.either("the server's own documents", "the web");
+    let sources = recipient.either("the server's own documents as sources", "web sources");
+    let found = recipient.either("passages of the server's own documents", "web pages");
     vec![
         tool(
             ASK,
-            "Ask Perplexity",
-            "Answers a question from the web, with citations, in seconds.",
+            recipient.either("Ask the Library", "Ask Perplexity"),
+            format!("Answers a question from {place}, with citations, in seconds.{warning}"),
             asking(json!({
                 "search_recency_filter": recency(),
                 "search_domain_filter": domains(),
@@ -24,7 +29,7 @@ pub(super) fn tools() -> Vec<Tool> {
         tool(
             REASON,
             "Advanced Reasoning",
-            "Thinks a hard question through, step by step, with web sources.",
+            format!("Thinks a hard question through, step by step, with {sources}.{warning}"),
             asking(json!({
                 "search_recency_filter": recency(),
                 "search_domain_filter": domains(),
@@ -35,15 +40,19 @@ pub(super) fn tools() -> Vec<Tool> {
         tool(
             RESEARCH,
             "Deep Research",
-            "Researches a question in depth and returns a report with citations. Takes minutes; if the client gives up, \
-             the same call made again picks it up.",
+            format!(
+                "Researches a question in depth and returns a report with citations. Takes minutes; if the client gives \
+                 up, the same call made again picks it up.{long_warning}"
+            ),
             asking(json!({})),
             output("response", "The report, with citations."),
         ),
         tool(
             SEARCH,
-            "Search the Web",
-            "Finds web pages: ranked results with title, address, snippet and date. No answer is written.",
+            recipient.either("Search the Library", "Search the Web"),
+            format!(
+                "Finds {found}: ranked results with title, address, snippet and date. No answer is written.{warning}"
+            ),
             searching(),
             output("results", "The results as text."),
         ),
@@ -53,11 +62,11 @@ pub(super) fn tools() -> Vec<Tool> {
 fn tool(
     name: &'static str,
     title: &str,
-    description: &str,
+    description: String,
     input: Map<String, Value>,
     output: Map<String, Value>,
 ) -> Tool {
-    let mut tool = Tool::new(name, description.to_owned(), Arc::new(input));
+    let mut tool = Tool::new(name, description, Arc::new(input));
     tool.title = Some(title.to_owned());
     tool.output_schema = Some(Arc::new(output));
     tool.annotations = Some(

@@ -3,7 +3,9 @@
 use outlast_core::conversation::{
     CostShape, ProgressShape, SearchResult, StatusWord, UsageShape, search_results,
 };
-use outlast_core::{Body, Checkpoint, Cost, Job, Output, ReportCheck, ResearchAsk, Timestamp};
+use outlast_core::{
+    Body, Checkpoint, Cost, Job, Output, ReportCheck, ResearchAsk, Timestamp, Waits,
+};
 use outlast_engine::Expected;
 use rmcp::model::CallToolResult;
 use serde::Serialize;
@@ -136,8 +138,8 @@ pub(super) fn sources(output: &Output) -> Vec<SearchResult> {
 }
 
 /// How far a turn has come, fit to be shown.
-pub(super) fn progress(job: &Job, now: Timestamp) -> ProgressShape {
-    let progress = ProgressShape::of(job, now);
+pub(super) fn progress(job: &Job, now: Timestamp, waits: Option<Waits>) -> ProgressShape {
+    let progress = ProgressShape::of(job, now, waits);
     ProgressShape { message: printable(&progress.message), ..progress }
 }
 

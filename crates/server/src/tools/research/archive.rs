@@ -31,9 +31,10 @@ impl Research {
         let Some(Archived { conversation, .. }) = self.archive(owner, id).await? else {
             return Ok(None);
         };
+        let provider = conversation.provider();
         let said = conversation.messages.into_iter();
         let said = said.filter(|message| message.role != Role::System).collect();
-        Ok(Some(Place::Archived { id: id.clone(), said }))
+        Ok(Some(Place::Archived { id: id.clone(), provider, said }))
     }
 
     async fn archive(
@@ -78,7 +79,7 @@ fn shown(id: &ConversationId, archived: Archived, show: Show) -> Shown {
                 .to_owned()
         }
         StatusWord::Completed | StatusWord::Failed | StatusWord::Cancelled => {
-            status::standing(&status, None, None, None)
+            status::standing(&status, None, None)
         }
     };
     let conversation = ConversationShape {

@@ -2,11 +2,11 @@
 
 use outlast_core::conversation::{Conversation, StatusWord};
 use outlast_core::{
-    ConversationId, Message, NewJob, OwnerId, ResearchAsk, Role, StoreError, Visibility,
+    ConversationId, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, StoreError, Visibility,
 };
 
 use super::arguments::conversation_id;
-use super::{HISTORY, LIST, Research};
+use super::{HISTORY, LIST, Research, ResearchOptions};
 use crate::caller::Caller;
 use crate::reply::{Refusal, RefusalCode};
 use crate::text::{echoed_id, title};
@@ -18,11 +18,12 @@ pub(super) enum Place {
     /// In this one.
     In(Box<Conversation>),
     /// In one that only files know.
-    Archived { id: ConversationId, said: Vec<Message> },
+    Archived { id: ConversationId, provider: &'static str, said: Vec<Message> },
 }
 
 /// How a job differs from others of this set.
-pub(super) struct Terms {
+pub(super) struct Terms<'a> {
+    pub(super) tool: &'a str,
     pub(super) workflow: &'static str,
     pub(super) priority: i16,
     pub(super) visibility: Visibility,
@@ -36,6 +37,15 @@ impl Place {
             Self::New => None,
             Self::In(conversation) => Some(&conversation.id),
             Self::Archived { id, .. } => Some(id),
+        }
+    }
+
+    /// The provider that has to answer there; `None` where any may.
+    fn provider(&self) -> Option<&str> {
+        match self {
+            Self::New => None,
+            Self::In(conversation) => Some(conversation.provider()),
+            Self::Archived { provider, .. } => Some(provider),
         }
     }
 
@@ -62,20 +72,29 @@ impl Research {
         archived.ok_or_else(|| not_found(given))
     }
 
+    /// Who answers a question there (P1): a conversation stays with its provider, whatever else is configured now.
+    fn profile(&self, place: &Place) -> Result<Profile, Refusal> {
+        let ResearchOptions { profile, others, .. } = &self.options;
+        let Some(provider) = place.provider() else { return Ok(profile.clone()) };
+        let mut configured = std::iter::once(profile).chain(others);
+        let found = configured.find(|profile| profile.provider() == provider);
+        found.cloned().ok_or_else(|| not_configured(provider))
+    }
+
     /// The job for a question.
     pub(super) fn new_job(
         &self,
         owner: &OwnerId,
         place: &Place,
         ask: &ResearchAsk,
-        terms: Terms,
+        terms: Terms<'_>,
     ) -> Result<NewJob, Refusal> {
         let conversation = place.conversation().cloned();
         let held = terms.visibility == Visibility::Unpromised;
-        Ok(NewJob {
+        let job = NewJob {
             owner: owner.clone(),
             conversation: Some(conversation.unwrap_or_else(new_conversation)),
-            profile: self.options.profile.clone(),
+            profile: self.profile(place)?,
             workflow: terms.workflow.to_owned(),
             title: title(ask.question()),
             ask: serde_json::to_value(ask).map_err(|_| Refusal::internal())?,
@@ -87,7 +106,8 @@ impl Research {
             life: None,
             // Of a held call, the failure; its report has become a turn of a conversation and stays.
             keep: held.then_some(self.options.keep),
-        })
+        };
+        Ok(job.made_by(terms.tool))
     }
 
     /// Why a question was not accepted; a busy conversation is named together with where it stands.
@@ -121,6 +141,22 @@ pub(super) fn not_found(given: &str) -> Refusal {
         format!(
             "there is no conversation `{}`; check the id, or find it with {LIST}",
             echoed_id(given)
+        ),
+    )
+}
+
+/// The conversation's provider cannot be asked by this server.
+fn not_configured(provider: &str) -> Refusal {
+    let how = match provider {
+        Profile::LIBRARY => "set OUTLAST_LIBRARY to the folders of documents",
+        Profile::PERPLEXITY => "set PERPLEXITY_API_KEY",
+        _ => "configure it",
+    };
+    Refusal::because(
+        RefusalCode::Configuration,
+        format!(
+            "this conversation belongs to the provider `{provider}`, which is not configured on this server, and is \
+             sent to no other; tell the user to {how} and restart outlast, or begin a new conversation"
         ),
     )
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use outlast_core::conversation::{ErrorEntry, ProgressShape, StatusFile};
-use outlast_core::{ConversationId, Job, JobId};
-use outlast_engine::PollError;
+use outlast_core::{ConversationId, JobId};
+use outlast_engine::{PollError, Reading};
 use rmcp::model::CallToolResult;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -190,7 +190,7 @@ impl Research {
         };
         while !reading.job.state.kind().is_terminal() {
             if let Some(reporter) = &mut caller.progress {
-                note(reporter, &reading.job, done, total);
+                note(reporter, &reading, done, total);
             }
             tokio::select! {
                 changed = watch.changed() => match changed? {
@@ -210,12 +210,12 @@ impl Research {
 }
 
 /// Progress over all of them: those that have ended, and how far the one waited for has come.
-fn note(reporter: &mut Reporter, job: &Job, done: usize, total: usize) {
-    let percent = job.progress.as_ref().and_then(|progress| progress.percent).unwrap_or(0);
+fn note(reporter: &mut Reporter, reading: &Reading, done: usize, total: usize) {
+    let standing = reading.standing();
+    let percent = standing.percent().unwrap_or(0);
     let share = (done as f64 * 100.0 + f64::from(percent)) / total.max(1) as f64;
-    let message =
-        job.progress.as_ref().map_or("waiting for a worker", |progress| &progress.message);
-    reporter.note(Some(share), &format!("{done} of {total} ended; {}", printable(message)));
+    let words = printable(&standing.words());
+    reporter.note(Some(share), &format!("{done} of {total} ended; {words}"));
 }
 
 fn read(given: Map<String, Value>) -> Result<(Vec<String>, Show), Refusal> {

@@ -46,6 +46,7 @@ impl Research {
         // A task is a promise: its id goes out, and whoever has it comes back for it.
         let as_task = caller.takes_tasks && self.options.mode != ResearchMode::Queued;
         let terms = Terms {
+            tool,
             workflow: "deep_research",
             priority,
             visibility: match self.options.mode {

@@ -6,8 +6,7 @@ use outlast_core::conversation::{
     Conversation, CostShape, ErrorEntry, ProgressShape, Said, SearchResult, StatusFile, StatusWord,
     UsageShape, cost_of, usage_of,
 };
-use outlast_core::{ConversationId, Job, JobState, ReportCheck, Role};
-use outlast_engine::Waits;
+use outlast_core::{ConversationId, Job, JobState, ReportCheck, Role, Waits};
 use rmcp::model::CallToolResult;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -129,12 +128,12 @@ impl Research {
         let status = sanitised(StatusFile::of(&conversation, now));
         let progress = match last.state {
             JobState::Queued { .. } | JobState::Running { .. } | JobState::Succeeded { .. } => {
-                Some(progress(last, now))
+                Some(progress(last, now, waits))
             }
             JobState::Failed { .. } | JobState::Cancelled { .. } => None,
         };
         let standing =
-            status::standing(&status, progress.as_ref(), waits, conversation.last().stop_told());
+            status::standing(&status, progress.as_ref(), conversation.last().stop_told());
         let path = self.path(&caller.owner, id);
         let shape = shape(&conversation, show, path);
         let notes = notes(&conversation, &shape);

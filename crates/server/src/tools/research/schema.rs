@@ -8,34 +8,30 @@ use std::sync::Arc;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
+use super::super::recipient::Recipient;
 use super::super::shape::object;
 use super::{
-    AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, Disclaimer, HISTORIES, HISTORY, LIST,
-    ResearchMode, ResearchOptions, SEARCH, SEARCH_FOLLOWUP,
+    AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, HISTORIES, HISTORY, LIST, ResearchMode,
+    ResearchOptions, SEARCH, SEARCH_FOLLOWUP,
 };
 
-/// C11.
-const DISCLAIMER: &str = " Security: the question goes to a third party. Never send passwords, keys, tokens, internal \
-                          addresses or personal and proprietary details; generalise or anonymise.";
-const DISCLAIMER_LONG: &str = " Deep research runs long and spreads the question over many searches, so take special \
-                               care.";
-
 pub(super) fn tools(options: &ResearchOptions) -> Vec<Tool> {
-    let (warning, stress) = match options.disclaimer {
-        Disclaimer::Shown => (DISCLAIMER, DISCLAIMER_LONG),
-        Disclaimer::Off => ("", ""),
-    };
+    let recipient = Recipient { profile: &options.profile, disclaimer: options.disclaimer };
+    let (warning, long_warning) = (recipient.warning(), recipient.long_warning());
+    let depth = recipient.either("in the server's own documents", "in depth");
+    let quick = recipient.either("the server's own documents", "a quick web search");
     let research = match options.mode {
-        ResearchMode::Blocking => "Researches a question in depth and returns a long report with citations. Takes \
-             minutes: set the client's timeout to 180 s or more; shorter ones may fail. If the client gives up, the \
-             same call made again picks the research up."
-            .to_owned(),
+        ResearchMode::Blocking => format!(
+            "Researches a question {depth} and returns a long report with citations. Takes minutes: set the client's \
+             timeout to 180 s or more; shorter ones may fail. If the client gives up, the same call made again picks \
+             the research up."
+        ),
         ResearchMode::Queued => format!(
-            "Queues a question for research in depth and answers at once; read the report with {HISTORY}. Takes \
+            "Queues a question for research {depth} and answers at once; read the report with {HISTORY}. Takes \
              minutes. Client timeout: 180 s or more recommended; shorter ones may fail."
         ),
         ResearchMode::Auto => format!(
-            "Researches a question in depth; answers with the report if it is there within {} s, else read it with \
+            "Researches a question {depth}; answers with the report if it is there within {} s, else read it with \
              {HISTORY}. A client timeout of 180 s or more is recommended; shorter ones may fail. The same call made \
              again picks the research up.",
             options.inline_budget.as_secs()
@@ -45,21 +41,21 @@ pub(super) fn tools(options: &ResearchOptions) -> Vec<Tool> {
         asking(
             DEEP_RESEARCH,
             "Deep research",
-            &format!("{research} Give full context: earlier chat is not seen.{warning}{stress}"),
+            &format!("{research} Give full context: earlier chat is not seen.{long_warning}"),
             input::research(input::In::New),
         ),
         asking(
             DEEP_RESEARCH_FOLLOWUP,
             "Deep research follow-up",
             &format!(
-                "{DEEP_RESEARCH} within a conversation: its earlier questions and answers are known.{warning}{stress}"
+                "{DEEP_RESEARCH} within a conversation: its earlier questions and answers are known.{long_warning}"
             ),
             input::research(input::In::Conversation),
         ),
         asking(
             SEARCH,
             "Search",
-            &format!("Answers a question from a quick web search, within 30 s.{warning}"),
+            &format!("Answers a question from {quick}, within 30 s.{warning}"),
             input::search(input::In::New),
         ),
         asking(

@@ -42,6 +42,7 @@ impl Research {
         };
         let hash = input_hash(tool, place.conversation(), &arguments)?;
         let terms = Terms {
+            tool,
             workflow: "search",
             priority: 0,
             visibility: Visibility::Unpromised,

@@ -1,7 +1,6 @@
 //! Where a conversation stands, in words a model can act on (B5, B10).
 
 use outlast_core::conversation::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
-use outlast_engine::Waits;
 
 use super::render::Lines;
 use super::{DEEP_RESEARCH_FOLLOWUP, HISTORY, SEARCH_FOLLOWUP};
@@ -10,12 +9,11 @@ use super::{DEEP_RESEARCH_FOLLOWUP, HISTORY, SEARCH_FOLLOWUP};
 pub(super) fn standing(
     status: &StatusFile,
     progress: Option<&ProgressShape>,
-    waits: Option<Waits>,
     stop_told: Option<&str>,
 ) -> String {
     match status.status {
-        StatusWord::Pending => pending(status, waits),
-        StatusWord::InProgress => in_progress(status, progress),
+        StatusWord::Pending => unfinished("Pending", status, progress),
+        StatusWord::InProgress => unfinished("In Progress", status, progress),
         StatusWord::Completed => format!(
             "**Status: Completed**\nContinue with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."
         ),
@@ -24,33 +22,9 @@ pub(super) fn standing(
     }
 }
 
-fn pending(status: &StatusFile, waits: Option<Waits>) -> String {
-    let mut text = Lines::new("**Status: Pending** (0 %)".to_owned());
-    retries(&mut text, status);
-    text.line(&match waits {
-        Some(Waits::ForAWorker) => {
-            "It waits for a worker: no running server has the provider and key it was asked with. Tell the user to \
-             start `outlast serve` or `outlast worker` with the same settings."
-                .to_owned()
-        }
-        Some(Waits::Until(moment)) if limited(status) => {
-            format!("It waits because the provider limits the rate of requests, until {moment}.")
-        }
-        Some(Waits::Until(moment)) => format!("It waits for its next try at {moment}."),
-        Some(Waits::ForItsTurn { ahead }) if ahead > 0 => {
-            format!("It waits for its turn, at position {}: higher priority first, then older first.", ahead + 1)
-        }
-        Some(Waits::ForItsTurn { .. }) | None => {
-            "It waits for its turn: higher priority first, then older first.".to_owned()
-        }
-    });
-    come_back(&mut text);
-    text.done()
-}
-
-fn in_progress(status: &StatusFile, progress: Option<&ProgressShape>) -> String {
+fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>) -> String {
     let percent = progress.map_or(0, |progress| progress.percentage);
-    let mut text = Lines::new(format!("**Status: In Progress** ({percent} %)"));
+    let mut text = Lines::new(format!("**Status: {word}** ({percent} %)"));
     if let Some(progress) = progress {
         text.line(&progress.message);
         text.line(&format!("Elapsed: {} s", progress.elapsed_ms / 1000));
@@ -100,10 +74,6 @@ fn errors(text: &mut Lines, history: &[ErrorEntry]) {
     }
 }
 
-fn limited(status: &StatusFile) -> bool {
-    status.error_history.last().is_some_and(|error| error.code == "RATE_LIMITED")
-}
-
 fn come_back(text: &mut Lines) {
     text.line(&format!(
         "Call `{HISTORY}` again in half a minute; do not ask the same question again meanwhile."
@@ -112,8 +82,6 @@ fn come_back(text: &mut Lines) {
 
 #[cfg(test)]
 mod tests {
-    use outlast_core::Timestamp;
-
     use super::*;
 
     fn status(word: StatusWord, codes: &[&str]) -> StatusFile {
@@ -141,32 +109,11 @@ mod tests {
     #[test]
     fn b10_a_retry_says_its_number_and_what_went_wrong_before() {
         for word in [StatusWord::Pending, StatusWord::InProgress] {
-            let text = standing(&status(word, &["TIMEOUT", "RATE_LIMITED"]), None, None, None);
+            let text = standing(&status(word, &["TIMEOUT", "RATE_LIMITED"]), None, None);
             assert!(text.contains("\nRetry Attempt: 3\n"), "{text}");
             assert!(text.contains("1. [TIMEOUT] so and so\n2. [RATE_LIMITED] so and so"), "{text}");
-            let first = standing(&status(word, &[]), None, None, None);
+            let first = standing(&status(word, &[]), None, None);
             assert!(!first.contains("Retry Attempt"), "{first}");
-        }
-    }
-
-    /// tools.md: a pending job says why it waits.
-    #[test]
-    fn a_pending_question_says_why_it_waits() {
-        let moment = Timestamp::from_millis(0);
-        let cases = [
-            (
-                &["RATE_LIMITED"][..],
-                Some(Waits::Until(moment)),
-                "limits the rate of requests, until 1970",
-            ),
-            (&["TIMEOUT"], Some(Waits::Until(moment)), "its next try at 1970"),
-            (&[], Some(Waits::ForAWorker), "outlast worker"),
-            (&[], Some(Waits::ForItsTurn { ahead: 0 }), "its turn"),
-            (&[], Some(Waits::ForItsTurn { ahead: 2 }), "at position 3"),
-        ];
-        for (codes, waits, expected) in cases {
-            let text = standing(&status(StatusWord::Pending, codes), None, waits, None);
-            assert!(text.contains(expected), "{text}");
         }
     }
 }

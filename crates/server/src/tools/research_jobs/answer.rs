@@ -3,17 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Body, Failure, Job, JobState, Output};
-use outlast_engine::{Reading, Waits};
+use outlast_core::{Body, Failure, Job, JobState, Output, Standing, Waits};
+use outlast_engine::Reading;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{POLL, ResearchJobsOptions, START};
 use crate::text::{echoed_id, printable, with_citations};
-
-/// What is said of a job nobody can run.
-const NO_WORKER: &str = "The research waits: no running server has the provider and key it was started with, so tell \
-                         the user to start `outlast serve` or `outlast worker` with the same settings";
 
 /// The one shape of all three tools (A4).
 #[derive(Debug, Serialize)]
@@ -110,14 +106,15 @@ impl TryFrom<Answer> for Value {
     }
 }
 
-/// Where an unfinished job stands, in a few words.
+/// Where an unfinished job stands.
 fn standing(job: &Job, waits: Option<Waits>) -> String {
-    match waits {
-        Some(Waits::ForAWorker) => NO_WORKER.to_owned(),
-        Some(Waits::ForItsTurn { .. } | Waits::Until(_)) | None if !job.was_claimed() => {
-            "The research is queued".to_owned()
-        }
-        Some(Waits::ForItsTurn { .. } | Waits::Until(_)) | None => still_running(job),
+    let standing = printable(&Standing::of(job, waits).to_string());
+    match job.state {
+        JobState::Running { .. } => format!("Still running: {standing}"),
+        JobState::Queued { .. }
+        | JobState::Succeeded { .. }
+        | JobState::Failed { .. }
+        | JobState::Cancelled { .. } => standing,
     }
 }
 
@@ -147,20 +144,6 @@ fn failed(failure: &Failure, id: &str, run_left: Option<String>) -> String {
                 .to_owned()
         }
     }
-}
-
-fn still_running(job: &Job) -> String {
-    let attempt = job.failures.len() + 1;
-    let what = match &job.progress {
-        Some(progress) => match progress.percent {
-            Some(percent) => {
-                format!("Still running: {} ({percent} %)", printable(&progress.message))
-            }
-            None => format!("Still running: {}", printable(&progress.message)),
-        },
-        None => "Still running".to_owned(),
-    };
-    if attempt == 1 { what } else { format!("{what}, attempt {attempt}") }
 }
 
 fn strips_thinking(ask: &Value) -> bool {

@@ -2,23 +2,29 @@
 //! conversation.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
+use super::super::recipient::Recipient;
 use super::super::shape::{messages, object};
-use super::{CANCEL, POLL, START};
+use super::{CANCEL, POLL, ResearchJobsOptions, START};
 
-pub(super) fn tools(poll_budget: Duration, keep: Duration) -> Vec<Tool> {
+pub(super) fn tools(options: &ResearchJobsOptions) -> Vec<Tool> {
+    let ResearchJobsOptions { profile, poll_budget, keep, disclaimer, .. } = options;
+    let recipient = Recipient { profile, disclaimer: *disclaimer };
+    let place = recipient.either(" in the server's own documents", "");
+    let warning = recipient.long_warning();
     let budget = poll_budget.as_secs_f64().ceil();
     let minutes = (keep.as_secs_f64() / 6.0).ceil() / 10.0;
     vec![
         tool(
             START,
             "Start deep research",
-            "Starts deep research and returns a jobId at once. Research takes minutes: poll the jobId with \
-             perplexity_research_poll. The job goes on if the client disconnects or the server restarts.",
+            &format!(
+                "Starts deep research{place} and returns a jobId at once. Research takes minutes: poll the jobId with \
+                 perplexity_research_poll. The job goes on if the client disconnects or the server restarts.{warning}"
+            ),
             start_input(),
             ToolAnnotations::new().read_only(false).destructive(false).open_world(true),
         ),

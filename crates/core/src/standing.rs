@@ -1,0 +1,204 @@
+//! Where a job stands, in words: what it waits for or does, what failed before and what comes next (P4). Every face says
+//! this of a job and nothing else.
+
+use std::fmt;
+
+use crate::{Code, Job, JobState, Profile, Progress, Timestamp};
+
+/// What a queued job waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// No live worker has its profile: it will wait until one is started.
+    ForAWorker,
+    /// The time of its next try.
+    Until(Timestamp),
+    /// Its turn.
+    ForItsTurn {
+        /// How many jobs come before it.
+        ahead: u64,
+    },
+}
+
+/// Where a job stands. Shown, it is a sentence without its full stop: `Processing response... (50 %); attempt 2, after
+/// TIMEOUT: no result within 600 s`.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<'a> {
+    job: &'a Job,
+    waits: Option<Waits>,
+}
+
+impl<'a> Standing<'a> {
+    /// Of a job that was read together with what it waits for.
+    pub fn of(job: &'a Job, waits: Option<Waits>) -> Self {
+        Self { job, waits }
+    }
+
+    /// What it does, or waits for.
+    pub fn present(&self) -> String {
+        match &self.job.state {
+            JobState::Queued { .. } => self.waiting(),
+            JobState::Running { .. } => match &self.job.progress {
+                Some(Progress { message, .. }) if !message.is_empty() => message.clone(),
+                Some(_) | None => begun(&self.job.new.profile),
+            },
+            JobState::Succeeded { .. } => "Completed".to_owned(),
+            JobState::Failed { .. } => "Failed".to_owned(),
+            JobState::Cancelled { .. } => "Cancelled".to_owned(),
+        }
+    }
+
+    /// How far the running try has come, if that is known.
+    pub fn percent(&self) -> Option<u8> {
+        match &self.job.state {
+            JobState::Running { .. } => self.job.progress.as_ref()?.percent,
+            JobState::Queued { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Failed { .. }
+            | JobState::Cancelled { .. } => None,
+        }
+    }
+
+    /// The sentence without the percent, where that is shown beside it.
+    pub fn words(&self) -> String {
+        match self.tries() {
+            Some(tries) => format!("{}; {tries}", self.present()),
+            None => self.present(),
+        }
+    }
+
+    /// Which try it is and what the last one failed with, of an unfinished job that has failed before.
+    fn tries(&self) -> Option<String> {
+        let failure = self.job.failures.last().filter(|_| !self.job.state.kind().is_terminal())?;
+        let attempt = self.job.failures.len() + 1;
+        Some(format!("attempt {attempt}, after {}: {}", failure.code, failure.message))
+    }
+
+    fn waiting(&self) -> String {
+        match self.waits {
+            Some(Waits::ForAWorker) => {
+                let (has, with) = match self.job.new.profile.provider() {
+                    Profile::LIBRARY => ("the folders it was asked with", "the same settings"),
+                    Profile::WORKFLOW => ("its workflow", "the configuration that has it"),
+                    _ => ("the provider and key it was asked with", "the same settings"),
+                };
+                format!(
+                    "Queued: no live worker has {has}; `outlast serve` or `outlast worker` with {with} would run it"
+                )
+            }
+            Some(Waits::Until(moment)) if self.is_rate_limited() => {
+                format!("Queued: the provider limits the rate of requests, until {moment}")
+            }
+            Some(Waits::Until(moment)) => format!("Queued: it waits for its next try at {moment}"),
+            Some(Waits::ForItsTurn { ahead }) if ahead > 0 => format!(
+                "Queued: it waits for its turn, at position {}; higher priority first, then older first",
+                ahead + 1
+            ),
+            Some(Waits::ForItsTurn { .. }) => {
+                "Queued: it waits for its turn and is next".to_owned()
+            }
+            None => "Queued".to_owned(),
+        }
+    }
+
+    fn is_rate_limited(&self) -> bool {
+        self.job.failures.last().is_some_and(|failure| failure.code == Code::RateLimited)
+    }
+}
+
+impl fmt::Display for Standing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.present())?;
+        if let Some(percent) = self.percent() {
+            write!(f, " ({percent} %)")?;
+        }
+        match self.tries() {
+            Some(tries) => write!(f, "; {tries}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a running job does before its provider has said anything (B6): the provider is named that is really asked.
+fn begun(profile: &Profile) -> String {
+    match profile.provider() {
+        Profile::PERPLEXITY => "Querying Perplexity API...".to_owned(),
+        Profile::WORKFLOW => "Running".to_owned(),
+        provider => format!("Querying {provider}..."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+    use crate::rules::sample::{NOW, queued};
+
+    fn job(profile: &str, state: JobState, codes: &[Code]) -> Job {
+        let mut job = queued().job;
+        job.new.profile = Profile::new(profile);
+        job.state = state;
+        job.failures = codes
+            .iter()
+            .map(|code| Failure {
+                code: *code,
+                message: "so and so".to_owned(),
+                detail: None,
+                at: NOW,
+                run_goes_on: false,
+            })
+            .collect();
+        job
+    }
+
+    const PERPLEXITY: &str = "perplexity/agent https://api.example 0";
+
+    /// P4, tools.md: a pending job says why it waits, and what failed last.
+    #[test]
+    fn p4_a_queued_job_says_why_it_waits_and_what_failed_last() {
+        let then = Timestamp::from_millis(0);
+        let cases = [
+            (&[][..], None, "Queued"),
+            (&[], Some(Waits::ForItsTurn { ahead: 0 }), "waits for its turn and is next"),
+            (&[], Some(Waits::ForItsTurn { ahead: 2 }), "at position 3"),
+            (&[], Some(Waits::ForAWorker), "no live worker has the provider and key"),
+            (
+                &[Code::Timeout],
+                Some(Waits::ForAWorker),
+                "would run it; attempt 2, after TIMEOUT: so and so",
+            ),
+            (
+                &[Code::Timeout],
+                Some(Waits::Until(then)),
+                "next try at 1970-01-01T00:00:00.000Z; attempt 2, after TIMEOUT: so and so",
+            ),
+            (
+                &[Code::RateLimited],
+                Some(Waits::Until(then)),
+                "limits the rate of requests, until 1970-01-01T00:00:00.000Z; attempt 2",
+            ),
+        ];
+        for (codes, waits, expected) in cases {
+            let job = job(PERPLEXITY, JobState::Queued { run_at: NOW }, codes);
+            let said = Standing::of(&job, waits).to_string();
+            assert!(said.starts_with("Queued") && said.contains(expected), "{said}");
+            assert_eq!(said, Standing::of(&job, waits).words());
+        }
+    }
+
+    /// P4, B6: a running job never waits for a worker, however silent it is, and names who is asked.
+    #[test]
+    fn p4_a_silent_run_says_who_is_asked() {
+        let cases = [
+            (PERPLEXITY, "Querying Perplexity API..."),
+            ("library 0", "Querying library..."),
+            ("workflow nightly", "Running"),
+        ];
+        for (profile, expected) in cases {
+            let mut job = job(profile, JobState::Running { since: NOW }, &[]);
+            assert_eq!(Standing::of(&job, None).to_string(), expected);
+            job.progress = Some(Progress { percent: Some(50), message: "Reading".to_owned() });
+            assert_eq!(Standing::of(&job, None).to_string(), "Reading (50 %)");
+            assert_eq!(Standing::of(&job, None).words(), "Reading");
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Which provider answers (P1, P2): a conversation stays with the one that began it, and every text names the one that is
+//! really asked.
+
+use std::path::PathBuf;
+
+use outlast_testkit::mcp_process::McpProcess;
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+/// A sentence that only the documents hold; the simulated vendor must never see it.
+const SECRET: &str = "The vault code of the boiler room is heliotrope-93";
+
+/// The model that answers from a library.
+const LIBRARY: &str = "library (extractive)";
+
+/// A folder of documents, in the world's own folder.
+fn library(world: &World) -> PathBuf {
+    let folder = world.data_dir().parent().unwrap().join("documents");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("notes.md"), format!("# Boiler room\n\n{SECRET}.\n")).unwrap();
+    folder
+}
+
+/// A world whose only provider is a library.
+async fn with_library() -> World {
+    let mut world = World::new().await;
+    let folder = library(&world);
+    world.set("OUTLAST_LIBRARY", folder.to_str().unwrap());
+    world.unset("PERPLEXITY_API_KEY");
+    world
+}
+
+async fn search(server: &mut McpProcess) -> String {
+    let query = json!({ "query": "boiler room vault code?" });
+    let answer = answered(server, "perplexity_search", query).await;
+    assert!(answer["rawResultText"].as_str().unwrap().contains("heliotrope-93"), "{answer}");
+    answer["conversationId"].as_str().unwrap().to_owned()
+}
+
+/// What a call that is no refusal answers.
+async fn answered(server: &mut McpProcess, tool: &str, arguments: Value) -> Value {
+    let result = server.call(tool, arguments).await;
+    assert_ne!(result["isError"], true, "{tool}: {result}");
+    result["structuredContent"].clone()
+}
+
+fn refused(result: &Value) -> String {
+    assert_eq!(result["isError"], true, "{result}");
+    result["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+/// P1: what was answered from local documents stays on this machine, whatever key is set later.
+#[tokio::test]
+async fn p1_a_library_conversation_is_continued_by_the_library_after_a_key_was_set() {
+    let mut world = with_library().await;
+    let mut server = world.serve().await;
+    let id = search(&mut server).await;
+    drop(server);
+
+    world.set("PERPLEXITY_API_KEY", "pplx-test");
+    let mut server = world.serve().await;
+    for tool in ["perplexity_search_followup", "perplexity_deep_research_followup"] {
+        let followup = json!({ "conversationId": id, "query": "and who knows the vault code?" });
+        let answer = answered(&mut server, tool, followup).await;
+        assert_eq!(answer["modelUsed"], LIBRARY, "{tool}: {answer}");
+    }
+    let ran = world.run(&["research", "and the boiler room?", "--follow-up", &id, "--json"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(job["output"]["model"], LIBRARY, "{job}");
+    assert_eq!(world.submits(), 0, "the vendor has seen nothing");
+
+    // A new question goes to the first in line, as before.
+    let new = json!({ "query": "Why is the sky blue? [[sim:ok;words=60;delay_ms=0]]" });
+    answered(&mut server, "perplexity_search", new).await;
+    assert_eq!(world.submits(), 1);
+    assert!(!world.simulator.stats().runs[0].submitted_input.contains("heliotrope"));
+}
+
+/// P1: where its provider is no longer configured, the refusal names it and how to configure it.
+#[tokio::test]
+async fn p1_a_conversation_whose_provider_is_gone_is_refused_by_name() {
+    let mut world = with_library().await;
+    let mut server = world.serve().await;
+    let local = search(&mut server).await;
+    drop(server);
+    world.unset("OUTLAST_LIBRARY");
+    world.set("PERPLEXITY_API_KEY", "pplx-test");
+    let mut server = world.serve().await;
+    for tool in ["perplexity_search_followup", "perplexity_deep_research_followup"] {
+        let followup = json!({ "conversationId": local, "query": "and who knows?" });
+        let text = refused(&server.call(tool, followup).await);
+        assert!(text.starts_with("CONFIGURATION_ERROR: "), "{text}");
+        assert!(text.contains("library") && text.contains("OUTLAST_LIBRARY"), "{text}");
+    }
+    let ran = world.run(&["research", "and who knows?", "--follow-up", &local]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("library") && ran.stderr.contains("OUTLAST_LIBRARY"), "{ran:?}");
+    assert_eq!(world.submits(), 0, "the vendor has seen nothing");
+
+    let new = json!({ "query": "Why is the sky blue? [[sim:ok;words=60;delay_ms=0]]" });
+    let remote = answered(&mut server, "perplexity_search", new).await;
+    let remote = remote["conversationId"].as_str().unwrap().to_owned();
+    drop(server);
+    world.unset("PERPLEXITY_API_KEY");
+    world.set("OUTLAST_LIBRARY", library(&world).to_str().unwrap());
+    let mut server = world.serve().await;
+    let followup = json!({ "conversationId": remote, "query": "and at night?" });
+    let text = refused(&server.call("perplexity_search_followup", followup).await);
+    assert!(
+        text.starts_with("CONFIGURATION_ERROR: ") && text.contains("PERPLEXITY_API_KEY"),
+        "{text}"
+    );
+}
+
+/// P1: moving a conversation takes the user's explicit word, and the answer says what was sent.
+#[tokio::test]
+async fn p1_moving_a_conversation_takes_a_word_and_says_what_was_sent() {
+    let mut world = with_library().await;
+    let ran = world.run(&["research", "boiler room vault code?", "--json"]).await;
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let id = job["conversation"].as_str().unwrap().to_owned();
+    world.set("PERPLEXITY_API_KEY", "pplx-test");
+    let question = "and elsewhere? [[sim:ok;words=60;delay_ms=0]]";
+    let moved = ["research", question, "--follow-up", &id, "--provider", "perplexity"];
+    let ran = world.run(&moved).await;
+    assert_eq!((ran.code, world.submits()), (Some(0), 1), "{ran:?}");
+    assert!(ran.stderr.contains("earlier") && ran.stderr.contains("sent to perplexity"), "{ran:?}");
+
+    // The next follow-up without that word stays here again.
+    let ran = world.run(&["research", "and the boiler room?", "--follow-up", &id, "--json"]).await;
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&job["output"]["model"], world.submits()), (&json!(LIBRARY), 1), "{ran:?}");
+}
+
+/// P1: a conversation that was moved to the library holds what the library said, and stays with it.
+#[tokio::test]
+async fn p1_a_conversation_that_the_library_has_answered_in_stays_here() {
+    let mut world = World::new().await;
+    let question = "Why is the sky blue? [[sim:ok;words=60;delay_ms=0]]";
+    let ran = world.run(&["research", question, "--json"]).await;
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let id = job["conversation"].as_str().unwrap().to_owned();
+    assert_eq!(world.submits(), 1);
+    let folder = library(&world);
+    let folder = folder.to_str().unwrap();
+    let moved = ["research", "boiler room vault code?", "--follow-up", &id, "--library", folder];
+    let ran = world.run(&moved).await;
+    assert!(ran.code == Some(0) && ran.stdout.contains("heliotrope-93"), "{ran:?}");
+    world.set("OUTLAST_LIBRARY", folder);
+    let mut server = world.serve().await;
+    let followup = json!({ "conversationId": id, "query": "and who knows the vault code?" });
+    let answer = answered(&mut server, "perplexity_search_followup", followup).await;
+    assert_eq!((&answer["modelUsed"], world.submits()), (&json!(LIBRARY), 1), "{answer}");
+}
+
+/// P1: `--provider` chooses for a new question too, and is refused where that provider is not configured.
+#[tokio::test]
+async fn p1_a_provider_can_be_chosen_and_must_be_configured() {
+    let mut world = with_library().await;
+    let ran = world.run(&["research", "boiler room?", "--provider", "perplexity"]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("PERPLEXITY_API_KEY"), "{ran:?}");
+    world.set("PERPLEXITY_API_KEY", "pplx-test");
+    let ran = world.run(&["research", "boiler room?", "--provider", "library", "--json"]).await;
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&job["output"]["model"], world.submits()), (&json!(LIBRARY), 0), "{ran:?}");
+    let folder = library(&world);
+    let both =
+        ["research", "x?", "--provider", "perplexity", "--library", folder.to_str().unwrap()];
+    let ran = world.run(&both).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+/// P2: a key that a client did not put in is no key, and what comes next in line is used.
+#[tokio::test]
+async fn p2_a_placeholder_is_no_key_and_the_next_in_line_is_used() {
+    let placeholders = [
+        "$PERPLEXITY_API_KEY",
+        "${PERPLEXITY_API_KEY}",
+        "${PERPLEXITY_API_KEY:-}",
+        "${env:PERPLEXITY_API_KEY}",
+        "%PERPLEXITY_API_KEY%",
+    ];
+    let mut world = with_library().await;
+    let file = world.data_dir().parent().unwrap().join("outlast.toml");
+    for placeholder in placeholders {
+        world.set("PERPLEXITY_API_KEY", placeholder);
+        let mut server = world.serve().await;
+        search(&mut server).await;
+        let log = server.log();
+        let warned =
+            log.lines().filter(|line| line.contains("WARN") && line.contains("placeholder"));
+        assert_eq!(warned.count(), 1, "one warning: {log}");
+        assert!(log.contains("PERPLEXITY_API_KEY"), "{log}");
+        drop(server);
+        // In the file as well: the library is next.
+        std::fs::write(&file, format!("[perplexity]\napi_key = \"{placeholder}\"\n")).unwrap();
+        let config = ["--config", file.to_str().unwrap()];
+        let ran = world.run(&[&["research", "boiler room?", "--json"][..], &config].concat()).await;
+        let job: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+        assert_eq!(job["output"]["model"], LIBRARY, "{ran:?}");
+        // A key in the file comes before the library.
+        std::fs::write(&file, "[perplexity]\napi_key = \"pplx-test\"\n").unwrap();
+        let ran = world.run(&[&["doctor", "--json"][..], &config].concat()).await;
+        assert!(ran.stdout.contains("takes the key"), "{ran:?}");
+        assert!(ran.stdout.contains("placeholder"), "doctor says so too: {ran:?}");
+    }
+    assert_eq!(world.submits(), 0);
+    world.unset("OUTLAST_LIBRARY");
+    let ran = world.run(&["serve"]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("placeholder") && ran.stderr.contains("no research provider"),
+        "{ran:?}"
+    );
+}
+
+/// P2: with both a key and a library set, doctor and the log say which one answers.
+#[tokio::test]
+async fn p2_with_a_key_and_a_library_doctor_and_the_log_say_who_answers() {
+    let mut world = with_library().await;
+    world.set("PERPLEXITY_API_KEY", "pplx-test");
+    let ran = world.run(&["doctor"]).await;
+    let said = ran.stdout.lines().find(|line| line.contains(" provider ")).unwrap();
+    assert!(said.contains("perplexity answers") && said.contains("library"), "{said}");
+    let server = world.serve().await;
+    server.logged("provider=\"perplexity\" beside=\"library\"").await;
+    world.unset("PERPLEXITY_API_KEY");
+    let server = world.serve().await;
+    server.logged("provider=\"library\"").await;
+}
+
+/// P2: what clients and models read names the provider that is really asked.
+#[tokio::test]
+async fn p2_a_library_is_never_called_the_web_or_perplexity_in_what_is_told() {
+    let mut world = with_library().await;
+    world.set("OUTLAST_TOOLS", "perplexity,research,research-jobs,jobs");
+    world.set("PERPLEXITY_ENABLE_SECURITY_DISCLAIMER", "true");
+    let mut server = world.spawn(&["serve"]);
+    let greeting = server.greet().await;
+    let listed = server.request("tools/list", json!({})).await;
+    let mut told = vec![greeting["instructions"].as_str().unwrap().to_owned()];
+    for tool in listed["result"]["tools"].as_array().unwrap() {
+        told.push(tool["title"].as_str().unwrap().to_owned());
+        told.push(tool["description"].as_str().unwrap().to_owned());
+    }
+    let told = told.join("\n");
+    let lower = told.replace("perplexity_", "").to_lowercase();
+    for untrue in [" web", "perplexity", "third party"] {
+        assert!(!lower.contains(untrue), "{untrue}: {told}");
+    }
+    assert!(lower.contains("documents"), "{told}");
+}
+
+/// P2: `init` passes the library on, by its flag or from the environment, and a client that does not replace the
+/// reference to the key that `init` writes gets answers all the same.
+#[tokio::test]
+async fn p2_init_passes_the_library_on_and_a_client_that_replaces_nothing_works() {
+    let mut world = with_library().await;
+    let folder = library(&world);
+    let folder = folder.to_str().unwrap().to_owned();
+    let clients = [
+        "claude-code",
+        "claude-desktop",
+        "cursor",
+        "vscode",
+        "codex",
+        "windsurf",
+        "zed",
+        "gemini-cli",
+    ];
+    for client in clients {
+        world.set("OUTLAST_LIBRARY", &folder);
+        let from_environment = world.run(&["init", client, "--print"]).await;
+        world.unset("OUTLAST_LIBRARY");
+        let from_flag = world.run(&["init", client, "--print", "--library", &folder]).await;
+        assert!(from_flag.stdout.contains(&folder), "{client}: {from_flag:?}");
+        assert_eq!(from_environment.stdout, from_flag.stdout, "{client}");
+        let without = world.run(&["init", client, "--print"]).await;
+        assert!(!without.stdout.contains("OUTLAST_LIBRARY"), "{client}: {without:?}");
+    }
+    let ran = world.run(&["init", "cursor", "--library", "/nowhere"]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+
+    for client in ["claude-code", "cursor", "gemini-cli"] {
+        let printed = world.run(&["init", client, "--print", "--library", &folder]).await;
+        let entry: Value =
+            serde_json::from_str(&printed.stdout).unwrap_or_else(|_| panic!("{printed:?}"));
+        let entry = entry.pointer("/mcpServers/outlast").unwrap();
+        for (name, value) in entry["env"].as_object().unwrap() {
+            world.set(name, value.as_str().unwrap());
+        }
+        let mut server = world.serve().await;
+        search(&mut server).await;
+        for name in entry["env"].as_object().unwrap().keys() {
+            world.unset(name);
+        }
+    }
+    assert_eq!(world.submits(), 0);
+}

@@ -1,0 +1,51 @@
+//! Who gets the questions of a tool set, in the words of its descriptions: the provider that is really asked (P2), and
+//! the warning of what leaves this machine (C11).
+
+use outlast_core::Profile;
+
+/// Whether descriptions warn against sending sensitive information (C11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disclaimer {
+    /// They do.
+    Shown,
+    /// They do not.
+    Off,
+}
+
+const WARNING: &str = " Security: the question goes to a third party. Never send passwords, keys, tokens, internal \
+                       addresses or personal and proprietary details; generalise or anonymise.";
+const STRESS: &str =
+    " Deep research runs long and spreads the question over many searches, so take special care.";
+
+/// Who gets the questions.
+#[derive(Clone, Copy)]
+pub(crate) struct Recipient<'a> {
+    pub(crate) profile: &'a Profile,
+    pub(crate) disclaimer: Disclaimer,
+}
+
+impl Recipient<'_> {
+    /// Whether questions stay on this machine.
+    pub(crate) fn is_library(self) -> bool {
+        self.profile.provider() == Profile::LIBRARY
+    }
+
+    /// One of two texts: about documents on this machine, or about the web.
+    pub(crate) fn either<'a>(self, documents: &'a str, web: &'a str) -> &'a str {
+        if self.is_library() { documents } else { web }
+    }
+
+    /// What a tool that sends a quick question says of that, where that was asked for; nothing where none leaves.
+    pub(crate) fn warning(self) -> &'static str {
+        if self.warns() { WARNING } else { "" }
+    }
+
+    /// The same of one that sends a question for deep research, with stress.
+    pub(crate) fn long_warning(self) -> String {
+        if self.warns() { format!("{WARNING}{STRESS}") } else { String::new() }
+    }
+
+    fn warns(self) -> bool {
+        self.disclaimer == Disclaimer::Shown && !self.is_library()
+    }
+}
