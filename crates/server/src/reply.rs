@@ -152,7 +152,10 @@ impl Refusal {
         let Some(failure) = job.failures.last() else { return Self::internal() };
         let because = Self::because(failure.code.into(), printable(&failure.message));
         match job.run_left_told() {
-            None => Self { retryable: job.may_succeed_again(), ..because },
+            None => {
+                let retryable = job.may_succeed_again();
+                Self { retryable, retry_after_seconds: retryable.then_some(30), ..because }
+            }
             Some(told) => Self {
                 sentence: format!("{}; {told}", because.sentence),
                 retryable: false,

@@ -19,7 +19,7 @@ async fn e1_a_blocking_workflow_returns_its_result() {
     let got = server.call("echo", json!({ "message": "{\"a\": 1}" })).await;
     assert_eq!(got["structuredContent"], json!({ "a": 1 }), "its own, where it has one");
     let failed = server.call("fail", json!({})).await;
-    assert_refused(&failed, "EXECUTION_ERROR", false);
+    assert_refused(&failed, "EXECUTION_ERROR", true);
     assert!(!failed.to_string().contains("secret words"));
     let bad = server.call("echo", json!({ "text": 1 })).await;
     assert_refused(&bad, "VALIDATION_ERROR", false);
