@@ -177,15 +177,18 @@ impl Job {
         })
     }
 
-    /// Whether it asks a research provider, which may charge for it, and not a command or a tool of the operator's own.
-    pub fn asks_research(&self) -> bool {
-        !matches!(&self.new.ask, Value::Object(ask) if !ask.contains_key("messages"))
+    /// Whether it asks a research provider that may charge for it: not the library, nor a command or a tool of the
+    /// operator's own.
+    pub fn may_be_charged(&self) -> bool {
+        let is_workflow =
+            matches!(&self.new.ask, Value::Object(ask) if !ask.contains_key("messages"));
+        !is_workflow && self.new.profile.provider() != Profile::LIBRARY
     }
 
     /// What there is to say of the provider's run after a cancel, if anything.
     pub fn stop_told(&self) -> Option<&'static str> {
         match self.state {
-            JobState::Cancelled { remote, .. } if self.asks_research() => remote.told(),
+            JobState::Cancelled { remote, .. } if self.may_be_charged() => remote.told(),
             JobState::Cancelled { .. }
             | JobState::Queued { .. }
             | JobState::Running { .. }
@@ -195,11 +198,15 @@ impl Job {
     }
 
     /// Whether starting it again may help (E16): by what it failed with, and always where a command of the operator's ran
-    /// and failed, because what it works on may have changed.
+    /// and failed, because what it works on may have changed. Not where that may pay a second time: a person says so.
     pub fn may_succeed_again(&self) -> bool {
         let Some(failure) = self.failures.last() else { return false };
         let command_ran = matches!(&self.checkpoint, Checkpoint::Running(run) if run.provider == RemoteRun::COMMAND);
-        failure.code.is_retryable() || (failure.code == Code::ExecutionError && command_ran)
+        match failure.code {
+            code if code.needs_a_word() => !self.may_be_charged(),
+            Code::ExecutionError => command_ran,
+            code => code.is_retryable(),
+        }
     }
 
     /// Whether any worker has ever held it.

@@ -20,10 +20,11 @@ mod web;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Parser;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 /// `Ok` says what was counted while the program held; `Err` says how the attack succeeded.
 type Verdict = Result<String, String>;

@@ -76,7 +76,7 @@ pub(super) fn submit_unknown(
     detail: Option<String>,
     now: Timestamp,
 ) -> Failure {
-    let known = if job.asks_research() {
+    let known = if job.may_be_charged() {
         "it may have been accepted and paid for, so it was not sent again"
     } else {
         "it may have been done, or half of it, so it was not done again"
@@ -91,7 +91,7 @@ pub(super) fn run_lost(
     detail: Option<String>,
     now: Timestamp,
 ) -> Failure {
-    let known = if job.asks_research() {
+    let known = if job.may_be_charged() {
         "it may have been paid for, so no other was begun"
     } else {
         "it may have done its work, so no other was begun"
@@ -102,7 +102,7 @@ pub(super) fn run_lost(
 /// A failure after which only the owner's word begins a new run.
 fn in_doubt(job: &Job, code: Code, known: &str, detail: Option<String>, now: Timestamp) -> Failure {
     let id = job.id;
-    let next = if job.asks_research() {
+    let next = if job.may_be_charged() {
         "the same question under a new idempotency_key, begins a new run, which may be paid for a second time"
     } else {
         "the same request under a new idempotency_key, runs it again"

@@ -26,10 +26,10 @@ const STILL_RUNNING: u8 = 3;
 pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCode, Failed> {
     let config = super::configured(global, Vec::new())?;
     let store = match &command {
-        JobsCommand::List(_)
-        | JobsCommand::Show(_)
-        | JobsCommand::Watch(_)
-        | JobsCommand::Wait(_) => OpenStore::to_read(&config.store)?,
+        JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config.store)?,
+        // Both put the jobs of dead workers back into the queue, so that what is said of a job is true.
+        JobsCommand::Watch(_) | JobsCommand::Wait(_) => OpenStore::existing(&config.store)
+            .or_else(|failed| OpenStore::to_read(&config.store).map_err(|_| failed))?,
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_) => {
             OpenStore::existing(&config.store)?
         }

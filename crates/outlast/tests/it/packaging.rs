@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::support::World;
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn read(file: &str) -> String {
@@ -144,4 +146,24 @@ fn the_image_is_built_with_our_toolchain_and_names_the_same_server() {
     let version = toolchain.split('"').nth(1).unwrap().rsplit_once('.').unwrap().0;
     assert!(dockerfile.contains(&format!("FROM rust:{version}-")), "{version}");
     assert!(dockerfile.contains("USER outlast"), "not as root");
+}
+
+/// P9: the first commands of the README are the two that a fresh machine needs, and the first of them does the main job
+/// with no key.
+#[tokio::test]
+async fn p9_the_readme_begins_with_a_report_and_with_every_test() {
+    let readme = read("README.md");
+    let block = readme.split("```console\n").nth(1).unwrap().split("```").next().unwrap();
+    let question = "How does a job survive a crash?";
+    let research = format!("$ cargo run --release -- research --library docs \"{question}\"");
+    assert_eq!(block.lines().collect::<Vec<_>>(), [&research, "$ ./scripts/test"]);
+    assert!(read("scripts/test").contains("cargo nextest run --workspace"), "every test");
+
+    let mut world = World::new().await;
+    world.unset("PERPLEXITY_API_KEY");
+    world.unset("PERPLEXITY_BASE_URL");
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let ran = world.run(&["research", "--library", docs, question]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains(question) && ran.stdout.contains("[1]"), "{}", ran.stdout);
 }

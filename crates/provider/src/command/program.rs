@@ -7,6 +7,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+/// Where programs are looked for without a search path, as `execvp` does.
+const NO_PATH: &str = "/bin:/usr/bin";
+
 /// The program's file; its bare name when there is none, so that starting it says what is wrong.
 pub(super) fn located(program: &str, cwd: &Path, environment: &[(String, String)]) -> PathBuf {
     let path = Path::new(program);
@@ -15,8 +18,8 @@ pub(super) fn located(program: &str, cwd: &Path, environment: &[(String, String)
         return cwd.join(path);
     }
     let search = environment.iter().find(|(name, _)| name == "PATH");
-    let folders = search.map(|(_, folders)| std::env::split_paths(folders)).into_iter().flatten();
-    folders
+    let folders = search.map_or(NO_PATH, |(_, folders)| folders);
+    std::env::split_paths(folders)
         .map(|folder| cwd.join(folder).join(path))
         .find(|file| is_program(file))
         .unwrap_or_else(|| path.to_owned())
@@ -64,6 +67,7 @@ mod tests {
         assert_eq!(located("folder", cwd, &path), Path::new("folder"));
         assert_eq!(located("nobody", cwd, &path), Path::new("nobody"));
         assert_eq!(located("audit", cwd, &[]), Path::new("audit"));
+        assert_eq!(located("sh", cwd, &[]), Path::new("/bin/sh"), "without a search path");
         assert_eq!(located("./audit", cwd, &path), cwd.join("./audit"));
         assert_eq!(located("/bin/true", cwd, &path), Path::new("/bin/true"));
     }

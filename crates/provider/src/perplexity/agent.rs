@@ -106,11 +106,12 @@ impl Provider for Agent {
         // A cancel of an unknown run and of a finished one get the same answer, so the state is read first.
         let before = self.api.get_within(self.api.stop_limit(), &["v1", "agent", &run.id]).await?;
         if before.status == StatusCode::NOT_FOUND {
-            return if self.api.is_settled(run) {
-                Ok(RemoteStop::Done)
-            } else {
-                Err(errors::not_yet())
-            };
+            if !self.api.is_settled(run) {
+                return Err(errors::not_yet());
+            }
+            // It may only be hidden for a while, so it is told all the same.
+            let told = self.api.cancel(&run.id).await?.status.is_success();
+            return Ok(if told { RemoteStop::Done } else { RemoteStop::Unsupported });
         }
         if !before.status.is_success() {
             return Err(self.api.trouble(&before));

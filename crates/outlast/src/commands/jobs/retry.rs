@@ -96,7 +96,7 @@ pub(super) fn retry_of(job: &Job) -> Option<JobId> {
 /// Why a job in doubt is not retried by a mere `retry`.
 fn in_doubt(job: &Job) -> Failed {
     let id = short_id(job);
-    let (twice, begins) = if job.asks_research() {
+    let (twice, begins) = if job.may_be_charged() {
         ("a new run may be paid for a second time", "begins a new run all the same")
     } else {
         ("it may be done a second time", "runs it all the same")
@@ -113,7 +113,7 @@ fn again(job: &Job, config: &Config) -> NewJob {
         ask.insert(RETRY_OF.to_owned(), Value::String(job.id.to_string()));
         ask.remove(RETRY_KEY);
         // What may have been accepted under this key is paid for once, where the provider honours keys.
-        if let (Checkpoint::Beginning { key }, true) = (&job.checkpoint, job.asks_research()) {
+        if let (Checkpoint::Beginning { key }, true) = (&job.checkpoint, job.may_be_charged()) {
             ask.insert(RETRY_KEY.to_owned(), Value::String(key.clone()));
         }
     }
