@@ -46,20 +46,13 @@ macro_rules! codes {
     };
 }
 
-impl Code {
-    /// Whether something may have been paid for that cannot be had: then only the owner's word begins a new run.
-    pub fn needs_a_word(self) -> bool {
-        matches!(self, Self::SubmitUnknown | Self::RunLost)
-    }
-}
-
 codes! {
     /// The provider refused the request itself.
     ExecutionError = "EXECUTION_ERROR", retryable: false;
     /// A try or the whole job took too long.
     Timeout = "TIMEOUT", retryable: true;
     /// Nobody can know whether the provider accepted the request, so it was not sent again.
-    SubmitUnknown = "SUBMIT_UNKNOWN", retryable: true;
+    SubmitUnknown = "SUBMIT_UNKNOWN", retryable: false;
     /// The provider no longer knows the run, which may have been paid for, so no other was begun.
     RunLost = "RUN_LOST", retryable: false;
     /// The key is wrong.

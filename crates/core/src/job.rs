@@ -160,10 +160,10 @@ impl Job {
         }
     }
 
-    /// Whether it failed so that only the owner's word begins a new run; see [`crate::Code::needs_a_word`].
-    pub fn needs_a_word(&self) -> bool {
+    /// Whether it failed so that only the owner's word begins a new run; see [`crate::Code::needs_consent`].
+    pub fn needs_consent(&self) -> bool {
         matches!(self.state, JobState::Failed { .. })
-            && self.failures.last().is_some_and(|failure| failure.code.needs_a_word())
+            && self.failures.last().is_some_and(|failure| failure.code.needs_consent())
     }
 
     /// What there is to say of that run.
@@ -203,7 +203,7 @@ impl Job {
         let Some(failure) = self.failures.last() else { return false };
         let command_ran = matches!(&self.checkpoint, Checkpoint::Running(run) if run.provider == RemoteRun::COMMAND);
         match failure.code {
-            code if code.needs_a_word() => !self.may_be_charged(),
+            code if code.needs_consent() => !self.may_be_charged(),
             Code::ExecutionError => command_ran,
             code => code.is_retryable(),
         }

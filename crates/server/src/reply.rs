@@ -102,7 +102,7 @@ refusal_codes! {
     ServiceUnavailable = "SERVICE_UNAVAILABLE", retryable: true;
     Execution = "EXECUTION_ERROR", retryable: false;
     Timeout = "TIMEOUT", retryable: true;
-    SubmitUnknown = "SUBMIT_UNKNOWN", retryable: true;
+    SubmitUnknown = "SUBMIT_UNKNOWN", retryable: false;
     RunLost = "RUN_LOST", retryable: false;
     Unauthorized = "UNAUTHORIZED", retryable: false;
     QuotaExhausted = "QUOTA_EXHAUSTED", retryable: false;

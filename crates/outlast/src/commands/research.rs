@@ -48,7 +48,10 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     let flags = Flags { global, config: &config, library: &args.library };
     let asked = asking::Asked { profiles: &profiles, question: &question };
     let done = match asking::new_job(&engine, &config, asked, &args).await {
-        Ok(job) if args.detach => detached(&engine, &flags, job, &args).await,
+        Ok(job) if args.detach => match started(&engine, job).await {
+            Ok(job) => left_behind::detached(&engine, &flags, &job, args.json).await,
+            Err(failed) => Err(failed),
+        },
         Ok(job) => {
             tokio::spawn(stop_on_signals(stop.clone())?);
             attended(&engine, &flags, job, &args, &stop).await
@@ -117,26 +120,6 @@ pub(super) fn writable(path: &Path) -> Result<(), Failed> {
     };
     let error = anyhow::anyhow!("{} cannot be written: {why}", path.display());
     Err(Failed::usage(error, "give -o the path of a file in a directory that exists"))
-}
-
-/// Starts the job and leaves it to a worker.
-async fn detached(
-    engine: &Engine,
-    flags: &Flags<'_>,
-    job: NewJob,
-    args: &ResearchArgs,
-) -> Result<ExitCode, Failed> {
-    let job = started(engine, job).await?;
-    // First of all, so that whatever follows the id is known.
-    if args.json {
-        ui::line(&jobs::json::job(&job, engine.now()));
-    } else {
-        ui::line(&job.id.to_string());
-    }
-    let carrier = flags.ensure_worker(engine, &job).await?;
-    ui::mark(Mark::Good, "started");
-    left_behind::tell(&carrier, &job);
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Starts the job, carries it in this process, and shows what comes of it.
@@ -209,7 +192,7 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Fa
             let id = short_id(job);
             let again = match job.run_left() {
                 Some(_) => "` goes on with the provider's run, which may still finish",
-                None if job.needs_a_word() => {
+                None if job.needs_consent() => {
                     " --again` begins a new run, which may be paid for a second time"
                 }
                 None => "` asks again",

@@ -38,7 +38,9 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, Fail
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     let flags = Flags { global, config: &config, library: &[] };
     let done = match engine.start(job, None).await {
-        Ok(started) if args.detach => detached(&engine, &flags, &started.job, &args).await,
+        Ok(started) if args.detach => {
+            left_behind::detached(&engine, &flags, &started.job, args.json).await
+        }
         Ok(started) => {
             tokio::spawn(stop_on_signals(stop.clone())?);
             attended(&engine, &flags, started.job, &args, &stop).await
@@ -86,24 +88,6 @@ fn new_job(
         Failed::usage(anyhow::anyhow!(why), "`outlast run --help` says what goes where")
     })?;
     Ok(job.made_by("outlast run"))
-}
-
-/// Leaves the job to a worker.
-async fn detached(
-    engine: &Engine,
-    flags: &Flags<'_>,
-    job: &Job,
-    args: &RunArgs,
-) -> Result<ExitCode, Failed> {
-    // First of all, so that whatever follows the id is known.
-    match args.json {
-        true => ui::line(&jobs::json::job(job, engine.now())),
-        false => ui::line(&job.id.to_string()),
-    }
-    let carrier = flags.ensure_worker(engine, job).await?;
-    ui::mark(Mark::Good, "started");
-    left_behind::tell(&carrier, job);
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Follows the job while a worker carries it, and shows what comes of it.

@@ -27,9 +27,10 @@ async fn a_finished_run_needs_no_stop() {
     assert_eq!(bench.sim.stats().cancels, 0);
 }
 
-/// A run the provider forgot is over; one it does not know yet may be about to spend money.
+/// A run that the provider does not know yet may be about to spend money. One it no longer knows may only be hidden for a
+/// while: it is told to stop all the same, and where it does not answer to that it is not said to have stopped.
 #[tokio::test]
-async fn an_unknown_run_is_over_only_when_it_is_old_enough_to_be_known() {
+async fn an_unknown_run_that_is_old_enough_to_be_known_is_told_to_stop_and_not_called_stopped() {
     let bench = Bench::new().await;
     let run = RemoteRun {
         provider: bench.agent.name().to_owned(),
@@ -40,8 +41,12 @@ async fn an_unknown_run_is_over_only_when_it_is_old_enough_to_be_known() {
     let error = bench.agent.stop(&run).await.unwrap_err();
     assert!(!error.trouble.is_permanent(), "it must be tried again: {error:?}");
     bench.clock.advance(Duration::from_secs(30));
-    assert_eq!(bench.agent.stop(&run).await, Ok(RemoteStop::Done));
-    assert_eq!(bench.sim.stats().cancels, 0);
+    assert_eq!(bench.agent.stop(&run).await, Ok(RemoteStop::Unsupported));
+    assert_eq!(bench.sim.stats().cancels, 1);
+    let hidden = bench.begin("q [[sim:flap404;times=1|stuck]]").await.remote();
+    bench.clock.advance(Duration::from_secs(30));
+    assert_eq!(bench.agent.stop(&hidden).await, Ok(RemoteStop::Done));
+    assert_eq!(bench.sim.stats().cancels, 2);
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ pub(super) async fn run(
             Failed::from(error.context("only what failed or was cancelled is retried")).hint(hint)
         );
     }
-    if job.needs_a_word() && !args.again {
+    if job.needs_consent() && !args.again {
         return Err(in_doubt(&job));
     }
     let started =

@@ -174,7 +174,7 @@ impl Answer {
                     "The job failed; tell the user why. But {told}. Starting it again would be paid for again."
                 )
             }
-            None if job.needs_a_word() => format!(
+            None if job.needs_consent() => format!(
                 "The job failed; tell the user why. Start it again only on the user's word, under a new \
                  idempotency_key or with `outlast jobs retry {} --again`.",
                 job.id

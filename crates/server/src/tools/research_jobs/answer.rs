@@ -128,7 +128,7 @@ fn come_back(standing: &str, poll_budget: Duration) -> String {
 
 fn failed(failure: &Failure, id: &str, run_left: Option<String>) -> String {
     match run_left {
-        None if failure.code.needs_a_word() => format!(
+        None if failure.code.needs_consent() => format!(
             "The research failed; see `error`. A new run may be paid for a second time: tell the user, and only on \
              their word begin one, with {START} under a new idempotency_key or with `outlast jobs retry {id} --again`."
         ),
