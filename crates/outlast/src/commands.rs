@@ -8,6 +8,7 @@ mod signals;
 
 mod research;
 mod run;
+mod detach;
 mod left_behind;
 mod call;
 mod jobs;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,11 +14,10 @@ use outlast_engine::Engine;
 use rustix::process::Signal;
 use tokio::time::Instant;
 
-use super::jobs;
 use crate::cli::Global;
 use crate::config::{Config, StoreUrl};
 use crate::failed::Failed;
-use crate::ui::{self, Mark};
+use crate::ui;
 
 /// How long a worker may take to show itself.
 const AT_MOST: Duration = Duration::from_secs(10);
@@ -95,24 +94,6 @@ impl Flags<'_> {
         worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.context("open its log")?);
         worker.spawn().context("start it")
     }
-}
-
-/// Prints the job's id, or the job as JSON, and leaves it to a worker.
-pub(super) async fn detached(
-    engine: &Engine,
-    flags: &Flags<'_>,
-    job: &Job,
-    json: bool,
-) -> Result<ExitCode, Failed> {
-    // First of all, so that whatever follows the id is known.
-    match json {
-        true => ui::line(&jobs::json::job(job, engine.now())),
-        false => ui::line(&job.id.to_string()),
-    }
-    let carrier = flags.ensure_worker(engine, job).await?;
-    ui::mark(Mark::Good, "started");
-    tell(&carrier, job);
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Tells the person who goes on with the job, and how to come back to it.

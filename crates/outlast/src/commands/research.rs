@@ -13,9 +13,9 @@ use anyhow::Context as _;
 use outlast_core::{Job, JobState, NewJob, Profile, Scope, StoreError, Waits};
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
 
-use super::jobs;
 use super::left_behind::{self, Carrier, Flags, short_id};
 use super::signals::stop_on_signals;
+use super::{detach, jobs};
 use crate::cli::{Global, ResearchArgs};
 use crate::config::StoreUrl;
 use crate::failed::Failed;
@@ -49,7 +49,7 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     let asked = asking::Asked { profiles: &profiles, question: &question };
     let done = match asking::new_job(&engine, &config, asked, &args).await {
         Ok(job) if args.detach => match started(&engine, job).await {
-            Ok(job) => left_behind::detached(&engine, &flags, &job, args.json).await,
+            Ok(job) => detach::run(&engine, &flags, &job, args.json).await,
             Err(failed) => Err(failed),
         },
         Ok(job) => {

@@ -10,11 +10,11 @@ use outlast_core::{Body, Job, JobState, NewJob, Scope};
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
 use serde_json::{Map, Value};
 
-use super::jobs;
 use super::left_behind::{self, Carrier, Flags, short_id};
 use super::research::{INTERRUPTED, refused};
 use super::serve::jobs::startable;
 use super::signals::stop_on_signals;
+use super::{detach, jobs};
 use crate::cli::{Global, RunArgs};
 use crate::config::{Config, StoreUrl};
 use crate::failed::Failed;
@@ -38,9 +38,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, Fail
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     let flags = Flags { global, config: &config, library: &[] };
     let done = match engine.start(job, None).await {
-        Ok(started) if args.detach => {
-            left_behind::detached(&engine, &flags, &started.job, args.json).await
-        }
+        Ok(started) if args.detach => detach::run(&engine, &flags, &started.job, args.json).await,
         Ok(started) => {
             tokio::spawn(stop_on_signals(stop.clone())?);
             attended(&engine, &flags, started.job, &args, &stop).await
