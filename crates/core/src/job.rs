@@ -169,9 +169,10 @@ impl Job {
     /// What there is to say of that run.
     pub fn run_left_told(&self) -> Option<String> {
         self.run_left().map(|_| {
+            let paid = if self.may_be_charged() { ", and be paid for" } else { "" };
             format!(
-                "the provider's run may still finish, and be paid for: `outlast jobs retry {}`, where the server \
-                 runs, goes on with it",
+                "the run may still finish at the provider{paid}: `outlast jobs retry {}`, where the server runs, goes \
+                 on with it",
                 self.id
             )
         })

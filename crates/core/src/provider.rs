@@ -240,28 +240,6 @@ impl Trouble {
         }
     }
 
-    /// Whether the provider's run may well go on, and can be had later: with patience, or with new credit. Not with a
-    /// new key, which is another account's; nor where what the provider says of the run makes no sense. A run whose
-    /// answer is too large is there too: taking it up again costs nothing.
-    pub fn leaves_the_run(&self) -> bool {
-        match self {
-            Self::RateLimited { .. }
-            | Self::QuotaExhausted
-            | Self::Unavailable { .. }
-            | Self::Unreachable
-            | Self::TimedOut
-            | Self::TooLarge => true,
-            Self::Unauthorized
-            | Self::Retired
-            | Self::Rejected
-            | Self::Malformed
-            | Self::RunFailed
-            | Self::RunLost
-            | Self::RunStopped
-            | Self::RunTimedOut => false,
-        }
-    }
-
     /// How long the provider asked us to wait, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -90,7 +90,8 @@ impl<'a> Standing<'a> {
             }
             Some(Waits::Until(moment)) => format!("Queued: it waits for its next try at {moment}"),
             Some(Waits::ForItsTurn { ahead }) if ahead > 0 => format!(
-                "Queued: it waits for its turn, at position {}; higher priority first, then older first",
+                "Queued: it waits for its turn, at position {}; owners take turns, and among your jobs higher \
+                 priority comes first, then older",
                 ahead + 1
             ),
             Some(Waits::ForItsTurn { .. }) => {

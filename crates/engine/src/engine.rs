@@ -280,6 +280,11 @@ impl Engine {
         }
     }
 
+    /// Whether this process has the provider for jobs of this profile.
+    pub fn has_provider(&self, profile: &Profile) -> bool {
+        self.shared.providers.contains_key(profile)
+    }
+
     /// Whether a worker that takes jobs of this profile from the queue is known to live.
     pub async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
         self.shared.store.has_worker(profile).await

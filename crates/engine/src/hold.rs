@@ -17,7 +17,8 @@ impl Engine {
             // The process that carried it may have died; then it is in the queue from now on, and ours.
             self.find_dead_workers().await;
         }
-        self.carry_held(&started.job);
+        // A caller waits for it here, whichever call made it: it does not wait for a slot of the queue.
+        self.carry(&started.job.id);
         Ok(started)
     }
 
@@ -28,7 +29,7 @@ impl Engine {
         }
     }
 
-    /// Carries this job in this process, now, also past the queue: for a process that was started to do just that.
+    /// Carries this job in this process, now, also past the queue: for a caller who waits for it here.
     pub fn carry(&self, id: &JobId) {
         self.shared.hub.carry(*id);
     }

@@ -164,6 +164,8 @@ impl Hub {
         for desk in locked(&self.workers).iter() {
             desk.work.notify_one();
             desk.lapses.notify_one();
+            // A held call whose next try is due is not in the queue.
+            desk.orphans.notify_one();
         }
     }
 }

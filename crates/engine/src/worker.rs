@@ -285,8 +285,9 @@ impl Worker {
     /// Whether neither a job nor an owed stop is left for this worker, now or later.
     async fn nothing_left(&self) -> Result<bool, StoreError> {
         let store = &self.shared.store;
-        let queued = store.queued(&self.profiles).await?;
-        Ok(queued == 0 && store.owed_stops(&self.profiles, 1).await?.is_empty())
+        Ok(store.queued(&self.profiles).await? == 0
+            && store.orphans(&self.profiles).await?.is_empty()
+            && store.owed_stops(&self.profiles, 1).await?.is_empty())
     }
 
     fn spawn(&self, claimed: Claimed, keeper: &Arc<Keeper>, attempts: &mut JoinSet<()>) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use outlast_client::{Endpoint, ProxyOptions};
 use outlast_core::{BoxError, Clock, Profile, Provider, ProviderError, Store, StoreError};
 use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Stop};
@@ -290,7 +291,9 @@ pub(crate) fn workflow_providers(
 ) -> Result<Providers, Failed> {
     let program = own_program()?;
     let guard = Arc::new(Guard::new(program.clone(), vec!["guard".into()]));
-    let children = Children { launcher: program, guard, scratch: config.data_dir.clone(), point };
+    // A command has a working directory of its own.
+    let scratch = std::path::absolute(&config.data_dir).context("find the data directory")?;
+    let children = Children { launcher: program, guard, scratch, point };
     let mut upstreams = HashMap::new();
     for (name, upstream) in &config.upstreams {
         let upstream = Upstream::new(

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use outlast_core::rules::Repeat;
-use outlast_core::{Job, JobState, Timestamp};
+use outlast_core::{Job, JobState, StateKind, Timestamp};
 use outlast_engine::{Engine, Started};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::json;
 
 use crate::caller::Caller;
-use crate::reply::Refusal;
+use crate::reply::{Refusal, RefusalCode};
 use crate::wait;
 
 /// How a caller asks anew while the outcome of the same call is told again.
@@ -41,8 +41,11 @@ pub(crate) async fn answer(
     ask_anew: AskAnew,
     outcome: impl FnOnce(&Job) -> Option<Result<CallToolResult, Refusal>>,
 ) -> Result<Waited, Refusal> {
-    let Started { mut job, repeat, .. } = started;
+    let Started { mut job, repeat, existed } = started;
     if !job.state.kind().is_terminal() {
+        if existed {
+            refuse_foreign_settings(engine, caller, &job).await?;
+        }
         let reading = wait::for_job(engine, caller, &job.id, budget).await?;
         job = reading.ok_or_else(removed)?.job;
     }
@@ -54,7 +57,7 @@ pub(crate) async fn answer(
         }
     }
     let Some(mut outcome) = outcome(&job) else { return Ok(Waited::Unfinished(Box::new(job))) };
-    if needs_consent(&job) {
+    if job.needs_consent() {
         outcome = outcome.map_err(|refusal| refusal.without_retry(instead_of_again(ask_anew)));
     }
     Ok(Waited::Answer(match (repeat, outcome) {
@@ -65,12 +68,6 @@ pub(crate) async fn answer(
         (None, Err(refusal)) if takes_its_run_up(&job, ask_anew) => Err(refusal.or_call_again()),
         (None, outcome) => outcome,
     }))
-}
-
-/// Whether the same call made again is told the same failure and sends nothing.
-fn needs_consent(job: &Job) -> bool {
-    matches!(job.state, JobState::Failed { .. })
-        && job.failures.last().is_some_and(|failure| failure.code.needs_consent())
 }
 
 fn instead_of_again(ask_anew: AskAnew) -> &'static str {
@@ -85,9 +82,12 @@ fn instead_of_again(ask_anew: AskAnew) -> &'static str {
     }
 }
 
-/// Whether the same call made again goes on with the run this one left: `outlast_core::rules::run_taken_up`.
+/// Whether the same call made again goes on with the run this one left (`outlast_core::rules::run_taken_up`), and that may
+/// end better by itself: an answer that is too large stays so, a wrong key too.
 fn takes_its_run_up(job: &Job, ask_anew: AskAnew) -> bool {
-    ask_anew != AskAnew::WithAnotherKey && job.run_left().is_some()
+    ask_anew != AskAnew::WithAnotherKey
+        && job.run_left().is_some()
+        && job.failures.last().is_some_and(|failure| failure.code.is_retryable())
 }
 
 /// The answer with a further block and a mark that say that it is a repeated one.
@@ -113,7 +113,7 @@ fn sentence(job: &Job, repeat: Repeat, ask_anew: AskAnew, now: Timestamp) -> Str
             format!("ask again after {}, or change the wording", repeat.until)
         }
     };
-    let retry = if needs_consent(job) {
+    let retry = if job.needs_consent() {
         format!("; or `outlast jobs retry {} --again`, where the server runs", job.id)
     } else {
         String::new()
@@ -128,6 +128,32 @@ fn age(age: Duration) -> String {
         seconds @ ..60 => format!("{seconds} s"),
         seconds @ ..3600 => format!("{} min", seconds / 60),
         seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// Refuses to wait for a job that was asked with other settings, if no process that has them is known to live: a caller
+/// would wait for ever, and to ask again with these settings could pay a second time.
+async fn refuse_foreign_settings(
+    engine: &Engine,
+    caller: &Caller,
+    job: &Job,
+) -> Result<(), Refusal> {
+    let profile = &job.new.profile;
+    if engine.has_provider(profile) || engine.has_worker(profile).await? {
+        return Ok(());
+    }
+    // Read again: a job whose process has died was just put back.
+    let job = engine.job(&caller.scope(), &job.id).await?;
+    match job {
+        Some(job) if job.state.kind() == StateKind::Queued => Err(Refusal::because(
+            RefusalCode::Configuration,
+            format!(
+                "the same call was made with another provider or key, and its job {} waits for a server that has \
+                 them; start one, or end the job with `outlast jobs cancel {}` and call again",
+                job.id, job.id
+            ),
+        )),
+        Some(_) | None => Ok(()),
     }
 }
 

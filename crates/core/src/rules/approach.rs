@@ -103,11 +103,11 @@ pub(super) fn run_lost(
 fn in_doubt(job: &Job, code: Code, known: &str, detail: Option<String>, now: Timestamp) -> Failure {
     let id = job.id;
     let next = if job.may_be_charged() {
-        "the same question under a new idempotency_key, begins a new run, which may be paid for a second time"
+        "begins a new run, which may be paid for a second time"
     } else {
-        "the same request under a new idempotency_key, runs it again"
+        "runs it again"
     };
-    let message = format!("{known}: `outlast jobs retry {id} --again`, or {next}");
+    let message = format!("{known}: `outlast jobs retry {id} --again` {next}");
     Failure { code, message, detail, at: now, run_goes_on: false }
 }
 

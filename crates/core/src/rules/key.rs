@@ -38,13 +38,9 @@ pub(super) fn hold(key: &KeyRecord, job: &Job) -> Hold {
         (Holds::Repeats { answered, .. }, JobState::Succeeded { .. }) if was_answered => {
             Hold::Until(ended_at.after(answered))
         }
-        (Holds::Repeats { .. }, _) if was_answered && !needs_consent(job) => Hold::Over,
+        (Holds::Repeats { .. }, _) if was_answered && !job.needs_consent() => Hold::Over,
         (Holds::Repeats { unanswered, .. }, _) => Hold::Until(ended_at.after(unanswered)),
     }
-}
-
-fn needs_consent(job: &Job) -> bool {
-    job.failures.last().is_some_and(|failure| failure.code.needs_consent())
 }
 
 /// Whether the key still stands for its job.

@@ -1,9 +1,9 @@
 //! What becomes of an unfinished job when a backup becomes the store again. The store that was backed up went on, so
 //! whatever the backup has not finished may have been run, and paid for, since.
 
-use super::approach::is_lost;
+use super::approach::{is_lost, submit_unknown};
 use super::rescue::rescue;
-use crate::{Again, Checkpoint, Code, Failure, JobState, Nature, Record, Timestamp};
+use crate::{Again, Checkpoint, JobState, Nature, Record, Timestamp};
 
 /// What a restored store does with a job that its backup had not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,21 +36,15 @@ pub fn restore(record: &mut Record, nature: Option<Nature>, now: Timestamp) -> O
             record.job.new.max_failures = record.job.new.max_failures.min(failures);
         }
         Fate::Ended => {
-            record.job.failures.push(Failure {
-                code: Code::SubmitUnknown,
-                message: MESSAGE.to_owned(),
-                detail: None,
-                at: now,
-                run_goes_on: false,
-            });
+            let failure = submit_unknown(&record.job, RESTORED, None, now);
+            record.job.failures.push(failure);
             record.job.state = JobState::Failed { at: now };
         }
     }
     Some(fate)
 }
 
-const MESSAGE: &str = "the store was restored from a backup that was made before this job ended; the job may have been \
-                       run and paid for since, so it was not run again: ask again if you accept that risk";
+const RESTORED: &str = "the store was restored from a backup that was made before this job ended, and the job may have run since";
 
 fn fate(checkpoint: &Checkpoint, nature: Option<Nature>) -> Fate {
     let is_safe = nature.is_some_and(|nature| nature.again == Again::Safe);
@@ -67,8 +61,8 @@ fn fate(checkpoint: &Checkpoint, nature: Option<Nature>) -> Fate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Resumes;
     use crate::rules::sample::{NOW, failure, queued, remote, running};
+    use crate::{Code, Resumes};
 
     const LATER: Timestamp = Timestamp::from_millis(2_000_000);
 

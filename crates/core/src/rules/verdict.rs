@@ -103,7 +103,8 @@ pub fn verdict(
         }
         End::Broken(error) => {
             let mut failure = failure(job, &error, now);
-            if error.trouble.leaves_the_run() {
+            // Whatever a check met, a proxy's refusal too: what was not heard to end may still be had.
+            if !error.trouble.ends_the_run() && error.trouble != Trouble::RunLost {
                 failure = beside_its_run(job, nature, failure);
             }
             if error.trouble.is_permanent() {

@@ -68,7 +68,10 @@ async fn assert_nothing_is_bought(backed_up: &BackedUp) {
         let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
         assert_eq!(shown["failures"][0]["code"], "SUBMIT_UNKNOWN", "{shown}");
         let message = shown["failures"][0]["message"].as_str().unwrap();
-        assert!(message.contains("restored") && message.contains("paid for since"), "{message}");
+        assert!(
+            message.contains("restored") && message.contains("may have been accepted and paid for"),
+            "{message}"
+        );
     }
     for id in running {
         let ended = finished(&mut server, id).await;

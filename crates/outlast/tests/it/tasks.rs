@@ -125,6 +125,18 @@ async fn a_task_survives_kill_9_without_a_worker_for_the_queue() {
     assert_eq!(world.submits(), 1, "paid for once");
 }
 
+/// Promise 1: the next try of a job that was answered with a task comes by itself, also if no client looks at it.
+#[tokio::test]
+async fn b9_a_task_is_tried_again_without_a_client_that_looks() {
+    let world = World::new().await;
+    let mut client = Modern::with_tasks(&world);
+    let created = client.call(DEEP, query("503x1|ok;words=60;delay_ms=0")).await;
+    let id = created["taskId"].as_str().unwrap().to_owned();
+    let waited = world.run(&["jobs", "wait", &id, "--timeout", "30s"]).await;
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    assert_eq!(world.submits(), 1);
+}
+
 /// B7, B1: looking at a job starts nothing, past no limit and where no worker is.
 #[tokio::test]
 async fn b7_looking_at_a_task_starts_no_job_of_the_queue() {

@@ -65,11 +65,9 @@ fn message(mut input: impl Read, scratch: &Path) -> io::Result<File> {
     input.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
     std::fs::create_dir_all(scratch)?;
-    // No two processes have the same number at a time.
-    let path = scratch.join(format!("stdin.{}", std::process::id()));
-    let mut options = File::options();
+    let path = scratch.join(format!("stdin.{}", uuid::Uuid::new_v4().simple()));
     let mut file =
-        options.create(true).truncate(true).read(true).write(true).mode(0o600).open(&path)?;
+        File::options().create_new(true).read(true).write(true).mode(0o600).open(&path)?;
     std::fs::remove_file(&path)?;
     if io::copy(&mut input.take(length), &mut file)? < length {
         return Err(io::ErrorKind::UnexpectedEof.into());

@@ -110,8 +110,12 @@ impl Provider for Agent {
                 return Err(errors::not_yet());
             }
             // It may only be hidden for a while, so it is told all the same.
-            let told = self.api.cancel(&run.id).await?.status.is_success();
-            return Ok(if told { RemoteStop::Done } else { RemoteStop::Unsupported });
+            let answer = self.api.cancel(&run.id).await?;
+            return match answer.status {
+                status if status.is_success() => Ok(RemoteStop::Done),
+                StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => Ok(RemoteStop::Unsupported),
+                _ => Err(self.api.trouble(&answer)),
+            };
         }
         if !before.status.is_success() {
             return Err(self.api.trouble(&before));

@@ -125,7 +125,7 @@ impl Perplexity {
             Waited::Answer(answer) => answer.map(Answered::Now),
             Waited::Unfinished(_) => Err(Refusal::because(
                 RefusalCode::ServiceUnavailable,
-                "this server is stopping; make the same call again and it goes on",
+                "this server is stopping; make the same call again: it goes on, or says what became of it",
             )),
         }
     }

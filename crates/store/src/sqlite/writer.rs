@@ -173,6 +173,10 @@ impl Desk {
         // A change that is not in the mark yet, and when it should be.
         let mut unmarked: Option<(Rev, Instant)> = None;
         loop {
+            // Also while commands never stop coming.
+            if unmarked.as_ref().is_some_and(|(_, due)| *due <= Instant::now()) {
+                self.mark(unmarked.take());
+            }
             let next = match &unmarked {
                 Some((_, due)) => {
                     commands.recv_timeout(due.saturating_duration_since(Instant::now()))

@@ -179,8 +179,8 @@ fn b9a_a_lost_answer_is_told_in_the_words_of_its_trouble() {
     };
     let id = running(under_way()).0.job.id;
     let tail = format!(
-        "; it may have been accepted and paid for, so it was not sent again: `outlast jobs retry {id} --again`, or \
-         the same question under a new idempotency_key, begins a new run, which may be paid for a second time"
+        "; it may have been accepted and paid for, so it was not sent again: `outlast jobs retry {id} --again` \
+         begins a new run, which may be paid for a second time"
     );
     let broken = said(End::Broken(error(Trouble::Unreachable)));
     assert_eq!(broken, (format!("it went wrong{tail}"), Some("secret".to_owned())));
@@ -231,8 +231,8 @@ fn b9a_a_lost_run_is_not_begun_anew_by_itself() {
     assert_eq!(
         failure.message,
         format!(
-            "it went wrong; it may have been paid for, so no other was begun: `outlast jobs retry {} --again`, or the \
-             same question under a new idempotency_key, begins a new run, which may be paid for a second time",
+            "it went wrong; it may have been paid for, so no other was begun: `outlast jobs retry {} --again` begins \
+             a new run, which may be paid for a second time",
             job.id
         )
     );
@@ -265,9 +265,9 @@ fn b9a_a_failure_tells_whether_the_run_goes_on() {
         (under_way(), PAID, no_credit(), true),
         (under_way(), FREE, busy(), false),
         (under_way(), FLEETING, no_credit(), false),
-        (under_way(), PAID, End::Broken(error(Trouble::Unauthorized)), false),
-        (under_way(), PAID, End::Broken(error(Trouble::Malformed)), false),
-        (under_way(), PAID, End::Broken(error(Trouble::Rejected)), false),
+        (under_way(), PAID, End::Broken(error(Trouble::Unauthorized)), true),
+        (under_way(), PAID, End::Broken(error(Trouble::Malformed)), true),
+        (under_way(), PAID, End::Broken(error(Trouble::Rejected)), true),
         (under_way(), PAID, End::Broken(error(Trouble::RunFailed)), false),
         (under_way(), PAID, End::Broken(error(Trouble::RunStopped)), false),
         (under_way(), PAID, End::Broken(error(Trouble::RunLost)), false),

@@ -274,3 +274,73 @@ async fn a_submit_of_unknown_fate_is_told_again_and_sends_nothing() {
         }
     }
 }
+
+/// B9a: a check that a proxy or the provider refuses ends the job, not the run: the same call goes on with it.
+#[tokio::test]
+async fn b9a_a_run_whose_check_was_refused_is_taken_up_by_the_same_call() {
+    let (world, mut client) = blocking().await;
+    for status in ["400", "403", "407", "410"] {
+        let before = world.submits();
+        let scenario = format!(
+            "drop;after_events=1|http;on=poll;status={status};times=1|ok;words=60;delay_ms=2000"
+        );
+        let failed = client.server.call(DEEP, query(&scenario)).await;
+        if failed["isError"] == true {
+            let answer = client.ok(DEEP, query(&scenario)).await;
+            assert_eq!(answer.shape["status"], "completed");
+        }
+        assert_eq!(world.submits(), before + 1, "{status}: {failed}");
+    }
+}
+
+/// Promises 1 and 2: a job that mode auto queued is carried by a blocking server that its call comes to, although that takes
+/// nothing from the queue.
+#[tokio::test]
+async fn b1_a_call_that_mode_auto_began_goes_on_in_a_blocking_server() {
+    let (mut world, mut client) = auto_with(&[("OUTLAST_TOOLS", "research")]).await;
+    let arguments = query("ok;words=60;hold=true");
+    client.send(DEEP, arguments.clone(), None).await;
+    eventually("it is submitted", || world.submits() == 1).await;
+    client.server.kill().await;
+    release(&world, 1).await;
+    world.set(SWITCH, "false");
+    let mut blocking = Client::of(world.serve().await).await;
+    let answer = blocking.server.call(DEEP, arguments).await;
+    // The kill may have come before the run was recorded: then it is not known whether it was paid for.
+    let unknown = answer["content"][0]["text"].as_str().unwrap().starts_with("SUBMIT_UNKNOWN");
+    assert!(unknown || answer["structuredContent"]["status"] == "completed", "{answer}");
+    assert_eq!(world.submits(), 1, "paid once");
+}
+
+/// Promise 2: a call in mode auto that attaches to a blocking one is not sent to a conversation that is not shown.
+#[tokio::test]
+async fn b1_mode_auto_names_no_conversation_of_a_call_that_holds() {
+    let (mut world, mut holding) = blocking().await;
+    let arguments = query("ok;words=60;hold=true");
+    let call = holding.send(DEEP, arguments.clone(), None).await;
+    eventually("it is submitted", || world.submits() == 1).await;
+    world.set(SWITCH, "auto");
+    world.set("OUTLAST_INLINE_BUDGET_MS", "50");
+    let mut auto = Client::of(world.serve().await).await;
+    let told = auto.server.call(DEEP, arguments.clone()).await;
+    assert_refused(&told, "TIMEOUT", true);
+    release(&world, 1).await;
+    assert_eq!(holding.answer(DEEP, call).await.shape["status"], "completed");
+    assert_eq!(auto.ok(DEEP, arguments).await.shape["status"], "completed");
+    assert_eq!(world.submits(), 1, "paid once");
+}
+
+/// P4: a call whose job needs a key that no live server has is told so at once, and buys nothing.
+#[tokio::test]
+async fn p4_a_call_that_only_another_key_could_go_on_with_does_not_wait_for_ever() {
+    let (mut world, mut client) = blocking().await;
+    let arguments = query("ok;words=60;hold=true");
+    client.send(DEEP, arguments.clone(), None).await;
+    eventually("it is submitted", || world.submits() == 1).await;
+    client.server.kill().await;
+    world.set("PERPLEXITY_API_KEY", "pplx-another");
+    let mut next = Client::of(world.serve().await).await;
+    let told = next.server.call(DEEP, arguments).await;
+    assert_refused(&told, "CONFIGURATION_ERROR", false);
+    assert_eq!(world.submits(), 1, "paid once");
+}

@@ -170,9 +170,9 @@ impl Answer {
         answer.next_instruction_for_model = match job.run_left_told() {
             Some(told) => {
                 error.retryable = false;
-                format!(
-                    "The job failed; tell the user why. But {told}. Starting it again would be paid for again."
-                )
+                let twice =
+                    if job.may_be_charged() { "would be paid for again" } else { "would run it twice" };
+                format!("The job failed; tell the user why. But {told}. Starting it again {twice}.")
             }
             None if job.needs_consent() => format!(
                 "The job failed; tell the user why. Start it again only on the user's word, under a new \

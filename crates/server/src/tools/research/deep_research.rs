@@ -101,6 +101,11 @@ impl Research {
                     held::answer(&self.engine, caller, started, budget, ask_anew, outcome).await?;
                 match waited {
                     Waited::Answer(answer) => answer,
+                    // A call that holds is under way: its conversation is not shown before it has succeeded.
+                    Waited::Unfinished(job) if !job.is_shown() => Err(Refusal::because(
+                        RefusalCode::Timeout,
+                        "the same call was made before and is under way; make it again to pick its report up",
+                    )),
                     Waited::Unfinished(job) => answer::queued(&job, &asked, &expected),
                 }
             }
@@ -158,7 +163,7 @@ fn still_running(budget: Option<Duration>) -> Refusal {
         ),
         None => Refusal::because(
             RefusalCode::ServiceUnavailable,
-            "this server is stopping; the research is not lost: make the same call again and it goes on",
+            "this server is stopping; make the same call again: it goes on, or says what became of the research",
         ),
     }
 }
