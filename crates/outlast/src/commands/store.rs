@@ -36,7 +36,7 @@ async fn backup(config: &Config, path: &Path, args: BackupArgs) -> Result<ExitCo
     copied.with_context(|| format!("back up the job store to {}", args.file.display()))?;
     let file = args.file.display().to_string();
     match args.json {
-        true => ui::line(&format!("{:#}", json!({ "file": file }))),
+        true => ui::json(&json!({ "file": file })),
         false => ui::line(&file),
     }
     Ok(ExitCode::SUCCESS)
@@ -49,7 +49,7 @@ async fn check(config: &Config, path: &Path, args: CheckArgs) -> Result<ExitCode
     store.close().await;
     let damages = damages.context("check the job store")?;
     match args.json {
-        true => ui::line(&format!("{:#}", json!({ "damages": damages }))),
+        true => ui::json(&json!({ "damages": damages })),
         false => damages.iter().for_each(|damage| ui::text(damage)),
     }
     if !damages.is_empty() {
@@ -82,7 +82,7 @@ fn restore(config: &Config, path: &Path, args: &RestoreArgs) -> Result<ExitCode,
     };
     let restored = restored.map_err(|error| not_restored(error, path))?;
     if args.json {
-        ui::line(&format!("{:#}", as_json(path, &restored)));
+        ui::json(&as_json(path, &restored));
         return Ok(ExitCode::SUCCESS);
     }
     if !restored.jobs.is_empty() {
