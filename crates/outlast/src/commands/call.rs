@@ -319,7 +319,9 @@ impl Server {
 
 fn program(global: &Global, args: &CallArgs) -> Result<Program, Failed> {
     let Some((name, arguments)) = args.program.split_first() else {
-        return Err(Failed::usage(anyhow!("no server is named"), "give --url URL, or -- CMD"));
+        let hint = "give its address, `outlast call --url URL`, or a program that is started for the call, \
+                    `outlast call -- CMD`";
+        return Err(Failed::usage(anyhow!("no server is named"), hint));
     };
     let mut program = Program::new(name).args(arguments);
     for variable in &args.env {

@@ -316,6 +316,9 @@ async fn the_exit_code_tells_a_tools_error_from_a_usage_error() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("no_such_tool") && ran.stderr.contains("hint: "), "{ran:?}");
 
+    let ran = world.run(&["call"]).await;
+    crate::cli::assert_usage_error(&ran, "no server is named", "`outlast call --url URL`");
+    assert!(ran.stderr.contains("`outlast call -- CMD`"), "{ran:?}");
     let usage: [&[&str]; 8] = [
         &["call", "--tool", "x"],
         &["call", "--tool", "x", "--url", "http://127.0.0.1:9/", "--", "cat"],
