@@ -44,15 +44,14 @@ pub(super) async fn run(
             Failed::from(error.context("only what failed or was cancelled is retried")).hint(hint)
         );
     }
-    let scope = own(config);
-    if let Some(retry) = retries_of(engine, &scope, &job).await?.first()
-        && let Some(retry) = engine.job(&scope, retry).await?
-    {
+    if job.needs_consent() && !args.again {
+        let scope = own(config);
+        let Some(retry) = retries_of(engine, &scope, &job).await?.into_iter().next() else {
+            return Err(in_doubt(&job));
+        };
+        let retry = engine.job(&scope, &retry).await?.ok_or_else(|| in_doubt(&job))?;
         tell_of_the_first(engine, &job, &retry, args.json);
         return Ok(ExitCode::SUCCESS);
-    }
-    if job.needs_consent() && !args.again {
-        return Err(in_doubt(&job));
     }
     let new = again(&job, config);
     let started = engine.start_after(&job, new, Some(key(&job.id))).await.map_err(refused)?;
