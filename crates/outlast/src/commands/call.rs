@@ -200,7 +200,7 @@ impl Work {
     }
 
     /// What becomes of it without the caller, and how to come back to it. A call that became a task is found by the
-    /// task's name alone: made again, it would be another job.
+    /// task's id alone: made again, it would be another job.
     fn goes_on(&self) -> Option<String> {
         let known = self.known();
         let is_task = known.task.is_some();

@@ -210,6 +210,9 @@ fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> Failed
         RestoreError::Current { .. } => {
             "give the backup's FILE, or --force if this store is an older copy all the same"
         }
+        RestoreError::Store(StoreError::Unavailable(_)) if file.is_some() => {
+            "check that the file is a backup of outlast, and that the store's directory can be written"
+        }
         RestoreError::Store(error) => store_hint(error),
     };
     let is_usage = matches!(error, RestoreError::Exists { .. } | RestoreError::Current { .. });

@@ -326,7 +326,37 @@ async fn several_watched_jobs_have_a_line_each_and_leave_none() {
             "{left:#?}"
         );
     }
+    let terminal = Terminal::run(&world, 80, &["jobs", "watch"]);
+    terminal.shows(" %").await;
     world.simulator.release();
+    let (code, screen) = terminal.ended().await;
+    assert_eq!(code, Some(0), "{screen}");
+    let left = painted(&screen, 80);
+    assert!(!left.iter().any(|row| row.contains(" %")), "{left:#?}");
+    for id in ids {
+        assert!(left.iter().any(|row| row.starts_with(&format!("{id}  succeeded"))), "{left:#?}");
+    }
+}
+
+/// What is said while bars stand goes above them.
+#[tokio::test]
+async fn a_remark_about_waiting_jobs_does_not_break_their_lines() {
+    let mut world = World::new().await;
+    world.set("NO_COLOR", "1");
+    let mut server = world.serve_with(&["--no-worker"]).await;
+    for sources in 1..=2 {
+        start(&mut server, &format!("ok;words=60;sources={sources}")).await;
+    }
+    let terminal = Terminal::run(&world, 200, &["jobs", "watch"]);
+    crate::support::eventually("the remark has a line of its own", || {
+        let rows = terminal.painted();
+        let at = rows.iter().position(|row| row.starts_with("Queued: no live worker has"));
+        let is_bar = |row: &&String| row.starts_with("  ") && row.contains("s  Queued: no live");
+        at.is_some_and(|at| rows[at + 1..].iter().filter(is_bar).count() == 2)
+    })
+    .await;
+    terminal.interrupt();
+    assert_eq!(terminal.ended().await.0, Some(130));
 }
 
 #[tokio::test]
