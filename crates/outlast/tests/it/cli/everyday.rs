@@ -301,7 +301,7 @@ async fn several_watched_jobs_have_a_line_each_and_leave_none() {
         ids.push(id);
     }
     for columns in [60, 80, 200] {
-        let terminal = Terminal::run(&world, columns, &["jobs", "watch"]);
+        let mut terminal = Terminal::leading(&world, columns, &["jobs", "watch"]);
         let rows = || {
             let mut rows = terminal.painted();
             rows.retain(|row| row.contains(" %"));
@@ -316,7 +316,8 @@ async fn several_watched_jobs_have_a_line_each_and_leave_none() {
             })
         })
         .await;
-        terminal.interrupt();
+        // Typed, so that the terminal writes `^C` behind the last line.
+        terminal.types("\x03");
         let (code, screen) = terminal.ended().await;
         assert_eq!(code, Some(130), "{screen}");
         let left = painted(&screen, usize::from(columns));
