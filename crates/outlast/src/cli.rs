@@ -310,12 +310,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
     /// The address of the server, with its path, such as http://127.0.0.1:8080/mcp
-    #[arg(
-        long,
-        value_name = "URL",
-        conflicts_with = "program",
-        required_unless_present = "program"
-    )]
+    #[arg(long, value_name = "URL", conflicts_with = "program")]
     pub(crate) url: Option<String>,
     /// The tool to call; without it, the server's tools are listed
     #[arg(long, value_name = "NAME")]

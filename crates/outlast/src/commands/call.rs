@@ -67,7 +67,7 @@ async fn listed(
         _ = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     if as_json {
-        ui::line(&format!("{:#}", Value::Array(tools)));
+        ui::json(&Value::Array(tools));
         return Ok(ExitCode::SUCCESS);
     }
     let text = |tool: &Value, field: &str| tool[field].as_str().unwrap_or_default().to_owned();
@@ -91,7 +91,7 @@ async fn called(
     signals: &mut Signals,
 ) -> Result<ExitCode, Failed> {
     let bar = LiveBar::start();
-    let work = Work::at(client);
+    let work = Work::at(client, args.url.is_none());
     let (telling, noting) = (bar.clone(), work.clone());
     let mut options = CallOptions::with_limits(limits).on_progress(move |progress| {
         noting.note(progress);
@@ -161,6 +161,8 @@ async fn cancel(client: &Client, id: &str) {
 struct Work {
     /// Whether the server is an outlast server, whose jobs outlive their callers.
     is_outlast: bool,
+    /// Whether it was started for the call, and leaves with it.
+    leaves: bool,
     known: Arc<Mutex<Known>>,
 }
 
@@ -173,9 +175,9 @@ struct Known {
 }
 
 impl Work {
-    fn at(client: &Client) -> Self {
+    fn at(client: &Client, leaves: bool) -> Self {
         let is_outlast = client.server_name().as_deref() == Some("outlast");
-        Self { is_outlast, known: Arc::default() }
+        Self { is_outlast, leaves, known: Arc::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -197,44 +199,54 @@ impl Work {
         }
     }
 
-    /// What goes on at the server without the caller, and how to come back to it.
+    /// What becomes of it without the caller, and how to come back to it. A call that became a task is found by the
+    /// task's id alone: made again, it would be another job.
     fn goes_on(&self) -> Option<String> {
         let known = self.known();
-        match (&known.task, &known.job) {
-            (Some(id), _) if self.is_outlast => Some(format!(
-                "job {id} goes on (`outlast jobs watch {id}` on the server's machine)"
-            )),
-            (Some(id), _) => Some(format!("the task {id} goes on at the server")),
-            (None, Some(id)) => {
-                Some(format!("job {id} goes on; the same call made again picks it up"))
-            }
-            (None, None) if self.is_outlast => {
-                Some("the same call made again picks it up".to_owned())
-            }
-            (None, None) => None,
-        }
+        let is_task = known.task.is_some();
+        let Some(id) = known.task.as_ref().or(known.job.as_ref()) else {
+            return self.is_outlast.then(|| "the same call made again picks it up".to_owned());
+        };
+        Some(match (self.is_outlast, self.leaves) {
+            (true, true) => format!(
+                "job {id} waits in its store: `outlast worker --until-idle` or the next server goes on with it, \
+                 `outlast jobs watch {id}` follows it"
+            ),
+            (true, false) if is_task => format!(
+                "job {id} goes on: `outlast jobs watch {id}` on the server's machine follows it"
+            ),
+            (true, false) => format!("job {id} goes on; the same call made again picks it up"),
+            (false, true) => format!("the server leaves with the call, and knows the task as {id}"),
+            (false, false) => format!("the task {id} goes on at the server"),
+        })
     }
 }
 
 /// A limit was reached: what goes on, and what would wait longer.
-fn gave_up(timed_out: TimedOut, limits: &Limits, work: &Work) -> Failed {
+fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &Work) -> Failed {
     let longer = longer_wait(&timed_out, limits);
-    let was_cancelled =
-        timed_out.task.as_ref().is_some_and(|task| task.fate == TaskFate::Cancelled);
+    let fate = timed_out.task.as_ref().map(|task| task.fate);
     let hint = match work.goes_on() {
-        Some(goes_on) if !was_cancelled => format!("{goes_on}; {longer}"),
+        Some(goes_on) if fate != Some(TaskFate::Cancelled) => {
+            let next_time = if fate.is_some() { "next time, " } else { "" };
+            format!("{goes_on}; {next_time}{longer}")
+        }
         Some(_) | None => longer.to_owned(),
     };
+    if work.leaves && fate == Some(TaskFate::GoesOn) {
+        // The error would say that the task goes on. It does not without its server; the hint says what becomes of it.
+        timed_out.task = None;
+    }
     Failed::timed_out(timed_out).hint(hint)
 }
 
 fn longer_wait(timed_out: &TimedOut, limits: &Limits) -> &'static str {
     match (timed_out.limit, timed_out.notes) {
-        (Limit::Total, _) => "give it more time with a longer --max-total-timeout",
+        (Limit::Total, _) => "a longer --max-total-timeout gives it more time",
         (Limit::Idle, 1..) if !limits.reset_timeout_on_progress => {
-            "the server reports progress: --reset-timeout-on-progress waits as long as it does"
+            "--reset-timeout-on-progress waits as long as the server reports progress"
         }
-        (Limit::Idle, _) => "give it more time with a longer --timeout",
+        (Limit::Idle, _) => "a longer --timeout gives it more time",
     }
 }
 
@@ -307,7 +319,9 @@ impl Server {
 
 fn program(global: &Global, args: &CallArgs) -> Result<Program, Failed> {
     let Some((name, arguments)) = args.program.split_first() else {
-        return Err(Failed::usage(anyhow!("no server is named"), "give --url URL, or -- CMD"));
+        let hint = "give its address, `outlast call --url URL`, or a program that is started for the call, \
+                    `outlast call -- CMD`";
+        return Err(Failed::usage(anyhow!("no server is named"), hint));
     };
     let mut program = Program::new(name).args(arguments);
     for variable in &args.env {

@@ -175,12 +175,14 @@ fn program(global: &Global, library: &[PathBuf]) -> Result<Program, Failed> {
         Showing::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
     let key = showing.setting("perplexity.api_key");
     let key_in_file = key.is_some_and(|key| matches!(key.source, Source::File(_)));
+    let library_given = !library.is_empty();
     let library = match library {
         [] => inherited_library(&showing),
         folders => folders.to_vec(),
     };
     let library = joined(&library)?;
-    Ok(Program { command: command.display().to_string(), args, key_in_file, library })
+    let command = command.display().to_string();
+    Ok(Program { command, args, key_in_file, library, library_given })
 }
 
 /// The library of this environment, which the client's may not have. One that is in outlast.toml needs no passing on.

@@ -1,9 +1,12 @@
 //! `outlast store`: what one does to the file jobs live in.
 
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use outlast_core::StoreError;
 use outlast_core::rules::Fate;
 use outlast_store::{Restore, RestoreError, Restored, RestoredJob, SystemClock};
 use serde_json::{Value, json};
@@ -13,6 +16,11 @@ use crate::config::{Config, StoreUrl};
 use crate::failed::Failed;
 use crate::ui;
 use crate::wire::{OpenStore, natures, store_hint};
+
+/// How every database of SQLite begins.
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
+
+const GIVE_A_BACKUP: &str = "give the file that `outlast store backup FILE` made";
 
 pub(super) async fn run(global: &Global, command: StoreCommand) -> Result<ExitCode, Failed> {
     let config = super::configured(global, Vec::new())?;
@@ -36,7 +44,7 @@ async fn backup(config: &Config, path: &Path, args: BackupArgs) -> Result<ExitCo
     copied.with_context(|| format!("back up the job store to {}", args.file.display()))?;
     let file = args.file.display().to_string();
     match args.json {
-        true => ui::line(&format!("{:#}", json!({ "file": file }))),
+        true => ui::json(&json!({ "file": file })),
         false => ui::line(&file),
     }
     Ok(ExitCode::SUCCESS)
@@ -49,7 +57,7 @@ async fn check(config: &Config, path: &Path, args: CheckArgs) -> Result<ExitCode
     store.close().await;
     let damages = damages.context("check the job store")?;
     match args.json {
-        true => ui::line(&format!("{:#}", json!({ "damages": damages }))),
+        true => ui::json(&json!({ "damages": damages })),
         false => damages.iter().for_each(|damage| ui::text(damage)),
     }
     if !damages.is_empty() {
@@ -77,12 +85,15 @@ fn restore(config: &Config, path: &Path, args: &RestoreArgs) -> Result<ExitCode,
             let error = anyhow::anyhow!("{} is the store itself", file.display());
             return Err(Failed::usage(error, "give --in-place instead of a file"));
         }
-        Some(file) => restore.from_backup(file),
+        Some(file) => {
+            refuse_no_backup(file)?;
+            restore.from_backup(file)
+        }
         None => restore.in_place(),
     };
-    let restored = restored.map_err(|error| not_restored(error, path))?;
+    let restored = restored.map_err(|error| not_restored(error, path, args.file.as_deref()))?;
     if args.json {
-        ui::line(&format!("{:#}", as_json(path, &restored)));
+        ui::json(&as_json(path, &restored));
         return Ok(ExitCode::SUCCESS);
     }
     if !restored.jobs.is_empty() {
@@ -95,12 +106,37 @@ fn restore(config: &Config, path: &Path, args: &RestoreArgs) -> Result<ExitCode,
         });
         ui::table(&["ID", "NOW", "QUESTION"], rows.collect());
     }
+    if args.in_place && restored.jobs.is_empty() {
+        let path = path.display();
+        ui::mark(
+            ui::Mark::Good,
+            &format!("no job had to be changed; the store can be used: {path}"),
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
     tell(path, &restored);
     Ok(ExitCode::SUCCESS)
 }
 
 fn is_same(file: &Path, path: &Path) -> bool {
     matches!((file.canonicalize(), path.canonicalize()), (Ok(file), Ok(path)) if file == path)
+}
+
+/// Whether the file can be a backup at all; what is wrong inside it is found by the store.
+fn refuse_no_backup(file: &Path) -> Result<(), Failed> {
+    let mut start = [0; SQLITE.len()];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    let error = match read {
+        Ok(()) if start == *SQLITE => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            anyhow::anyhow!("there is no {}", file.display())
+        }
+        Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
+            anyhow::Error::new(error).context(format!("read the backup {}", file.display()))
+        }
+        Ok(()) | Err(_) => anyhow::anyhow!("{} is no backup of outlast", file.display()),
+    };
+    Err(Failed::from(error).hint(GIVE_A_BACKUP))
 }
 
 fn word(fate: Fate) -> &'static str {
@@ -160,7 +196,12 @@ fn told(job: &RestoredJob) -> Value {
     })
 }
 
-fn not_restored(error: RestoreError, path: &Path) -> Failed {
+fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> Failed {
+    // A damaged store is no reason: it is replaced. So it is the backup.
+    if let (RestoreError::Store(StoreError::Corrupt { at }), Some(file)) = (&error, file) {
+        let error = anyhow::anyhow!("the backup {} is damaged at {at}", file.display());
+        return Failed::from(error).hint("give another backup");
+    }
     let hint = match &error {
         RestoreError::InUse => "stop every server and worker that uses it, then try again",
         RestoreError::Exists { .. } => {
@@ -168,6 +209,9 @@ fn not_restored(error: RestoreError, path: &Path) -> Failed {
         }
         RestoreError::Current { .. } => {
             "give the backup's FILE, or --force if this store is an older copy all the same"
+        }
+        RestoreError::Store(StoreError::Unavailable(_)) if file.is_some() => {
+            "check that the file is a backup of outlast, and that the store's directory can be written"
         }
         RestoreError::Store(error) => store_hint(error),
     };

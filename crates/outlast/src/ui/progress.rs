@@ -55,8 +55,8 @@ impl Bar {
             if let Some(style) = style(columns, percent.is_some(), has_label) {
                 self.bar.set_style(style);
             }
-            let taken =
-                13 + self.label.len() + percent.map_or(0, |_| bar_width(columns, has_label) + 8);
+            let label = if has_label { self.label.len() + 2 } else { 0 };
+            let taken = 9 + label + percent.map_or(0, |_| bar_width(columns, has_label) + 8);
             self.bar.set_position(percent.unwrap_or(0));
             self.bar.set_message(short(message, columns.saturating_sub(taken).max(1)));
             return;
@@ -106,6 +106,11 @@ impl Rows {
         if let Some(bar) = self.bars.get_mut(row) {
             bar.show(percent, message);
         }
+    }
+
+    /// Says something above them.
+    pub(crate) fn remark(&self, text: &str) {
+        self.all.suspend(|| remark(text));
     }
 
     /// Leaves one of them standing as it is.

@@ -1,5 +1,6 @@
 //! The terminal under a bar. Narrower than it is: where Ctrl-C is typed the terminal writes `^C` behind the bar, and if
-//! that went over the edge, the bar could not be taken away any more.
+//! that went over the edge, the bar could not be taken away any more. So bars do not reach the edge, and each ends with a
+//! line break of its own.
 
 use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,15 @@ const MARGIN: usize = 3;
 /// Standard error as bars need it. What is drawn at once is written at once.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
-    drawn: Mutex<String>,
+    drawn: Mutex<Drawn>,
+}
+
+/// What is drawn and not yet written.
+#[derive(Debug, Default)]
+struct Drawn {
+    text: String,
+    /// How many pieces it is made of: the library draws each bar as its line and the blanks up to the edge.
+    pieces: usize,
 }
 
 /// How many columns a bar may take.
@@ -22,12 +31,12 @@ pub(super) fn columns() -> usize {
 }
 
 impl Screen {
-    fn drawn(&self) -> MutexGuard<'_, String> {
+    fn drawn(&self) -> MutexGuard<'_, Drawn> {
         self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn push(&self, text: &str) -> std::io::Result<()> {
-        self.drawn().push_str(text);
+        self.drawn().text.push_str(text);
         Ok(())
     }
 
@@ -67,8 +76,18 @@ impl TermLike for Screen {
         self.push(&format!("{text}\n"))
     }
 
+    /// The library counts on its blanks to reach the edge, where the terminal begins a line. Ours would not reach it.
     fn write_str(&self, text: &str) -> std::io::Result<()> {
-        self.push(text)
+        let mut drawn = self.drawn();
+        let is_bar = drawn.pieces.is_multiple_of(2);
+        if is_bar && drawn.pieces > 0 {
+            drawn.text.push('\n');
+        }
+        if is_bar {
+            drawn.text.push_str(text);
+        }
+        drawn.pieces += 1;
+        Ok(())
     }
 
     fn clear_line(&self) -> std::io::Result<()> {
@@ -78,7 +97,7 @@ impl TermLike for Screen {
     fn flush(&self) -> std::io::Result<()> {
         let drawn = std::mem::take(&mut *self.drawn());
         let mut stderr = std::io::stderr().lock();
-        stderr.write_all(drawn.as_bytes())?;
+        stderr.write_all(drawn.text.as_bytes())?;
         stderr.flush()
     }
 }

@@ -177,7 +177,11 @@ async fn a_call_that_times_out_exits_3_and_says_what_was_seen() {
         assert_eq!(ran.code, Some(3), "{ran:?}");
         assert_eq!(ran.stdout, "");
         assert!(ran.stderr.contains(&format!("error: no answer within {words} 2 s")), "{ran:?}");
-        assert!(ran.stderr.contains("\n\nhint: "), "{ran:?}");
+        let id = jobs(&world).await[0]["id"].as_str().unwrap().to_owned();
+        let hint = format!("\n\nhint: job {id} waits in its store: `outlast worker --until-idle`");
+        assert!(ran.stderr.contains(&hint), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("`outlast jobs watch {id}`")), "{ran:?}");
+        assert!(!ran.stderr.contains("the task"), "it left with the server: {ran:?}");
     }
 }
 
@@ -210,7 +214,10 @@ async fn p3_a_call_that_gives_up_leaves_the_job_running_and_prints_its_id() {
         let job = &jobs(&world).await[0];
         assert_eq!(job["state"], "running", "{job}");
         let id = job["id"].as_str().unwrap();
-        assert!(ran.stderr.contains(&format!("job {id} goes on")), "{ran:?}");
+        let words = format!("hint: job {id} goes on: `outlast jobs watch {id}` on the server's");
+        assert!(ran.stderr.contains(&words), "{ran:?}");
+        assert!(ran.stderr.contains("; next time, "), "{ran:?}");
+        assert!(!ran.stderr.contains("made again"), "that would be another job: {ran:?}");
 
         line.push("--cancel-on-timeout");
         let ran = world.run(&line).await;
@@ -231,7 +238,8 @@ async fn p3_progress_of_a_held_call_names_its_job() {
     let poll = json!({ "jobId": id });
     let ran = call(&world, POLL, &poll, &["--timeout", "3s"]).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    let words = format!("job {id} goes on; the same call made again picks it up");
+    let words =
+        format!("job {id} waits in its store: `outlast worker --until-idle` or the next server");
     assert!(ran.stderr.contains(&words), "{ran:?}");
     assert_eq!(jobs(&world).await[0]["state"], "running");
 }
@@ -308,6 +316,9 @@ async fn the_exit_code_tells_a_tools_error_from_a_usage_error() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("no_such_tool") && ran.stderr.contains("hint: "), "{ran:?}");
 
+    let ran = world.run(&["call"]).await;
+    crate::cli::assert_usage_error(&ran, "no server is named", "`outlast call --url URL`");
+    assert!(ran.stderr.contains("`outlast call -- CMD`"), "{ran:?}");
     let usage: [&[&str]; 8] = [
         &["call", "--tool", "x"],
         &["call", "--tool", "x", "--url", "http://127.0.0.1:9/", "--", "cat"],
@@ -407,9 +418,10 @@ async fn p3_a_second_ctrl_c_cancels_the_task() {
 async fn p3_an_interrupted_call_of_a_program_leaves_no_process_and_cancels_nothing() {
     let world = World::new().await;
     let program = ["--", binary().to_str().unwrap(), "serve"].map(str::to_owned);
-    let (mut child, _said, id) = waiting(&world, &program).await;
+    let (mut child, mut said, id) = waiting(&world, &program).await;
     eventually("the provider was asked", || world.submits() == 1).await;
     signal(child.id().unwrap(), Signal::INT);
+    heard(&mut said, &format!("job {id} waits in its store: `outlast worker --until-idle`")).await;
     left(&mut child).await;
     let shown = world.run(&["jobs", "show", &id, "--json"]).await;
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();

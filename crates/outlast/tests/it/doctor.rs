@@ -234,4 +234,5 @@ async fn a_provider_that_cannot_tell_is_no_failure() {
     world.set("PERPLEXITY_BASE_URL", &format!("{}/gateway", simulator.url()));
     let ran = world.run(&["doctor", "--json"]).await;
     assert_found(&report(&ran), "provider", "warn", "whether the key is right");
+    assert_found(&report(&ran), "provider", "warn", "check that PERPLEXITY_BASE_URL is right");
 }

@@ -174,6 +174,26 @@ async fn json_on_standard_output_escapes_what_steers_and_what_hides() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         outputs.push(ran.stdout);
     }
+    let backup = world.data_dir().join(format!("{}.db", hidden.replace('\u{9b}', "")));
+    let backup = backup.to_str().unwrap();
+    let greeting =
+        json!({ "jsonrpc": "2.0", "id": 0, "result": outlast_testkit::peer::discovery() });
+    let tool = json!({ "name": "x", "description": hidden, "inputSchema": { "type": "object" } });
+    let mut listed =
+        json!({ "jsonrpc": "2.0", "id": 1, "result": outlast_testkit::peer::result("") });
+    listed["result"]["tools"] = json!([tool]);
+    let server = format!("read a; echo '{greeting}'; read b; echo '{listed}'; cat > /dev/null");
+    for command in [
+        &["store", "backup", backup, "--json"][..],
+        &["store", "check", "--json"],
+        &["store", "restore", "--in-place", "--json"],
+        &["call", "--json", "--", "/bin/sh", "-c", &server],
+    ] {
+        let ran = world.run(command).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(serde_json::from_str::<Value>(&ran.stdout).is_ok(), "{ran:?}");
+        outputs.push(ran.stdout);
+    }
     for output in &outputs {
         let steering = output.chars().find(|it| {
             (it.is_control() && !matches!(it, '\n' | '\t'))

@@ -225,6 +225,32 @@ async fn a_key_in_the_file_is_left_to_the_file() {
     assert!(ran.stdout.contains("\"PERPLEXITY_API_KEY\": \"$PERPLEXITY_API_KEY\""), "{ran:?}");
 }
 
+/// Folders that are given replace those that were; without any, the entry keeps them.
+#[tokio::test]
+async fn a_library_that_is_given_replaces_the_one_in_the_entry() {
+    let world = World::new().await;
+    let (old, new) = (home(&world).join("old"), home(&world).join("new"));
+    for folder in [&old, &new] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
+    for (client, file, _) in clients() {
+        let path = home(&world).join(file);
+        for (flags, library) in
+            [(&["--library", old][..], old), (&["--library", new], new), (&[], new)]
+        {
+            let ran = world.run(&[&["init", client], flags].concat()).await;
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            let written = std::fs::read_to_string(&path).unwrap();
+            let other = if library == old { new } else { old };
+            assert!(written.contains(library) && !written.contains(other), "{client}: {written}");
+            assert_eq!(ran.stderr.contains("nothing was changed"), flags.is_empty(), "{ran:?}");
+        }
+        let removed = world.run(&["init", client, "--remove"]).await;
+        assert!(removed.code == Some(0) && !path.exists(), "{removed:?}");
+    }
+}
+
 /// The entry works: run as a client would, it serves, in the mode that was promised.
 #[tokio::test]
 async fn what_is_written_can_be_run() {

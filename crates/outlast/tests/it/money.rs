@@ -98,6 +98,9 @@ async fn p6_a_late_answer_of_sonar_is_unknown_and_retried_only_with_again_under_
     assert_eq!(ended["status"], "COMPLETED", "{ended}");
     let stats = world.simulator.stats();
     assert_eq!((stats.submits, stats.replayed_submits), (1, 1), "the same key");
+    let ran = world.run(&["jobs", "retry", &id]).await;
+    assert_eq!((ran.code, ran.stdout.trim()), (Some(0), retry.as_str()), "made already: {ran:?}");
+    assert!(ran.stderr.contains("was retried as this one before; it is succeeded"), "{ran:?}");
 }
 
 /// A3: a cancel while the request is on its way says what is not known, also after a kill -9; nothing says "Cancelled."

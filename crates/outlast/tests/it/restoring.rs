@@ -234,11 +234,24 @@ async fn what_cannot_be_restored_changes_nothing() {
     let empty = world.data_dir().join("empty.db");
     std::fs::write(&empty, "").unwrap();
     let missing = world.data_dir().join("missing.db");
+    let torn = world.data_dir().join("torn.db");
+    std::fs::write(&torn, [b"SQLite format 3\0", &[7; 9000][..]].concat()).unwrap();
+    let data_dir = world.data_dir();
     let database = world.database();
     for (arguments, code, said) in [
-        (vec![text(&garbage), "--force"], 1, "damaged"),
-        (vec![text(&empty), "--force"], 1, "is empty"),
-        (vec![text(&missing), "--force"], 1, "there is no "),
+        (
+            vec![text(&garbage), "--force"],
+            1,
+            "garbage.db is no backup of outlast\n\nhint: give the file",
+        ),
+        (
+            vec![text(&empty), "--force"],
+            1,
+            "empty.db is no backup of outlast\n\nhint: give the file",
+        ),
+        (vec![text(&missing), "--force"], 1, "missing.db\n\nhint: give the file that"),
+        (vec![text(&data_dir), "--force"], 1, "read the backup "),
+        (vec![text(&torn), "--force"], 1, "torn.db is damaged at"),
         (vec![text(&database), "--force"], 2, "--in-place"),
         (vec!["--in-place"], 2, "it would end 1 job"),
         (vec![], 2, "<FILE>"),
@@ -258,6 +271,10 @@ async fn what_cannot_be_restored_changes_nothing() {
     assert_eq!((worker.code, world.submits()), (Some(0), 1), "{worker:?}");
     let shown = world.run(&["jobs", "show", &id, "--json"]).await;
     assert!(shown.stdout.contains("\"succeeded\""), "{shown:?}");
+    let nothing = world.run(&["store", "restore", "--in-place"]).await;
+    assert_eq!(nothing.code, Some(0), "{nothing:?}");
+    assert!(nothing.stderr.contains("no job had to be changed"), "{nothing:?}");
+    assert!(!nothing.stderr.contains("restored"), "{nothing:?}");
 }
 
 /// Free work runs on: what the library, or a workflow that may run twice, has queued costs nothing.

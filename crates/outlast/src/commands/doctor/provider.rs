@@ -59,8 +59,10 @@ async fn perplexity(config: &Config, key: &Secret) -> (Check, Check) {
                 KeyState::Taken => Check::pass(NAME, format!("answers and takes the key ({took})")),
                 KeyState::Unknown => Check::warn(
                     NAME,
-                    format!("answers ({took}), but cannot say whether the key is right"),
-                    "`outlast research QUESTION` will show it",
+                    format!(
+                        "answers ({took}), but has no list of models that says whether the key is right"
+                    ),
+                    "check that PERPLEXITY_BASE_URL is right; then `outlast research QUESTION` will show it",
                 ),
             };
             (check, clock(checked.server_time))

@@ -61,6 +61,8 @@ pub(super) struct Program {
     pub(super) key_in_file: bool,
     /// Folders of documents, as one variable.
     pub(super) library: Option<String>,
+    /// They were given on the command line.
+    pub(super) library_given: bool,
 }
 
 impl Client {
@@ -160,7 +162,7 @@ impl Client {
             environment.push((LIBRARY, library.clone()));
         }
         fields.push(("env", Field::Map(environment)));
-        Entry { fields }
+        Entry { fields, given: program.library_given.then_some(LIBRARY) }
     }
 }
 

@@ -37,10 +37,14 @@ pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
         match (table.get_mut(name), field) {
             (Some(item), Field::Map(wanted)) if item.is_table_like() => {
                 let Some(inner) = item.as_table_like_mut() else { continue };
-                for (name, value) in
-                    wanted.iter().filter(|(name, _)| !inner.contains_key(name)).collect::<Vec<_>>()
-                {
-                    inner.insert(name, Value::from(value.as_str()).into());
+                for (name, value) in wanted {
+                    match inner.get_mut(name) {
+                        None => drop(inner.insert(name, Value::from(value.as_str()).into())),
+                        Some(item) if entry.given == Some(name) => {
+                            bring_up_to_date(item, &Field::Text(value.clone()));
+                        }
+                        Some(_) => {}
+                    }
                 }
             }
             (Some(item), _) => bring_up_to_date(item, field),

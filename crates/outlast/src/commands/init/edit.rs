@@ -22,7 +22,7 @@ pub(super) fn put(text: &str, container: &str, entry: &Entry) -> Result<String, 
         done = match (ours.member(name), field) {
             (None, _) => add(&done, &root, ours, name, &|layout: &Layout| layout.field(field)),
             (Some(node), Field::Map(wanted)) if node.members().is_some() => {
-                add_missing(&done, container, name, wanted)?
+                add_missing(&done, container, name, wanted, entry.given)?
             }
             (Some(node), _) if is(node, field) => done,
             (Some(node), _) => {
@@ -111,13 +111,19 @@ fn add_missing(
     container: &str,
     field: &str,
     wanted: &[(&'static str, String)],
+    given: Option<&str>,
 ) -> Result<String, Refusal> {
     let mut done = text.to_owned();
     for (name, value) in wanted {
         let root = object(&done, parse(&done)?)?;
         let place = root.member(container).and_then(|node| node.member(NAME)?.member(field));
-        if let Some(place) = place.filter(|place| place.member(name).is_none()) {
-            done = add(&done, &root, place, name, &|_| Layout::quoted(value));
+        let Some(place) = place else { continue };
+        match place.member(name) {
+            None => done = add(&done, &root, place, name, &|_| Layout::quoted(value)),
+            Some(node) if given == Some(*name) && node.text() != Some(value) => {
+                done = replaced(&done, &node.span, &Layout::quoted(value));
+            }
+            Some(_) => {}
         }
     }
     Ok(done)

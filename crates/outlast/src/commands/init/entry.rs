@@ -4,12 +4,14 @@
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) fields: Vec<(&'static str, Field)>,
+    /// The variable that was given on the command line: it replaces the one that is there.
+    pub(super) given: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Field {
     Text(String),
     List(Vec<String>),
-    /// Values that are only added: what somebody set otherwise stays.
+    /// Values that are only added: what a person set otherwise stays, unless it is given anew.
     Map(Vec<(&'static str, String)>),
 }

@@ -19,6 +19,7 @@ fn program() -> Program {
         args: vec!["serve".to_owned()],
         key_in_file: false,
         library: None,
+        library_given: false,
     }
 }
 

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use outlast_core::rules::RETRY_KEY;
 use outlast_core::{
-    AskKind, Checkpoint, Job, JobId, Key, NewJob, Query, ResearchAsk, Scope, StateKind, Visibility,
+    AskKind, Checkpoint, Job, JobId, Key, NewJob, Profile, Query, ResearchAsk, Scope, StateKind,
+    Visibility,
 };
 use outlast_engine::Engine;
 use serde_json::Value;
@@ -44,20 +45,21 @@ pub(super) async fn run(
         );
     }
     if job.needs_consent() && !args.again {
-        return Err(in_doubt(&job));
-    }
-    let started =
-        engine.start_after(&job, again(&job, config), Some(key(&job.id))).await.map_err(refused)?;
-    if args.json {
-        ui::line(&json::job(&started.job, engine.now()));
-    } else {
-        ui::line(&started.job.id.to_string());
-    }
-    if started.existed {
-        let state = started.job.state.kind().as_str();
-        ui::remark(&format!("Job {} was retried as this one before; it is {state}.", job.id));
+        let scope = own(config);
+        let Some(retry) = retries_of(engine, &scope, &job).await?.into_iter().next() else {
+            return Err(in_doubt(&job));
+        };
+        let retry = engine.job(&scope, &retry).await?.ok_or_else(|| in_doubt(&job))?;
+        tell_of_the_first(engine, &job, &retry, args.json);
         return Ok(ExitCode::SUCCESS);
     }
+    let new = again(&job, config);
+    let started = engine.start_after(&job, new, Some(key(&job.id))).await.map_err(refused)?;
+    if started.existed {
+        tell_of_the_first(engine, &job, &started.job, args.json);
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(engine, &started.job, args.json);
     ui::mark(Mark::Again, &format!("retry of {}", job.id));
     if let Some(run) = job.run_left() {
         ui::remark(&format!(
@@ -67,6 +69,22 @@ pub(super) async fn run(
     }
     go_on(engine, global, config, &started.job).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The new job as data.
+fn print(engine: &Engine, job: &Job, as_json: bool) {
+    if as_json {
+        ui::line(&json::job(job, engine.now()));
+    } else {
+        ui::line(&job.id.to_string());
+    }
+}
+
+/// A job is retried once: the retry there is already is the answer.
+fn tell_of_the_first(engine: &Engine, job: &Job, retry: &Job, as_json: bool) {
+    print(engine, retry, as_json);
+    let state = retry.state.kind().as_str();
+    ui::remark(&format!("Job {} was retried as this one before; it is {state}.", job.id));
 }
 
 /// The jobs that repeat this one, newest first.
@@ -106,14 +124,17 @@ fn in_doubt(job: &Job) -> Failed {
 }
 
 /// The same request, for the queue: whoever held the first call is no longer there. Limits of time are those of today,
-/// since raising one is a reason to try again.
+/// since raising one is a reason to try again; so are the settings of its provider.
 fn again(job: &Job, config: &Config) -> NewJob {
     let mut new = job.new.clone();
+    new.profile = profile(job, config);
+    let is_same = new.profile == job.new.profile;
     if let Value::Object(ask) = &mut new.ask {
         ask.insert(RETRY_OF.to_owned(), Value::String(job.id.to_string()));
         ask.remove(RETRY_KEY);
         // What may have been accepted under this key is paid for once, where the provider honours keys.
-        if let (Checkpoint::Beginning { key }, true) = (&job.checkpoint, job.may_be_charged()) {
+        let may_be_charged = job.may_be_charged() && is_same;
+        if let (Checkpoint::Beginning { key }, true) = (&job.checkpoint, may_be_charged) {
             ask.insert(RETRY_KEY.to_owned(), Value::String(key.clone()));
         }
     }
@@ -128,6 +149,18 @@ fn again(job: &Job, config: &Config) -> NewJob {
         new.keep = new.keep.filter(|_| new.conversation.is_none());
     }
     new
+}
+
+/// The settings of the provider that it is asked with. A run that was left behind can be had with its own settings alone;
+/// a job that left none is asked with those of today, since correcting the key or the base URL is a reason to try again.
+fn profile(job: &Job, config: &Config) -> Profile {
+    let was = &job.new.profile;
+    let providers = research_providers(config, None).unwrap_or_default();
+    let mut same = providers.iter().map(|(it, _)| it).filter(|it| it.provider() == was.provider());
+    if job.run_left().is_some() || same.clone().any(|it| it == was) {
+        return was.clone();
+    }
+    same.next().unwrap_or(was).clone()
 }
 
 /// One retry of a job is enough: a second `retry` finds the first.
@@ -145,7 +178,12 @@ async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> 
         left_behind::tell(&carrier, job);
         return Ok(());
     }
-    ui::remark("  no live worker fits it: start `outlast worker --until-idle` with the settings");
-    ui::remark("  (key, base URL or library) that it was first asked with");
+    let missing = match job.new.profile.provider() {
+        Profile::PERPLEXITY => "the key and base URL that it was first asked with",
+        Profile::LIBRARY => "the library's folders that it was first asked with",
+        _ => "the outlast.toml that has its workflow",
+    };
+    ui::remark("  no live worker fits it, nor does this configuration; it waits in the queue:");
+    ui::remark(&format!("  start `outlast worker --until-idle` with {missing}"));
     Ok(())
 }

@@ -163,7 +163,7 @@ async fn followed(engine: &Engine, scope: &Scope, jobs: Vec<Job>) -> Result<Vec<
         }
         if reading.waits == Some(Waits::ForAWorker) && !warned {
             warned = true;
-            ui::remark(&format!("{}.", reading.standing().words()));
+            rows.remark(&format!("{}.", reading.standing().words()));
         }
         if let Some(job) = jobs.get_mut(row) {
             *job = reading.job;

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::pty::Terminal;
+use super::pty::{Terminal, painted};
 use super::snapshots::{asked, failed};
 use crate::support::{World, binary, running, start};
 
@@ -286,6 +286,78 @@ async fn watched_jobs_are_told_apart_at_80_columns() {
     world.simulator.release();
     let (code, screen) = terminal.ended().await;
     assert_eq!(code, Some(0), "{screen}");
+}
+
+/// Each has a line of its own, from its beginning to their end: no line is drawn behind another.
+#[tokio::test]
+async fn several_watched_jobs_have_a_line_each_and_leave_none() {
+    let mut world = World::new().await;
+    world.set("NO_COLOR", "1");
+    let mut server = world.serve().await;
+    let mut ids = Vec::new();
+    for sources in 1..=3 {
+        let id = start(&mut server, &format!("ok;words=60;hold=true;sources={sources}")).await;
+        running(&world, &id).await;
+        ids.push(id);
+    }
+    for columns in [60, 80, 200] {
+        let mut terminal = Terminal::leading(&world, columns, &["jobs", "watch"]);
+        let rows = || {
+            let mut rows = terminal.painted();
+            rows.retain(|row| row.contains(" %"));
+            rows
+        };
+        crate::support::eventually("a line for each job", || {
+            ids.iter().all(|id| {
+                let is_its_own =
+                    |row: &&String| row.chars().skip(4).collect::<String>().starts_with(&id[..8]);
+                let rows = rows();
+                rows.len() == 3 && rows.iter().filter(is_its_own).count() == 1
+            })
+        })
+        .await;
+        // Typed, so that the terminal writes `^C` behind the last line.
+        terminal.types("\x03");
+        let (code, screen) = terminal.ended().await;
+        assert_eq!(code, Some(130), "{screen}");
+        let left = painted(&screen, usize::from(columns));
+        assert!(!left.iter().any(|row| row.contains(" %")), "{left:#?}");
+        assert!(
+            left.iter().any(|row| row.contains("3 jobs are unfinished; they go on")),
+            "{left:#?}"
+        );
+    }
+    let terminal = Terminal::run(&world, 80, &["jobs", "watch"]);
+    terminal.shows(" %").await;
+    world.simulator.release();
+    let (code, screen) = terminal.ended().await;
+    assert_eq!(code, Some(0), "{screen}");
+    let left = painted(&screen, 80);
+    assert!(!left.iter().any(|row| row.contains(" %")), "{left:#?}");
+    for id in ids {
+        assert!(left.iter().any(|row| row.starts_with(&format!("{id}  succeeded"))), "{left:#?}");
+    }
+}
+
+/// What is said while bars stand goes above them.
+#[tokio::test]
+async fn a_remark_about_waiting_jobs_does_not_break_their_lines() {
+    let mut world = World::new().await;
+    world.set("NO_COLOR", "1");
+    let mut server = world.serve_with(&["--no-worker"]).await;
+    for sources in 1..=2 {
+        start(&mut server, &format!("ok;words=60;sources={sources}")).await;
+    }
+    let terminal = Terminal::run(&world, 200, &["jobs", "watch"]);
+    crate::support::eventually("the remark has a line of its own", || {
+        let rows = terminal.painted();
+        let at = rows.iter().position(|row| row.starts_with("Queued: no live worker has"));
+        let is_bar = |row: &&String| row.starts_with("  ") && row.contains("s  Queued: no live");
+        at.is_some_and(|at| rows[at + 1..].iter().filter(is_bar).count() == 2)
+    })
+    .await;
+    terminal.interrupt();
+    assert_eq!(terminal.ended().await.0, Some(130));
 }
 
 #[tokio::test]

@@ -167,3 +167,46 @@ async fn a_retry_is_a_new_job_linked_to_the_old_and_made_once() {
     assert_eq!(world.submits(), 2, "one for each answer: a refusal buys nothing");
     worker.leaves().await;
 }
+
+/// Correcting the key or the base URL is a reason to try again: what left no run behind is asked with those of today.
+#[tokio::test]
+async fn a_retry_is_asked_with_the_key_and_base_url_of_today() {
+    let mut world = World::new().await;
+    let right = [
+        ("PERPLEXITY_API_KEY", "pplx-test".to_owned()),
+        ("PERPLEXITY_BASE_URL", world.simulator.url().to_owned()),
+    ];
+    for (name, wrong) in [
+        ("PERPLEXITY_API_KEY", "pplx-wrong".to_owned()),
+        ("PERPLEXITY_BASE_URL", format!("{}/no", world.simulator.url())),
+    ] {
+        world.set(name, &wrong);
+        let ran = world.run(&["research", QUICK]).await;
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        for (name, value) in &right {
+            world.set(name, value);
+        }
+        let list = world.run(&["jobs", "list", "--json", "--state", "failed"]).await;
+        let list: Value = serde_json::from_str(&list.stdout).unwrap();
+        let old = list["jobs"][0]["id"].as_str().unwrap().to_owned();
+        let retried = world.run(&["jobs", "retry", &old]).await;
+        assert_eq!(retried.code, Some(0), "{retried:?}");
+        let worker = LeftBehind::of(&retried.stderr);
+        let waited = world.run(&["jobs", "wait", retried.stdout.trim(), "--timeout", "60s"]).await;
+        assert_eq!(waited.code, Some(0), "{waited:?}");
+        worker.leaves().await;
+    }
+    assert_eq!(world.submits(), 2);
+}
+
+/// Where the configuration has no such provider, the retry says what a worker needs.
+#[tokio::test]
+async fn a_retry_that_nothing_here_can_run_says_what_is_missing() {
+    let mut world = World::new().await;
+    let bad = failed(&world).await;
+    world.unset("PERPLEXITY_API_KEY");
+    let retried = world.run(&["jobs", "retry", &bad]).await;
+    assert_eq!(retried.code, Some(0), "{retried:?}");
+    let words = "with the key and base URL that it was first asked with";
+    assert!(retried.stderr.contains(words), "{retried:?}");
+}

@@ -15,6 +15,7 @@ use crate::support::{World, binary, eventually};
 
 /// A command on a terminal.
 pub(super) struct Terminal {
+    columns: usize,
     child: Child,
     keyboard: File,
     seen: Arc<Mutex<Vec<u8>>>,
@@ -72,13 +73,18 @@ impl Terminal {
                 }
             }
         });
-        Self { child, keyboard, seen, closed, reader }
+        Self { columns: usize::from(columns), child, keyboard, seen, closed, reader }
     }
 
     /// Everything on it so far.
     pub(super) fn screen(&self) -> String {
         let bytes = self.seen.lock().unwrap().clone();
         String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
+    }
+
+    /// The lines that a person sees on it now.
+    pub(super) fn painted(&self) -> Vec<String> {
+        painted(&self.screen(), self.columns)
     }
 
     /// Waits until this is on it.
@@ -123,4 +129,45 @@ impl Terminal {
         let bytes = seen.lock().unwrap().clone();
         (code, String::from_utf8_lossy(&bytes).replace("\r\n", "\n"))
     }
+}
+
+/// What a terminal of so many columns shows after it was told this: its lines, without what is blank at their ends.
+pub(super) fn painted(text: &str, columns: usize) -> Vec<String> {
+    let (mut lines, mut row, mut column) = (vec![Vec::new()], 0_usize, 0_usize);
+    let mut rest = text.chars();
+    while let Some(letter) = rest.next() {
+        match letter {
+            '\r' => column = 0,
+            '\n' => (row, column) = (row + 1, 0),
+            '\x1b' => {
+                let mut number = String::new();
+                let direction = rest.by_ref().find(|letter| {
+                    number.extend(letter.is_ascii_digit().then_some(*letter));
+                    letter.is_ascii_alphabetic()
+                });
+                let number = number.parse().unwrap_or(1);
+                match direction {
+                    Some('A') => row = row.saturating_sub(number),
+                    Some('B') => row += number,
+                    Some('C') => column += number,
+                    Some('D') => column = column.saturating_sub(number),
+                    Some('K') => lines[row] = Vec::new(),
+                    // Colour, or an order that is not whole yet.
+                    _ => {}
+                }
+            }
+            letter => {
+                if column == columns {
+                    (row, column) = (row + 1, 0);
+                }
+                lines.resize(lines.len().max(row + 1), Vec::new());
+                let line: &mut Vec<char> = &mut lines[row];
+                line.resize(line.len().max(column + 1), ' ');
+                line[column] = letter;
+                column += 1;
+            }
+        }
+        lines.resize(lines.len().max(row + 1), Vec::new());
+    }
+    lines.iter().map(|line| line.iter().collect::<String>().trim_end().to_owned()).collect()
 }
