@@ -166,6 +166,13 @@ impl Job {
             && self.failures.last().is_some_and(|failure| failure.code.needs_consent())
     }
 
+    /// Whether it was cancelled and a run of it may go on at the provider all the same.
+    pub fn may_run_on(&self) -> bool {
+        use RemoteStop::{MaybeBegun, Unsupported};
+        self.may_be_charged()
+            && matches!(self.state, JobState::Cancelled { remote: MaybeBegun | Unsupported, .. })
+    }
+
     /// What there is to say of that run.
     pub fn run_left_told(&self) -> Option<String> {
         self.run_left().map(|_| {

@@ -107,7 +107,8 @@ pub(crate) struct RetryArgs {
     /// The job's id, or its first 8 characters or more
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Also where a first run may have been paid for (SUBMIT_UNKNOWN, RUN_LOST) and a new one may cost a second time
+    /// Begin a new run also where the first may have been paid for (SUBMIT_UNKNOWN, RUN_LOST, a cancel that the provider
+    /// could not be told of)
     #[arg(long)]
     pub(crate) again: bool,
     /// Print JSON

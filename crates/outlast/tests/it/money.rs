@@ -121,6 +121,9 @@ async fn a3_a_cancel_during_the_submit_and_a_kill_leave_the_doubt_on_record() {
     assert!(poll["message"].as_str().unwrap().contains("could not be stopped"), "{poll}");
     let shown = world.run(&["jobs", "show", &id]).await;
     assert!(shown.stdout.contains("a run may have been begun"), "{}", shown.stdout);
+    let retried = world.run(&["jobs", "retry", &id]).await;
+    assert_eq!(retried.code, Some(2), "P6: only on the owner's word: {retried:?}");
+    assert!(retried.stderr.contains("--again"), "{retried:?}");
     assert_eq!(world.submits(), 1);
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn run(
             Failed::from(error.context("only what failed or was cancelled is retried")).hint(hint)
         );
     }
-    if job.needs_consent() && !args.again {
+    if (job.needs_consent() || job.may_run_on()) && !args.again {
         let scope = own(config);
         let Some(retry) = retries_of(engine, &scope, &job).await?.into_iter().next() else {
             return Err(in_doubt(&job));
@@ -54,14 +54,20 @@ pub(super) async fn run(
         return Ok(ExitCode::SUCCESS);
     }
     let new = again(&job, config);
-    let started = engine.start_after(&job, new, Some(key(&job.id))).await.map_err(refused)?;
+    // On the owner's word another run is begun, whatever became of the first.
+    let run = job.run_left().filter(|_| !args.again);
+    let started = match run {
+        Some(_) => engine.start_after(&job, new, Some(key(&job.id))).await,
+        None => engine.start(new, Some(key(&job.id))).await,
+    };
+    let started = started.map_err(refused)?;
     if started.existed {
         tell_of_the_first(engine, &job, &started.job, args.json);
         return Ok(ExitCode::SUCCESS);
     }
     print(engine, &started.job, args.json);
     ui::mark(Mark::Again, &format!("retry of {}", job.id));
-    if let Some(run) = job.run_left() {
+    if let Some(run) = run {
         ui::remark(&format!(
             "  it goes on with run {} at {}: only if that has failed is another begun",
             run.id, run.provider
@@ -119,7 +125,10 @@ fn in_doubt(job: &Job) -> Failed {
     } else {
         ("it may be done a second time", "runs it all the same")
     };
-    let error = anyhow::anyhow!("job {} failed with {}", job.id, show::why(job));
+    let error = match job.stop_told() {
+        Some(told) => anyhow::anyhow!("job {} was cancelled. {told}", job.id),
+        None => anyhow::anyhow!("job {} failed with {}", job.id, show::why(job)),
+    };
     Failed::usage(error.context(twice), format!("`outlast jobs retry {id} --again` {begins}"))
 }
 
