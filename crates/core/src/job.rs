@@ -178,8 +178,8 @@ impl Job {
         self.run_left().map(|_| {
             let paid = if self.may_be_charged() { ", and be paid for" } else { "" };
             format!(
-                "the run may still finish at the provider{paid}: `outlast jobs retry {}`, where the server runs, goes \
-                 on with it",
+                "the provider's run may still finish{paid}: `outlast jobs retry {}`, where the server runs, goes on \
+                 with it",
                 self.id
             )
         })

@@ -76,6 +76,8 @@ pub(super) fn submit_unknown(
     detail: Option<String>,
     now: Timestamp,
 ) -> Failure {
+    // Its advice, behind the semicolon, is for a request that was certainly not accepted.
+    let sentence = sentence.split("; ").next().unwrap_or(sentence);
     let known = if job.may_be_charged() {
         "it may have been accepted and paid for, so it was not sent again"
     } else {
