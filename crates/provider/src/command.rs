@@ -46,7 +46,7 @@ pub struct CommandOptions {
     pub rerun: Rerun,
     /// Who ends its children when this process cannot.
     pub guard: Arc<Guard>,
-    /// The program that calls [`launch`] when its first argument is `launch`.
+    /// The program that calls [`launch()`] when its first argument is `launch`.
     pub launcher: PathBuf,
     /// Where a message may be kept while a command reads it.
     pub scratch: PathBuf,
