@@ -59,7 +59,7 @@ impl Conversation {
     }
 
     /// The provider it belongs to (P1): the one that began it, unless the library has answered in it. What the library
-    /// says stays on this machine, so such a conversation is the library's whoever began it.
+    /// says stays on this machine, so such a conversation is the library's, whichever provider began it.
     pub fn provider(&self) -> &str {
         let library = self.turns().any(|job| job.new.profile.provider() == Profile::LIBRARY);
         if library { Profile::LIBRARY } else { self.first.new.profile.provider() }

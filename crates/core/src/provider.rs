@@ -175,7 +175,7 @@ pub enum Trouble {
     /// The run ended without a result; a new one may be begun.
     RunFailed,
     /// The provider no longer knows the run, which may have done its work and been paid for: a new one may be begun
-    /// only where running it twice harms nobody.
+    /// only where running it twice does no harm.
     RunLost,
     /// The run was stopped at the provider, and not by this system: it is not begun again.
     RunStopped,

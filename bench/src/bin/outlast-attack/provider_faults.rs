@@ -28,7 +28,7 @@ pub(crate) async fn not_found(setting: Setting) -> Verdict {
     target.paid(jobs)
 }
 
-/// A gateway that answers a submit with JSON: nobody knows what the provider did with it.
+/// A gateway that answers a submit with JSON: it cannot be known what the provider did with it.
 pub(crate) async fn gateway(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let mut server = target.serve(&[]).await;

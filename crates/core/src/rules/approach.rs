@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(key(&job), "00000000000000000000000000000007-1");
     }
 
-    /// E6: what may run twice is begun anew, whoever lost it.
+    /// E6: what may run twice is begun anew, whichever provider lost it.
     #[test]
     fn a_lost_run_is_begun_anew_only_where_that_harms_nobody() {
         let error = |trouble| ProviderError { trouble, sentence: String::new(), detail: None };

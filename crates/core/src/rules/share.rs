@@ -5,14 +5,14 @@
 pub enum Sharing {
     /// One owner alone, who may take everything.
     OneOwner,
-    /// Several: nobody may take more than they leave for the others.
+    /// Several: no owner may take more than it leaves for the others.
     SeveralOwners,
 }
 
 /// Whether an owner who has `own` of the `taken` parts may take `more`, of which there are `in_all`.
 ///
-/// Of several owners the first may take half, the next half of what is left, and so on: whoever comes finds room as
-/// long as there is any, and whoever has much gives way first.
+/// Of several owners the first may take half, the next half of what is left, and so on: a new owner finds room as
+/// long as there is any, and the owner with the most gives way first.
 pub fn may_take(own: usize, taken: usize, more: usize, in_all: usize, sharing: Sharing) -> bool {
     let free = in_all.saturating_sub(taken);
     match sharing {

@@ -123,7 +123,7 @@ async fn a_run_that_cannot_be_resumed_is_repeated_only_if_that_is_safe() {
     }
 }
 
-/// E6, B9a: one that its provider has lost is repeated at once where that harms nobody, and no try is spent on it; else
+/// E6, B9a: one that its provider has lost is repeated at once where that does no harm, and no try is spent on it; else
 /// the job fails RUN_LOST, and nothing is begun by itself.
 #[tokio::test(start_paused = true)]
 async fn b9a_a_lost_run_is_repeated_only_if_that_is_safe() {

@@ -198,7 +198,7 @@ fn at(served: &Served) -> [String; 4] {
     ["--url".to_owned(), url, "--header".to_owned(), format!("Authorization: Bearer {ANN}")]
 }
 
-/// P3, the reading of D13: whoever gives up leaves the job running, and learns its id; whoever wants it to end says so.
+/// P3, the reading of D13: a caller that gives up leaves the job running and learns its id; one that wants it to end says so.
 #[tokio::test]
 async fn p3_a_call_that_gives_up_leaves_the_job_running_and_prints_its_id() {
     let mut world = World::new().await;

@@ -87,7 +87,7 @@ async fn a_proxy_gets_its_credentials_and_over_tls_never_the_key() {
     let basic = "proxy-authorization: Basic YW5uOnBAc3M=";
 
     let error = not_begun(&agent("http://api.invalid", options.clone())).await;
-    // Of a status that is not named nobody knows who gave it, and after what.
+    // Of a status that is not named it cannot be known who gave it, and after what.
     assert!(matches!(error, BeginError::Unknown(_)), "{error:?}");
     let head = proxy.seen().pop().unwrap().head;
     assert!(head.to_lowercase().contains(&basic.to_lowercase()), "{head}");

@@ -157,7 +157,7 @@ async fn read(
             if whole.len() + piece.len() > BODY {
                 return Err(Refused::too_large(BODY));
             }
-            // Counted as it comes: who only says that much will come keeps nobody out.
+            // Counted as it comes: a client that only announces much keeps no other out.
             if !room.grow_within(piece.len(), ROOM_TIME).await {
                 tracing::warn!("requests are refused: too many bytes of requests are under way");
                 return Err(Refused::too_many_bytes());

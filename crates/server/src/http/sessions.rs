@@ -196,7 +196,8 @@ impl OwnSessions {
         Err(LocalSessionManagerError::SessionNotFound(id.clone()).into())
     }
 
-    /// Takes the request's id until the request is answered, whoever still listens; returns the refusal of one that is
+    /// Takes the request's id until the request is answered, whether or not the client still listens; returns the refusal of
+    /// one that is
     /// taken, because answers find their request by its id.
     fn ask(
         &self,

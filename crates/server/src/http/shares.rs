@@ -106,7 +106,7 @@ impl<K: Clone + Eq + Hash> Drop for Share<K> {
 mod tests {
     use super::*;
 
-    /// F10: whoever waits gets what others give back, and nothing is kept of who has left.
+    /// F10: an owner that waits gets what others give back, and nothing is kept of who has left.
     #[tokio::test(start_paused = true)]
     async fn f10_parts_are_given_back_and_waited_for() {
         let shares = Shares::new(100, Sharing::SeveralOwners);

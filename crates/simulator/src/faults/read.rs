@@ -38,7 +38,7 @@ impl HttpFault {
         Ok(status)
     }
 
-    /// An answer with this status, whoever gives it.
+    /// An answer with this status, from the provider or a gateway.
     pub(crate) fn answered(status: u16, body: FaultBody) -> Self {
         Self { body, ..Self::plain(status, Times::Always) }
     }

@@ -104,7 +104,7 @@ async fn p3_a_hang_up_that_is_told_twice_still_leaves_the_job_to_a_worker() {
     assert_eq!(world.submits(), 1);
 }
 
-/// `nohup outlast research`: whoever has the signal ignored goes on.
+/// `nohup outlast research`: a command that has the signal ignored goes on.
 #[tokio::test]
 async fn a_hang_up_that_is_ignored_stays_ignored() {
     let world = World::new().await;
@@ -249,7 +249,7 @@ async fn a_terminate_signal_leaves_like_ctrl_c() {
     worker.leaves().await;
 }
 
-/// What a library leaves out is counted in the report, and named where somebody asks for more words.
+/// What a library leaves out is counted in the report, and named with `-v`.
 #[tokio::test]
 async fn research_with_v_names_each_file_that_is_left_out_and_why() {
     let world = World::new().await;

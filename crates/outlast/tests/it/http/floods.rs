@@ -21,7 +21,7 @@ async fn hung_up(stream: &mut TcpStream) {
     assert!(matches!(read.expect("the server hangs up"), Ok(0) | Err(_)));
 }
 
-/// F10: whoever only holds connections open makes room for those who ask, from the same address too.
+/// F10: a client that only holds connections open makes room for those that ask, from the same address too.
 #[tokio::test]
 async fn f10_connections_that_say_nothing_keep_no_owner_out() {
     let mut world = World::new().await;
