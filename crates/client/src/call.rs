@@ -14,10 +14,10 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use rmcp::{ErrorData, RoleClient};
 use tokio::task::JoinSet;
 
-use crate::board::{Board, Watch};
 use crate::error::{ClientError, TimedOut};
 use crate::options::{CallOptions, OnProgress};
 use crate::patience::{Limit, Verdict};
+use crate::pending::{Board, Watch};
 
 /// How long the server may take to hear that nobody waits any more.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);

@@ -16,15 +16,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
-use crate::board::{Board, Dropped};
 use crate::call::{Link, Vigil};
 use crate::child::{Child, Left, Program};
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
 use crate::options::{CallOptions, ConnectOptions, Era};
+use crate::pending::{Board, Dropped};
 use crate::stream::{BoundedLines, Cuttable};
-use crate::tap::Tap;
 use crate::task::{Started, TaskCall};
+use crate::wire_tap::Tap;
 
 /// How long rmcp may take to put a connection away.
 const PUT_AWAY: Duration = Duration::from_secs(4);

@@ -21,9 +21,9 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
 
-use crate::board::{Board, Fault};
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
+use crate::pending::{Board, Fault};
 use crate::proxy::ProxyOptions;
 
 pub(crate) use error::failure;

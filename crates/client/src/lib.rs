@@ -31,8 +31,8 @@ mod progress;
 mod call;
 mod task;
 
-mod tap;
-mod board;
+mod wire_tap;
+mod pending;
 mod stream;
 mod child;
 mod endpoint;
@@ -40,13 +40,13 @@ mod proxy;
 mod http;
 
 pub use answer::Answer;
-pub use board::Dropped;
 pub use child::{LastWords, Left, Program};
 pub use client::Client;
 pub use endpoint::Endpoint;
 pub use error::{ClientError, GivenUpTask, TaskFate, TimedOut};
 pub use options::{CallOptions, ConnectOptions, Era};
 pub use patience::{Limit, Limits, Noted, Patience, Verdict};
+pub use pending::Dropped;
 pub use progress::{Progress, Token};
 pub use proxy::{ProxyOptions, ProxyScope};
 pub use task::{Started, TaskCall};

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::board::{Board, Fault};
+use crate::pending::{Board, Fault};
 
 /// Reads until a line is longer than allowed; then the connection is broken off.
 ///

@@ -18,15 +18,14 @@ pub mod conversation;
 mod report_check;
 mod text;
 mod thinking;
-mod wording;
+mod redact_request;
 
 pub mod rules;
 
 mod provider;
 mod store;
-mod around;
+mod store_wrapper;
 
-pub use around::StoreAround;
 pub use ask::{AskKind, ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, JobId, NotAJobId, OwnerId, Profile, WorkerId};
@@ -38,6 +37,7 @@ pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
 pub use provider::{
     Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, Step, Trouble,
 };
+pub use redact_request::Wording;
 pub use report_check::{ReportCheck, check as check_report};
 pub use standing::{Standing, Waits};
 pub use store::{
@@ -45,8 +45,8 @@ pub use store::{
     Cursor, Dead, Glance, HeldAnswer, Holds, Insert, Inserted, Key, Page, Prune, Pruned, Query,
     Rescued, Scope, Settlement, Store, StoreError, Summary, Uncarried,
 };
+pub use store_wrapper::StoreAround;
 pub use text::{escaped_json, is_shown, printable, steers};
 pub use thinking::told_apart;
 pub use time::{Clock, Timestamp};
-pub use wording::Wording;
 pub use workflow::{WorkflowAsk, session_of};

@@ -16,9 +16,9 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::follower;
-use crate::hub::{Hub, PollLimits};
 use crate::mirror::{self, ArchiveError, Archived, Mirror};
-use crate::stop::Stop;
+use crate::shutdown::Stop;
+use crate::wakeups::{Hub, PollLimits};
 
 /// Who does the work, by the profile a job asks for.
 pub type Providers = HashMap<Profile, Arc<dyn Provider>>;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use outlast_core::{Glance, Rev, Store, Timestamp};
 
-use crate::hub::{Hub, Interest};
-use crate::stop::Stop;
+use crate::shutdown::Stop;
+use crate::wakeups::{Hub, Interest};
 
 /// A caller waits: look often. Its own process tells at once; this is for other processes.
 const WAITING: Duration = Duration::from_millis(25);

@@ -7,7 +7,7 @@ use outlast_core::{JobId, Lease};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Shared;
-use crate::hub::{Desk, locked};
+use crate::wakeups::{Desk, locked};
 
 /// The leases a worker holds.
 #[derive(Default)]

@@ -11,20 +11,20 @@ mod hold;
 mod worker;
 mod attempt;
 mod keeper;
-mod warden;
-mod stopper;
+mod rescuer;
+mod remote_stops;
 mod sweeper;
 
-mod hub;
+mod wakeups;
 mod follower;
-mod stop;
+mod shutdown;
 
 mod mirror;
 
 pub use engine::{Engine, Expected, Options, Providers, Started};
-pub use hub::PollLimits;
 pub use mirror::{ArchiveError, Archived, Mirror, MirrorOptions};
 pub use poll::{PollError, Reading};
-pub use stop::Stop;
+pub use shutdown::Stop;
+pub use wakeups::PollLimits;
 pub use watch::Watch;
 pub use worker::{Takes, Until, Worker};

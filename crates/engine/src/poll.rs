@@ -8,7 +8,7 @@ use outlast_core::{
 use thiserror::Error;
 
 use crate::engine::Engine;
-use crate::hub::Watcher;
+use crate::wakeups::Watcher;
 
 /// A job at the moment it was read.
 #[derive(Clone, Debug)]

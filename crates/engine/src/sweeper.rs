@@ -4,7 +4,7 @@
 use outlast_core::{Prune, Scope};
 
 use crate::engine::Shared;
-use crate::hub::Desk;
+use crate::wakeups::Desk;
 
 /// Sweeps as retentions end. Runs until dropped; keeps nothing alive.
 pub(crate) async fn run(shared: &Shared, desk: &Desk) {

@@ -4,8 +4,8 @@
 use outlast_core::{JobId, Scope};
 
 use crate::engine::Engine;
-use crate::hub::Watcher;
 use crate::poll::{PollError, Reading};
+use crate::wakeups::Watcher;
 
 /// One caller's view of one job; counts as a waiting poll until it is dropped.
 pub struct Watch {

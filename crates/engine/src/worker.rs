@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use crate::attempt;
 use crate::engine::{Engine, Shared};
-use crate::hub::{Desk, locked};
 use crate::keeper::Keeper;
-use crate::warden::Trust;
-use crate::{stopper, sweeper, warden};
+use crate::rescuer::Trust;
+use crate::wakeups::{Desk, locked};
+use crate::{remote_stops, rescuer, sweeper};
 
 /// How long attempts may take to give their jobs back when the worker leaves.
 const LEAVING: Duration = Duration::from_millis(1_500);
@@ -110,8 +110,8 @@ impl Worker {
         let worked = tokio::select! {
             () = self.claim_and_spawn(until, &desk, &keeper, &mut crew) => Ok(()),
             () = keeper.run(&self.shared, &desk) => Ok(()),
-            () = warden::watch(&self.shared, &desk) => Ok(()),
-            () = stopper::run(&self.shared, &desk) => Ok(()),
+            () = rescuer::watch(&self.shared, &desk) => Ok(()),
+            () = remote_stops::run(&self.shared, &desk) => Ok(()),
             () = sweeper::run(&self.shared, &desk) => Ok(()),
             error = self.store_is_gone(), if until == Until::Idle => Err(error),
         };
@@ -147,7 +147,7 @@ impl Worker {
         keeper: &Arc<Keeper>,
         crew: &mut Crew,
     ) {
-        if let Err(error) = warden::rescue(&self.shared, &mut Trust::new(&self.shared)).await {
+        if let Err(error) = rescuer::rescue(&self.shared, &mut Trust::new(&self.shared)).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
         let mut look_at = self.carry_orphans(desk).await;

@@ -9,7 +9,7 @@ mod signals;
 mod research;
 mod run;
 mod detach;
-mod left_behind;
+mod detached_worker;
 mod call;
 mod jobs;
 mod conversations;
@@ -32,7 +32,7 @@ use tokio::task::JoinHandle;
 
 use crate::cli::{Cli, Command, Global};
 use crate::config::{Config, ConfigError, Flags};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::logging;
 
 /// Runs the command that was asked for.

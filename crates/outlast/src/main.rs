@@ -7,12 +7,12 @@ mod config;
 mod logging;
 
 mod wire;
-mod observed;
-mod armed;
-mod shifted;
+mod metered;
+mod kill_points;
+mod test_clock;
 
 mod commands;
-mod failed;
+mod error;
 mod duration;
 mod ui;
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::Color;
-use crate::failed::Failed;
+use crate::error::Failed;
 
 pub(crate) use progress::{Bar, Rows};
 pub(crate) use table::{Cell, table};

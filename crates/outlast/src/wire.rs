@@ -18,12 +18,12 @@ use outlast_server::Metrics;
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
-use crate::armed::{ArmedProvider, ArmedStore, KillPoint};
 use crate::config::{
     self, Config, Dialect, Perplexity, Program, Secret, StoreUrl, Tool, Work, Workflow,
 };
-use crate::failed::Failed;
-use crate::observed::ObservedStore;
+use crate::error::Failed;
+use crate::kill_points::{ArmedProvider, ArmedStore, KillPoint};
+use crate::metered::ObservedStore;
 
 /// A provider and the profile of its jobs.
 pub(crate) type Profiled = (Profile, Arc<dyn Provider>);

@@ -3,7 +3,7 @@
 //! [`gate`] stands before every route; behind it rmcp speaks MCP.
 
 mod gate;
-mod names;
+mod allowed_hosts;
 mod tokens;
 mod limits;
 mod refused;
@@ -11,15 +11,15 @@ mod refused;
 mod routes;
 mod mcp;
 mod sessions;
-mod figures;
+mod metrics_route;
 
-mod doors;
+mod listener;
 mod connections;
 mod patience;
 mod shares;
 
+pub use allowed_hosts::{Hosts, NotAName, Origins};
 pub use limits::Rates;
-pub use names::{Hosts, NotAName, Origins};
 pub use tokens::{BadToken, Token, Tokens};
 
 use std::sync::Arc;
@@ -35,8 +35,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::server::Server;
 use connections::Connections;
-use doors::Doors;
 use limits::Limits;
+use listener::Doors;
 use routes::App;
 use sessions::Sessions;
 use shares::Shares;

@@ -30,10 +30,10 @@ mod tasks;
 mod wait;
 mod held;
 mod receipt;
-mod guest;
+mod external_tools;
 
 mod arguments;
 mod malformed;
 mod reply;
 mod text;
-mod measure;
+mod json_size;

@@ -7,7 +7,7 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject, RequestId, ServerJso
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::measure::Measure;
+use crate::json_size::Measure;
 use crate::text::printable;
 
 /// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.

@@ -10,7 +10,7 @@ use crate::scenario::{Ending, Scenario};
 use crate::script::{Brief, Script, Style};
 use crate::sources::Site;
 use crate::timeline::Timeline;
-use crate::wall;
+use crate::wall_clock;
 
 /// What a new run depends on besides its request.
 pub(crate) struct Surroundings<'a> {
@@ -56,7 +56,7 @@ pub(crate) fn run(ask: Ask, scenario: Scenario, around: &Surroundings<'_>) -> Ru
         message_id: format!("msg_{}", uuid(&mut ids)),
         ask,
         timeline: Timeline::new(script),
-        created_at: wall::unix_seconds(),
+        created_at: wall_clock::unix_seconds(),
         scenario,
         born: around.clock.now(),
         counts: Counts::default(),

@@ -54,14 +54,14 @@ mod search;
 mod sonar;
 
 mod bucket;
-mod carriage;
+mod transport_faults;
 mod clock;
 mod errors;
 mod fastapi;
 mod frame;
 mod ids;
 mod malformed;
-mod wall;
+mod wall_clock;
 
 mod control;
 mod http;

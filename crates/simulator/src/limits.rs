@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use crate::bucket::Allowance;
 use crate::ids::uuid;
-use crate::wall;
+use crate::wall_clock;
 
 const PER_MINUTE: u64 = 50;
 const WINDOW_SECONDS: u64 = 60;
@@ -18,7 +18,7 @@ const LIMIT: &str = "x-ratelimit-limit";
 
 /// Tells what is left of an enforced limit.
 pub(crate) fn show(allowance: &Allowance, headers: &mut HeaderMap) {
-    let reset = wall::unix_seconds() + seconds(allowance.wait);
+    let reset = wall_clock::unix_seconds() + seconds(allowance.wait);
     write(headers, allowance.limit, allowance.remaining, reset);
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Limits {
 impl Limits {
     /// Counts one request and marks its answer.
     pub(crate) fn mark(&self, status: StatusCode, headers: &mut HeaderMap) {
-        let window = wall::unix_seconds() / WINDOW_SECONDS;
+        let window = wall_clock::unix_seconds() / WINDOW_SECONDS;
         if self.window.swap(window, Ordering::Relaxed) != window {
             self.used.store(0, Ordering::Relaxed);
         }

@@ -7,7 +7,6 @@ use tokio::sync::watch;
 
 use crate::agent;
 use crate::ask::{Api, Ask, Sonar, Via};
-use crate::carriage::Carriage;
 use crate::clock::Clock;
 use crate::errors::Refusal;
 use crate::faults::{Call, Channel, Cost, CutAfter, Sse};
@@ -17,6 +16,7 @@ use crate::scenario::Scenario;
 use crate::script::Event;
 use crate::sonar;
 use crate::timeline::Timeline;
+use crate::transport_faults::Carriage;
 
 /// Which API's endpoints reach a run by its id.
 #[derive(Clone, Copy, Debug, PartialEq)]

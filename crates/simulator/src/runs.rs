@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::agent;
 use crate::ask::{Api, Ask, Sonar, Via};
-use crate::carriage::Carriage;
 use crate::clock::Clock;
 use crate::create::{self, Surroundings};
 use crate::errors::Refusal;
@@ -23,6 +22,7 @@ use crate::script::Event;
 use crate::sonar;
 use crate::state::State;
 use crate::stats::{RunStats, Stats};
+use crate::transport_faults::Carriage;
 
 /// A cancelled run needs a moment to stop, as in live runs.
 const CANCEL_MS: f64 = 100.0;

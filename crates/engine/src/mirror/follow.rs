@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::backlog::Backlog;
 use super::{Held, Mirror};
 use crate::engine::Shared;
-use crate::stop::Stop;
+use crate::shutdown::Stop;
 
 /// How often other processes' changes are looked for.
 const EVERY: Duration = Duration::from_millis(250);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::signals::{Asked, Signals};
 use crate::cli::{CallArgs, Global};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::logging;
 use crate::ui::{self, Bar, Cell, Mark};
 

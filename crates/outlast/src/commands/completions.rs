@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::CommandFactory as _;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 
 pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failed> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, Global};
 use crate::config::{Showing, Shown, Source};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui::{self, Cell};
 
 pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, Failed> {

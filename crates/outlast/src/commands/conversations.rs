@@ -1,6 +1,6 @@
 //! `outlast conversations`: what was asked and answered, for people and for scripts.
 
-mod told;
+mod transcript;
 mod json;
 mod markdown;
 mod html;
@@ -19,10 +19,10 @@ use crate::cli::{
     PruneConversationsArgs, ShowConversationArgs,
 };
 use crate::config::Config;
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui::{self, Mark};
 use crate::wire::OpenStore;
-use told::Told;
+use transcript::Told;
 
 pub(super) async fn run(
     global: &Global,

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::research::INTERRUPTED;
 use super::signals::stop_on_signals;
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui::{self, Bar, Mark};
 
 const QUESTION: &str = "Heat pumps in cold climates?";

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use outlast_core::Job;
 use outlast_engine::Engine;
 
+use super::detached_worker::{self, Flags};
 use super::jobs;
-use super::left_behind::{self, Flags};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui::{self, Mark};
 
 /// Prints the job's id, or the job as JSON, and leaves it to a worker.
@@ -24,6 +24,6 @@ pub(super) async fn run(
     }
     let carrier = flags.ensure_worker(engine, job).await?;
     ui::mark(Mark::Good, "started");
-    left_behind::tell(&carrier, job);
+    detached_worker::tell(&carrier, job);
     Ok(ExitCode::SUCCESS)
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::cli::{DoctorArgs, Global};
 use crate::config::{Flags, Places, Showing};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 use check::{Check, Verdict, bounded};
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::cli::ExplainArgs;
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 
 const PAGE: &str = include_str!("../../../../docs/errors.md");

@@ -4,7 +4,7 @@ use outlast_core::conversation::Conversation;
 use outlast_core::{ConversationId, ConversationQuery, Job, JobId, OwnerId, Query, Scope};
 use outlast_engine::{Archived, Engine};
 
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 
 /// The shortest prefix of an id that is accepted: shorter ones are typing mistakes.

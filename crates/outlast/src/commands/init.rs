@@ -20,7 +20,7 @@ use anyhow::Context as _;
 
 use crate::cli::{Client, Global, InitArgs};
 use crate::config::{Places, Showing, Source};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
 use file::Document;

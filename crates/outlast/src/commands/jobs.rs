@@ -16,7 +16,7 @@ use outlast_engine::{Engine, Providers, Stop};
 use super::find;
 use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
 use crate::config::Config;
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 use crate::wire::{OpenStore, research_providers};
 

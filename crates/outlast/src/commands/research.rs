@@ -13,12 +13,12 @@ use anyhow::Context as _;
 use outlast_core::{Job, JobState, NewJob, Profile, Scope, StoreError, Waits};
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
 
-use super::left_behind::{self, Carrier, Flags, short_id};
+use super::detached_worker::{self, Carrier, Flags, short_id};
 use super::signals::stop_on_signals;
 use super::{detach, jobs};
 use crate::cli::{Global, ResearchArgs};
 use crate::config::StoreUrl;
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui::{self, Bar, Mark};
 use crate::wire::OpenStore;
 
@@ -157,7 +157,7 @@ async fn left(engine: &Engine, flags: &Flags<'_>, job: &Job) -> Result<ExitCode,
         Carrier::Present | Carrier::LeftBehind { .. } => "left before the end; the job goes on",
     };
     ui::mark(Mark::Step, &format!("{words}: {}", job.id));
-    left_behind::tell(&carrier, job);
+    detached_worker::tell(&carrier, job);
     Ok(ExitCode::from(INTERRUPTED))
 }
 

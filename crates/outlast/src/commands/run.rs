@@ -10,14 +10,14 @@ use outlast_core::{Body, Job, JobState, NewJob, Scope};
 use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
 use serde_json::{Map, Value};
 
-use super::left_behind::{self, Carrier, Flags, short_id};
+use super::detached_worker::{self, Carrier, Flags, short_id};
 use super::research::{INTERRUPTED, refused};
 use super::serve::jobs::startable;
 use super::signals::stop_on_signals;
 use super::{detach, jobs};
 use crate::cli::{Global, RunArgs};
 use crate::config::{Config, StoreUrl};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui::{self, Bar, Mark};
 use crate::wire::{OpenStore, research_providers, workflow_providers};
 
@@ -110,7 +110,7 @@ async fn attended(
         return ended(engine, args, &job);
     }
     ui::mark(Mark::Step, &format!("left before the end: {}", job.id));
-    left_behind::tell(&carrier, &job);
+    detached_worker::tell(&carrier, &job);
     Ok(ExitCode::from(INTERRUPTED))
 }
 

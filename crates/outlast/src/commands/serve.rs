@@ -18,9 +18,9 @@ use outlast_server::{
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
-use crate::failed::Failed;
-use crate::observed;
-use crate::shifted::ShiftedClock;
+use crate::error::Failed;
+use crate::metered;
+use crate::test_clock::ShiftedClock;
 use crate::ui;
 use crate::wire::{OpenStore, WAYS, no_provider, options, research_providers, workflow_providers};
 use http::raise_open_files;
@@ -72,7 +72,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
     }
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers: Providers = research.into_iter().chain(workflows).collect();
-    let providers = observed::providers(providers, &metrics);
+    let providers = metered::providers(providers, &metrics);
     let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
     let sets = sets(&engine, &profiles, jobs, &config);
     if let Err(failed) = jobs::check_names(&sets, &config) {

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use outlast_simulator::{ClockMode, Options, Simulator, SonarMode};
 
 use crate::cli::{SimulateArgs, SimulatedClock, SonarState};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 
 pub(super) async fn run(args: SimulateArgs) -> Result<ExitCode, Failed> {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{BackupArgs, CheckArgs, Global, RestoreArgs, StoreCommand};
 use crate::config::{Config, StoreUrl};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 use crate::wire::{OpenStore, natures, store_hint};
 

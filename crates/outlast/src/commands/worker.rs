@@ -6,7 +6,7 @@ use outlast_engine::{Stop, Takes, Until, Worker};
 
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 use crate::wire::{
     OpenStore, library_provider, no_provider, research_providers, workflow_providers,

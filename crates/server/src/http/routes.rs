@@ -14,12 +14,12 @@ use outlast_engine::{Engine, Stop};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::allowed_hosts::{Hosts, Origins};
 use super::limits::Limits;
-use super::names::{Hosts, Origins};
 use super::refused::Refused;
 use super::sessions::Sessions;
 use super::shares::Shares;
-use super::{Callers, figures, gate, mcp};
+use super::{Callers, gate, mcp, metrics_route};
 use crate::metrics::Metrics;
 use crate::server::Server;
 
@@ -49,7 +49,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
         .route(HEALTH, get(health))
-        .route("/metrics", get(figures::figures))
+        .route("/metrics", get(metrics_route::figures))
         .fallback(|| async { Refused::not_found() })
         .method_not_allowed_fallback(|| async { Refused::method() })
         .layer(from_fn_with_state(Arc::clone(&app), gate::guard))

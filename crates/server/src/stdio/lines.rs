@@ -18,8 +18,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 use tokio::task::JoinHandle;
 
 use super::input::Input;
+use crate::json_size::Measure;
 use crate::malformed;
-use crate::measure::Measure;
 use crate::reply::id_in_use;
 
 /// A message that is longer leaves in pieces.

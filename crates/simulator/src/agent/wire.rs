@@ -6,7 +6,7 @@ use crate::run::Run;
 use crate::scenario::Kept;
 use crate::script::Event;
 use crate::sources::Source;
-use crate::wall;
+use crate::wall_clock;
 
 /// The response object after `seen` events.
 pub(crate) fn object(run: &Run, seen: usize) -> Value {
@@ -20,7 +20,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
     let ended = matches!(last, Event::Completed | Event::Failed { .. } | Event::Incomplete);
     let billed = is_billed(last);
     // Rewritten at every request, as the vendor does: nobody may take it for the age of the run.
-    let now = wall::unix_seconds();
+    let now = wall_clock::unix_seconds();
     json!({
         "id": run.id,
         "object": "response",

@@ -1,12 +1,12 @@
 //! Searches, and the pages that sources point at when those are local.
 
 use super::Runs;
-use crate::carriage::Carriage;
 use crate::errors::Refusal;
 use crate::faults::Channel;
 use crate::ids::fnv1a64;
 use crate::scenario::{Ending, Scenario};
 use crate::sources::{Site, Source};
+use crate::transport_faults::Carriage;
 
 impl Runs {
     /// Counts and bills a search, unless the scenario answers with an error first.

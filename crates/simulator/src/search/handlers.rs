@@ -18,7 +18,7 @@ use crate::scenario::{Ending, Scenario, without_markers};
 use crate::socket::Hangup;
 use crate::sources::{self, Numbering, Source};
 use crate::topic::Topic;
-use crate::wall;
+use crate::wall_clock;
 
 const NANOS: u64 = 5_000_000;
 const FAST_NANOS: u64 = 1_000_000;
@@ -66,7 +66,7 @@ fn answer(app: &App, query: &Query, scenario: &Scenario) -> Value {
     }
     let mut answer = json!({"id": uuid(&mut fastrand::Rng::new()).to_string(), "results": results});
     if query.shows_time {
-        answer["server_time"] = wall::unix_seconds().to_string().into();
+        answer["server_time"] = wall_clock::unix_seconds().to_string().into();
     }
     answer
 }

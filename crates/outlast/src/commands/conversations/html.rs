@@ -3,7 +3,7 @@
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::told::{Answer, Told, Turn};
+use super::transcript::{Answer, Told, Turn};
 
 /// The page.
 pub(super) fn page(told: &Told) -> String {

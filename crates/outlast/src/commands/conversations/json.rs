@@ -3,7 +3,7 @@
 use outlast_core::{ConversationId, ConversationPage};
 use serde_json::{Value, json};
 
-use super::told::{Answer, Told, Turn};
+use super::transcript::{Answer, Told, Turn};
 use crate::commands::jobs::json::pretty;
 
 /// `conversations list --json`

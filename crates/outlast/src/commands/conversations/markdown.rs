@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::told::{Answer, Told};
+use super::transcript::{Answer, Told};
 
 /// The document.
 pub(super) fn document(told: &Told) -> String {

@@ -8,7 +8,7 @@ use outlast_engine::Engine;
 use super::{find, json, own};
 use crate::cli::CancelArgs;
 use crate::config::Config;
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 
 pub(super) async fn run(

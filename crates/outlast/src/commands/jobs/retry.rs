@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::{find, json, own, show};
 use crate::cli::{Global, RetryArgs};
-use crate::commands::left_behind::{self, Flags, short_id};
+use crate::commands::detached_worker::{self, Flags, short_id};
 use crate::commands::research::refused;
 use crate::config::Config;
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
 
@@ -184,7 +184,7 @@ async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> 
         || workflow_providers(config, None).is_ok_and(|all| all.contains_key(&job.new.profile));
     if fits || engine.has_worker(&job.new.profile).await? {
         let carrier = Flags { global, config, library: &[] }.ensure_worker(engine, job).await?;
-        left_behind::tell(&carrier, job);
+        detached_worker::tell(&carrier, job);
         return Ok(());
     }
     let missing = match job.new.profile.provider() {

@@ -12,7 +12,7 @@ use crate::cli::WaitArgs;
 use crate::commands::research::INTERRUPTED;
 use crate::commands::signals::stop_on_signals;
 use crate::config::Config;
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 
 /// A poll waits no longer than this, and is then made again.

@@ -9,11 +9,11 @@ use tokio::task::JoinSet;
 
 use super::{find, json, own, show};
 use crate::cli::WatchArgs;
-use crate::commands::left_behind::short_id;
+use crate::commands::detached_worker::short_id;
 use crate::commands::research::INTERRUPTED;
 use crate::commands::signals::stop_on_signals;
 use crate::config::Config;
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui::{self, Mark, Rows};
 
 /// How many unfinished jobs are watched when none is named.

@@ -9,7 +9,7 @@ use outlast_server::research_instructions;
 use crate::cli::{ProviderName, ResearchArgs, ResearchEffort};
 use crate::commands::find::{self, Found};
 use crate::config::Config;
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui::{self, Mark};
 use crate::wire::{Profiled, library_provider, no_provider, research_providers};
 

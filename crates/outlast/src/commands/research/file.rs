@@ -7,7 +7,7 @@ use outlast_core::{Body, Job, Output, ResearchAsk, printable};
 use serde_json::Value;
 
 use super::jobs;
-use crate::failed::Failed;
+use crate::error::Failed;
 
 /// Writes the report, or says why it cannot be. The job keeps it in any case.
 pub(super) fn write(path: &Path, job: &Job, output: &Output) -> Result<(), Failed> {

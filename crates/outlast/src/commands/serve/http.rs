@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
 use crate::config::{Config, ConfigError, LOCAL};
-use crate::failed::Failed;
+use crate::error::Failed;
 
 /// How long a session nobody uses is kept. Clients that lose one are slow to notice, so it is long.
 const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);

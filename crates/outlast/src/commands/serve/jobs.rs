@@ -6,7 +6,7 @@ use outlast_core::Profile;
 use outlast_server::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Tools, Work, Workflow};
 
 use crate::config::{self, Config};
-use crate::failed::Failed;
+use crate::error::Failed;
 
 /// What the set is told; `None` where there is nothing to show.
 pub(super) fn options(

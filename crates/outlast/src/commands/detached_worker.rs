@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::cli::Global;
 use crate::config::{Config, StoreUrl};
-use crate::failed::Failed;
+use crate::error::Failed;
 use crate::ui;
 
 /// How long a worker may take to show itself.

@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
 
-use crate::board::{Board, Watch, token_of};
+use crate::pending::{Board, Watch, token_of};
 
 /// How long the last bytes may take when the connection is closed.
 const LAST_BYTES: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use outlast_core::{Dead, Rescued, StoreError, Timestamp};
 use tokio::time::Instant;
 
 use crate::engine::Shared;
-use crate::hub::Desk;
+use crate::wakeups::Desk;
 
 /// How often the liveness of other workers is looked at while they hold jobs.
 const ROUND: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use outlast_core::{JobId, Provider, RemoteRun, RemoteStop, StoreError};
 
 use crate::engine::Shared;
-use crate::hub::Desk;
+use crate::wakeups::Desk;
 
 /// Runs stopped in one round.
 const ROUND: usize = 16;
