@@ -17,23 +17,27 @@ use tokio::task::JoinSet;
 use crate::error::{ClientError, TimedOut};
 use crate::options::{CallOptions, OnProgress};
 use crate::patience::{Limit, Verdict};
-use crate::pending::{Board, Watch};
+use crate::pending::{PendingCalls, Watch};
 
 /// How long the server may take to hear that nobody waits any more.
-pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 /// A connection, as a call sees it.
 #[derive(Clone)]
 pub(crate) struct Link {
     pub(crate) peer: Peer<RoleClient>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<PendingCalls>,
     pub(crate) longest_message: usize,
     /// Words to the server on behalf of callers that have left.
     farewells: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Link {
-    pub(crate) fn new(peer: Peer<RoleClient>, board: Arc<Board>, longest_message: usize) -> Self {
+    pub(crate) fn new(
+        peer: Peer<RoleClient>,
+        board: Arc<PendingCalls>,
+        longest_message: usize,
+    ) -> Self {
         Self { peer, board, longest_message, farewells: Arc::default() }
     }
 
@@ -41,7 +45,7 @@ impl Link {
     pub(crate) async fn ask(
         &self,
         mut request: ClientRequest,
-        vigil: &Vigil,
+        vigil: &CallTimer,
     ) -> Result<ServerResult, ClientError> {
         request.extensions_mut().insert(vigil.watch.clone());
         let sending = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
@@ -79,7 +83,7 @@ impl Link {
             std::mem::take(&mut *self.farewells.lock().unwrap_or_else(PoisonError::into_inner));
         let said = async { while farewells.join_next().await.is_some() {} };
         // Whoever does not listen for a second is not waited for.
-        drop(tokio::time::timeout(FAREWELL, said).await);
+        drop(tokio::time::timeout(CANCEL_GRACE, said).await);
     }
 
     pub(crate) fn failed(&self, error: ServiceError) -> ClientError {
@@ -103,7 +107,7 @@ pub(crate) fn refused(error: &ErrorData) -> ClientError {
 }
 
 /// The wait of one caller: its patience, and whom to tell of progress.
-pub(crate) struct Vigil {
+pub(crate) struct CallTimer {
     pub(crate) watch: Arc<Watch>,
     pub(crate) cancel_on_give_up: bool,
     on_progress: Option<OnProgress>,
@@ -116,7 +120,7 @@ pub(crate) enum Ended {
     Broken,
 }
 
-impl Vigil {
+impl CallTimer {
     /// Begins now.
     pub(crate) fn begin(options: &CallOptions) -> Result<Self, ClientError> {
         let watch = Watch::new(options.limits()?);
@@ -130,7 +134,7 @@ impl Vigil {
     /// Waits for this, as long as patience lasts. What is there when a limit falls due is taken.
     pub(crate) async fn wait<T>(
         &self,
-        board: &Board,
+        board: &PendingCalls,
         work: impl Future<Output = T>,
     ) -> Result<T, Ended> {
         let mut work = pin!(work);
@@ -215,7 +219,7 @@ impl Pending<'_> {
         let Some(handle) = self.handle.take() else { return true };
         self.link.board.forget(&handle.id);
         let words = self.link.peer.send_notification(cancelled(handle.id, reason));
-        matches!(tokio::time::timeout(FAREWELL, words).await, Ok(Ok(())))
+        matches!(tokio::time::timeout(CANCEL_GRACE, words).await, Ok(Ok(())))
     }
 
     fn done(mut self) {
@@ -230,7 +234,7 @@ impl Drop for Pending<'_> {
         let words = cancelled(handle.id, "the caller has left");
         self.link.later(async move {
             // Whoever has stopped listening need not hear it.
-            drop(tokio::time::timeout(FAREWELL, handle.peer.send_notification(words)).await);
+            drop(tokio::time::timeout(CANCEL_GRACE, handle.peer.send_notification(words)).await);
         });
     }
 }

@@ -16,15 +16,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
-use crate::call::{Link, Vigil};
+use crate::call::{CallTimer, Link};
 use crate::child::{Child, Left, Program};
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
 use crate::options::{CallOptions, ConnectOptions, Era};
-use crate::pending::{Board, Dropped};
+use crate::pending::{Dropped, PendingCalls};
 use crate::stream::{BoundedLines, Cuttable};
 use crate::task::{Started, TaskCall};
-use crate::wire_tap::Tap;
+use crate::wire_tap::WireTap;
 
 /// How long rmcp may take to put a connection away.
 const PUT_AWAY: Duration = Duration::from_secs(4);
@@ -36,7 +36,7 @@ const MAX_TOOL_PAGES: usize = 1_000;
 /// Calls take `&self`: any number may run at once. Dropped without [`Client::close`], it hangs up, and a program it
 /// started is killed.
 pub struct Client {
-    service: RunningService<RoleClient, Greeter>,
+    service: RunningService<RoleClient, ClientInfo>,
     pub(crate) link: Link,
     child: Option<Child>,
 }
@@ -61,7 +61,7 @@ impl Client {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let board = Arc::new(Board::default());
+        let board = Arc::new(PendingCalls::default());
         let cut = CancellationToken::new();
         let output = BoundedLines::new(output, options.longest_message, board.clone());
         let input = Cuttable::new(input, cut.clone());
@@ -81,20 +81,20 @@ impl Client {
 
     /// Greets the server at this address over Streamable HTTP.
     pub async fn http(endpoint: Endpoint, options: ConnectOptions) -> Result<Self, ClientError> {
-        let board = Arc::new(Board::default());
+        let board = Arc::new(PendingCalls::default());
         let transport = crate::http::transport(&endpoint, options.longest_message, &board)?;
         Self::greet(transport, board, CancellationToken::new(), options).await
     }
 
     async fn greet<T: Transport<RoleClient> + 'static>(
         inner: T,
-        board: Arc<Board>,
+        board: Arc<PendingCalls>,
         cut: CancellationToken,
         options: ConnectOptions,
     ) -> Result<Self, ClientError> {
         let longest_message = options.longest_message;
-        let tap = Tap { inner, board: board.clone(), cut, unsent: Arc::default() };
-        let greeter = Greeter { name: options.name, tasks: options.tasks };
+        let tap = WireTap { inner, board: board.clone(), cut, unsent: Arc::default() };
+        let greeter = ClientInfo { name: options.name, tasks: options.tasks };
         let greeting = greeter.serve_with_lifecycle(tap, lifecycle(options.era));
         // The greeting is never cancelled by message: the protocol forbids it. The connection ends instead.
         let service = match tokio::time::timeout(options.greeting, greeting).await {
@@ -145,7 +145,7 @@ impl Client {
             Value::Null => {}
             _ => return Err(ClientError::Usage("the arguments are not a JSON object".to_owned())),
         }
-        let vigil = Vigil::begin(&options)?;
+        let vigil = CallTimer::begin(&options)?;
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let error = match self.link.ask(request, &vigil).await {
             Ok(ServerResult::CallToolResult(result)) => {
@@ -197,7 +197,7 @@ impl Client {
         if matches!(request, ClientRequest::InitializeRequest(_)) {
             return Err(ClientError::Usage("the server was greeted already".to_owned()));
         }
-        let vigil = Vigil::begin(&options)?;
+        let vigil = CallTimer::begin(&options)?;
         match self.link.ask(request, &vigil).await {
             Ok(result) => serde_json::to_value(result)
                 .map_err(|error| ClientError::Unexpected(error.to_string())),
@@ -247,12 +247,12 @@ impl Client {
 }
 
 /// Who we are.
-struct Greeter {
+struct ClientInfo {
     name: String,
     tasks: bool,
 }
 
-impl ClientHandler for Greeter {
+impl ClientHandler for ClientInfo {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         if self.tasks {

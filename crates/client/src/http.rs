@@ -23,7 +23,7 @@ use sse_stream::{Error as SseError, Sse, SseStream};
 
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
-use crate::pending::{Board, Fault};
+use crate::pending::{Fault, PendingCalls};
 use crate::proxy::ProxyOptions;
 
 pub(crate) use error::failure;
@@ -43,7 +43,7 @@ const LAST_EVENT: &str = "last-event-id";
 pub(crate) fn transport(
     endpoint: &Endpoint,
     longest: usize,
-    board: &Arc<Board>,
+    board: &Arc<PendingCalls>,
 ) -> Result<StreamableHttpClientTransport<Web>, ClientError> {
     let web = Web {
         client: client(endpoint.proxy.as_ref())?,
@@ -54,7 +54,7 @@ pub(crate) fn transport(
     let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
         .max_concurrent_requests(CALLS)
         // A cancellation waits for a second at most, and so do we.
-        .control_request_timeout(crate::call::FAREWELL);
+        .control_request_timeout(crate::call::CANCEL_GRACE);
     Ok(StreamableHttpClientTransport::with_client(web, config))
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Web {
     client: reqwest::Client,
     endpoint: Endpoint,
     longest: usize,
-    board: Arc<Board>,
+    board: Arc<PendingCalls>,
 }
 
 impl Web {

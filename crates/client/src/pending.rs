@@ -36,7 +36,7 @@ pub(crate) enum Fault {
 
 /// The requests of one connection that have no answer yet.
 #[derive(Default)]
-pub(crate) struct Board {
+pub(crate) struct PendingCalls {
     asked: Mutex<Asked>,
     stray_progress: AtomicU64,
     stale_progress: AtomicU64,
@@ -51,7 +51,7 @@ struct Asked {
     watches: HashMap<Token, Arc<Watch>>,
 }
 
-impl Board {
+impl PendingCalls {
     /// A request is about to be sent.
     pub(crate) fn ask(&self, id: RequestId, token: Option<Token>, watch: Option<Arc<Watch>>) {
         let mut asked = lock(&self.asked);

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::pending::{Board, Fault};
+use crate::pending::{Fault, PendingCalls};
 
 /// Reads until a line is longer than allowed; then the connection is broken off.
 ///
@@ -17,11 +17,11 @@ pub(crate) struct BoundedLines<R> {
     inner: R,
     longest: usize,
     line: usize,
-    board: Arc<Board>,
+    board: Arc<PendingCalls>,
 }
 
 impl<R> BoundedLines<R> {
-    pub(crate) fn new(inner: R, longest: usize, board: Arc<Board>) -> Self {
+    pub(crate) fn new(inner: R, longest: usize, board: Arc<PendingCalls>) -> Self {
         Self { inner, longest, line: 0, board }
     }
 

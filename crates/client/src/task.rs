@@ -7,7 +7,7 @@ use rmcp::model::{CancelTaskParams, CancelTaskRequest, ClientRequest, ServerResu
 use rmcp::service::ServiceError;
 
 use crate::answer::Answer;
-use crate::call::{FAREWELL, Link, Vigil};
+use crate::call::{CANCEL_GRACE, CallTimer, Link};
 use crate::client::Client;
 use crate::error::{ClientError, GivenUpTask, TaskFate};
 use crate::options::CallOptions;
@@ -34,14 +34,14 @@ impl Started<'_> {
 /// [cancel it on giving up](CallOptions::cancel_on_give_up).
 pub struct TaskCall<'a> {
     client: &'a Client,
-    vigil: Vigil,
+    vigil: CallTimer,
     abandoned: Abandoned,
     /// What the server last said of it.
     seen: Option<Task>,
 }
 
 impl<'a> TaskCall<'a> {
-    pub(crate) fn begun(client: &'a Client, vigil: Vigil, task: Task) -> Self {
+    pub(crate) fn begun(client: &'a Client, vigil: CallTimer, task: Task) -> Self {
         let abandoned = Abandoned::new(&client.link, task.task_id.clone(), &vigil);
         Self { client, vigil, abandoned, seen: Some(task) }
     }
@@ -96,7 +96,7 @@ impl Client {
     /// # }
     /// ```
     pub fn resume_task(&self, id: &str, options: CallOptions) -> Result<TaskCall<'_>, ClientError> {
-        let vigil = Vigil::begin(&options)?;
+        let vigil = CallTimer::begin(&options)?;
         let abandoned = Abandoned::new(&self.link, id.to_owned(), &vigil);
         Ok(TaskCall { client: self, vigil, abandoned, seen: None })
     }
@@ -119,7 +119,7 @@ pub(crate) struct Abandoned {
 }
 
 impl Abandoned {
-    fn new(link: &Link, id: String, vigil: &Vigil) -> Self {
+    fn new(link: &Link, id: String, vigil: &CallTimer) -> Self {
         let parting = if vigil.cancel_on_give_up { Parting::Cancel } else { Parting::Leave };
         Self { link: link.clone(), id, given_up: parting, when_dropped: parting }
     }
@@ -141,7 +141,7 @@ impl Abandoned {
             return GivenUpTask { id, fate: TaskFate::GoesOn };
         }
         let words = cancel(self.link.clone(), id.clone());
-        let fate = match tokio::time::timeout(FAREWELL, words).await {
+        let fate = match tokio::time::timeout(CANCEL_GRACE, words).await {
             Ok(Ok(_)) => TaskFate::Cancelled,
             Ok(Err(_)) | Err(_) => TaskFate::CancelUnconfirmed,
         };
@@ -157,7 +157,7 @@ impl Drop for Abandoned {
         let words = cancel(self.link.clone(), self.id.clone());
         self.link.later(async move {
             // A server that has stopped listening is not waited for.
-            drop(tokio::time::timeout(FAREWELL, words).await);
+            drop(tokio::time::timeout(CANCEL_GRACE, words).await);
         });
     }
 }

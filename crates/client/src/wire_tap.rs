@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
 
-use crate::pending::{Board, Watch, token_of};
+use crate::pending::{PendingCalls, Watch, token_of};
 
 /// How long the last bytes may take when the connection is closed.
 const LAST_BYTES: Duration = Duration::from_secs(1);
@@ -21,15 +21,15 @@ const LAST_BYTES: Duration = Duration::from_secs(1);
 const UNSENT_REPLIES: usize = 64;
 
 /// A transport whose messages the board sees.
-pub(crate) struct Tap<T> {
+pub(crate) struct WireTap<T> {
     pub(crate) inner: T,
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<PendingCalls>,
     /// Ends writes that nobody reads.
     pub(crate) cut: CancellationToken,
     pub(crate) unsent: Arc<AtomicUsize>,
 }
 
-impl<T: Transport<RoleClient>> Tap<T> {
+impl<T: Transport<RoleClient>> WireTap<T> {
     /// What rmcp should see of a message.
     fn passed(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
@@ -64,7 +64,7 @@ impl<T: Transport<RoleClient>> Tap<T> {
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for WireTap<T> {
     type Error = T::Error;
 
     fn send(

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use outlast_core::{OwnerId, Profile};
-use outlast_engine::{Engine, Options, Providers, Stop, Takes, Until, Worker};
+use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_server::{
     Callers, Face, Hosts, HttpOptions, Origins, Rates, Room, Server, serve_http_as,
 };
@@ -32,7 +32,7 @@ const RATE: NonZeroU32 = NonZeroU32::new(1_000_000).unwrap();
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let stop = Stop::new();
+    let stop = Shutdown::new();
     let asking = Arc::new(Asking::default());
     let folder = tempfile::tempdir().context("make a folder for the store")?;
     let store = SqliteStore::open(&folder.path().join("jobs.db"), Arc::new(SystemClock))?;

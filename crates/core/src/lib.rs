@@ -37,16 +37,16 @@ pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
 pub use provider::{
     Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, Step, Trouble,
 };
-pub use redact_request::Wording;
+pub use redact_request::RequestWords;
 pub use report_check::{ReportCheck, check as check_report};
 pub use standing::{Standing, Waits};
 pub use store::{
     BoxError, Cancelled, Change, Changes, ConversationPage, ConversationQuery, ConversationSummary,
-    Cursor, Dead, Glance, HeldAnswer, Holds, Insert, Inserted, Key, Page, Prune, Pruned, Query,
-    Rescued, Scope, Settlement, Store, StoreError, Summary, Uncarried,
+    Cursor, Dead, Glance, HeldAnswer, Insert, Inserted, JobPage, JobQuery, Key, KeyLife, Prune,
+    Pruned, Rescued, Scope, Settlement, Store, StoreError, Summary, Uncarried,
 };
-pub use store_wrapper::StoreAround;
-pub use text::{escaped_json, is_shown, printable, steers};
+pub use store_wrapper::StoreWrapper;
+pub use text::{escaped_json, is_shown, is_terminal_control, printable};
 pub use thinking::told_apart;
 pub use time::{Clock, Timestamp};
 pub use workflow::{WorkflowAsk, session_of};

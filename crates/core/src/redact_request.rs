@@ -31,12 +31,12 @@ const NAMED: usize = 9;
 
 /// The texts of one request.
 #[derive(Debug)]
-pub struct Wording {
+pub struct RequestWords {
     /// Letters and digits only, in lower case.
     texts: Vec<Vec<char>>,
 }
 
-impl Wording {
+impl RequestWords {
     /// Every text in a stored request.
     pub fn of(ask: &Value) -> Self {
         let mut wording = Self { texts: Vec::new() };
@@ -216,7 +216,7 @@ mod tests {
 
     fn without_the_words_of(question: &str, text: &str) -> String {
         let ask = json!({"kind": "research", "messages": [{"role": "user", "content": question}]});
-        Wording::of(&ask).kept_out_of(text)
+        RequestWords::of(&ask).kept_out_of(text)
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
         let ask = json!({"kind": "research", "effort": "medium", "message": "first secret here",
             "arguments": {"deep": ["second secret here", 7, null]},
             "filters": {"recency": "month", "domains": ["private.example"]}});
-        let wording = Wording::of(&ask);
+        let wording = RequestWords::of(&ask);
         let text =
             "medium research: FIRST secret here; a month: second-secret-here, or private.example";
         let expected = "medium research: [redacted]; a month: [redacted], or [redacted]";
@@ -314,7 +314,7 @@ mod tests {
         let expected =
             "role: [redacted], no [redacted], no [redacted], no [redacted], no [redacted]";
         for ask in shapes {
-            assert_eq!(Wording::of(&ask).kept_out_of(text), expected, "{ask}");
+            assert_eq!(RequestWords::of(&ask).kept_out_of(text), expected, "{ask}");
         }
     }
 
@@ -331,7 +331,7 @@ mod tests {
         let effort = Some(Effort::Minimal);
         let ask =
             ResearchAsk { messages: vec![message], effort, filters, ..ResearchAsk::default() };
-        let wording = Wording::of(&serde_json::to_value(ask).unwrap());
+        let wording = RequestWords::of(&serde_json::to_value(ask).unwrap());
         let text = "research assistant minimal month medium DE hidden words";
         let expected = "research assistant minimal month medium DE [redacted]";
         assert_eq!(wording.kept_out_of(text), expected);
@@ -342,8 +342,8 @@ mod tests {
     fn odd_texts_are_taken_as_they_are() {
         let ask = json!(["a".repeat(100_000)]);
         let text = "a".repeat(10_000);
-        assert_eq!(Wording::of(&ask).kept_out_of(&text), "[redacted]");
-        let wording = Wording::of(&json!(["question of mine"]));
+        assert_eq!(RequestWords::of(&ask).kept_out_of(&text), "[redacted]");
+        let wording = RequestWords::of(&json!(["question of mine"]));
         for odd in [
             "\\",
             "\\u",

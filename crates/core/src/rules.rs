@@ -33,4 +33,4 @@ pub use room::{ask_bytes, has_room, settled_bytes};
 pub use share::{Sharing, may_take};
 pub use turn::{Turn, ahead};
 pub use verdict::{End, Retrying, verdict};
-pub use write::{checkpoint, holds, note, settle};
+pub use write::{check_lease, checkpoint, note, settle};

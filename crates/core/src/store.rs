@@ -95,7 +95,7 @@ pub trait Store: Send + Sync {
     async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError>;
 
     /// Records that a call was answered with the outcome of this job, which shortens how long its key holds
-    /// ([`Holds`]). Only the first answer counts.
+    /// ([`KeyLife`]). Only the first answer counts.
     ///
     /// Does nothing to a job without a key, to one that is unfinished, and to one that is gone.
     async fn answered(&self, id: &JobId) -> Result<(), StoreError>;
@@ -127,7 +127,7 @@ pub trait Store: Send + Sync {
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError>;
 
     /// Jobs that `scope` may see, newest first.
-    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError>;
+    async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError>;
 
     /// The turns of a conversation in order, hidden ones included; empty when `scope` sees no such conversation. As the
     /// operator: of every owner who has one of that name, one after the other.
@@ -194,20 +194,20 @@ pub struct Key {
     /// Of the whole request: the same key with other input is a conflict.
     pub input_hash: [u8; 32],
     /// How long it holds. Every key holds as long as its job is unfinished.
-    pub holds: Holds,
+    pub holds: KeyLife,
 }
 
 impl Key {
     /// A key of the caller's own; it holds for a day.
     pub fn given(text: &str, input_hash: [u8; 32]) -> Self {
         const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
-        Self { text: format!("given:{text}"), input_hash, holds: Holds::For(WINDOW) }
+        Self { text: format!("given:{text}"), input_hash, holds: KeyLife::For(WINDOW) }
     }
 
     /// The key of a held call that may be made twice on purpose, as of a workflow's tool: the same tool with the same
     /// input is the same call until a call was answered.
     pub fn held(tool: &str, input_hash: [u8; 32]) -> Self {
-        Self::of_call(tool, input_hash, Holds::UntilAnswered { after_end: UNANSWERED })
+        Self::of_call(tool, input_hash, KeyLife::UntilAnswered { after_end: UNANSWERED })
     }
 
     /// The key of a held research call: its report is told again for a while after a call was answered with it.
@@ -216,10 +216,10 @@ impl Key {
             HeldAnswer::Report => Duration::from_secs(10 * 60),
             HeldAnswer::Quick => Duration::from_secs(60),
         };
-        Self::of_call(tool, input_hash, Holds::Repeats { unanswered: UNANSWERED, answered })
+        Self::of_call(tool, input_hash, KeyLife::Repeats { unanswered: UNANSWERED, answered })
     }
 
-    fn of_call(tool: &str, input_hash: [u8; 32], holds: Holds) -> Self {
+    fn of_call(tool: &str, input_hash: [u8; 32], holds: KeyLife) -> Self {
         let hash: String = input_hash.iter().map(|byte| format!("{byte:02x}")).collect();
         Self { text: format!("held:{tool}:{hash}"), input_hash, holds }
     }
@@ -240,7 +240,7 @@ pub enum HeldAnswer {
 /// How long a key holds beyond the end of its job. The key of a held call never holds for a cancelled job: the same call
 /// made again wants the work done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
+pub enum KeyLife {
     /// A caller's own key: for so long after the job was made.
     For(Duration),
     /// A held call that may be made twice on purpose: until a call was answered with the outcome, at most so long after
@@ -357,7 +357,7 @@ pub struct Rescued {
 
 /// Which jobs to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query {
+pub struct JobQuery {
     /// Only these states; all when empty.
     pub states: Vec<StateKind>,
     /// Only titles that contain this, in any case.
@@ -376,7 +376,7 @@ pub struct Cursor(pub u64);
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
+pub struct JobPage {
     /// Newest first.
     pub jobs: Vec<Summary>,
     /// Where the next page starts, if there is one.

@@ -6,18 +6,18 @@ use async_trait::async_trait;
 
 use crate::{
     Cancelled, Changes, Checkpoint, Claimed, ConversationId, ConversationPage, ConversationQuery,
-    Dead, Glance, Insert, Inserted, Job, JobId, Lease, OwnerId, Page, Profile, Progress, Prune,
-    Pruned, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError,
-    Timestamp, WorkerId,
+    Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId, Profile,
+    Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store,
+    StoreError, Timestamp, WorkerId,
 };
 
-/// Every method of the port once: from this come the ones of [`StoreAround`] and the store that they make.
+/// Every method of the port once: from this come the ones of [`StoreWrapper`] and the store that they make.
 macro_rules! around {
     ($(fn $method:ident(&self $(, $argument:ident: $kind:ty)*) -> $answer:ty;)*) => {
         /// A store that keeps nothing itself. Has every method of [`Store`], to be overridden one by one; what is not
-        /// asks [`StoreAround::inner`].
+        /// asks [`StoreWrapper::inner`].
         #[async_trait]
-        pub trait StoreAround: Send + Sync {
+        pub trait StoreWrapper: Send + Sync {
             /// The store within.
             fn inner(&self) -> &dyn Store;
 
@@ -30,14 +30,14 @@ macro_rules! around {
         }
 
         #[async_trait]
-        impl<T: StoreAround> Store for T {
+        impl<T: StoreWrapper> Store for T {
             fn now(&self) -> Timestamp {
                 self.inner().now()
             }
 
             $(
                 async fn $method(&self $(, $argument: $kind)*) -> Result<$answer, StoreError> {
-                    StoreAround::$method(self $(, $argument)*).await
+                    StoreWrapper::$method(self $(, $argument)*).await
                 }
             )*
         }
@@ -66,7 +66,7 @@ around! {
     fn dismiss(&self, worker: &WorkerId) -> ();
     fn prune(&self, scope: &Scope, prune: &Prune) -> Pruned;
     fn job(&self, scope: &Scope, id: &JobId) -> Option<Job>;
-    fn list(&self, scope: &Scope, query: &Query) -> Page;
+    fn list(&self, scope: &Scope, query: &JobQuery) -> JobPage;
     fn turns(&self, scope: &Scope, conversation: &ConversationId) -> Vec<Job>;
     fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
     fn changes(&self, after: Rev, glance: Glance) -> Changes;

@@ -1,17 +1,17 @@
 //! What of a text from outside may be shown.
 
-/// Whether a character is none to look at but steers what shows it, or hides words in it: control characters; those that
+/// Whether a character is none to look at but is_terminal_control what shows it, or hides words in it: control characters; those that
 /// turn the direction of the text around them, under which an address can be made to read as another; and the invisible
 /// tags and selectors of plane 14, which spell words that a model reads and a person does not see. Marks of direction that
 /// right-to-left writing needs stay.
-pub fn steers(character: char) -> bool {
+pub fn is_terminal_control(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Whether a character is shown: everything that does not steer, and newlines and tabs.
 pub fn is_shown(character: char) -> bool {
-    !steers(character) || matches!(character, '\n' | '\t')
+    !is_terminal_control(character) || matches!(character, '\n' | '\t')
 }
 
 /// The text without what is not shown. Whatever comes from outside goes through this before a person or a model gets it.
@@ -22,7 +22,7 @@ pub fn printable(text: &str) -> String {
     clean
 }
 
-/// JSON with what is not shown escaped: the same value for a program, and nothing that steers a terminal.
+/// JSON with what is not shown escaped: the same value for a program, and nothing that is_terminal_control a terminal.
 pub fn escaped_json(json: String) -> String {
     if json.chars().all(is_shown) {
         // Nearly always, and a long report is not copied.
@@ -62,10 +62,10 @@ mod tests {
             '\u{e0100}',
         ];
         for steering in steering {
-            assert!(steers(steering), "{steering:?}");
+            assert!(is_terminal_control(steering), "{steering:?}");
         }
         for written in ['a', 'é', 'א', '\u{200f}', '\u{200d}', '👩', ' ', '\u{fe0f}'] {
-            assert!(!steers(written), "{written:?}");
+            assert!(!is_terminal_control(written), "{written:?}");
         }
         assert_eq!(printable("a\x1b[31m\u{e0041}b\0\n\tc"), "a[31mb\n\tc");
     }

@@ -9,16 +9,16 @@ use outlast_core::conversation::Conversation;
 use outlast_core::rules::{Repeat, Sharing};
 use outlast_core::{
     Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Dead, Insert, Inserted,
-    Job, JobId, JobState, Key, NewJob, OwnerId, Page, Profile, Provider, Prune, Pruned, Query,
-    RemoteRun, RemoteStop, Rev, Scope, Store, StoreError, Timestamp, rules,
+    Job, JobId, JobPage, JobQuery, JobState, Key, NewJob, OwnerId, Profile, Provider, Prune,
+    Pruned, RemoteRun, RemoteStop, Rev, Scope, Store, StoreError, Timestamp, rules,
 };
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::follower;
 use crate::mirror::{self, ArchiveError, Archived, Mirror};
-use crate::shutdown::Stop;
-use crate::wakeups::{Hub, PollLimits};
+use crate::shutdown::Shutdown;
+use crate::wakeups::{PollLimits, Wakeups};
 
 /// Who does the work, by the profile a job asks for.
 pub type Providers = HashMap<Profile, Arc<dyn Provider>>;
@@ -69,8 +69,8 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) providers: Providers,
     pub(crate) options: Options,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) stop: Stop,
+    pub(crate) hub: Arc<Wakeups>,
+    pub(crate) stop: Shutdown,
 }
 
 impl Shared {
@@ -110,11 +110,11 @@ impl Engine {
         store: Arc<dyn Store>,
         providers: Providers,
         options: Options,
-        stop: Stop,
+        stop: Shutdown,
     ) -> Result<(Self, JoinHandle<()>), StoreError> {
         // Taken before anybody can wait for anything, so that no change falls between.
         let rev: Rev = store.rev().await?;
-        let hub = Arc::new(Hub::default());
+        let hub = Arc::new(Wakeups::default());
         let follower =
             tokio::spawn(follower::follow(Arc::clone(&store), Arc::clone(&hub), rev, stop.clone()));
         let shared = Shared { store, providers, options, hub, stop };
@@ -129,7 +129,7 @@ impl Engine {
     /// Writes the files of the mirror's conversations, in turn with other processes, until `stop` is asked; then
     /// once more. Best asked after the workers have left, so that the files show what they left behind. `None` without
     /// a mirror.
-    pub fn run_mirror(&self, stop: Stop) -> Option<JoinHandle<()>> {
+    pub fn run_mirror(&self, stop: Shutdown) -> Option<JoinHandle<()>> {
         let mirror = self.shared.options.mirror.clone()?;
         Some(tokio::spawn(mirror::follow(Arc::clone(&self.shared), mirror, stop)))
     }
@@ -310,7 +310,7 @@ impl Engine {
     }
 
     /// The caller's jobs, newest first.
-    pub async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
+    pub async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
         self.shared.store.list(scope, query).await
     }
 }

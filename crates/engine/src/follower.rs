@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use outlast_core::{Glance, Rev, Store, Timestamp};
 
-use crate::shutdown::Stop;
-use crate::wakeups::{Hub, Interest};
+use crate::shutdown::Shutdown;
+use crate::wakeups::{Interest, Wakeups};
 
 /// A caller waits: look often. Its own process tells at once; this is for other processes.
 const WAITING: Duration = Duration::from_millis(25);
@@ -18,7 +18,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(5);
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 
 /// Follows changes from `rev` on until asked to stop.
-pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Hub>, mut rev: Rev, stop: Stop) {
+pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Wakeups>, mut rev: Rev, stop: Shutdown) {
     // Whoever has just come wants to know at once what is due; after that, only changes matter.
     let mut wait = Duration::ZERO;
     let mut next_due: Option<Timestamp> = None;

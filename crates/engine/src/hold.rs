@@ -1,5 +1,5 @@
 //! Held calls: a caller waits for the result of its own call, and may give up and call again. The same call (owner,
-//! tool, input) is the same job for as long as its key holds ([`outlast_core::Holds`]). It is carried by the process
+//! tool, input) is the same job for as long as its key holds ([`outlast_core::KeyLife`]). It is carried by the process
 //! that took it, whatever is in the queue.
 
 use outlast_core::{Job, JobId, Key, NewJob, StoreError};

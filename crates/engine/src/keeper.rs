@@ -7,7 +7,7 @@ use outlast_core::{JobId, Lease};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Shared;
-use crate::wakeups::{Desk, locked};
+use crate::wakeups::{WorkerSignals, locked};
 
 /// The leases a worker holds.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Keeper {
     }
 
     /// Keeps all leases and passes on what was lost. Runs until dropped.
-    pub(crate) async fn run(&self, shared: &Shared, desk: &Desk) {
+    pub(crate) async fn run(&self, shared: &Shared, desk: &WorkerSignals) {
         // Side by side: a slow renewal must not keep a cancelled job's slot.
         tokio::join!(self.renew_regularly(shared), self.hear_endings(desk));
     }
@@ -55,7 +55,7 @@ impl Keeper {
         }
     }
 
-    async fn hear_endings(&self, desk: &Desk) {
+    async fn hear_endings(&self, desk: &WorkerSignals) {
         loop {
             desk.endings.notified().await;
             let ended = std::mem::take(&mut *locked(&desk.ended));

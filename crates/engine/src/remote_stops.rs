@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use outlast_core::{JobId, Provider, RemoteRun, RemoteStop, StoreError};
 
 use crate::engine::Shared;
-use crate::wakeups::Desk;
+use crate::wakeups::WorkerSignals;
 
 /// Runs stopped in one round.
 const ROUND: usize = 16;
@@ -20,7 +20,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const STOPPING: Duration = Duration::from_secs(30);
 
 /// Does owed stops as they come up. Runs until dropped.
-pub(crate) async fn run(shared: &Shared, desk: &Desk) {
+pub(crate) async fn run(shared: &Shared, desk: &WorkerSignals) {
     let mut wait = FIRST_WAIT;
     loop {
         match stop_owed(shared).await {

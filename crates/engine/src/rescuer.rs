@@ -6,15 +6,15 @@ use outlast_core::{Dead, Rescued, StoreError, Timestamp};
 use tokio::time::Instant;
 
 use crate::engine::Shared;
-use crate::wakeups::Desk;
+use crate::wakeups::WorkerSignals;
 
 /// How often the liveness of other workers is looked at while they hold jobs.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// Puts back whatever dead workers left. Called before the first claim, and by [`watch`].
-pub(crate) async fn rescue(shared: &Shared, trust: &mut Trust) -> Result<Rescued, StoreError> {
+pub(crate) async fn rescue(shared: &Shared, trust: &mut ClockTrust) -> Result<Rescued, StoreError> {
     let proven = shared.store.rescue(&Dead::Proven).await?;
-    let expired = if trust.holds(shared) {
+    let expired = if trust.is_even(shared) {
         shared.store.rescue(&Dead::LeasesExpired).await?
     } else {
         Rescued::default()
@@ -27,8 +27,8 @@ pub(crate) async fn rescue(shared: &Shared, trust: &mut Trust) -> Result<Rescued
 }
 
 /// Watches over other workers for as long as they hold jobs. Runs until dropped.
-pub(crate) async fn watch(shared: &Shared, desk: &Desk) {
-    let mut trust = Trust::new(shared);
+pub(crate) async fn watch(shared: &Shared, desk: &WorkerSignals) {
+    let mut trust = ClockTrust::new(shared);
     loop {
         let watched = match rescue(shared, &mut trust).await {
             Ok(rescued) => rescued.watched,
@@ -50,13 +50,13 @@ pub(crate) async fn watch(shared: &Shared, desk: &Desk) {
 
 /// Whether the end of a lease means that its worker is gone. It does not after the clock was set forward, the
 /// machine slept or the store took no writes: the living must have the time of a lease to renew theirs.
-pub(crate) struct Trust {
+pub(crate) struct ClockTrust {
     clock: Timestamp,
     at: Instant,
     doubted_until: Option<Instant>,
 }
 
-impl Trust {
+impl ClockTrust {
     /// Trusts from the start.
     pub(crate) fn new(shared: &Shared) -> Self {
         Self { clock: shared.store.now(), at: Instant::now(), doubted_until: None }
@@ -66,7 +66,7 @@ impl Trust {
         self.doubted_until = Some(Instant::now() + shared.options.lease);
     }
 
-    fn holds(&mut self, shared: &Shared) -> bool {
+    fn is_even(&mut self, shared: &Shared) -> bool {
         let (clock, at) = (shared.store.now(), Instant::now());
         let leapt = clock.since(self.clock).saturating_sub(at - self.at);
         (self.clock, self.at) = (clock, at);
@@ -96,7 +96,7 @@ impl Trust {
 
 /// Waits until somebody claimed something. Progress notes ring here too: however many there are, one round a
 /// second is enough. Cancel-safe as long as a round follows.
-async fn a_claim_and_then(desk: &Desk, next_round: Instant) {
+async fn a_claim_and_then(desk: &WorkerSignals, next_round: Instant) {
     desk.claims.notified().await;
     tokio::time::sleep_until(next_round).await;
 }

@@ -4,11 +4,11 @@ use tokio_util::sync::CancellationToken;
 
 /// A request to leave. A soft stop lets everybody finish their sentence.
 #[derive(Clone, Debug, Default)]
-pub struct Stop {
+pub struct Shutdown {
     soft: CancellationToken,
 }
 
-impl Stop {
+impl Shutdown {
     /// Nobody has asked yet.
     pub fn new() -> Self {
         Self::default()

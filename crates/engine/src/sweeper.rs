@@ -4,10 +4,10 @@
 use outlast_core::{Prune, Scope};
 
 use crate::engine::Shared;
-use crate::wakeups::Desk;
+use crate::wakeups::WorkerSignals;
 
 /// Sweeps as retentions end. Runs until dropped; keeps nothing alive.
-pub(crate) async fn run(shared: &Shared, desk: &Desk) {
+pub(crate) async fn run(shared: &Shared, desk: &WorkerSignals) {
     let lateness = shared.options.sweep_interval / 2;
     loop {
         let next_expiry = match shared.store.prune(&Scope::Operator, &Prune::Expired).await {

@@ -12,11 +12,11 @@ use tokio::sync::{Notify, OnceCell, watch};
 
 /// The switchboard.
 #[derive(Default)]
-pub(crate) struct Hub {
+pub(crate) struct Wakeups {
     waiting: Mutex<Waiting>,
     /// Rung when somebody starts to care, so that the follower looks harder or at all.
     interest: Notify,
-    workers: Mutex<Vec<Arc<Desk>>>,
+    workers: Mutex<Vec<Arc<WorkerSignals>>>,
 }
 
 /// How many callers may wait at a time.
@@ -33,7 +33,7 @@ pub struct PollLimits {
 /// Who waits.
 #[derive(Default)]
 struct Waiting {
-    lines: HashMap<JobId, Line>,
+    lines: HashMap<JobId, JobWaiters>,
     watchers: usize,
     /// On whose behalf.
     by: HashMap<Scope, usize>,
@@ -41,7 +41,7 @@ struct Waiting {
 
 /// To those who wait for one job.
 #[derive(Default)]
-struct Line {
+struct JobWaiters {
     sender: watch::Sender<Seen>,
     /// Counted here, under the lock: of two that leave at once, one must see that it is the last.
     watchers: usize,
@@ -57,7 +57,7 @@ struct Seen {
 
 /// What a worker wants to hear of.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct WorkerSignals {
     /// There may be something to claim: it was queued, or its time has come.
     pub(crate) work: Notify,
     /// Somebody claimed something, or something was put back.
@@ -82,7 +82,7 @@ pub(crate) struct Desk {
     pub(crate) forgettable: Notify,
 }
 
-impl Hub {
+impl Wakeups {
     /// Starts to wait for a job, unless too many do already. Read the store after this, or an end in between is
     /// missed.
     pub(crate) fn watch(
@@ -111,7 +111,7 @@ impl Hub {
 
     /// Opens a desk for a worker; it closes when dropped.
     pub(crate) fn open_desk(self: &Arc<Self>) -> OpenDesk {
-        let desk = Arc::new(Desk::default());
+        let desk = Arc::new(WorkerSignals::default());
         locked(&self.workers).push(Arc::clone(&desk));
         self.interest.notify_one();
         OpenDesk { hub: Arc::clone(self), desk }
@@ -170,7 +170,7 @@ impl Hub {
     }
 }
 
-impl Desk {
+impl WorkerSignals {
     fn hear(&self, changes: &Changes) {
         for change in &changes.jobs {
             match change.state {
@@ -202,14 +202,14 @@ impl Desk {
 
 /// A worker's desk; nothing is put on it once the worker is gone, however it went.
 pub(crate) struct OpenDesk {
-    hub: Arc<Hub>,
-    desk: Arc<Desk>,
+    hub: Arc<Wakeups>,
+    desk: Arc<WorkerSignals>,
 }
 
 impl Deref for OpenDesk {
-    type Target = Desk;
+    type Target = WorkerSignals;
 
-    fn deref(&self) -> &Desk {
+    fn deref(&self) -> &WorkerSignals {
         &self.desk
     }
 }
@@ -233,7 +233,7 @@ pub(crate) enum Interest {
 
 /// One caller's wait for one job; ends its part when dropped.
 pub(crate) struct Watcher {
-    hub: Arc<Hub>,
+    hub: Arc<Wakeups>,
     scope: Scope,
     id: JobId,
     receiver: watch::Receiver<Seen>,
@@ -291,7 +291,7 @@ mod tests {
     /// E8: in all, and for each job; whoever leaves makes room.
     #[test]
     fn no_more_than_so_many_wait_at_a_time() {
-        let hub = Arc::new(Hub::default());
+        let hub = Arc::new(Wakeups::default());
         let limits = PollLimits { in_all: 3, per_job: 2, sharing: Sharing::OneOwner };
         let first = hub.watch(&ann(), job(1), limits);
         let second = hub.watch(&ann(), job(1), limits);
@@ -307,7 +307,7 @@ mod tests {
     /// F10: one owner's polls leave room for another's.
     #[test]
     fn f10_an_owner_who_parks_all_they_can_leaves_room_for_others() {
-        let hub = Arc::new(Hub::default());
+        let hub = Arc::new(Wakeups::default());
         let limits = PollLimits { in_all: 8, per_job: 100, sharing: Sharing::SeveralOwners };
         let park = |owner: &str| {
             let scope = Scope::Owner(OwnerId::new(owner));
@@ -340,7 +340,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_end_of_the_watched_job_wakes_its_watcher() {
-        let hub = Arc::new(Hub::default());
+        let hub = Arc::new(Wakeups::default());
         let mut watcher = hub.watch(&ann(), job(1), FREE).unwrap();
         hub.publish(&ended(job(2)));
         let progress = Changes {
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_watchers_that_left() {
-        let hub = Arc::new(Hub::default());
+        let hub = Arc::new(Wakeups::default());
         let (first, second) = (hub.watch(&ann(), job(1), FREE), hub.watch(&ann(), job(1), FREE));
         assert_eq!(hub.interest(), Interest::Waiting);
         drop(first);
@@ -368,7 +368,7 @@ mod tests {
     /// Two that leave at the same moment: one of them must see that it is the last.
     #[test]
     fn nothing_is_kept_of_watchers_that_left_together() {
-        let hub = Arc::new(Hub::default());
+        let hub = Arc::new(Wakeups::default());
         for _ in 0..20 {
             let crowd = || {
                 (0..5_000).map(|number| hub.watch(&ann(), job(number), FREE)).collect::<Vec<_>>()
@@ -384,7 +384,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_desk_closes_with_its_worker() {
-        let hub = Arc::new(Hub::default());
+        let hub = Arc::new(Wakeups::default());
         let desk = hub.open_desk();
         hub.publish(&ended(job(1)));
         assert_eq!(*locked(&desk.ended), [job(1)]);

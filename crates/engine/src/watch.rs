@@ -8,7 +8,7 @@ use crate::poll::{PollError, Reading};
 use crate::wakeups::Watcher;
 
 /// One caller's view of one job; counts as a waiting poll until it is dropped.
-pub struct Watch {
+pub struct JobWatch {
     engine: Engine,
     scope: Scope,
     id: JobId,
@@ -23,15 +23,20 @@ impl Engine {
         &self,
         scope: &Scope,
         id: &JobId,
-    ) -> Result<Option<(Reading, Watch)>, PollError> {
+    ) -> Result<Option<(Reading, JobWatch)>, PollError> {
         let watcher = self.shared.hub.watch(scope, *id, self.shared.options.polls);
         let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
         // What has ended is told however many wait: nothing will change, so nothing is watched.
         if watcher.is_none() && !reading.job.state.kind().is_terminal() {
             return Err(PollError::TooManyPolls);
         }
-        let watch =
-            Watch { engine: self.clone(), scope: scope.clone(), id: *id, watcher, unread: false };
+        let watch = JobWatch {
+            engine: self.clone(),
+            scope: scope.clone(),
+            id: *id,
+            watcher,
+            unread: false,
+        };
         Ok(Some((reading, watch)))
     }
 
@@ -41,7 +46,7 @@ impl Engine {
     }
 }
 
-impl Watch {
+impl JobWatch {
     /// Waits until the job has changed and reads it; `None` when it is gone. Cancel-safe: a change is not lost, only
     /// read again.
     pub async fn changed(&mut self) -> Result<Option<Reading>, PollError> {

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use crate::attempt;
 use crate::engine::{Engine, Shared};
 use crate::keeper::Keeper;
-use crate::rescuer::Trust;
-use crate::wakeups::{Desk, locked};
+use crate::rescuer::ClockTrust;
+use crate::wakeups::{WorkerSignals, locked};
 use crate::{remote_stops, rescuer, sweeper};
 
 /// How long attempts may take to give their jobs back when the worker leaves.
@@ -101,7 +101,7 @@ impl Worker {
         Self { shared, id, profiles, takes }
     }
 
-    /// Works until the engine's [`crate::Stop`] is asked, or sooner; returns when all is quiet. Fails only under
+    /// Works until the engine's [`crate::Shutdown`] is asked, or sooner; returns when all is quiet. Fails only under
     /// [`Until::Idle`], with what the store said last.
     pub async fn run(self, until: Until) -> Result<(), StoreError> {
         let desk = self.shared.hub.open_desk();
@@ -126,7 +126,7 @@ impl Worker {
     }
 
     /// Takes the tries off the list that have ended.
-    fn see_off(&self, crew: &mut Crew) {
+    fn reap(&self, crew: &mut Crew) {
         while let Some(ended) = crew.queued.try_join_next() {
             self.log_lost_attempt(ended);
         }
@@ -143,18 +143,19 @@ impl Worker {
     async fn claim_and_spawn(
         &self,
         until: Until,
-        desk: &Desk,
+        desk: &WorkerSignals,
         keeper: &Arc<Keeper>,
         crew: &mut Crew,
     ) {
-        if let Err(error) = rescuer::rescue(&self.shared, &mut Trust::new(&self.shared)).await {
+        if let Err(error) = rescuer::rescue(&self.shared, &mut ClockTrust::new(&self.shared)).await
+        {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
         let mut look_at = self.carry_orphans(desk).await;
         let mut at_once = 1;
         while !self.shared.stop.is_asked() {
             self.carry_held(desk, keeper, crew).await;
-            self.see_off(crew);
+            self.reap(crew);
             let room = self.room(crew);
             let mut pause = None;
             if room > 0 {
@@ -246,7 +247,7 @@ impl Worker {
     }
 
     /// Takes the held calls this process was asked to carry. One that somebody else has taken is theirs.
-    async fn carry_held(&self, desk: &Desk, keeper: &Arc<Keeper>, crew: &mut Crew) {
+    async fn carry_held(&self, desk: &WorkerSignals, keeper: &Arc<Keeper>, crew: &mut Crew) {
         let held = std::mem::take(&mut *locked(&desk.held));
         for id in held {
             let lease = self.shared.options.lease;
@@ -267,7 +268,7 @@ impl Worker {
 
     /// Carries the held calls of its profiles whose process died, whichever process noticed that. Returns when to look
     /// again, if they could not be looked for.
-    async fn carry_orphans(&self, desk: &Desk) -> Option<Instant> {
+    async fn carry_orphans(&self, desk: &WorkerSignals) -> Option<Instant> {
         match self.shared.store.orphans(&self.profiles).await {
             Ok(orphans) if orphans.is_empty() => None,
             Ok(orphans) => {

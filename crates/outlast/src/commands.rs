@@ -27,16 +27,16 @@ mod simulate;
 
 use std::process::ExitCode;
 
-use outlast_engine::Stop;
+use outlast_engine::Shutdown;
 use tokio::task::JoinHandle;
 
 use crate::cli::{Cli, Command, Global};
 use crate::config::{Config, ConfigError, Flags};
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::logging;
 
 /// Runs the command that was asked for.
-pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     let Cli { global, command } = cli;
     if matches!(command, Command::Guard) {
         return Ok(guard::run());
@@ -74,28 +74,28 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failed> {
 fn configured(
     global: &Global,
     flags: Vec<(&'static str, &'static str, String)>,
-) -> Result<Config, Failed> {
+) -> Result<Config, CommandError> {
     Config::load(flags_of(global, flags)?).map_err(misconfigured)
 }
 
 /// The configuration cannot be used; with what would be right.
-fn misconfigured(error: ConfigError) -> Failed {
+fn misconfigured(error: ConfigError) -> CommandError {
     let hint = error.hint();
-    Failed::usage(error, hint)
+    CommandError::usage(error, hint)
 }
 
 /// What the command line says about the configuration.
 fn flags_of(
     global: &Global,
     mut flags: Vec<(&'static str, &'static str, String)>,
-) -> Result<Flags, Failed> {
+) -> Result<Flags, CommandError> {
     if let Some(store) = &global.store {
         flags.push(("store.url", "--store", store.clone()));
     }
     if let Some(dir) = &global.data_dir {
         let Some(dir) = dir.to_str() else {
             let error = anyhow::anyhow!("--data-dir = `{}` is not UTF-8", dir.display());
-            return Err(Failed::usage(error, "give a directory whose name is UTF-8"));
+            return Err(CommandError::usage(error, "give a directory whose name is UTF-8"));
         };
         flags.push(("store.data_dir", "--data-dir", dir.to_owned()));
     }
@@ -106,13 +106,13 @@ fn flags_of(
 }
 
 /// Starts the log for a command whose own words a person reads: only errors, unless more was asked for.
-fn start_quiet_log(global: &Global, config: &Config) -> Result<(), Failed> {
+fn start_quiet_log(global: &Global, config: &Config) -> Result<(), CommandError> {
     let filter = if config.log_is_set { &config.log } else { "error" };
     start_log_at(global, config, filter)
 }
 
 /// Lets the conversations' files follow what the workers left behind. After them, and not for long.
-async fn leave_mirror(mirror: Option<JoinHandle<()>>, stop: &Stop) {
+async fn leave_mirror(mirror: Option<JoinHandle<()>>, stop: &Shutdown) {
     stop.ask();
     if let Some(mirror) = mirror
         && let Err(error) = mirror.await
@@ -122,14 +122,14 @@ async fn leave_mirror(mirror: Option<JoinHandle<()>>, stop: &Stop) {
 }
 
 /// Starts the log for a command.
-fn start_log(global: &Global, config: &Config) -> Result<(), Failed> {
+fn start_log(global: &Global, config: &Config) -> Result<(), CommandError> {
     start_log_at(global, config, &config.log)
 }
 
-fn start_log_at(global: &Global, config: &Config, filter: &str) -> Result<(), Failed> {
+fn start_log_at(global: &Global, config: &Config, filter: &str) -> Result<(), CommandError> {
     logging::start(global, filter).map_err(|why| {
         let error = anyhow::anyhow!("the log filter `{}` cannot be read: {why}", config.log);
-        Failed::usage(error, "set OUTLAST_LOG to error, warn, info, debug or trace")
+        CommandError::usage(error, "set OUTLAST_LOG to error, warn, info, debug or trace")
     })?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");

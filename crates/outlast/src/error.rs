@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A command's failure as a person reads it.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct CommandError {
     error: anyhow::Error,
     hint: Option<String>,
     kind: Kind,
@@ -21,7 +21,7 @@ enum Kind {
     TimedOut,
 }
 
-impl Failed {
+impl CommandError {
     /// The command line or the configuration is wrong; `hint` says what would be right.
     pub(crate) fn usage(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
         Self { error: error.into(), hint: Some(hint.into()), kind: Kind::Usage }
@@ -52,14 +52,14 @@ impl Failed {
     }
 }
 
-impl<E: Into<anyhow::Error>> From<E> for Failed {
+impl<E: Into<anyhow::Error>> From<E> for CommandError {
     fn from(error: E) -> Self {
         Self { error: error.into(), hint: None, kind: Kind::Work }
     }
 }
 
 /// The whole chain in one line: what was attempted, and why it did not work.
-impl fmt::Display for Failed {
+impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#}", self.error)
     }

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
     BeginError, Checkpoint, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, Nature, Profile,
-    Provider, ProviderError, RemoteRun, RemoteStop, Run, Settlement, Store, StoreAround,
-    StoreError, WorkerId,
+    Provider, ProviderError, RemoteRun, RemoteStop, Run, Settlement, Store, StoreError,
+    StoreWrapper, WorkerId,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -53,13 +53,13 @@ impl KillPoint {
 }
 
 /// A store that dies at a point.
-pub(crate) struct ArmedStore {
+pub(crate) struct KillPointStore {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) point: KillPoint,
 }
 
 #[async_trait]
-impl StoreAround for ArmedStore {
+impl StoreWrapper for KillPointStore {
     fn inner(&self) -> &dyn Store {
         &*self.store
     }
@@ -118,13 +118,13 @@ impl StoreAround for ArmedStore {
 }
 
 /// A provider that dies at a point.
-pub(crate) struct ArmedProvider {
+pub(crate) struct KillPointProvider {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) point: KillPoint,
 }
 
 #[async_trait]
-impl Provider for ArmedProvider {
+impl Provider for KillPointProvider {
     fn name(&self) -> &'static str {
         self.provider.name()
     }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use outlast_core::{
     BeginError, Cancelled, Checkpoint, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, Nature,
     Profile, Provider, ProviderError, RemoteRun, RemoteStop, Run, Scope, Settlement, Step, Store,
-    StoreAround, StoreError, Trouble, WorkerId,
+    StoreError, StoreWrapper, Trouble, WorkerId,
 };
 use outlast_engine::Providers;
 use outlast_server::{Attempt, Metrics};
@@ -16,18 +16,18 @@ use serde_json::Value;
 /// The same providers, counted.
 pub(crate) fn providers(providers: Providers, metrics: &Arc<Metrics>) -> Providers {
     let observed = |provider: Arc<dyn Provider>| -> Arc<dyn Provider> {
-        Arc::new(ObservedProvider { provider, metrics: Arc::clone(metrics) })
+        Arc::new(MeteredProvider { provider, metrics: Arc::clone(metrics) })
     };
     providers.into_iter().map(|(profile, provider)| (profile, observed(provider))).collect()
 }
 
 /// A store whose writes are counted.
-pub(crate) struct ObservedStore {
+pub(crate) struct MeteredStore {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
-impl ObservedStore {
+impl MeteredStore {
     fn wrote<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
         match &written {
             Ok(_) => self.metrics.store_wrote(),
@@ -45,7 +45,7 @@ impl ObservedStore {
 }
 
 #[async_trait]
-impl StoreAround for ObservedStore {
+impl StoreWrapper for MeteredStore {
     fn inner(&self) -> &dyn Store {
         &*self.store
     }
@@ -110,20 +110,20 @@ impl StoreAround for ObservedStore {
 }
 
 /// A provider whose calls are counted.
-struct ObservedProvider {
+struct MeteredProvider {
     provider: Arc<dyn Provider>,
     metrics: Arc<Metrics>,
 }
 
-impl ObservedProvider {
+impl MeteredProvider {
     fn run(&self, run: Box<dyn Run>) -> Box<dyn Run> {
         let provider = self.provider.name();
-        Box::new(ObservedRun { run, provider, metrics: Arc::clone(&self.metrics) })
+        Box::new(MeteredRun { run, provider, metrics: Arc::clone(&self.metrics) })
     }
 }
 
 #[async_trait]
-impl Provider for ObservedProvider {
+impl Provider for MeteredProvider {
     fn name(&self) -> &'static str {
         self.provider.name()
     }
@@ -168,14 +168,14 @@ impl Provider for ObservedProvider {
 }
 
 /// A run whose end is counted, good or bad.
-struct ObservedRun {
+struct MeteredRun {
     run: Box<dyn Run>,
     provider: &'static str,
     metrics: Arc<Metrics>,
 }
 
 #[async_trait]
-impl Run for ObservedRun {
+impl Run for MeteredRun {
     fn remote(&self) -> RemoteRun {
         self.run.remote()
     }

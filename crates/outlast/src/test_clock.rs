@@ -6,11 +6,11 @@ use outlast_core::{Clock, Timestamp};
 use outlast_store::SystemClock;
 
 /// The machine's clock, so many milliseconds ahead as the file says at that moment; none if it says nothing.
-pub(crate) struct ShiftedClock {
+pub(crate) struct TestClock {
     pub(crate) file: PathBuf,
 }
 
-impl Clock for ShiftedClock {
+impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         let said = std::fs::read_to_string(&self.file).unwrap_or_default();
         let shift: i64 = said.trim().parse().unwrap_or_default();

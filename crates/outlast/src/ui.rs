@@ -13,12 +13,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use outlast_core::{StateKind, escaped_json, printable, steers};
+use outlast_core::{StateKind, escaped_json, is_terminal_control, printable};
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::Color;
-use crate::error::Failed;
+use crate::error::CommandError;
 
 pub(crate) use progress::{Bar, Rows};
 pub(crate) use table::{Cell, table};
@@ -55,12 +55,12 @@ pub(crate) fn set_quiet(quiet: bool) {
 
 /// Makes sure that all data has been written, or says why it has not. A reader that has gone away (`| head`) is no
 /// reason to complain.
-pub(crate) fn finish() -> Result<(), Failed> {
+pub(crate) fn finish() -> Result<(), CommandError> {
     note(std::io::stdout().flush());
     match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(error) => {
             let error = anyhow::Error::new(error).context("write to standard output");
-            Err(Failed::from(error)
+            Err(CommandError::from(error)
                 .hint("what could not be written is incomplete; make room, or write elsewhere"))
         }
         None => Ok(()),
@@ -285,7 +285,7 @@ pub(crate) fn dim(text: &str) -> String {
 }
 
 /// A failure, and after a blank line the next step.
-pub(crate) fn error(failed: &Failed) {
+pub(crate) fn error(failed: &CommandError) {
     // Some of it may be another program's words.
     told(&format!("{RED}error:{RED:#} {}\n", printable(&failed.to_string())), 2);
     if let Some(hint) = failed.next_step() {
@@ -349,7 +349,9 @@ fn terminal_width() -> Option<usize> {
 }
 
 fn one_line(text: &str) -> String {
-    text.chars().map(|character| if steers(character) { ' ' } else { character }).collect()
+    text.chars()
+        .map(|character| if is_terminal_control(character) { ' ' } else { character })
+        .collect()
 }
 
 /// Whether lines on standard error may have colour.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use outlast_client::{Endpoint, ProxyOptions};
 use outlast_core::{BoxError, Clock, Profile, Provider, ProviderError, Store, StoreError};
-use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Stop};
+use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Shutdown};
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::library::{Library, LibraryOptions};
@@ -21,9 +21,9 @@ use tokio::task::JoinHandle;
 use crate::config::{
     self, Config, Dialect, Perplexity, Program, Secret, StoreUrl, Tool, Work, Workflow,
 };
-use crate::error::Failed;
-use crate::kill_points::{ArmedProvider, ArmedStore, KillPoint};
-use crate::metered::ObservedStore;
+use crate::error::CommandError;
+use crate::kill_points::{KillPoint, KillPointProvider, KillPointStore};
+use crate::metered::MeteredStore;
 
 /// A provider and the profile of its jobs.
 pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
@@ -36,12 +36,12 @@ pub(crate) struct OpenStore {
 
 impl OpenStore {
     /// Opens the configured store.
-    pub(crate) fn open(url: &StoreUrl) -> Result<Self, Failed> {
+    pub(crate) fn open(url: &StoreUrl) -> Result<Self, CommandError> {
         Self::open_by(url, Arc::new(SystemClock))
     }
 
     /// Opens it by this clock.
-    pub(crate) fn open_by(url: &StoreUrl, clock: Arc<dyn Clock>) -> Result<Self, Failed> {
+    pub(crate) fn open_by(url: &StoreUrl, clock: Arc<dyn Clock>) -> Result<Self, CommandError> {
         match url {
             StoreUrl::Memory => Ok(Self { store: Arc::new(MemoryStore::new(clock)), sqlite: None }),
             StoreUrl::Sqlite(path) => {
@@ -53,7 +53,7 @@ impl OpenStore {
     }
 
     /// Opens it for a command that only reads: nothing is made or changed, and where there is no store there are no jobs.
-    pub(crate) fn to_read(url: &StoreUrl) -> Result<Self, Failed> {
+    pub(crate) fn to_read(url: &StoreUrl) -> Result<Self, CommandError> {
         let StoreUrl::Sqlite(path) = url else { return Self::open(url) };
         if !is_there(path)? {
             return Self::open(&StoreUrl::Memory);
@@ -70,7 +70,7 @@ impl OpenStore {
     }
 
     /// Opens it for a command that changes what is there: where there is no store, none is made.
-    pub(crate) fn existing(url: &StoreUrl) -> Result<Self, Failed> {
+    pub(crate) fn existing(url: &StoreUrl) -> Result<Self, CommandError> {
         match url {
             StoreUrl::Sqlite(path) if !is_there(path)? => Self::open(&StoreUrl::Memory),
             StoreUrl::Sqlite(_) | StoreUrl::Memory => Self::open(url),
@@ -80,13 +80,13 @@ impl OpenStore {
     /// The same store, armed.
     pub(crate) fn armed(self, point: Option<KillPoint>) -> Self {
         let Some(point) = point else { return self };
-        Self { store: Arc::new(ArmedStore { store: self.store, point }), ..self }
+        Self { store: Arc::new(KillPointStore { store: self.store, point }), ..self }
     }
 
     /// The same store, its writes counted.
     pub(crate) fn observed(self, metrics: &Arc<Metrics>) -> Self {
         let metrics = Arc::clone(metrics);
-        Self { store: Arc::new(ObservedStore { store: self.store, metrics }), ..self }
+        Self { store: Arc::new(MeteredStore { store: self.store, metrics }), ..self }
     }
 
     /// Makes an engine over it.
@@ -94,8 +94,8 @@ impl OpenStore {
         &self,
         config: &Config,
         providers: Providers,
-        stop: Stop,
-    ) -> Result<(Engine, JoinHandle<()>), Failed> {
+        stop: Shutdown,
+    ) -> Result<(Engine, JoinHandle<()>), CommandError> {
         self.engine_with(options(config)?, providers, stop).await
     }
 
@@ -104,12 +104,12 @@ impl OpenStore {
         &self,
         options: Options,
         providers: Providers,
-        stop: Stop,
-    ) -> Result<(Engine, JoinHandle<()>), Failed> {
+        stop: Shutdown,
+    ) -> Result<(Engine, JoinHandle<()>), CommandError> {
         let engine = Engine::new(Arc::clone(&self.store), providers, options, stop).await;
         engine.map_err(|error| {
             let hint = store_hint(&error);
-            Failed::usage(anyhow::Error::new(error).context("read the job store"), hint)
+            CommandError::usage(anyhow::Error::new(error).context("read the job store"), hint)
         })
     }
 
@@ -127,7 +127,7 @@ impl OpenStore {
 }
 
 /// What the configuration tells an engine.
-pub(crate) fn options(config: &Config) -> Result<Options, Failed> {
+pub(crate) fn options(config: &Config) -> Result<Options, CommandError> {
     Ok(Options {
         concurrency: config.concurrency,
         retry_base: config.perplexity.retry_base,
@@ -142,7 +142,7 @@ pub(crate) fn options(config: &Config) -> Result<Options, Failed> {
 
 /// The files of the owner's conversations. A store that keeps nothing on disk has none; one that does has the mirror's
 /// locks beside it, so that all processes on it share them.
-fn mirror(config: &Config) -> Result<Option<Mirror>, Failed> {
+fn mirror(config: &Config) -> Result<Option<Mirror>, CommandError> {
     let (Some(logs_dir), StoreUrl::Sqlite(database)) = (&config.conversation_logs, &config.store)
     else {
         return Ok(None);
@@ -157,29 +157,29 @@ fn mirror(config: &Config) -> Result<Option<Mirror>, Failed> {
     Mirror::open(options).map(Some).map_err(|error| {
         let error = anyhow::Error::new(error)
             .context(format!("find the conversations' directory {}", logs_dir.display()));
-        Failed::usage(error, "set CONVERSATION_LOGS_DIR, or give --no-mirror")
+        CommandError::usage(error, "set CONVERSATION_LOGS_DIR, or give --no-mirror")
     })
 }
 
 /// Whether there is a store at this path. Its log without it is one that was lost, and an error.
-fn is_there(path: &Path) -> Result<bool, Failed> {
+fn is_there(path: &Path) -> Result<bool, CommandError> {
     let found = outlast_store::is_there(path);
     found.map_err(|error| cannot_open(error, path))
 }
 
 /// Every provider that can be set up, to be asked what may be done with the jobs of a store that is restored. Jobs of the
 /// others count as paid for, so a provider that cannot be set up is left out.
-pub(crate) fn natures(config: &Config) -> Result<Providers, Failed> {
+pub(crate) fn natures(config: &Config) -> Result<Providers, CommandError> {
     let mut providers = workflow_providers(config, None)?;
     providers.extend(research_providers(config, None).unwrap_or_default());
     Ok(providers)
 }
 
-fn cannot_open(error: StoreError, path: &std::path::Path) -> Failed {
+fn cannot_open(error: StoreError, path: &std::path::Path) -> CommandError {
     let hint = store_hint(&error);
     let error =
         anyhow::Error::new(error).context(format!("open the job store at {}", path.display()));
-    Failed::usage(error, hint)
+    CommandError::usage(error, hint)
 }
 
 const OUTDATED: &str = "stop every process that uses the store, then run `outlast store restore --in-place`: it ends \
@@ -200,7 +200,7 @@ pub(crate) fn store_hint(error: &StoreError) -> &'static str {
 pub(crate) fn research_providers(
     config: &Config,
     point: Option<KillPoint>,
-) -> Result<Vec<Profiled>, Failed> {
+) -> Result<Vec<Profiled>, CommandError> {
     let mut providers = Vec::new();
     if let Some(api_key) = &config.perplexity.api_key {
         providers.push(perplexity_provider(config, api_key, point)?);
@@ -222,7 +222,7 @@ fn perplexity_provider(
     config: &Config,
     api_key: &Secret,
     point: Option<KillPoint>,
-) -> Result<Profiled, Failed> {
+) -> Result<Profiled, CommandError> {
     let options = perplexity_options(config, api_key);
     let (profile, provider) = match config.perplexity.api {
         Dialect::Agent => {
@@ -235,7 +235,7 @@ fn perplexity_provider(
         }
     };
     let provider = match point {
-        Some(point) => Arc::new(ArmedProvider { provider, point }),
+        Some(point) => Arc::new(KillPointProvider { provider, point }),
         None => provider,
     };
     Ok((profile, provider))
@@ -246,7 +246,7 @@ pub(crate) async fn check_perplexity(
     config: &Config,
     api_key: &Secret,
     limit: Duration,
-) -> Result<Result<Checked, ProviderError>, Failed> {
+) -> Result<Result<Checked, ProviderError>, CommandError> {
     let options = perplexity_options(config, api_key);
     Ok(match config.perplexity.api {
         Dialect::Agent => Agent::new(options).map_err(cannot_set_up)?.check(limit).await,
@@ -265,12 +265,15 @@ fn perplexity_options(config: &Config, api_key: &Secret) -> PerplexityOptions {
 }
 
 /// The documents in these folders as a research provider, and the profile of its jobs.
-pub(crate) fn library_provider(config: &Config, folders: Vec<PathBuf>) -> Result<Profiled, Failed> {
+pub(crate) fn library_provider(
+    config: &Config,
+    folders: Vec<PathBuf>,
+) -> Result<Profiled, CommandError> {
     let cache_dir = config.data_dir.join("library");
     let library = Library::new(LibraryOptions { folders, cache_dir, clock: Arc::new(SystemClock) });
     let library = library.map_err(|error| {
         let error = anyhow::Error::new(error).context("open the library");
-        Failed::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
+        CommandError::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
     })?;
     Ok((library.profile(), Arc::new(library)))
 }
@@ -288,7 +291,7 @@ pub(crate) fn workflow_profile(workflow: &Workflow) -> Profile {
 pub(crate) fn workflow_providers(
     config: &Config,
     point: Option<KillPoint>,
-) -> Result<Providers, Failed> {
+) -> Result<Providers, CommandError> {
     let program = own_program()?;
     let guard = Arc::new(Guard::new(program.clone(), vec!["guard".into()]));
     // A command has a working directory of its own.
@@ -341,7 +344,7 @@ fn command(
     });
     let command: Arc<dyn Provider> = Arc::new(command);
     let command = match children.point {
-        Some(point) => Arc::new(ArmedProvider { provider: command, point }),
+        Some(point) => Arc::new(KillPointProvider { provider: command, point }),
         None => command,
     };
     (workflow_profile(workflow), command)
@@ -369,7 +372,7 @@ fn server(
     name: &str,
     upstream: &config::Upstream,
     proxy: Option<&ProxyOptions>,
-) -> Result<Server, Failed> {
+) -> Result<Server, CommandError> {
     match upstream {
         config::Upstream::Program(program) => {
             let path = match program.argv.first().map(String::as_str).unwrap_or_default() {
@@ -394,14 +397,14 @@ fn server(
             });
             endpoint.map(Server::Endpoint).map_err(|error| {
                 let error = anyhow::Error::new(error).context(format!("read [upstream.{name}]"));
-                Failed::usage(error, "mend it in outlast.toml")
+                CommandError::usage(error, "mend it in outlast.toml")
             })
         }
     }
 }
 
 /// This program, also after its file was replaced by a newer one.
-fn own_program() -> Result<PathBuf, Failed> {
+fn own_program() -> Result<PathBuf, CommandError> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));
     }
@@ -410,9 +413,9 @@ fn own_program() -> Result<PathBuf, Failed> {
         .map_err(|error| anyhow::Error::new(error).context("find this program's own file").into())
 }
 
-fn cannot_set_up(error: BoxError) -> Failed {
+fn cannot_set_up(error: BoxError) -> CommandError {
     let error = anyhow::anyhow!(error).context("set up the provider");
-    Failed::usage(error, "check PERPLEXITY_BASE_URL and PERPLEXITY_PROXY")
+    CommandError::usage(error, "check PERPLEXITY_BASE_URL and PERPLEXITY_PROXY")
 }
 
 /// What can be done about a missing research provider.
@@ -422,6 +425,6 @@ pub(crate) const WAYS: &str = "there are three ways to get one:\n  \
                     3. neither:    run `outlast demo`, which brings a simulated provider";
 
 /// No research provider is configured; with the ways to get one.
-pub(crate) fn no_provider() -> Failed {
-    Failed::usage(anyhow::anyhow!("no research provider is configured"), WAYS)
+pub(crate) fn no_provider() -> CommandError {
+    CommandError::usage(anyhow::anyhow!("no research provider is configured"), WAYS)
 }

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use outlast_core::OwnerId;
 use outlast_core::rules::Sharing;
-use outlast_engine::{Engine, Stop};
+use outlast_engine::{Engine, Shutdown};
 use rmcp::ServerHandler;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ use tokio_util::task::TaskTracker;
 use crate::server::Server;
 use connections::Connections;
 use limits::Limits;
-use listener::Doors;
+use listener::Listener;
 use routes::App;
 use sessions::Sessions;
 use shares::Shares;
@@ -108,7 +108,7 @@ pub async fn serve_http(
     engine: Engine,
     options: HttpOptions,
     listener: TcpListener,
-    stop: Stop,
+    stop: Shutdown,
 ) {
     serve_http_as(server.clone(), server, engine, options, listener, stop).await;
 }
@@ -120,7 +120,7 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
     engine: Engine,
     options: HttpOptions,
     listener: TcpListener,
-    stop: Stop,
+    stop: Shutdown,
 ) {
     let HttpOptions { callers, hosts, origins, rates, session_idle, room } = options;
     let sharing = callers.sharing();
@@ -148,7 +148,7 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
         tracing::info!("listening on http://{address}/mcp");
     }
     let open = TaskTracker::new();
-    let doors = Doors {
+    let doors = Listener {
         listener,
         router: routes::router(app),
         connections,

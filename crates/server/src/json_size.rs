@@ -3,12 +3,12 @@
 use std::io;
 
 /// Counts what is written to it and keeps nothing.
-pub(crate) struct Measure {
+pub(crate) struct JsonSize {
     length: usize,
     longest: usize,
 }
 
-impl Measure {
+impl JsonSize {
     /// Counts all there is.
     pub(crate) fn without_end() -> Self {
         Self::up_to(usize::MAX)
@@ -25,7 +25,7 @@ impl Measure {
     }
 }
 
-impl io::Write for Measure {
+impl io::Write for JsonSize {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.length = self.length.saturating_add(bytes.len());
         if self.length > self.longest {

@@ -10,7 +10,7 @@ use outlast_core::{Cost, NanoUsd, OwnerId, Scope, StateKind, StoreError};
 use tokio::time::Instant;
 
 /// For so long a refused write speaks against the store. After it somebody has to try again.
-const GRUDGE: Duration = Duration::from_secs(60);
+const UNHEALTHY_AFTER_REFUSAL: Duration = Duration::from_secs(60);
 
 /// What this process has seen since its start.
 #[derive(Default)]
@@ -103,7 +103,7 @@ impl Metrics {
 
     /// Whether the store refused the last write, and not long ago.
     pub(crate) fn store_refuses(&self) -> bool {
-        locked(&self.refused_at).is_some_and(|at| at.elapsed() < GRUDGE)
+        locked(&self.refused_at).is_some_and(|at| at.elapsed() < UNHEALTHY_AFTER_REFUSAL)
     }
 
     /// A held call noticed the end of its job so long after it.
@@ -336,7 +336,7 @@ mod tests {
         metrics.store_wrote();
         assert!(!metrics.store_refuses());
         metrics.store_refused(&StoreError::Full);
-        tokio::time::advance(GRUDGE).await;
+        tokio::time::advance(UNHEALTHY_AFTER_REFUSAL).await;
         assert!(!metrics.store_refuses());
     }
 }

@@ -7,7 +7,7 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject, RequestId, ServerJso
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::json_size::Measure;
+use crate::json_size::JsonSize;
 use crate::text::printable;
 
 /// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.
@@ -34,7 +34,7 @@ pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> Result<CallToolResu
 
 /// Indented JSON, measured first: a long one that grows by doubling takes up to three times its size.
 fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
-    let mut measure = Measure::without_end();
+    let mut measure = JsonSize::without_end();
     serde_json::to_writer_pretty(&mut measure, shape).map_err(|_| Refusal::internal())?;
     let mut text = Vec::with_capacity(measure.length());
     serde_json::to_writer_pretty(&mut text, shape).map_err(|_| Refusal::internal())?;

@@ -293,8 +293,11 @@ impl Server {
                 Err(refusal) => refusal.into_result().into(),
             });
         }
-        let name: String =
-            name.chars().take(64).filter(|character| !outlast_core::steers(*character)).collect();
+        let name: String = name
+            .chars()
+            .take(64)
+            .filter(|character| !outlast_core::is_terminal_control(*character))
+            .collect();
         Err(ErrorData::invalid_params(
             format!("there is no tool `{name}`; tools/list names them all"),
             None,

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use outlast_engine::Stop;
+use outlast_engine::Shutdown;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio_pipes;
@@ -33,7 +33,7 @@ pub enum ServeError {
 /// Serves until the input ends or `stop` is asked; asks `stop` itself when the input ends.
 ///
 /// Calls under way are answered with what is known, then the connection closes.
-pub async fn serve_stdio(server: Server, stop: Stop) -> Result<(), ServeError> {
+pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeError> {
     let (input, output) = stdio_pipes();
     let input_ended = CancellationToken::new();
     let input = AskAtEnd { input, stop: stop.clone(), ended: input_ended.clone() };
@@ -73,7 +73,7 @@ fn not_mcp(error: &ServerInitializeError) -> ServeError {
 /// Asks for a stop the moment the input ends, because rmcp would wait for calls under way.
 struct AskAtEnd<R> {
     input: R,
-    stop: Stop,
+    stop: Shutdown,
     ended: CancellationToken,
 }
 

@@ -1,11 +1,11 @@
 //! Text fit to be shown to a client: no control characters, no endless lines.
 
 pub(crate) use outlast_core::printable;
-use outlast_core::{Source, is_shown, steers};
+use outlast_core::{Source, is_shown, is_terminal_control};
 
 /// An id as it is repeated to whoever gave it: at most 64 characters, none of them control characters.
 pub(crate) fn echoed_id(id: &str) -> String {
-    id.chars().take(64).filter(|character| !steers(*character)).collect()
+    id.chars().take(64).filter(|character| !is_terminal_control(*character)).collect()
 }
 
 /// One line for lists: the start of the question.

@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 use crate::script::Event;
 use crate::sonar;
 use crate::timeline::Timeline;
-use crate::transport_faults::Carriage;
+use crate::transport_faults::TransportFault;
 
 /// Which API's endpoints reach a run by its id.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,7 +73,7 @@ pub(crate) struct Opening {
     /// After so many events the connection breaks.
     pub(crate) cut_after: Option<Break>,
     pub(crate) sse: Sse,
-    pub(crate) carriage: Carriage,
+    pub(crate) carriage: TransportFault,
 }
 
 impl Run {
@@ -200,7 +200,7 @@ impl Run {
     }
 
     /// What befalls an answer that travels so.
-    pub(crate) fn carriage(&mut self, channel: Channel) -> Carriage {
+    pub(crate) fn carriage(&mut self, channel: Channel) -> TransportFault {
         let struck = self.scenario.malformed.is_some_and(|fault| fault.strikes(channel));
         let malformed = self.scenario.malformation(channel, self.counts.carried);
         self.counts.carried += u64::from(struck);
@@ -209,7 +209,7 @@ impl Run {
         let cuttable = by_bytes.filter(|_| channel != Channel::Submit);
         let cut = cuttable.filter(|cut| self.counts.cuttable < cut.times);
         self.counts.cuttable += u64::from(cuttable.is_some());
-        Carriage { malformed, slow: self.scenario.slow, cut, allowance: None }
+        TransportFault { malformed, slow: self.scenario.slow, cut, allowance: None }
     }
 
     pub(crate) fn open(&mut self, next: usize) -> Opening {

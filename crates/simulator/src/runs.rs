@@ -22,7 +22,7 @@ use crate::script::Event;
 use crate::sonar;
 use crate::state::State;
 use crate::stats::{RunStats, Stats};
-use crate::transport_faults::Carriage;
+use crate::transport_faults::TransportFault;
 
 /// A cancelled run needs a moment to stop, as in live runs.
 const CANCEL_MS: f64 = 100.0;
@@ -42,13 +42,13 @@ pub(crate) struct Receipt {
     pub(crate) id: String,
     pub(crate) answer: Answer,
     pub(crate) delivery: Delivery,
-    pub(crate) carriage: Carriage,
+    pub(crate) carriage: TransportFault,
 }
 
 /// What a GET shows, and how it travels.
 pub(crate) struct Looked {
     pub(crate) object: Value,
-    pub(crate) carriage: Carriage,
+    pub(crate) carriage: TransportFault,
 }
 
 pub(crate) enum Delivery {
@@ -71,7 +71,7 @@ impl Runs {
         {
             return Err(Refusal::invalid("invalid request"));
         }
-        let allowance = state.knock(&ask.input, &scenario, &self.clock)?;
+        let allowance = state.count_try(&ask.input, &scenario, &self.clock)?;
         let key = match &ask.api {
             Api::Sonar(Sonar { via: Via::Async(Some(key)), .. }) => Some(key.clone()),
             _ => None,
@@ -89,7 +89,7 @@ impl Runs {
                 id: run.id.clone(),
                 answer: Answer::Full,
                 delivery: Delivery::Queued(object),
-                carriage: Carriage { allowance, ..Carriage::default() },
+                carriage: TransportFault { allowance, ..TransportFault::default() },
             });
         }
         let earlier = state.count_run(&ask.input);
@@ -114,7 +114,7 @@ impl Runs {
             id: run.id.clone(),
             answer: run.scenario.answer,
             delivery,
-            carriage: Carriage { allowance, ..carriage },
+            carriage: TransportFault { allowance, ..carriage },
         };
         let place = state.runs.len();
         state.places.insert(run.id.clone(), place);
@@ -158,7 +158,7 @@ impl Runs {
                 seen -= 1;
             }
         }
-        let carriage = Carriage { allowance, ..run.carriage(Channel::Poll) };
+        let carriage = TransportFault { allowance, ..run.carriage(Channel::Poll) };
         Ok(Looked { object: run.object(seen), carriage })
     }
 

@@ -51,7 +51,7 @@ impl State {
     }
 
     /// Counts a try of this input; the scenario may refuse it.
-    pub(crate) fn knock(
+    pub(crate) fn count_try(
         &mut self,
         input: &str,
         scenario: &Scenario,

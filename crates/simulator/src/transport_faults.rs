@@ -19,14 +19,14 @@ use crate::socket::Hangup;
 
 /// What befalls one answer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Carriage {
+pub(crate) struct TransportFault {
     pub(crate) malformed: Option<Malformed>,
     pub(crate) slow: Option<Slow>,
     pub(crate) cut: Option<Cut>,
     pub(crate) allowance: Option<Allowance>,
 }
 
-impl Carriage {
+impl TransportFault {
     /// An answer in JSON, spoilt if it is to be.
     pub(crate) fn json(&self, object: Value) -> Response {
         let bytes = match &self.malformed {

@@ -12,9 +12,9 @@ use async_trait::async_trait;
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
     Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
-    ConversationQuery, Cursor, Dead, Glance, Insert, Inserted, Job, JobId, JobState, Key, Lease,
-    OwnerId, Page, Profile, Progress, Prune, Pruned, Query, Record, RemoteRun, RemoteStop, Rescued,
-    Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp, WorkerId, rules,
+    ConversationQuery, Cursor, Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery,
+    JobState, Key, Lease, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop,
+    Rescued, Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio::sync::watch;
 
@@ -190,7 +190,7 @@ impl Store for MemoryStore {
         let mut lost = Vec::new();
         for lease in leases {
             match shelf.record_mut(&lease.job) {
-                Some(record) if rules::holds(record, lease).is_ok() => {
+                Some(record) if rules::check_lease(record, lease).is_ok() => {
                     record.holder.iter_mut().for_each(|holder| holder.until = until);
                 }
                 Some(_) | None => lost.push(lease.job),
@@ -354,7 +354,7 @@ impl Store for MemoryStore {
         Ok(found.filter(|job| visible(job, scope, now)))
     }
 
-    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
+    async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
         let shelf = self.shelf();
         let now = self.clock.now();
         let end = query.after.map_or(u64::MAX, |Cursor(seq)| seq);
@@ -362,7 +362,7 @@ impl Store for MemoryStore {
             shelf.records.range(..end).rev().filter(|(_, record)| {
                 visible(&record.job, scope, now) && matches(&record.job, query)
             });
-        let mut page = Page { jobs: Vec::new(), next: None };
+        let mut page = JobPage { jobs: Vec::new(), next: None };
         let mut last = None;
         for (seq, record) in matching.by_ref().take(query.limit as usize) {
             page.jobs.push(summary(&record.job));

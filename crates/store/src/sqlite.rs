@@ -41,9 +41,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
-    ConversationQuery, Dead, Glance, Insert, Inserted, Job, JobId, Lease, OwnerId, Page, Profile,
-    Progress, Prune, Pruned, Query, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store,
-    StoreError, Timestamp, WorkerId, rules,
+    ConversationQuery, Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease,
+    OwnerId, Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope,
+    Settlement, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio::time::Instant;
 
@@ -323,7 +323,7 @@ impl Store for SqliteStore {
         self.readers.run(move |connection| reads::job(connection, &scope, &id, now)).await
     }
 
-    async fn list(&self, scope: &Scope, query: &Query) -> Result<Page, StoreError> {
+    async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
         let (scope, query, now) = (scope.clone(), query.clone(), self.clock.now());
         self.readers.run(move |connection| reads::list(connection, &scope, &query, now)).await
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Insert, Inserted, Job, NewJob, Progress, Query, RemoteStop, Rev,
+    Checkpoint, ConversationId, Insert, Inserted, Job, JobQuery, NewJob, Progress, RemoteStop, Rev,
     Scope, Settlement, Store, StoreError,
 };
 use outlast_store::SqliteStore;
@@ -27,7 +27,7 @@ async fn everything_survives_reopening() {
     let clock = Arc::new(ManualClock::default());
     let store = SqliteStore::open(&path, clock.clone()).unwrap();
     lead_a_life(&store).await;
-    let query = Query { limit: 100, ..Query::default() };
+    let query = JobQuery { limit: 100, ..JobQuery::default() };
     let page = store.list(&Scope::Operator, &query).await.unwrap();
     assert_eq!(page.jobs.len(), 5);
     let mut jobs = Vec::new();
@@ -117,7 +117,7 @@ async fn a_closed_store_leaves_one_file_and_answers_nothing() {
     store.close().await;
     assert!(!dir.path().join("workers/w1.lock").exists());
     assert!(!dir.path().join("jobs.db-wal").exists(), "the log is empty and gone");
-    let query = Query { limit: 1, ..Query::default() };
+    let query = JobQuery { limit: 1, ..JobQuery::default() };
     let refused = store.list(&Scope::Operator, &query).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     let refused = store.changes(Rev(0), GLANCE).await;

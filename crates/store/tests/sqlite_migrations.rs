@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, Dead, Fence, HeldAnswer, Holds, Insert, Inserted, Job, JobState, Key, NewJob,
-    OwnerId, Prune, Pruned, Query, RemoteRun, RemoteStop, Rev, Scope, Store, StoreError, Timestamp,
-    Visibility,
+    Body, Checkpoint, Dead, Fence, HeldAnswer, Insert, Inserted, Job, JobQuery, JobState, Key,
+    KeyLife, NewJob, OwnerId, Prune, Pruned, RemoteRun, RemoteStop, Rev, Scope, Store, StoreError,
+    Timestamp, Visibility,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::{ManualClock, START};
@@ -22,7 +22,7 @@ async fn every_job_of_schema_1_is_there_under_the_newest() {
     let dir = schema_1();
     let store = open(&dir.path().join("jobs.db"), START).unwrap();
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
-    let query = Query { limit: 100, ..Query::default() };
+    let query = JobQuery { limit: 100, ..JobQuery::default() };
     let page = store.list(&Scope::Operator, &query).await.unwrap();
     let titles: Vec<_> = page.jobs.iter().map(|summary| summary.title.as_str()).collect();
     assert_eq!(titles, ["Six", "Five", "Four", "Three", "Two", "Über"]);
@@ -75,7 +75,7 @@ async fn keys_mean_the_same_after_the_migration() {
         let dir = schema_1();
         let store = open(&dir.path().join("jobs.db"), Timestamp::from_millis(now)).unwrap();
         let insert = |input| {
-            let holds = Holds::For(minutes(1));
+            let holds = KeyLife::For(minutes(1));
             let key = Key { text: text.to_owned(), input_hash: [input; 32], holds };
             let job = NewJob { owner: OwnerId::new(owner), ..a_job() };
             store.insert(Insert {
@@ -129,11 +129,11 @@ async fn held_calls_of_schema_3_attach_after_the_migration() {
     };
     let Ok(Inserted::Existing { job, key: found }) = ask().await else { panic!("not found") };
     assert_eq!(found.answered_at, None);
-    assert_eq!(found.holds, Holds::UntilAnswered { after_end: minutes(30) });
+    assert_eq!(found.holds, KeyLife::UntilAnswered { after_end: minutes(30) });
     store.answered(&job.id).await.unwrap();
     let Ok(Inserted::New(_)) = ask().await else { panic!("it was answered") };
     let Ok(Inserted::Existing { key, .. }) = ask().await else { panic!("not found") };
-    let holds = Holds::Repeats { unanswered: minutes(30), answered: minutes(1) };
+    let holds = KeyLife::Repeats { unanswered: minutes(30), answered: minutes(1) };
     assert_eq!(key.holds, holds, "the new call has a key of its own kind");
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Again, Body, Checkpoint, ConversationId, Dead, Insert, Inserted, Job, JobState, Nature, NewJob,
-    Output, Prune, Query, Resumes, Scope, Settlement, Store, StoreError,
+    Again, Body, Checkpoint, ConversationId, Dead, Insert, Inserted, Job, JobQuery, JobState,
+    Nature, NewJob, Output, Prune, Resumes, Scope, Settlement, Store, StoreError,
 };
 use outlast_store::{Restore, SqliteStore};
 use outlast_testkit::clock::ManualClock;
@@ -324,7 +324,7 @@ async fn insert(store: &SqliteStore, job: NewJob) -> Job {
 }
 
 async fn list(store: &SqliteStore) -> usize {
-    let query = Query { limit: 1_000_000, ..Query::default() };
+    let query = JobQuery { limit: 1_000_000, ..JobQuery::default() };
     store.list(&Scope::Operator, &query).await.unwrap().jobs.len()
 }
 

@@ -9,7 +9,7 @@ use rmcp::model::{
 use serde_json::Value;
 
 use super::{Abandoned, unknown};
-use crate::call::{Ended, Link, Vigil};
+use crate::call::{CallTimer, Ended, Link};
 use crate::error::{ClientError, TimedOut};
 use crate::progress::Progress;
 
@@ -24,7 +24,7 @@ impl Link {
     /// Follows a task to its end. One of which nothing was seen yet is looked at first.
     pub(super) async fn follow(
         &self,
-        vigil: &Vigil,
+        vigil: &CallTimer,
         abandoned: Abandoned,
         seen: Option<Task>,
     ) -> Result<CallToolResult, ClientError> {
@@ -105,7 +105,7 @@ struct Standing {
 }
 
 impl Standing {
-    fn changed(&mut self, task: &Task, vigil: &Vigil) {
+    fn changed(&mut self, task: &Task, vigil: &CallTimer) {
         let says = Some((task.status, task.status_message.clone()));
         if self.said == says {
             return;

@@ -1,6 +1,6 @@
 //! How long a key stands for its job, and what a call made again under it is given.
 
-use crate::{Holds, Job, JobState, NewJob, RemoteRun, Timestamp};
+use crate::{Job, JobState, KeyLife, NewJob, RemoteRun, Timestamp};
 
 /// A key as a store keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct KeyRecord {
     /// When it was first used.
     pub made_at: Timestamp,
     /// How long it holds.
-    pub holds: Holds,
+    pub holds: KeyLife,
     /// When a call was first answered with the outcome of its job.
     pub answered_at: Option<Timestamp>,
 }
@@ -29,17 +29,17 @@ pub(super) fn hold(key: &KeyRecord, job: &Job) -> Hold {
     let Some(ended_at) = job.ended_at() else { return Hold::Unfinished };
     let was_answered = key.answered_at.is_some();
     match (key.holds, &job.state) {
-        (Holds::For(window), _) => Hold::Until(key.made_at.after(window)),
-        (Holds::UntilAnswered { .. } | Holds::Repeats { .. }, JobState::Cancelled { .. }) => {
+        (KeyLife::For(window), _) => Hold::Until(key.made_at.after(window)),
+        (KeyLife::UntilAnswered { .. } | KeyLife::Repeats { .. }, JobState::Cancelled { .. }) => {
             Hold::Over
         }
-        (Holds::UntilAnswered { .. }, _) if was_answered => Hold::Over,
-        (Holds::UntilAnswered { after_end }, _) => Hold::Until(ended_at.after(after_end)),
-        (Holds::Repeats { answered, .. }, JobState::Succeeded { .. }) if was_answered => {
+        (KeyLife::UntilAnswered { .. }, _) if was_answered => Hold::Over,
+        (KeyLife::UntilAnswered { after_end }, _) => Hold::Until(ended_at.after(after_end)),
+        (KeyLife::Repeats { answered, .. }, JobState::Succeeded { .. }) if was_answered => {
             Hold::Until(ended_at.after(answered))
         }
-        (Holds::Repeats { .. }, _) if was_answered && !job.needs_consent() => Hold::Over,
-        (Holds::Repeats { unanswered, .. }, _) => Hold::Until(ended_at.after(unanswered)),
+        (KeyLife::Repeats { .. }, _) if was_answered && !job.needs_consent() => Hold::Over,
+        (KeyLife::Repeats { unanswered, .. }, _) => Hold::Until(ended_at.after(unanswered)),
     }
 }
 
@@ -83,8 +83,8 @@ pub fn repeat(key: &KeyRecord, job: &Job) -> Option<Repeat> {
 /// not bought again. Only where the call goes to the same provider with the same settings.
 pub fn run_taken_up(key: &KeyRecord, job: &Job, new: &NewJob) -> Option<RemoteRun> {
     match key.holds {
-        Holds::Repeats { .. } if job.new.profile == new.profile => job.run_left().cloned(),
-        Holds::Repeats { .. } | Holds::UntilAnswered { .. } | Holds::For(_) => None,
+        KeyLife::Repeats { .. } if job.new.profile == new.profile => job.run_left().cloned(),
+        KeyLife::Repeats { .. } | KeyLife::UntilAnswered { .. } | KeyLife::For(_) => None,
     }
 }
 
@@ -98,13 +98,13 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
     const MINUTE: Duration = Duration::from_secs(60);
-    const OWN: Holds = Holds::For(HOUR);
-    const HELD: Holds = Holds::UntilAnswered { after_end: HOUR };
-    const RESEARCH: Holds = Holds::Repeats { unanswered: HOUR, answered: MINUTE };
+    const OWN: KeyLife = KeyLife::For(HOUR);
+    const HELD: KeyLife = KeyLife::UntilAnswered { after_end: HOUR };
+    const RESEARCH: KeyLife = KeyLife::Repeats { unanswered: HOUR, answered: MINUTE };
     /// Long after `NOW`, when keys are made.
     const ENDED: Timestamp = Timestamp::from_millis(NOW.as_millis() + 24 * 3_600_000);
 
-    fn record(holds: Holds, answered: bool) -> KeyRecord {
+    fn record(holds: KeyLife, answered: bool) -> KeyRecord {
         let answered_at = answered.then_some(ENDED);
         KeyRecord { input_hash: [0; 32], made_at: NOW, holds, answered_at }
     }

@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
     use crate::rules::sample::{NOW, queued};
-    use crate::{ConversationId, Holds};
+    use crate::{ConversationId, KeyLife};
 
     /// A8: never an unfinished job, never a conversation by its age, never a duty.
     #[test]
@@ -86,14 +86,14 @@ mod tests {
         job.new.keep = Some(minute);
         job.state = JobState::Failed { at: NOW };
         let cancelled = JobState::Cancelled { at: NOW, remote: RemoteStop::Done };
-        let repeats = Holds::Repeats { unanswered: minute * 4, answered: minute * 2 };
+        let repeats = KeyLife::Repeats { unanswered: minute * 4, answered: minute * 2 };
         let cases = [
             (job.state.clone(), None, minute),
-            (job.state.clone(), Some(Holds::For(minute * 5)), minute * 5),
-            (job.state.clone(), Some(Holds::For(minute / 2)), minute),
-            (job.state.clone(), Some(Holds::UntilAnswered { after_end: minute * 3 }), minute * 3),
-            (cancelled.clone(), Some(Holds::For(minute * 5)), minute * 5),
-            (cancelled, Some(Holds::UntilAnswered { after_end: minute * 3 }), minute),
+            (job.state.clone(), Some(KeyLife::For(minute * 5)), minute * 5),
+            (job.state.clone(), Some(KeyLife::For(minute / 2)), minute),
+            (job.state.clone(), Some(KeyLife::UntilAnswered { after_end: minute * 3 }), minute * 3),
+            (cancelled.clone(), Some(KeyLife::For(minute * 5)), minute * 5),
+            (cancelled, Some(KeyLife::UntilAnswered { after_end: minute * 3 }), minute),
             (job.state.clone(), Some(repeats), minute * 4),
         ];
         for (state, holds, expected) in cases {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::rules::approach::{is_lost, run_lost, submit_unknown};
 use crate::rules::life_ends_at;
 use crate::{
-    Again, BeginError, Checkpoint, Code, Failure, Job, Nature, Output, ProviderError, Settlement,
-    Timestamp, Trouble, Wording,
+    Again, BeginError, Checkpoint, Code, Failure, Job, Nature, Output, ProviderError, RequestWords,
+    Settlement, Timestamp, Trouble,
 };
 
 /// What happened to a try.
@@ -213,7 +213,7 @@ fn failure(job: &Job, error: &ProviderError, now: Timestamp) -> Failure {
 /// What upstream said, without what was asked.
 fn said(job: &Job, error: &ProviderError) -> Option<String> {
     let said = error.detail.as_deref()?;
-    Some(Wording::of(&job.new.ask).kept_out_of(said))
+    Some(RequestWords::of(&job.new.ask).kept_out_of(said))
 }
 
 fn plain(code: Code, message: String, now: Timestamp) -> Failure {

@@ -4,7 +4,7 @@ use crate::rules::settled_bytes;
 use crate::{Checkpoint, JobState, Lease, Progress, Record, Settlement, StoreError, Timestamp};
 
 /// Refuses a lease that is not the present one.
-pub fn holds(record: &Record, lease: &Lease) -> Result<(), StoreError> {
+pub fn check_lease(record: &Record, lease: &Lease) -> Result<(), StoreError> {
     let mine = record.job.fence == lease.fence
         && record.holder.as_ref().is_some_and(|holder| holder.worker == lease.worker);
     if mine { Ok(()) } else { Err(StoreError::LeaseLost) }
@@ -17,7 +17,7 @@ pub fn checkpoint(
     checkpoint: &Checkpoint,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    holds(record, lease)?;
+    check_lease(record, lease)?;
     record.job.checkpoint = checkpoint.clone();
     record.job.updated_at = now;
     Ok(())
@@ -30,7 +30,7 @@ pub fn note(
     progress: &Progress,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    holds(record, lease)?;
+    check_lease(record, lease)?;
     let shown = record.job.progress.as_ref().and_then(|progress| progress.percent);
     record.job.progress =
         Some(Progress { percent: progress.percent.max(shown), message: progress.message.clone() });
@@ -45,7 +45,7 @@ pub fn settle(
     settlement: &Settlement,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    holds(record, lease)?;
+    check_lease(record, lease)?;
     let job = &mut record.job;
     job.state = match settlement {
         Settlement::Succeed { output, raw: _ } => {

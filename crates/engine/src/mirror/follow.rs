@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::backlog::Backlog;
 use super::{Held, Mirror};
 use crate::engine::Shared;
-use crate::shutdown::Stop;
+use crate::shutdown::Shutdown;
 
 /// How often other processes' changes are looked for.
 const EVERY: Duration = Duration::from_millis(250);
@@ -33,7 +33,7 @@ const SIDE_BY_SIDE: usize = 8;
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// Follows until asked to stop, in turn with other processes.
-pub(crate) async fn follow(shared: Arc<Shared>, mirror: Arc<Mirror>, stop: Stop) {
+pub(crate) async fn follow(shared: Arc<Shared>, mirror: Arc<Mirror>, stop: Shutdown) {
     let Some(_held) = hold(&mirror, &stop).await else { return };
     let Some(backlog) = begin(&shared, &mirror, &stop).await else { return };
     let kept = backlog.rev();
@@ -48,7 +48,7 @@ pub(crate) async fn follow(shared: Arc<Shared>, mirror: Arc<Mirror>, stop: Stop)
 }
 
 /// Waits until no other process follows; `None` when asked to stop first.
-async fn hold<'a>(mirror: &'a Mirror, stop: &Stop) -> Option<Held<'a>> {
+async fn hold<'a>(mirror: &'a Mirror, stop: &Shutdown) -> Option<Held<'a>> {
     let mut told = false;
     loop {
         match mirror.try_hold() {
@@ -68,7 +68,7 @@ async fn hold<'a>(mirror: &'a Mirror, stop: &Stop) -> Option<Held<'a>> {
 }
 
 /// Finds where the last follower stopped; `None` when asked to stop first.
-async fn begin(shared: &Shared, mirror: &Mirror, stop: &Stop) -> Option<Backlog> {
+async fn begin(shared: &Shared, mirror: &Mirror, stop: &Shutdown) -> Option<Backlog> {
     loop {
         match shared.store.rev().await {
             Ok(latest) => return Some(Backlog::new(mirror.cursor.read(latest))),

@@ -8,7 +8,7 @@ use outlast_core::{
     Again, Body, Cancelled, Checkpoint, Job, JobId, JobState, Nature, NewJob, OwnerId, Provider,
     RemoteRun, RemoteStop, Resumes, Scope, StateKind, Store, StoreError, Visibility,
 };
-use outlast_engine::{Engine, Options, Providers, Reading, Stop, Takes, Until, Worker};
+use outlast_engine::{Engine, Options, Providers, Reading, Shutdown, Takes, Until, Worker};
 use outlast_testkit::scripted::{Act, Handle, Scripted};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -40,7 +40,7 @@ pub(crate) struct Bench {
 /// One process, as far as a test cares.
 pub(crate) struct Process {
     pub(crate) engine: Engine,
-    pub(crate) stop: Stop,
+    pub(crate) stop: Shutdown,
     pub(crate) worker: Option<JoinHandle<Result<(), StoreError>>>,
     follower: JoinHandle<()>,
 }
@@ -83,7 +83,7 @@ impl Bench {
         let store: Arc<dyn Store> = self.store.clone();
         let provider: Arc<dyn Provider> = Arc::new(Handle(self.provider.clone()));
         let providers = Providers::from([(Scripted::profile(), provider)]);
-        let stop = Stop::new();
+        let stop = Shutdown::new();
         let (engine, follower) =
             Engine::new(store, providers, options, stop.clone()).await.unwrap();
         Process { engine, stop, worker: None, follower }

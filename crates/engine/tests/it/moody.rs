@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Changes, Checkpoint, Claimed, ConversationId, Dead, Glance, Job, JobId, Lease, Profile,
-    Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreAround, StoreError, WorkerId,
+    Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreError, StoreWrapper,
+    WorkerId,
 };
 use outlast_store::MemoryStore;
 use outlast_testkit::clock::{START, TokioClock};
@@ -123,7 +124,7 @@ impl Drop for Looking<'_> {
 }
 
 #[async_trait]
-impl StoreAround for Moody {
+impl StoreWrapper for Moody {
     fn inner(&self) -> &dyn Store {
         &self.inner
     }

@@ -12,7 +12,7 @@ use outlast_core::{
     RemoteRun, RemoteStop, Run, Scope, StoreError, Visibility,
 };
 use outlast_engine::{
-    Engine, Mirror, MirrorOptions, Options, Providers, Stop, Takes, Until, Worker,
+    Engine, Mirror, MirrorOptions, Options, Providers, Shutdown, Takes, Until, Worker,
 };
 use outlast_store::{SqliteStore, SystemClock};
 use outlast_testkit::scripted::{Handle, Scripted};
@@ -78,8 +78,8 @@ pub(crate) struct Process {
     pub(crate) engine: Engine,
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) provider: Arc<Scripted>,
-    stop: Stop,
-    mirror_stop: Stop,
+    stop: Shutdown,
+    mirror_stop: Shutdown,
     worker: Option<JoinHandle<Result<(), StoreError>>>,
     mirror: Option<JoinHandle<()>>,
     follower: JoinHandle<()>,
@@ -102,7 +102,7 @@ impl Process {
         let store = SqliteStore::open(&dir.join("jobs.db"), Arc::new(SystemClock));
         let store = Arc::new(store.unwrap());
         let providers = Providers::from([(Scripted::profile(), provider)]);
-        let stop = Stop::new();
+        let stop = Shutdown::new();
         let (engine, follower) =
             Engine::new(store.clone(), providers, options, stop.clone()).await.unwrap();
         Self {
@@ -110,7 +110,7 @@ impl Process {
             store,
             provider: scripted,
             stop,
-            mirror_stop: Stop::new(),
+            mirror_stop: Shutdown::new(),
             worker: None,
             mirror: None,
             follower,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::signals::{Asked, Signals};
 use crate::cli::{CallArgs, Global};
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::logging;
 use crate::ui::{self, Bar, Cell, Mark};
 
@@ -27,7 +27,7 @@ const SECOND_CTRL_C: Duration = Duration::from_secs(2);
 /// How long the server may take to cancel it.
 const CANCELLING: Duration = Duration::from_secs(5);
 
-pub(super) async fn run(global: &Global, args: CallArgs) -> Result<ExitCode, Failed> {
+pub(super) async fn run(global: &Global, args: CallArgs) -> Result<ExitCode, CommandError> {
     // Of our configuration only the proxy counts: another server is called, and it has its own.
     logging::start(global, "error").map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
@@ -61,7 +61,7 @@ async fn listed(
     limits: Limits,
     as_json: bool,
     signals: &mut Signals,
-) -> Result<ExitCode, Failed> {
+) -> Result<ExitCode, CommandError> {
     let tools = tokio::select! {
         tools = client.list_tools(CallOptions::with_limits(limits)) => tools.map_err(failed)?,
         _ = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
@@ -89,7 +89,7 @@ async fn called(
     limits: Limits,
     args: &CallArgs,
     signals: &mut Signals,
-) -> Result<ExitCode, Failed> {
+) -> Result<ExitCode, CommandError> {
     let bar = LiveBar::start();
     let work = Work::at(client, args.url.is_none());
     let (telling, noting) = (bar.clone(), work.clone());
@@ -223,7 +223,7 @@ impl Work {
 }
 
 /// A limit was reached: what goes on, and what would wait longer.
-fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &Work) -> Failed {
+fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &Work) -> CommandError {
     let longer = longer_wait(&timed_out, limits);
     let fate = timed_out.task.as_ref().map(|task| task.fate);
     let hint = match work.goes_on() {
@@ -237,7 +237,7 @@ fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &Work) -> Failed {
         // The error would say that the task goes on. It does not without its server; the hint says what becomes of it.
         timed_out.task = None;
     }
-    Failed::timed_out(timed_out).hint(hint)
+    CommandError::timed_out(timed_out).hint(hint)
 }
 
 fn longer_wait(timed_out: &TimedOut, limits: &Limits) -> &'static str {
@@ -291,7 +291,7 @@ enum Server {
 }
 
 impl Server {
-    fn of(global: &Global, args: &CallArgs) -> Result<Self, Failed> {
+    fn of(global: &Global, args: &CallArgs) -> Result<Self, CommandError> {
         let Some(url) = &args.url else { return program(global, args).map(Self::Program) };
         let mut endpoint = Endpoint::new(url).map_err(failed)?;
         if let Some(proxy) = super::configured(global, Vec::new())?.proxy {
@@ -299,7 +299,7 @@ impl Server {
         }
         for header in &args.header {
             let (name, value) = header.split_once(':').ok_or_else(|| {
-                Failed::usage(anyhow!("a header has no colon"), "write it as 'Name: value'")
+                CommandError::usage(anyhow!("a header has no colon"), "write it as 'Name: value'")
             })?;
             endpoint = endpoint.header(name.trim(), value.trim()).map_err(failed)?;
         }
@@ -317,17 +317,17 @@ impl Server {
     }
 }
 
-fn program(global: &Global, args: &CallArgs) -> Result<Program, Failed> {
+fn program(global: &Global, args: &CallArgs) -> Result<Program, CommandError> {
     let Some((name, arguments)) = args.program.split_first() else {
         let hint = "give its address, `outlast call --url URL`, or a program that is started for the call, \
                     `outlast call -- CMD`";
-        return Err(Failed::usage(anyhow!("no server is named"), hint));
+        return Err(CommandError::usage(anyhow!("no server is named"), hint));
     };
     let mut program = Program::new(name).args(arguments);
     for variable in &args.env {
         let pair = variable.split_once('=').filter(|(name, _)| !name.is_empty());
         let (name, value) = pair.ok_or_else(|| {
-            Failed::usage(anyhow!("--env has no NAME"), "write it as --env NAME=value")
+            CommandError::usage(anyhow!("--env has no NAME"), "write it as --env NAME=value")
         })?;
         program = program.env(name, value);
     }
@@ -337,20 +337,20 @@ fn program(global: &Global, args: &CallArgs) -> Result<Program, Failed> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "no setting: the variable is named for this call")]
-fn token(name: &str) -> Result<String, Failed> {
+fn token(name: &str) -> Result<String, CommandError> {
     std::env::var(name).ok().filter(|token| !token.is_empty()).ok_or_else(|| {
         let error = anyhow!("there is no token in the variable {name}");
-        Failed::usage(error, format!("export {name}=... before the call"))
+        CommandError::usage(error, format!("export {name}=... before the call"))
     })
 }
 
-fn arguments(text: Option<&str>) -> Result<Value, Failed> {
+fn arguments(text: Option<&str>) -> Result<Value, CommandError> {
     let Some(text) = text else { return Ok(Value::Null) };
     let hint = "give --args a JSON object, such as '{\"query\": \"Heat pumps?\"}'";
     match serde_json::from_str(text) {
         Ok(arguments @ Value::Object(_)) => Ok(arguments),
-        Ok(_) => Err(Failed::usage(anyhow!("--args is not a JSON object"), hint)),
-        Err(error) => Err(Failed::usage(anyhow!("--args is not JSON: {error}"), hint)),
+        Ok(_) => Err(CommandError::usage(anyhow!("--args is not a JSON object"), hint)),
+        Err(error) => Err(CommandError::usage(anyhow!("--args is not JSON: {error}"), hint)),
     }
 }
 
@@ -396,18 +396,18 @@ fn whole(percent: f64) -> u64 {
 }
 
 /// What a failure means to the shell, and what to do next.
-fn failed(error: ClientError) -> Failed {
+fn failed(error: ClientError) -> CommandError {
     let hint = match &error {
-        ClientError::TimedOut(_) => return Failed::timed_out(error),
+        ClientError::TimedOut(_) => return CommandError::timed_out(error),
         ClientError::GreetingTimedOut { .. } => {
-            return Failed::timed_out(error).hint("check that this is an MCP server");
+            return CommandError::timed_out(error).hint("check that this is an MCP server");
         }
-        ClientError::Usage(_) => return Failed::usage(error, "see `outlast call --help`"),
+        ClientError::Usage(_) => return CommandError::usage(error, "see `outlast call --help`"),
         ClientError::Start { .. } => {
-            return Failed::usage(error, "check the program's name, and that it may be run");
+            return CommandError::usage(error, "check the program's name, and that it may be run");
         }
         ClientError::Unauthorized => {
-            return Failed::usage(
+            return CommandError::usage(
                 error,
                 "put the token in a variable and name it: --bearer-env NAME",
             );
@@ -416,7 +416,7 @@ fn failed(error: ClientError) -> Failed {
         ClientError::Gone { .. } => "check that the server runs; -v shows what it logs",
         ClientError::Refused { .. } => "check the tool's name and its arguments",
         ClientError::NeedsInput => "use a client with a person in front of it",
-        _ => return Failed::from(error),
+        _ => return CommandError::from(error),
     };
-    Failed::from(error).hint(hint)
+    CommandError::from(error).hint(hint)
 }

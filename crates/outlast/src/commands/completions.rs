@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use clap::CommandFactory as _;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 
-pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failed> {
+pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "outlast", &mut script);
     ui::raw(&script);
@@ -18,12 +18,12 @@ pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failed> {
 }
 
 /// What `outlast --version` prints.
-pub(super) fn version() -> Result<ExitCode, Failed> {
+pub(super) fn version() -> Result<ExitCode, CommandError> {
     ui::line(Cli::command().render_version().trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn man(args: ManArgs) -> Result<ExitCode, Failed> {
+pub(super) fn man(args: ManArgs) -> Result<ExitCode, CommandError> {
     let mut command = Cli::command();
     command.build();
     let Some(dir) = args.dir else {
@@ -39,7 +39,7 @@ pub(super) fn man(args: ManArgs) -> Result<ExitCode, Failed> {
 }
 
 /// Writes the page of a command, then those of the commands below it.
-fn pages(dir: &Path, command: clap::Command, name: &str) -> Result<(), Failed> {
+fn pages(dir: &Path, command: clap::Command, name: &str) -> Result<(), CommandError> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         if below.get_name() != "help" {
             pages(dir, below.clone(), &format!("{name}-{}", below.get_name()))?;

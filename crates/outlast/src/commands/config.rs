@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, Global};
 use crate::config::{Showing, Shown, Source};
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui::{self, Cell};
 
-pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, Failed> {
+pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, CommandError> {
     let ConfigCommand::Show { json } = command;
     let showing =
         Showing::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;

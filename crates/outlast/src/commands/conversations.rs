@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError, printable};
-use outlast_engine::{Engine, Providers, Stop};
+use outlast_engine::{Engine, Providers, Shutdown};
 
 use super::find::{self, Found};
 use super::research::{is_stdout, writable};
@@ -19,15 +19,15 @@ use crate::cli::{
     PruneConversationsArgs, ShowConversationArgs,
 };
 use crate::config::Config;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui::{self, Mark};
 use crate::wire::OpenStore;
-use transcript::Told;
+use transcript::Transcript;
 
 pub(super) async fn run(
     global: &Global,
     command: ConversationsCommand,
-) -> Result<ExitCode, Failed> {
+) -> Result<ExitCode, CommandError> {
     let config = super::configured(global, Vec::new())?;
     let store = match &command {
         ConversationsCommand::List(_)
@@ -37,7 +37,7 @@ pub(super) async fn run(
             OpenStore::existing(&config.store)?
         }
     };
-    let stop = Stop::new();
+    let stop = Shutdown::new();
     let (engine, follower) = store.engine(&config, Providers::new(), stop.clone()).await?;
     let done = match command {
         ConversationsCommand::List(args) => list(&engine, &config, args).await,
@@ -56,7 +56,7 @@ async fn list(
     engine: &Engine,
     config: &Config,
     args: ListConversationsArgs,
-) -> Result<ExitCode, Failed> {
+) -> Result<ExitCode, CommandError> {
     let states = args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
     let query = ConversationQuery { states, limit: args.limit, ..ConversationQuery::default() };
     let page = engine.conversations(&config.owner, &query).await?;
@@ -89,7 +89,7 @@ async fn show(
     engine: &Engine,
     config: &Config,
     args: ShowConversationArgs,
-) -> Result<ExitCode, Failed> {
+) -> Result<ExitCode, CommandError> {
     let told = told(engine, config, &args.id).await?;
     if args.json {
         ui::line(&json::whole(&told));
@@ -99,7 +99,11 @@ async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn export(engine: &Engine, config: &Config, args: ExportArgs) -> Result<ExitCode, Failed> {
+async fn export(
+    engine: &Engine,
+    config: &Config,
+    args: ExportArgs,
+) -> Result<ExitCode, CommandError> {
     if let Some(path) = &args.output {
         writable(path)?;
     }
@@ -116,16 +120,16 @@ async fn export(engine: &Engine, config: &Config, args: ExportArgs) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failed> {
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     std::fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
     ui::mark(Mark::Good, &format!("written to {}", path.display()));
     Ok(())
 }
 
-async fn told(engine: &Engine, config: &Config, given: &str) -> Result<Told, Failed> {
+async fn told(engine: &Engine, config: &Config, given: &str) -> Result<Transcript, CommandError> {
     Ok(match find::conversation(engine, &config.owner, given).await? {
-        Found::Stored(conversation) => Told::stored(&conversation),
-        Found::Archived(archived) => Told::archived(&archived),
+        Found::Stored(conversation) => Transcript::stored(&conversation),
+        Found::Archived(archived) => Transcript::archived(&archived),
     })
 }
 
@@ -134,7 +138,7 @@ async fn prune(
     engine: &Engine,
     config: &Config,
     args: PruneConversationsArgs,
-) -> Result<ExitCode, Failed> {
+) -> Result<ExitCode, CommandError> {
     const PAGE: u32 = 1_000;
     let before = engine.now().before(args.older_than);
     let states = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
@@ -167,23 +171,27 @@ async fn prune(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn delete(engine: &Engine, config: &Config, args: DeleteArgs) -> Result<ExitCode, Failed> {
+async fn delete(
+    engine: &Engine,
+    config: &Config,
+    args: DeleteArgs,
+) -> Result<ExitCode, CommandError> {
     let conversation = match find::conversation(engine, &config.owner, &args.id).await? {
         Found::Stored(conversation) => *conversation,
         Found::Archived(archived) => {
             let error =
                 anyhow::anyhow!("the store does not know this conversation, only its files");
             let hint = format!("remove the folder {}", archived.folder.display());
-            return Err(Failed::from(error).hint(hint));
+            return Err(CommandError::from(error).hint(hint));
         }
     };
     let turns = conversation.turns().count();
     if !args.yes {
         if !ui::can_ask() {
             let error = anyhow::anyhow!("nobody is there to be asked whether to delete it");
-            return Err(Failed::usage(error, "give --yes"));
+            return Err(CommandError::usage(error, "give --yes"));
         }
-        let title = ui::short(&Told::stored(&conversation).title, 60);
+        let title = ui::short(&Transcript::stored(&conversation).title, 60);
         let question =
             format!("Delete \"{title}\" ({}) for good?", ui::count(turns, "turn", "turns"));
         if !ui::confirm(&question) {
@@ -202,7 +210,7 @@ async fn delete(engine: &Engine, config: &Config, args: DeleteArgs) -> Result<Ex
             ui::mark(Mark::Good, "deleted");
             Ok(ExitCode::SUCCESS)
         }
-        Err(error @ StoreError::ConversationBusy(job)) => Err(Failed::from(error).hint(format!(
+        Err(error @ StoreError::ConversationBusy(job)) => Err(CommandError::from(error).hint(format!(
             "wait for it with `outlast jobs wait {job}`, or end it with `outlast jobs cancel {job}`"
         ))),
         Err(error) => Err(error.into()),

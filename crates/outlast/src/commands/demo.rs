@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use outlast_client::Client;
-use outlast_engine::Stop;
+use outlast_engine::Shutdown;
 use outlast_simulator::{Options, Simulator};
 use serde_json::{Map, Value, json};
 use tokio::process::{Child, Command};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::research::INTERRUPTED;
 use super::signals::stop_on_signals;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui::{self, Bar, Mark};
 
 const QUESTION: &str = "Heat pumps in cold climates?";
@@ -26,11 +26,11 @@ const DEAD_FOR: Duration = Duration::from_millis(1_500);
 /// No demo lasts longer.
 const LONGEST: Duration = Duration::from_secs(120);
 
-pub(super) async fn run() -> Result<ExitCode, Failed> {
+pub(super) async fn run() -> Result<ExitCode, CommandError> {
     let folder = tempfile::tempdir().context("make a folder for the demo's job store")?;
     let simulator =
         Simulator::start(Options::default()).await.context("start the simulated provider")?;
-    let stop = Stop::new();
+    let stop = Shutdown::new();
     tokio::spawn(stop_on_signals(stop.clone())?);
     let played = tokio::select! {
         played = tokio::time::timeout(LONGEST, play(&simulator, folder.path())) => Some(played),
@@ -45,7 +45,7 @@ pub(super) async fn run() -> Result<ExitCode, Failed> {
     played.map_err(|_| anyhow!("the demo did not end within {} s", LONGEST.as_secs()))?
 }
 
-async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, Failed> {
+async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandError> {
     ui::heading("outlast: a tool call that outlasts its client");
     ui::remark(&ui::dim(
         "A simulated provider, the real server as a child process, a real kill -9.",
@@ -125,7 +125,7 @@ fn show(response: &str) {
 }
 
 /// The point of it all, counted by the provider.
-fn summary(simulator: &Simulator) -> Result<ExitCode, Failed> {
+fn summary(simulator: &Simulator) -> Result<ExitCode, CommandError> {
     let submits = simulator.stats().submits;
     ui::remark("");
     if submits != 1 {
@@ -168,7 +168,7 @@ struct Server {
 }
 
 impl Server {
-    async fn spawn(provider: &str, folder: &Path) -> Result<Self, Failed> {
+    async fn spawn(provider: &str, folder: &Path) -> Result<Self, CommandError> {
         let program = std::env::current_exe().context("find this program")?;
         let log =
             std::fs::File::options().create(true).append(true).open(folder.join("server.log"))?;
@@ -198,7 +198,7 @@ impl Server {
         Ok(Self { child, client, pid })
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Failed> {
+    async fn call(&self, tool: &str, arguments: Value) -> Result<Value, CommandError> {
         let arguments: Map<String, Value> = arguments.as_object().cloned().unwrap_or_default();
         let answer =
             self.client.call(tool, arguments).await.with_context(|| format!("call {tool}"))?;
@@ -208,12 +208,12 @@ impl Server {
         Ok(answer.structured.context("the server's answer has no structured content")?)
     }
 
-    async fn poll(&self, job: &str) -> Result<Value, Failed> {
+    async fn poll(&self, job: &str) -> Result<Value, CommandError> {
         self.call("perplexity_research_poll", json!({ "jobId": job })).await
     }
 
     /// SIGKILL: the server gets no chance to say or save anything.
-    async fn kill(&mut self) -> Result<(), Failed> {
+    async fn kill(&mut self) -> Result<(), CommandError> {
         Ok(self.child.kill().await.context("kill the server")?)
     }
 

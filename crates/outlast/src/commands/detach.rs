@@ -7,7 +7,7 @@ use outlast_engine::Engine;
 
 use super::detached_worker::{self, Flags};
 use super::jobs;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui::{self, Mark};
 
 /// Prints the job's id, or the job as JSON, and leaves it to a worker.
@@ -16,7 +16,7 @@ pub(super) async fn run(
     flags: &Flags<'_>,
     job: &Job,
     json: bool,
-) -> Result<ExitCode, Failed> {
+) -> Result<ExitCode, CommandError> {
     // First of all, so that whatever follows the id is known.
     match json {
         true => ui::line(&jobs::json::job(job, engine.now())),

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::cli::Global;
 use crate::config::{Config, StoreUrl};
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 
 /// How long a worker may take to show itself.
@@ -50,7 +50,7 @@ impl Flags<'_> {
         &self,
         engine: &Engine,
         job: &Job,
-    ) -> Result<Carrier, Failed> {
+    ) -> Result<Carrier, CommandError> {
         if self.config.store == StoreUrl::Memory {
             return Ok(Carrier::Nobody);
         }
@@ -153,9 +153,9 @@ async fn shows_itself(engine: &Engine, job: &Job, mut worker: Child) -> anyhow::
     anyhow::bail!("it did not show itself within {} s", AT_MOST.as_secs())
 }
 
-fn not_left(error: anyhow::Error, job: &Job, log: &Path) -> Failed {
+fn not_left(error: anyhow::Error, job: &Job, log: &Path) -> CommandError {
     let error = error.context(format!("leave a worker behind for job {}", job.id));
-    Failed::from(error).hint(format!(
+    CommandError::from(error).hint(format!(
         "the job is kept; `outlast worker --until-idle` goes on with it. The log may say why: {}",
         log.display()
     ))

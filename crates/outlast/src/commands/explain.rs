@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use crate::cli::ExplainArgs;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 
 const PAGE: &str = include_str!("../../../../docs/errors.md");
 
-pub(super) fn run(args: &ExplainArgs) -> Result<ExitCode, Failed> {
+pub(super) fn run(args: &ExplainArgs) -> Result<ExitCode, CommandError> {
     let Some(code) = &args.code else {
         sections().for_each(|(code, _)| ui::line(code));
         return Ok(ExitCode::SUCCESS);
@@ -16,7 +16,7 @@ pub(super) fn run(args: &ExplainArgs) -> Result<ExitCode, Failed> {
     let wanted = code.trim().to_ascii_uppercase().replace('-', "_");
     let Some((code, text)) = sections().find(|(code, _)| *code == wanted) else {
         let error = anyhow::anyhow!("there is no code `{}`", ui::short(code, 64));
-        return Err(Failed::usage(error, "`outlast explain` lists every code"));
+        return Err(CommandError::usage(error, "`outlast explain` lists every code"));
     };
     ui::report(&format!("# {code}\n\n{}", unlinked(text)));
     Ok(ExitCode::SUCCESS)

@@ -1,10 +1,10 @@
 //! From what a person types to a job or a conversation: the whole id, or a beginning that is unique.
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{ConversationId, ConversationQuery, Job, JobId, OwnerId, Query, Scope};
+use outlast_core::{ConversationId, ConversationQuery, Job, JobId, JobQuery, OwnerId, Scope};
 use outlast_engine::{Archived, Engine};
 
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 
 /// The shortest prefix of an id that is accepted: shorter ones are typing mistakes.
@@ -17,7 +17,7 @@ const SHOWN: usize = 5;
 const PAGE: u32 = 1_000;
 
 /// The job of this id or unique prefix.
-pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<Job, Failed> {
+pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<Job, CommandError> {
     let is_prefix = given.len() >= SHORTEST_PREFIX
         && given.len() <= 32
         && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -26,7 +26,7 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<J
             return Err(failed);
         }
         let error = anyhow::anyhow!("`{}` is not the id of a job", ui::short(given, 64));
-        return Err(Failed::usage(
+        return Err(CommandError::usage(
             error,
             format!("give 8 to 32 lower-case hexadecimal digits; {JOB_IDS}"),
         ));
@@ -38,7 +38,7 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<J
         };
     }
     let query =
-        Query { id_prefix: Some(given.to_owned()), limit: SHOWN as u32, ..Query::default() };
+        JobQuery { id_prefix: Some(given.to_owned()), limit: SHOWN as u32, ..JobQuery::default() };
     let found = engine.list(scope, &query).await?;
     let ids: Vec<JobId> = found.jobs.iter().map(|job| job.id).collect();
     let job = match ids.as_slice() {
@@ -52,8 +52,8 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<J
     }
 }
 
-async fn no_job(engine: &Engine, scope: &Scope, given: &str) -> Result<Failed, Failed> {
-    let no_job = || Failed::from(anyhow::anyhow!("there is no job `{given}`")).hint(JOB_IDS);
+async fn no_job(engine: &Engine, scope: &Scope, given: &str) -> Result<CommandError, CommandError> {
+    let no_job = || CommandError::from(anyhow::anyhow!("there is no job `{given}`")).hint(JOB_IDS);
     Ok(is_conversation(engine, scope, given).await?.unwrap_or_else(no_job))
 }
 
@@ -62,22 +62,26 @@ async fn is_conversation(
     engine: &Engine,
     scope: &Scope,
     given: &str,
-) -> Result<Option<Failed>, Failed> {
+) -> Result<Option<CommandError>, CommandError> {
     let Scope::Owner(owner) = scope else { return Ok(None) };
     let is_prefix = given.len() >= SHORTEST_PREFIX;
     let found = if is_prefix { starting_with(engine, owner, given).await? } else { Vec::new() };
     let [id] = found.as_slice() else { return Ok(None) };
     let error = anyhow::anyhow!("`{given}` is a conversation, not a job");
-    Ok(Some(Failed::from(error).hint(format!(
+    Ok(Some(CommandError::from(error).hint(format!(
         "`outlast conversations show {}` shows it, with the ids of its jobs",
         id.as_str()
     ))))
 }
 
 /// Where a conversation was asked for: that this is a job, if it is.
-async fn is_job(engine: &Engine, owner: &OwnerId, given: &str) -> Result<Option<Failed>, Failed> {
+async fn is_job(
+    engine: &Engine,
+    owner: &OwnerId,
+    given: &str,
+) -> Result<Option<CommandError>, CommandError> {
     let scope = Scope::Owner(owner.clone());
-    let query = Query { id_prefix: Some(given.to_owned()), limit: 2, ..Query::default() };
+    let query = JobQuery { id_prefix: Some(given.to_owned()), limit: 2, ..JobQuery::default() };
     let found = engine.list(&scope, &query).await?.jobs;
     let [job] = found.as_slice() else { return Ok(None) };
     let error = anyhow::anyhow!("`{given}` is a job, not a conversation");
@@ -85,7 +89,9 @@ async fn is_job(engine: &Engine, owner: &OwnerId, given: &str) -> Result<Option<
         Some(id) => format!("it is a turn of the conversation {}", id.as_str()),
         None => "it belongs to no conversation".to_owned(),
     };
-    Ok(Some(Failed::from(error).hint(format!("{hint}; `outlast jobs show {}` shows it", job.id))))
+    Ok(Some(
+        CommandError::from(error).hint(format!("{hint}; `outlast jobs show {}` shows it", job.id)),
+    ))
 }
 
 /// A conversation, and who knows it.
@@ -101,14 +107,17 @@ pub(super) async fn conversation(
     engine: &Engine,
     owner: &OwnerId,
     given: &str,
-) -> Result<Found, Failed> {
+) -> Result<Found, CommandError> {
     let hint = "`outlast conversations list` shows the ids";
     let is_prefix = given.len() >= SHORTEST_PREFIX
         && given.len() <= 64
         && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     if !is_prefix {
         let error = anyhow::anyhow!("`{}` is not the id of a conversation", ui::short(given, 64));
-        return Err(Failed::usage(error, format!("give its first 8 characters or more; {hint}")));
+        return Err(CommandError::usage(
+            error,
+            format!("give its first 8 characters or more; {hint}"),
+        ));
     }
     if let Some(found) = whole(engine, owner, &ConversationId::new(given)).await? {
         return Ok(found);
@@ -125,7 +134,7 @@ pub(super) async fn conversation(
     match found {
         Some(found) => Ok(found),
         None => Err(is_job(engine, owner, given).await?.unwrap_or_else(|| {
-            Failed::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
+            CommandError::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
         })),
     }
 }
@@ -134,7 +143,7 @@ async fn whole(
     engine: &Engine,
     owner: &OwnerId,
     id: &ConversationId,
-) -> Result<Option<Found>, Failed> {
+) -> Result<Option<Found>, CommandError> {
     if let Some(stored) = engine.conversation(owner, id).await? {
         return Ok(Some(Found::Stored(Box::new(stored))));
     }
@@ -147,7 +156,7 @@ async fn starting_with(
     engine: &Engine,
     owner: &OwnerId,
     given: &str,
-) -> Result<Vec<ConversationId>, Failed> {
+) -> Result<Vec<ConversationId>, CommandError> {
     let mut query = ConversationQuery { limit: PAGE, ..ConversationQuery::default() };
     let mut found = Vec::new();
     loop {
@@ -162,8 +171,8 @@ async fn starting_with(
     }
 }
 
-fn ambiguous(what: &str, given: &str, ids: impl Iterator<Item = String>) -> Failed {
+fn ambiguous(what: &str, given: &str, ids: impl Iterator<Item = String>) -> CommandError {
     let list = ids.map(|id| format!("  {id}")).collect::<Vec<_>>().join("\n");
     let error = anyhow::anyhow!("several {what} start with `{given}`:\n{list}");
-    Failed::usage(error, "give more of the id")
+    CommandError::usage(error, "give more of the id")
 }

@@ -20,7 +20,7 @@ use anyhow::Context as _;
 
 use crate::cli::{Client, Global, InitArgs};
 use crate::config::{Places, Showing, Source};
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
 use file::Document;
@@ -28,10 +28,13 @@ use json::Refusal;
 
 pub(super) use clients::ALL;
 
-pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, Failed> {
+pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, CommandError> {
     let InitArgs { client, library, print, dry_run, remove } = args;
     let places = Places::read().ok_or_else(|| {
-        Failed::usage(anyhow::anyhow!("there is no home directory"), "set HOME to an absolute path")
+        CommandError::usage(
+            anyhow::anyhow!("there is no home directory"),
+            "set HOME to an absolute path",
+        )
     })?;
     let path = client.file(&places);
     let program = program(global, &library)?;
@@ -62,8 +65,11 @@ pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, Failed> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let told =
-        Told { client, file: places.short(&path), backup: places.short(&document.backup_path()) };
+    let told = Transcript {
+        client,
+        file: places.short(&path),
+        backup: places.short(&document.backup_path()),
+    };
     carry_out(client, &document, &step)?;
     if !matches!(step, Step::Nothing) {
         ui::line(&path.display().to_string());
@@ -146,18 +152,18 @@ fn carry_out(client: Client, document: &Document, step: &Step) -> anyhow::Result
     }
 }
 
-fn refused(client: Client, path: &Path, refusal: Refusal) -> Failed {
+fn refused(client: Client, path: &Path, refusal: Refusal) -> CommandError {
     let error = anyhow::Error::new(refusal)
         .context(format!("{} cannot be changed; nothing was written", path.display()));
     let hint = format!(
         "mend the file, or put in by hand what `outlast init {} --print` shows",
         client.id()
     );
-    Failed::usage(error, hint)
+    CommandError::usage(error, hint)
 }
 
 /// How this program is to be run: by its whole path, because clients on a desktop know no shell's PATH.
-fn program(global: &Global, library: &[PathBuf]) -> Result<Program, Failed> {
+fn program(global: &Global, library: &[PathBuf]) -> Result<Program, CommandError> {
     let command = std::env::current_exe().context("find this program's own file")?;
     let mut args = vec!["serve".to_owned()];
     for (flag, path) in [("--config", &global.config), ("--data-dir", &global.data_dir)] {
@@ -198,13 +204,13 @@ fn inherited_library(showing: &Showing) -> Vec<PathBuf> {
 }
 
 /// These folders as one variable, by their whole paths: the client runs elsewhere. `None` where there are none.
-fn joined(folders: &[PathBuf]) -> Result<Option<String>, Failed> {
+fn joined(folders: &[PathBuf]) -> Result<Option<String>, CommandError> {
     let mut paths = Vec::new();
     for folder in folders {
         if !folder.is_dir() {
             let error =
                 anyhow::anyhow!("the library's folder {} is no directory", folder.display());
-            return Err(Failed::usage(
+            return Err(CommandError::usage(
                 error,
                 "give --library (or OUTLAST_LIBRARY) folders that exist",
             ));
@@ -218,23 +224,23 @@ fn joined(folders: &[PathBuf]) -> Result<Option<String>, Failed> {
         std::env::join_paths(paths).context("put the library's folders into one variable")?;
     let Ok(joined) = joined.into_string() else {
         let error = anyhow::anyhow!("the name of a library's folder is not UTF-8");
-        return Err(Failed::usage(error, "give a folder whose name is UTF-8"));
+        return Err(CommandError::usage(error, "give a folder whose name is UTF-8"));
     };
     Ok(Some(joined))
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failed> {
+fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
     Ok(std::path::absolute(path).with_context(|| format!("find {}", path.display()))?)
 }
 
 /// What is said about it.
-struct Told {
+struct Transcript {
     client: Client,
     file: String,
     backup: String,
 }
 
-impl Told {
+impl Transcript {
     fn put(&self, step: &Step, had_file: bool, program: &Program) {
         let (client, file) = (self.client.title(), &self.file);
         if matches!(step, Step::Nothing) {

@@ -11,30 +11,30 @@ pub(super) mod json;
 use std::process::ExitCode;
 
 use outlast_core::{Prune, Scope};
-use outlast_engine::{Engine, Providers, Stop};
+use outlast_engine::{Engine, Providers, Shutdown};
 
 use super::find;
 use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
 use crate::config::Config;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 use crate::wire::{OpenStore, research_providers};
 
 /// What the shell sees when the time that was given ended first.
 const STILL_RUNNING: u8 = 3;
 
-pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCode, Failed> {
+pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCode, CommandError> {
     let config = super::configured(global, Vec::new())?;
     let store = match &command {
         JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config.store)?,
         // Both put the jobs of dead workers back into the queue, so that what is said of a job is true.
-        JobsCommand::Watch(_) | JobsCommand::Wait(_) => OpenStore::existing(&config.store)
+        JobsCommand::JobWatch(_) | JobsCommand::Wait(_) => OpenStore::existing(&config.store)
             .or_else(|failed| OpenStore::to_read(&config.store).map_err(|_| failed))?,
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_) => {
             OpenStore::existing(&config.store)?
         }
     };
-    let stop = Stop::new();
+    let stop = Shutdown::new();
     // Known, so that what a cancel or a new run means there can be said; no worker is started.
     let providers = match &command {
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) => {
@@ -46,7 +46,7 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
     let done = match command {
         JobsCommand::List(args) => list::run(&engine, &config, args).await,
         JobsCommand::Show(args) => show(&engine, &config, args).await,
-        JobsCommand::Watch(args) => watch::run(&engine, &config, args, &stop).await,
+        JobsCommand::JobWatch(args) => watch::run(&engine, &config, args, &stop).await,
         JobsCommand::Wait(args) => wait::run(&engine, &config, args, &stop).await,
         JobsCommand::Cancel(args) => cancel::run(&engine, &config, args).await,
         JobsCommand::Retry(args) => retry::run(&engine, global, &config, args).await,
@@ -66,7 +66,7 @@ fn own_or_all(config: &Config, all: bool) -> Scope {
     if all { Scope::Operator } else { own(config) }
 }
 
-async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCode, Failed> {
+async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCode, CommandError> {
     let scope = own(config);
     let job = find::job(engine, &scope, &args.id).await?;
     if args.json {
@@ -79,7 +79,11 @@ async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-async fn prune(engine: &Engine, config: &Config, args: PruneArgs) -> Result<ExitCode, Failed> {
+async fn prune(
+    engine: &Engine,
+    config: &Config,
+    args: PruneArgs,
+) -> Result<ExitCode, CommandError> {
     let prune = match args.older_than {
         Some(age) => Prune::EndedBefore(engine.now().before(age)),
         None => Prune::Expired,

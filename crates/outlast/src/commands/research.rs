@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::{Job, JobState, NewJob, Profile, Scope, StoreError, Waits};
-use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
+use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 
 use super::detached_worker::{self, Carrier, Flags, short_id};
 use super::signals::stop_on_signals;
 use super::{detach, jobs};
 use crate::cli::{Global, ResearchArgs};
 use crate::config::StoreUrl;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui::{self, Bar, Mark};
 use crate::wire::OpenStore;
 
@@ -29,19 +29,19 @@ const LONGEST_QUESTION: usize = 10_000;
 /// How late a try that has become due may be begun.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode, Failed> {
+pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode, CommandError> {
     let question = question(&args.question)?;
     check(&question, &args)?;
     let config = super::configured(global, Vec::new())?;
     super::start_quiet_log(global, &config)?;
     if args.detach && config.store == StoreUrl::Memory {
         let error = anyhow::anyhow!("a job in a memory store ends with this command");
-        return Err(Failed::usage(error, "leave out --detach, or name a store with --store"));
+        return Err(CommandError::usage(error, "leave out --detach, or name a store with --store"));
     }
     let providers = asking::providers(&config, &args)?;
     let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
 
-    let stop = Stop::new();
+    let stop = Shutdown::new();
     let store = OpenStore::open(&config.store)?;
     let providers: Providers = providers.into_iter().collect();
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
@@ -65,20 +65,20 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
 }
 
 /// What can be known to be wrong before anything is paid for.
-fn check(question: &str, args: &ResearchArgs) -> Result<(), Failed> {
+fn check(question: &str, args: &ResearchArgs) -> Result<(), CommandError> {
     let example = "outlast research \"How does a job survive a crash?\"";
     match question.chars().count() {
-        0 => return Err(Failed::usage(anyhow::anyhow!("the question is empty"), example)),
+        0 => return Err(CommandError::usage(anyhow::anyhow!("the question is empty"), example)),
         1..=LONGEST_QUESTION => {}
         length => {
             let error = anyhow::anyhow!("the question has {length} characters");
-            return Err(Failed::usage(error, format!("ask in {LONGEST_QUESTION} at most")));
+            return Err(CommandError::usage(error, format!("ask in {LONGEST_QUESTION} at most")));
         }
     }
     match &args.output {
         Some(path) if is_stdout(path) && args.json => {
             let error = anyhow::anyhow!("--json and `-o -` both write to standard output");
-            Err(Failed::usage(error, "give one of them"))
+            Err(CommandError::usage(error, "give one of them"))
         }
         Some(path) => writable(path),
         None => Ok(()),
@@ -86,7 +86,7 @@ fn check(question: &str, args: &ResearchArgs) -> Result<(), Failed> {
 }
 
 /// The question as it was typed, quoted or not; `-` is read from standard input.
-fn question(words: &[String]) -> Result<String, Failed> {
+fn question(words: &[String]) -> Result<String, CommandError> {
     if words != ["-"] {
         return Ok(words.join(" ").trim().to_owned());
     }
@@ -95,7 +95,7 @@ fn question(words: &[String]) -> Result<String, Failed> {
     let most = 4 * LONGEST_QUESTION as u64 + 1024;
     let read = std::io::stdin().take(most).read_to_string(&mut question);
     read.context("read the question from standard input").map_err(|error| {
-        Failed::usage(error, "give the question as text in UTF-8, or as an argument")
+        CommandError::usage(error, "give the question as text in UTF-8, or as an argument")
     })?;
     Ok(question.trim().to_owned())
 }
@@ -106,7 +106,7 @@ pub(super) fn is_stdout(path: &Path) -> bool {
 }
 
 /// Whether a file can be made there, as far as that is known beforehand.
-pub(super) fn writable(path: &Path) -> Result<(), Failed> {
+pub(super) fn writable(path: &Path) -> Result<(), CommandError> {
     if is_stdout(path) {
         return Ok(());
     }
@@ -119,7 +119,7 @@ pub(super) fn writable(path: &Path) -> Result<(), Failed> {
         return Ok(());
     };
     let error = anyhow::anyhow!("{} cannot be written: {why}", path.display());
-    Err(Failed::usage(error, "give -o the path of a file in a directory that exists"))
+    Err(CommandError::usage(error, "give -o the path of a file in a directory that exists"))
 }
 
 /// Starts the job, carries it in this process, and shows what comes of it.
@@ -128,9 +128,9 @@ async fn attended(
     flags: &Flags<'_>,
     job: NewJob,
     args: &ResearchArgs,
-    stop: &Stop,
-) -> Result<ExitCode, Failed> {
-    let mirror_stop = Stop::new();
+    stop: &Shutdown,
+) -> Result<ExitCode, CommandError> {
+    let mirror_stop = Shutdown::new();
     let mirror = engine.run_mirror(mirror_stop.clone());
     let worker = tokio::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
     let job = match started(engine, job).await {
@@ -150,7 +150,7 @@ async fn attended(
 }
 
 /// The person has left; the job goes on.
-async fn left(engine: &Engine, flags: &Flags<'_>, job: &Job) -> Result<ExitCode, Failed> {
+async fn left(engine: &Engine, flags: &Flags<'_>, job: &Job) -> Result<ExitCode, CommandError> {
     let carrier = flags.ensure_worker(engine, job).await?;
     let words = match carrier {
         Carrier::Nobody => "left before the end",
@@ -161,7 +161,7 @@ async fn left(engine: &Engine, flags: &Flags<'_>, job: &Job) -> Result<ExitCode,
     Ok(ExitCode::from(INTERRUPTED))
 }
 
-fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Failed> {
+fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, CommandError> {
     if args.json {
         ui::line(&jobs::json::job(job, engine.now()));
     }
@@ -184,7 +184,7 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Fa
         }
         JobState::Cancelled { .. } => {
             let told = job.stop_told().map_or_else(String::new, |told| format!(". {told}"));
-            let failed = Failed::from(anyhow::anyhow!("the research was cancelled{told}"));
+            let failed = CommandError::from(anyhow::anyhow!("the research was cancelled{told}"));
             Err(failed.hint(format!("`outlast jobs retry {}` asks again", short_id(job))))
         }
         JobState::Failed { .. } | JobState::Queued { .. } | JobState::Running { .. } => {
@@ -203,13 +203,13 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Fa
             if let Some(failure) = job.failures.last() {
                 hint.push_str(&format!("; `outlast explain {}` says more", failure.code));
             }
-            Err(Failed::from(error).hint(hint))
+            Err(CommandError::from(error).hint(hint))
         }
     }
 }
 
 /// The job, when it has ended or the person has left; shows how it comes on.
-async fn followed(engine: &Engine, job: Job) -> Result<Job, Failed> {
+async fn followed(engine: &Engine, job: Job) -> Result<Job, CommandError> {
     let scope = Scope::Owner(job.new.owner.clone());
     engine.carry(&job.id);
     let Some((mut reading, mut watch)) = engine.watch(&scope, &job.id).await? else {
@@ -244,7 +244,7 @@ fn is_due(job: &Job, engine: &Engine) -> bool {
     matches!(job.state, JobState::Queued { run_at } if run_at <= engine.now())
 }
 
-async fn started(engine: &Engine, job: NewJob) -> Result<Job, Failed> {
+async fn started(engine: &Engine, job: NewJob) -> Result<Job, CommandError> {
     match engine.start(job, None).await {
         Ok(started) => Ok(started.job),
         Err(error) => Err(refused(error)),
@@ -252,7 +252,7 @@ async fn started(engine: &Engine, job: NewJob) -> Result<Job, Failed> {
 }
 
 /// Why a job was not accepted, with what can be done about it.
-pub(super) fn refused(error: StoreError) -> Failed {
+pub(super) fn refused(error: StoreError) -> CommandError {
     let hint = match &error {
         StoreError::ConversationBusy(job) => {
             format!("`outlast jobs wait {job}` waits until it has ended")
@@ -266,9 +266,9 @@ pub(super) fn refused(error: StoreError) -> Failed {
                 .to_owned()
         }
         StoreError::Full => "make room on the disk".to_owned(),
-        _ => return Failed::from(error),
+        _ => return CommandError::from(error),
     };
-    Failed::from(error).hint(hint)
+    CommandError::from(error).hint(hint)
 }
 
 /// What it took, and how to go on, in one line.

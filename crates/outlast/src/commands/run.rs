@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::{Body, Job, JobState, NewJob, Scope};
-use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
+use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use serde_json::{Map, Value};
 
 use super::detached_worker::{self, Carrier, Flags, short_id};
@@ -17,23 +17,23 @@ use super::signals::stop_on_signals;
 use super::{detach, jobs};
 use crate::cli::{Global, RunArgs};
 use crate::config::{Config, StoreUrl};
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui::{self, Bar, Mark};
 use crate::wire::{OpenStore, research_providers, workflow_providers};
 
-pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, Failed> {
+pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, CommandError> {
     let config = super::configured(global, Vec::new())?;
     super::start_quiet_log(global, &config)?;
     if args.detach && config.store == StoreUrl::Memory {
         let error = anyhow::anyhow!("a job in a memory store ends with this command");
-        return Err(Failed::usage(error, "leave out --detach, or name a store with --store"));
+        return Err(CommandError::usage(error, "leave out --detach, or name a store with --store"));
     }
     let research = research_providers(&config, None)?;
     let job = new_job(&config, &research, &args)?;
     let mut providers: Providers = workflow_providers(&config, None)?;
     providers.extend(research);
 
-    let stop = Stop::new();
+    let stop = Shutdown::new();
     let store = OpenStore::open(&config.store)?;
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     let flags = Flags { global, config: &config, library: &[] };
@@ -55,7 +55,7 @@ fn new_job(
     config: &Config,
     research: &[crate::wire::Profiled],
     args: &RunArgs,
-) -> Result<NewJob, Failed> {
+) -> Result<NewJob, CommandError> {
     let workflows = startable(config, research.first().map(|(profile, _)| profile));
     let Some(workflow) = workflows.iter().find(|workflow| workflow.name == args.workflow) else {
         let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.as_str()).collect();
@@ -64,12 +64,12 @@ fn new_job(
             [] => "configure a [[workflow]] in outlast.toml: docs/workflows.md".to_owned(),
             names => format!("there is: {}", names.join(", ")),
         };
-        return Err(Failed::usage(error, hint));
+        return Err(CommandError::usage(error, hint));
     };
     let arguments: Map<String, Value> = match &args.arguments {
         Some(text) => serde_json::from_str(text).map_err(|error| {
             let error = anyhow::Error::new(error).context("read --arguments");
-            Failed::usage(error, "give a JSON object, such as '{\"since\":\"2026-01-01\"}'")
+            CommandError::usage(error, "give a JSON object, such as '{\"since\":\"2026-01-01\"}'")
         })?,
         None => Map::new(),
     };
@@ -83,7 +83,7 @@ fn new_job(
     };
     let job = workflow.job(&config.owner, message, arguments, config.job_ttl);
     let job = job.map_err(|why| {
-        Failed::usage(anyhow::anyhow!(why), "`outlast run --help` says what goes where")
+        CommandError::usage(anyhow::anyhow!(why), "`outlast run --help` says what goes where")
     })?;
     Ok(job.made_by("outlast run"))
 }
@@ -94,8 +94,8 @@ async fn attended(
     flags: &Flags<'_>,
     job: Job,
     args: &RunArgs,
-    stop: &Stop,
-) -> Result<ExitCode, Failed> {
+    stop: &Shutdown,
+) -> Result<ExitCode, CommandError> {
     let carrier = flags.ensure_worker(engine, &job).await?;
     // A store in memory has no other process.
     let own = matches!(carrier, Carrier::Nobody)
@@ -115,7 +115,7 @@ async fn attended(
 }
 
 /// The job, when it has ended or the person has left; shows how it comes on.
-async fn followed(engine: &Engine, job: Job) -> Result<Job, Failed> {
+async fn followed(engine: &Engine, job: Job) -> Result<Job, CommandError> {
     let scope = Scope::Owner(job.new.owner.clone());
     let Some((mut reading, mut watch)) = engine.watch(&scope, &job.id).await? else {
         return Ok(job);
@@ -136,7 +136,7 @@ async fn followed(engine: &Engine, job: Job) -> Result<Job, Failed> {
     Ok(reading.job)
 }
 
-fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> Result<ExitCode, Failed> {
+fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> Result<ExitCode, CommandError> {
     if args.json {
         ui::line(&jobs::json::job(job, engine.now()));
     }
@@ -155,7 +155,7 @@ fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> Result<ExitCode, Failed>
             })
         }
         JobState::Cancelled { .. } => {
-            let failed = Failed::from(anyhow::anyhow!("the job was cancelled"));
+            let failed = CommandError::from(anyhow::anyhow!("the job was cancelled"));
             Err(failed.hint(format!("`outlast jobs retry {id}` starts it again")))
         }
         JobState::Failed { .. } | JobState::Queued { .. } | JobState::Running { .. } => {
@@ -163,7 +163,7 @@ fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> Result<ExitCode, Failed>
             let hint = format!(
                 "`outlast jobs show {id}` has the details, `outlast jobs retry {id}` starts it again"
             );
-            Err(Failed::from(error).hint(hint))
+            Err(CommandError::from(error).hint(hint))
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::Profile;
-use outlast_engine::{Engine, Providers, Stop, Takes, Until, Worker};
+use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use outlast_server::{
     Face, Jobs, JobsOptions, Metrics, Perplexity, PerplexityOptions, Research, ResearchJobs,
     ResearchJobsOptions, ResearchMode, ResearchOptions, Server, ToolSet, Tools, serve_http,
@@ -18,9 +18,9 @@ use outlast_server::{
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::metered;
-use crate::test_clock::ShiftedClock;
+use crate::test_clock::TestClock;
 use crate::ui;
 use crate::wire::{OpenStore, WAYS, no_provider, options, research_providers, workflow_providers};
 use http::raise_open_files;
@@ -32,7 +32,7 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// How long a search may take.
 const SEARCH: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Failed> {
+pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, CommandError> {
     let mut flags = Vec::new();
     flags.extend(args.tools.clone().map(|tools| ("server.tools", "--tools", tools)));
     flags.extend(args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string())));
@@ -59,9 +59,9 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
         Some(address) => Some(http::open(address, &args, &config).await?),
     };
 
-    let stop = Stop::new();
+    let stop = Shutdown::new();
     let store = match args.clock_file {
-        Some(file) => OpenStore::open_by(&config.store, Arc::new(ShiftedClock { file }))?,
+        Some(file) => OpenStore::open_by(&config.store, Arc::new(TestClock { file }))?,
         None => OpenStore::open(&config.store)?,
     };
     let metrics = Arc::new(Metrics::default());
@@ -81,7 +81,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Fa
         store.close().await;
         return Err(failed);
     }
-    let mirror_stop = Stop::new();
+    let mirror_stop = Shutdown::new();
     let mirror = engine.run_mirror(mirror_stop.clone());
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
@@ -134,7 +134,7 @@ fn needs_research(config: &Config) -> bool {
 
 /// Workflows need no research provider (E16): without one the research sets of the default are left out. Sets that were
 /// named are not.
-fn leave_research_out(config: &mut Config) -> Result<(), Failed> {
+fn leave_research_out(config: &mut Config) -> Result<(), CommandError> {
     if config.workflows.is_empty() {
         return Err(no_provider());
     }

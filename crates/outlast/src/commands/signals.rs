@@ -1,7 +1,7 @@
 //! Signals: the first asks everything to stop, a second one leaves at once. A closed terminal (SIGHUP) asks as Ctrl-C
 //! does, but never leaves at once: the shell and the kernel both tell of it, and jobs must be left to a worker first.
 
-use outlast_engine::Stop;
+use outlast_engine::Shutdown;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Why the process was asked to stop.
@@ -52,7 +52,7 @@ impl Signals {
 }
 
 /// The first signal asks everything to stop; a second one leaves at once.
-pub(super) fn stop_on_signals(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
+pub(super) fn stop_on_signals(stop: Shutdown) -> std::io::Result<impl Future<Output = ()>> {
     let mut signals = Signals::listen()?;
     Ok(async move {
         loop {

@@ -6,12 +6,12 @@ use anyhow::Context as _;
 use outlast_simulator::{ClockMode, Options, Simulator, SonarMode};
 
 use crate::cli::{SimulateArgs, SimulatedClock, SonarState};
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 
-pub(super) async fn run(args: SimulateArgs) -> Result<ExitCode, Failed> {
+pub(super) async fn run(args: SimulateArgs) -> Result<ExitCode, CommandError> {
     if !(args.speed.is_finite() && args.speed > 0.0) {
-        return Err(Failed::usage(
+        return Err(CommandError::usage(
             anyhow::anyhow!("--speed must be greater than 0"),
             "for example --speed 10",
         ));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{BackupArgs, CheckArgs, Global, RestoreArgs, StoreCommand};
 use crate::config::{Config, StoreUrl};
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 use crate::wire::{OpenStore, natures, store_hint};
 
@@ -22,12 +22,12 @@ const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 const GIVE_A_BACKUP: &str = "give the file that `outlast store backup FILE` made";
 
-pub(super) async fn run(global: &Global, command: StoreCommand) -> Result<ExitCode, Failed> {
+pub(super) async fn run(global: &Global, command: StoreCommand) -> Result<ExitCode, CommandError> {
     let config = super::configured(global, Vec::new())?;
     super::start_quiet_log(global, &config)?;
     let StoreUrl::Sqlite(path) = &config.store else {
         let error = anyhow::anyhow!("a memory store has no file");
-        return Err(Failed::usage(error, "name one with --store sqlite:FILE"));
+        return Err(CommandError::usage(error, "name one with --store sqlite:FILE"));
     };
     match command {
         StoreCommand::Backup(args) => backup(&config, path, args).await,
@@ -36,7 +36,7 @@ pub(super) async fn run(global: &Global, command: StoreCommand) -> Result<ExitCo
     }
 }
 
-async fn backup(config: &Config, path: &Path, args: BackupArgs) -> Result<ExitCode, Failed> {
+async fn backup(config: &Config, path: &Path, args: BackupArgs) -> Result<ExitCode, CommandError> {
     let store = OpenStore::to_read(&config.store)?;
     let Some(sqlite) = store.sqlite() else { return Err(no_store(path)) };
     let copied = sqlite.backup(&args.file).await;
@@ -50,7 +50,7 @@ async fn backup(config: &Config, path: &Path, args: BackupArgs) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-async fn check(config: &Config, path: &Path, args: CheckArgs) -> Result<ExitCode, Failed> {
+async fn check(config: &Config, path: &Path, args: CheckArgs) -> Result<ExitCode, CommandError> {
     let store = OpenStore::to_read(&config.store)?;
     let Some(sqlite) = store.sqlite() else { return Err(no_store(path)) };
     let damages = sqlite.check().await;
@@ -67,12 +67,12 @@ async fn check(config: &Config, path: &Path, args: CheckArgs) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-fn no_store(path: &Path) -> Failed {
+fn no_store(path: &Path) -> CommandError {
     let error = anyhow::anyhow!("there is no job store at {}", path.display());
-    Failed::from(error).hint("`outlast config show` says where it is looked for")
+    CommandError::from(error).hint("`outlast config show` says where it is looked for")
 }
 
-fn restore(config: &Config, path: &Path, args: &RestoreArgs) -> Result<ExitCode, Failed> {
+fn restore(config: &Config, path: &Path, args: &RestoreArgs) -> Result<ExitCode, CommandError> {
     let providers = natures(config)?;
     let restore = Restore {
         path,
@@ -83,7 +83,7 @@ fn restore(config: &Config, path: &Path, args: &RestoreArgs) -> Result<ExitCode,
     let restored = match &args.file {
         Some(file) if is_same(file, path) => {
             let error = anyhow::anyhow!("{} is the store itself", file.display());
-            return Err(Failed::usage(error, "give --in-place instead of a file"));
+            return Err(CommandError::usage(error, "give --in-place instead of a file"));
         }
         Some(file) => {
             refuse_no_backup(file)?;
@@ -123,7 +123,7 @@ fn is_same(file: &Path, path: &Path) -> bool {
 }
 
 /// Whether the file can be a backup at all; what is wrong inside it is found by the store.
-fn refuse_no_backup(file: &Path) -> Result<(), Failed> {
+fn refuse_no_backup(file: &Path) -> Result<(), CommandError> {
     let mut start = [0; SQLITE.len()];
     let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
     let error = match read {
@@ -136,7 +136,7 @@ fn refuse_no_backup(file: &Path) -> Result<(), Failed> {
         }
         Ok(()) | Err(_) => anyhow::anyhow!("{} is no backup of outlast", file.display()),
     };
-    Err(Failed::from(error).hint(GIVE_A_BACKUP))
+    Err(CommandError::from(error).hint(GIVE_A_BACKUP))
 }
 
 fn word(fate: Fate) -> &'static str {
@@ -196,11 +196,11 @@ fn told(job: &RestoredJob) -> Value {
     })
 }
 
-fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> Failed {
+fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> CommandError {
     // A damaged store is no reason: it is replaced. So it is the backup.
     if let (RestoreError::Store(StoreError::Corrupt { at }), Some(file)) = (&error, file) {
         let error = anyhow::anyhow!("the backup {} is damaged at {at}", file.display());
-        return Failed::from(error).hint("give another backup");
+        return CommandError::from(error).hint("give another backup");
     }
     let hint = match &error {
         RestoreError::InUse => "stop every server and worker that uses it, then try again",
@@ -218,7 +218,7 @@ fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> Failed
     let is_usage = matches!(error, RestoreError::Exists { .. } | RestoreError::Current { .. });
     let error = anyhow::Error::new(error).context(format!("restore {}", path.display()));
     match is_usage {
-        true => Failed::usage(error, hint),
-        false => Failed::from(error).hint(hint),
+        true => CommandError::usage(error, hint),
+        false => CommandError::from(error).hint(hint),
     }
 }

@@ -2,17 +2,17 @@
 
 use std::process::ExitCode;
 
-use outlast_engine::{Stop, Takes, Until, Worker};
+use outlast_engine::{Shutdown, Takes, Until, Worker};
 
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs};
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 use crate::wire::{
     OpenStore, library_provider, no_provider, research_providers, workflow_providers,
 };
 
-pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, Failed> {
+pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, CommandError> {
     if args.own_session {
         // Refused only to whoever leads one already.
         if let Err(error) = rustix::process::setsid() {
@@ -33,10 +33,10 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, F
         return Err(no_provider());
     }
 
-    let stop = Stop::new();
+    let stop = Shutdown::new();
     let store = OpenStore::open(&config.store)?;
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
-    let mirror_stop = Stop::new();
+    let mirror_stop = Shutdown::new();
     let mirror = engine.run_mirror(mirror_stop.clone());
     tokio::spawn(stop_on_signals(stop.clone())?);
     let until = match args.until_idle {

@@ -5,7 +5,7 @@
 //! which is also where everything of this kind reaches the log and the store. What came with a success is never shown:
 //! it is somebody's report, and only its shape is told, or the error that stands in it.
 
-use outlast_core::Wording;
+use outlast_core::RequestWords;
 use serde_json::Value;
 
 use super::MAX_REFUSAL;
@@ -24,7 +24,7 @@ pub(crate) fn redacted(text: &str, secret: &str) -> String {
     let seen = text.char_indices().nth(2 * LONGEST).map_or(length, |(at, _)| at);
     let text = &text[..seen];
     let text = if secret.is_empty() { text.to_owned() } else { text.replace(secret, "[redacted]") };
-    let text = Wording::of(&Value::from(secret)).kept_out_of(&text);
+    let text = RequestWords::of(&Value::from(secret)).kept_out_of(&text);
     let mut clean = String::new();
     let mut word = String::new();
     for character in text.chars().take(LONGEST) {

@@ -8,7 +8,7 @@ use outlast_core::OwnerId;
 use outlast_core::rules::Sharing;
 use tokio_util::sync::CancellationToken;
 
-use super::limits::household;
+use super::limits::network_of;
 use super::shares::{Share, Shares};
 
 /// All connections.
@@ -46,7 +46,7 @@ impl Connections {
     /// Takes a new connection in. Where too many have shown no token, the oldest of them is closed instead, of the same
     /// address if there is one: who shows a token at once gets in, however many others only hold a connection open.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Connection {
-        let address = household(address);
+        let address = network_of(address);
         let closed = CancellationToken::new();
         let (number, is_full) = {
             let mut strangers = self.strangers();

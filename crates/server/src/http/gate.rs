@@ -53,16 +53,16 @@ pub(super) async fn guard(
 async fn checked(app: &App, peer: &Peer, request: Request, next: Next) -> Response {
     let origin = match addressed(app, &request) {
         Ok(origin) => origin.cloned(),
-        Err(refused) => return dressed(refused.into_response(), None),
+        Err(refused) => return with_cors(refused.into_response(), None),
     };
     if let Some(preflight) = preflight(&request, origin.as_ref()) {
-        return dressed(preflight, origin);
+        return with_cors(preflight, origin);
     }
     let response = match admitted(app, peer, request) {
         Ok(request) => next.run(request).await,
         Err(refused) => refused.into_response(),
     };
-    dressed(response, origin)
+    with_cors(response, origin)
 }
 
 /// Checks that the request is meant for us and comes from a page that may ask; returns the page's origin.
@@ -134,7 +134,7 @@ fn preflight(request: &Request, origin: Option<&HeaderValue>) -> Option<Response
 }
 
 /// What every answer says: keep nothing, guess nothing, and who may read it.
-fn dressed(mut response: Response, origin: Option<HeaderValue>) -> Response {
+fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

@@ -46,7 +46,7 @@ impl Limits {
 
     /// One more request that showed no token of ours; else how long to wait.
     pub(super) fn stranger(&self, address: IpAddr) -> Result<(), Duration> {
-        self.strangers.check_key(&household(address)).map_err(|not_until| self.wait(&not_until))
+        self.strangers.check_key(&network_of(address)).map_err(|not_until| self.wait(&not_until))
     }
 
     fn wait(&self, not_until: &NotUntil<<DefaultClock as Clock>::Instant>) -> Duration {
@@ -65,7 +65,7 @@ impl Limits {
 }
 
 /// An IPv6 subscriber has a whole /64, and is one stranger.
-pub(super) fn household(address: IpAddr) -> IpAddr {
+pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {
@@ -100,7 +100,7 @@ mod tests {
             ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
         ];
         for (address, expected) in cases {
-            assert_eq!(household(address.parse().unwrap()).to_string(), expected);
+            assert_eq!(network_of(address.parse().unwrap()).to_string(), expected);
         }
     }
 }

@@ -10,7 +10,7 @@ use axum::extract::Extension;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use outlast_engine::Stop;
+use outlast_engine::Shutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,7 +27,7 @@ const HEADER_BYTES: usize = 32 * 1024;
 const NO_SOCKET: Duration = Duration::from_millis(100);
 
 /// Accepts connections and serves each in a task of its own.
-pub(super) struct Doors {
+pub(super) struct Listener {
     pub(super) listener: TcpListener,
     pub(super) router: Router,
     pub(super) connections: Arc<Connections>,
@@ -35,12 +35,12 @@ pub(super) struct Doors {
     pub(super) write_timeout: Duration,
     /// Counts the open connections, so that a stop can wait for the last one.
     pub(super) open: TaskTracker,
-    pub(super) stop: Stop,
+    pub(super) stop: Shutdown,
     /// Hangs up all of them.
     pub(super) closed: CancellationToken,
 }
 
-impl Doors {
+impl Listener {
     /// Accepts for ever, also after a stop was asked: then to say so.
     pub(super) async fn accept(self) {
         loop {

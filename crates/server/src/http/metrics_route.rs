@@ -7,7 +7,7 @@ use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use outlast_core::rules::Sharing;
-use outlast_core::{OwnerId, Query, Scope, StateKind, StoreError};
+use outlast_core::{JobQuery, OwnerId, Scope, StateKind, StoreError};
 
 use super::refused::Refused;
 use super::routes::App;
@@ -50,10 +50,10 @@ fn reader(app: &App, owner: OwnerId) -> Scope {
 async fn snapshot(app: &App, reader: &Scope) -> Result<Snapshot, StoreError> {
     let mut unfinished: BTreeMap<(String, &'static str), u64> = BTreeMap::new();
     let mut oldest = None;
-    let mut query = Query {
+    let mut query = JobQuery {
         states: vec![StateKind::Queued, StateKind::Running],
         limit: PAGE,
-        ..Query::default()
+        ..JobQuery::default()
     };
     let mut read = 0;
     loop {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
 use outlast_core::OwnerId;
-use outlast_engine::{Engine, Stop};
+use outlast_engine::{Engine, Shutdown};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +39,7 @@ pub(super) struct App {
     /// The bytes of requests that are being read or worked on.
     pub(super) bodies: Arc<Shares<OwnerId>>,
     pub(super) sessions: Arc<Sessions>,
-    pub(super) stop: Stop,
+    pub(super) stop: Shutdown,
     /// Ends every stream.
     pub(super) closed: CancellationToken,
 }

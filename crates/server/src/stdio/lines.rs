@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 use tokio::task::JoinHandle;
 
 use super::input::Input;
-use crate::json_size::Measure;
+use crate::json_size::JsonSize;
 use crate::malformed;
 use crate::reply::id_in_use;
 
@@ -72,7 +72,7 @@ where
         if let Some(id) = answers(&message) {
             self.asked.remove(id);
         }
-        if serde_json::to_writer(Measure::up_to(LONG), &message).is_ok() {
+        if serde_json::to_writer(JsonSize::up_to(LONG), &message).is_ok() {
             Either::Left(self.rmcp.send(message))
         } else {
             Either::Right(send_in_pieces(Arc::clone(&self.output), message))

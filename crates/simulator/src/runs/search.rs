@@ -6,7 +6,7 @@ use crate::faults::Channel;
 use crate::ids::fnv1a64;
 use crate::scenario::{Ending, Scenario};
 use crate::sources::{Site, Source};
-use crate::transport_faults::Carriage;
+use crate::transport_faults::TransportFault;
 
 impl Runs {
     /// Counts and bills a search, unless the scenario answers with an error first.
@@ -15,9 +15,9 @@ impl Runs {
         input: &str,
         scenario: &Scenario,
         nanos: u64,
-    ) -> Result<Carriage, Refusal> {
+    ) -> Result<TransportFault, Refusal> {
         let mut state = self.lock();
-        let allowance = state.knock(input, scenario, &self.clock)?;
+        let allowance = state.count_try(input, scenario, &self.clock)?;
         let answered = state.inputs.entry(input.to_owned()).or_default();
         let nth = answered.runs;
         answered.runs += 1;
@@ -28,7 +28,7 @@ impl Runs {
         }
         state.stats.searches += 1;
         state.stats.spent_nanos += nanos;
-        Ok(Carriage {
+        Ok(TransportFault {
             malformed: scenario.malformation(Channel::Whole, nth),
             slow: scenario.slow,
             cut: scenario.cut.filter(|cut| nth < cut.times),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
     Change, Changes, ConversationId, ConversationPage, ConversationQuery, ConversationSummary,
-    Cursor, Job, JobId, JobState, NewJob, OwnerId, Profile, Prune, Pruned, Query, Record,
+    Cursor, Job, JobId, JobQuery, JobState, NewJob, OwnerId, Profile, Prune, Pruned, Record,
     RemoteRun, Rev, Scope, StateKind, StoreError, Summary, Timestamp, Uncarried, WorkerId, rules,
     session_of,
 };
@@ -242,7 +242,7 @@ pub(super) fn visible(job: &Job, scope: &Scope, now: Timestamp) -> bool {
     scope.sees(&job.new.owner) && !rules::expired(job, now)
 }
 
-pub(super) fn matches(job: &Job, query: &Query) -> bool {
+pub(super) fn matches(job: &Job, query: &JobQuery) -> bool {
     let state = query.states.is_empty() || query.states.contains(&job.state.kind());
     let title = query
         .search

@@ -61,7 +61,7 @@ pub(super) fn renew(
     lease: Duration,
 ) -> Result<Vec<JobId>, Fault> {
     let until = tx.now().after(lease).as_millis();
-    // The same test as `rules::holds`: a holder of that name under that fence.
+    // The same test as `rules::check_lease`: a holder of that name under that fence.
     let mut statement = tx.connection.prepare_cached(
         "UPDATE jobs SET lease_until = ?1
          WHERE id = ?2 AND state = 'running' AND worker = ?3 AND fence = ?4",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_core::rules::KeyRecord;
 use outlast_core::{
-    Holds, Job, JobId, Key, NewJob, OwnerId, RemoteRun, StoreError, Timestamp, rules,
+    Job, JobId, Key, KeyLife, NewJob, OwnerId, RemoteRun, StoreError, Timestamp, rules,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -54,9 +54,9 @@ pub(super) fn take(
     now: Timestamp,
 ) -> Result<(), Fault> {
     let (holds, span, span_answered) = match key.holds {
-        Holds::For(window) => ("for", window, None),
-        Holds::UntilAnswered { after_end } => ("until_answered", after_end, None),
-        Holds::Repeats { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
+        KeyLife::For(window) => ("for", window, None),
+        KeyLife::UntilAnswered { after_end } => ("until_answered", after_end, None),
+        KeyLife::Repeats { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
     };
     let before: Option<i64> = tx
         .connection
@@ -116,10 +116,10 @@ fn record(row: &Row<'_>) -> Result<KeyRecord, Fault> {
         input_hash: input_hash.try_into().map_err(|_| damaged("input_hash"))?,
         made_at: Timestamp::from_millis(row.get("made_at")?),
         holds: match row.get::<_, String>("holds")?.as_str() {
-            "for" => Holds::For(after_end),
+            "for" => KeyLife::For(after_end),
             "until_answered" => match answered {
-                None => Holds::UntilAnswered { after_end },
-                Some(answered) => Holds::Repeats { unanswered: after_end, answered },
+                None => KeyLife::UntilAnswered { after_end },
+                Some(answered) => KeyLife::Repeats { unanswered: after_end, answered },
             },
             _ => return Err(damaged("holds")),
         },

@@ -86,7 +86,7 @@ impl Liveness {
     }
 
     /// Removes the file of a worker that was found dead and has nothing left to be rescued.
-    pub(super) fn bury(&self, worker: &WorkerId) {
+    pub(super) fn remove_lock(&self, worker: &WorkerId) {
         let Ok(path) = self.path(worker) else { return };
         if let Err(error) = remove(&path) {
             tracing::warn!(%worker, %error, "a dead worker's file could not be removed");
@@ -96,7 +96,7 @@ impl Liveness {
     /// Lets go of one worker's lock and removes its file; does nothing to another process's worker.
     pub(super) fn dismiss(&self, worker: &WorkerId) {
         if self.own().remove(worker).is_some() {
-            self.bury(worker);
+            self.remove_lock(worker);
         }
     }
 
@@ -108,7 +108,7 @@ impl Liveness {
     /// Lets go of the locks and removes their files.
     pub(super) fn close(&self) {
         let workers: Vec<WorkerId> = self.own().drain().map(|(worker, _)| worker).collect();
-        workers.iter().for_each(|worker| self.bury(worker));
+        workers.iter().for_each(|worker| self.remove_lock(worker));
     }
 
     fn own(&self) -> MutexGuard<'_, HashMap<WorkerId, File>> {
@@ -157,9 +157,9 @@ mod tests {
         here.release();
         assert_eq!(there.sign(&worker), Sign::Dead);
         assert_eq!(there.present(), std::slice::from_ref(&worker));
-        there.bury(&worker);
+        there.remove_lock(&worker);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-        there.bury(&worker);
+        there.remove_lock(&worker);
     }
 
     #[test]

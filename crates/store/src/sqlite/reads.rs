@@ -1,7 +1,7 @@
 //! What readers ask. Runs on connections of its own, never on the writer's.
 
 use outlast_core::{
-    Changes, Checkpoint, Cursor, Job, JobId, Page, Profile, Query, RemoteRun, Rev, Scope,
+    Changes, Checkpoint, Cursor, Job, JobId, JobPage, JobQuery, Profile, RemoteRun, Rev, Scope,
     Timestamp, WorkerId, rules,
 };
 use rusqlite::types::Value;
@@ -26,13 +26,13 @@ pub(super) fn job(
 pub(super) fn list(
     connection: &Connection,
     scope: &Scope,
-    query: &Query,
+    query: &JobQuery,
     now: Timestamp,
-) -> Result<Page, Fault> {
+) -> Result<JobPage, Fault> {
     let (select, values) = page_of(scope, query, now);
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query(params_from_iter(values))?;
-    let mut page = Page { jobs: Vec::new(), next: None };
+    let mut page = JobPage { jobs: Vec::new(), next: None };
     let mut last = None;
     while let Some(row) = rows.next()? {
         if page.jobs.len() == query.limit as usize {
@@ -46,7 +46,7 @@ pub(super) fn list(
 }
 
 /// The statement for a page, and one row more to know whether there is another.
-fn page_of(scope: &Scope, query: &Query, now: Timestamp) -> (String, Vec<Value>) {
+fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
     let (conditions, values) = conditions(scope, query, now);
     // A prefix names few jobs, and is the way to find them; else they are walked in their order.
     let order = if query.id_prefix.is_some() { "+seq" } else { "seq" };
@@ -62,7 +62,7 @@ fn page_of(scope: &Scope, query: &Query, now: Timestamp) -> (String, Vec<Value>)
     (select, values)
 }
 
-fn conditions(scope: &Scope, query: &Query, now: Timestamp) -> (String, Vec<Value>) {
+fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
     let mut conditions = vec!["(expires_at IS NULL OR expires_at > ?)".to_owned()];
     let mut values = vec![Value::Integer(now.as_millis())];
     match scope {
@@ -219,14 +219,15 @@ mod tests {
         let gate = Gate::open(&dir.path().join("gate"), Duration::from_secs(60)).unwrap();
         let connection = open::prepare(&path, Some(&gate)).unwrap();
         let alice = Scope::Owner(OwnerId::new("alice"));
-        let prefix = Query { id_prefix: Some("4d19".to_owned()), limit: 2, ..Query::default() };
+        let prefix =
+            JobQuery { id_prefix: Some("4d19".to_owned()), limit: 2, ..JobQuery::default() };
         let table = [
             (
                 &alice,
-                Query { limit: 20, ..Query::default() },
+                JobQuery { limit: 20, ..JobQuery::default() },
                 "SEARCH jobs USING INDEX jobs_owner (owner=?)",
             ),
-            (&Scope::Operator, Query { limit: 20, ..Query::default() }, "SCAN jobs"),
+            (&Scope::Operator, JobQuery { limit: 20, ..JobQuery::default() }, "SCAN jobs"),
             (
                 &alice,
                 prefix.clone(),

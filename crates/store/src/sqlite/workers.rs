@@ -88,8 +88,8 @@ impl SqliteStore {
             false => self.write(move |tx| commands::rescue_workers(tx, &missed)).await?,
         };
         let liveness = self.liveness.clone();
-        let bury = move || dead.iter().for_each(|worker| liveness.bury(worker));
-        tokio::task::spawn_blocking(bury).await.map_err(unavailable)?;
+        let remove_lock = move || dead.iter().for_each(|worker| liveness.remove_lock(worker));
+        tokio::task::spawn_blocking(remove_lock).await.map_err(unavailable)?;
         Ok(Rescued { jobs, watched })
     }
 }

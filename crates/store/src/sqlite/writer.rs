@@ -28,7 +28,7 @@ const TOGETHER: usize = 256;
 const BEHIND: Duration = Duration::from_secs(2);
 
 /// How long the last checkpoint may wait for other processes' readers.
-const FAREWELL: Duration = Duration::from_millis(200);
+const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 
 /// Hands commands to the writer thread.
 pub(super) struct Writer {
@@ -238,7 +238,7 @@ impl Desk {
             // The log of that name may belong to another database by now.
             return tracing::error!(%error, "the write-ahead log was left alone");
         }
-        let emptied = self.connection.busy_timeout(FAREWELL).and_then(|()| {
+        let emptied = self.connection.busy_timeout(CHECKPOINT_WAIT).and_then(|()| {
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         });
         if let Err(error) = emptied {

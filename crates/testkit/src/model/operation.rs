@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, Code, ConversationId, Cost, Failure, Holds, Key, NewJob, Output, OwnerId,
+    Body, Checkpoint, Code, ConversationId, Cost, Failure, Key, KeyLife, NewJob, Output, OwnerId,
     Profile, RemoteStop, Settlement, StateKind, Usage, Visibility,
 };
 use proptest::bool::weighted;
@@ -298,9 +298,9 @@ impl KeySeed {
     pub(super) fn grown(&self) -> Key {
         let span = Duration::from_secs(self.seconds);
         let holds = match self.kind {
-            KeyKind::For => Holds::For(span),
-            KeyKind::UntilAnswered => Holds::UntilAnswered { after_end: span },
-            KeyKind::Repeats => Holds::Repeats {
+            KeyKind::For => KeyLife::For(span),
+            KeyKind::UntilAnswered => KeyLife::UntilAnswered { after_end: span },
+            KeyKind::Repeats => KeyLife::Repeats {
                 unanswered: span,
                 answered: Duration::from_secs(self.answered_seconds),
             },

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use outlast_core::{
-    Cancelled, Change, Changes, Claimed, Inserted, Job, JobId, Lease, Page, RemoteRun, Rev,
+    Cancelled, Change, Changes, Claimed, Inserted, Job, JobId, JobPage, Lease, RemoteRun, Rev,
     StoreError, Summary, Timestamp,
 };
 
@@ -66,7 +66,7 @@ impl Ids {
     }
 
     /// A cursor is the store's own; whether there is one is not.
-    pub(super) fn page(&self, page: Page) -> (Vec<Summary>, bool) {
+    pub(super) fn page(&self, page: JobPage) -> (Vec<Summary>, bool) {
         let jobs = page.jobs.into_iter();
         let jobs = jobs.map(|summary| Summary { id: self.plain(summary.id), ..summary }).collect();
         (jobs, page.next.is_some())

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, Claimed, Clock, Dead, Glance, Insert, Inserted, Job, JobId, JobState, Lease,
-    Profile, Progress, Prune, Query, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
+    Checkpoint, Claimed, Clock, Dead, Glance, Insert, Inserted, Job, JobId, JobQuery, JobState,
+    Lease, Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
 };
 use tempfile::TempDir;
 
@@ -58,8 +58,8 @@ struct Worker {
 }
 
 /// Every job there is.
-fn everything() -> Query {
-    Query { limit: 1000, ..Query::default() }
+fn everything() -> JobQuery {
+    JobQuery { limit: 1000, ..JobQuery::default() }
 }
 
 impl<'a, S: Subject> World<'a, S> {
@@ -272,11 +272,11 @@ impl<'a, S: Subject> World<'a, S> {
                 self.prune(via, *scope, Prune::Conversation(conversation(*name))).await?;
             }
             What::List { scope, states, search, id_of, limit } => {
-                let query = Query {
+                let query = JobQuery {
                     states: states.clone(),
                     search: search.then(|| "OF 1".to_owned()),
                     limit: *limit,
-                    ..Query::default()
+                    ..JobQuery::default()
                 };
                 let about = id_of.and_then(|at| self.job(at));
                 self.list(via, &scope_of(*scope), query, about).await?;
@@ -336,18 +336,19 @@ impl<'a, S: Subject> World<'a, S> {
         &self,
         via: usize,
         scope: &Scope,
-        query: Query,
+        query: JobQuery,
         about: Option<(JobId, JobId)>,
     ) -> Result<(), String> {
         let prefix = |id: JobId| Some(id.to_string()[..8].to_owned());
-        let mut model = Query { id_prefix: about.and_then(|(id, _)| prefix(id)), ..query.clone() };
-        let mut subject = Query { id_prefix: about.and_then(|(_, id)| prefix(id)), ..query };
+        let mut model =
+            JobQuery { id_prefix: about.and_then(|(id, _)| prefix(id)), ..query.clone() };
+        let mut subject = JobQuery { id_prefix: about.and_then(|(_, id)| prefix(id)), ..query };
         loop {
             let pages = (
                 self.model.list(scope, &model).await,
                 self.handles[via].list(scope, &subject).await,
             );
-            let next = |page: &Result<outlast_core::Page, StoreError>| {
+            let next = |page: &Result<outlast_core::JobPage, StoreError>| {
                 page.as_ref().ok().and_then(|page| page.next)
             };
             (model.after, subject.after) = (next(&pages.0), next(&pages.1));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Changes, Claimed, Clock, Code, Cost, Failure, Glance, Holds, Insert, Inserted, Job,
-    JobId, Key, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope, Settlement,
-    Source, Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
+    Body, Changes, Claimed, Clock, Code, Cost, Failure, Glance, Insert, Inserted, Job, JobId, Key,
+    KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope, Settlement, Source,
+    Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -140,20 +140,20 @@ pub fn a_job() -> NewJob {
 
 /// A caller's own key for the input of that number; it holds for a minute.
 pub fn a_key(text: &str, input: u8) -> Key {
-    let holds = Holds::For(Duration::from_secs(60));
+    let holds = KeyLife::For(Duration::from_secs(60));
     Key { text: text.to_owned(), input_hash: [input; 32], holds }
 }
 
 /// The key of a held call for the input of that number; it holds for a minute after the end.
 pub fn a_held_key(text: &str, input: u8) -> Key {
-    let holds = Holds::UntilAnswered { after_end: Duration::from_secs(60) };
+    let holds = KeyLife::UntilAnswered { after_end: Duration::from_secs(60) };
     Key { holds, ..a_key(text, input) }
 }
 
 /// The key of a held research call: it holds for a minute after the end, for ten seconds once a call was answered.
 pub(super) fn a_research_key(text: &str, input: u8) -> Key {
     let holds =
-        Holds::Repeats { unanswered: Duration::from_secs(60), answered: Duration::from_secs(10) };
+        KeyLife::Repeats { unanswered: Duration::from_secs(60), answered: Duration::from_secs(10) };
     Key { holds, ..a_key(text, input) }
 }
 

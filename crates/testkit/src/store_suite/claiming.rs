@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, Fence, JobState, NewJob, OwnerId, Profile, Query, Scope, Settlement, StateKind,
+    Checkpoint, Fence, JobQuery, JobState, NewJob, OwnerId, Profile, Scope, Settlement, StateKind,
     Visibility,
 };
 
@@ -109,7 +109,7 @@ pub async fn places_are_counted_over_all_owners(bench: Bench) {
     let other = NewJob { profile: Profile::new("search"), ..of(bob(), 3) };
     bench.add(other).await;
     let mut places = Vec::new();
-    let query = Query { states: vec![StateKind::Queued], limit: 100, ..Query::default() };
+    let query = JobQuery { states: vec![StateKind::Queued], limit: 100, ..JobQuery::default() };
     for job in bench.store.list(&Scope::Operator, &query).await.unwrap().jobs {
         places.push((bench.store.ahead(&job.id).await.unwrap(), job.id));
     }

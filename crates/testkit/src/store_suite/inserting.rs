@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Fence, Insert, Inserted, JobState, NewJob, OwnerId, Profile, Prune,
-    Query, Scope, StoreError, Visibility, rules,
+    Checkpoint, ConversationId, Fence, Insert, Inserted, JobQuery, JobState, NewJob, OwnerId,
+    Profile, Prune, Scope, StoreError, Visibility, rules,
 };
 use serde_json::json;
 
@@ -58,7 +58,7 @@ pub async fn a_foreign_owner_sees_nothing(bench: Bench) {
     let job = bench.add(a_job()).await;
     let bob = Scope::Owner(bob());
     assert_eq!(bench.store.job(&bob, &job.id).await.unwrap(), None);
-    let query = Query { limit: 10, ..Query::default() };
+    let query = JobQuery { limit: 10, ..JobQuery::default() };
     assert!(bench.store.list(&bob, &query).await.unwrap().jobs.is_empty());
     let cancelled = bench.store.cancel(&bob, &job.id).await;
     assert!(matches!(cancelled, Err(StoreError::NotFound)), "{cancelled:?}");
@@ -69,7 +69,7 @@ pub async fn a_foreign_owner_sees_nothing(bench: Bench) {
 pub async fn the_operator_sees_every_owner(bench: Bench) {
     let hers = bench.add(a_job()).await;
     let his = bench.add(NewJob { owner: bob(), ..a_job() }).await;
-    let query = Query { limit: 10, ..Query::default() };
+    let query = JobQuery { limit: 10, ..JobQuery::default() };
     let page = bench.store.list(&Scope::Operator, &query).await.unwrap();
     let ids: Vec<_> = page.jobs.iter().map(|summary| summary.id).collect();
     assert_eq!(ids, [his.id, hers.id]);
@@ -198,7 +198,7 @@ pub async fn a_finished_job_is_forgotten_when_its_retention_ends(bench: Bench) {
     bench.clock.advance(Duration::from_millis(9_999));
     bench.read(&job.id).await;
     bench.clock.advance(Duration::from_millis(1));
-    let query = Query { limit: 10, ..Query::default() };
+    let query = JobQuery { limit: 10, ..JobQuery::default() };
     for scope in [Scope::Owner(alice()), Scope::Operator] {
         assert_eq!(bench.store.job(&scope, &job.id).await.unwrap(), None);
         assert!(bench.store.list(&scope, &query).await.unwrap().jobs.is_empty());

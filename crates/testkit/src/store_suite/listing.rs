@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Job, JobId, NewJob, Page, Progress, Query, Scope, Settlement,
+    Checkpoint, ConversationId, Job, JobId, JobPage, JobQuery, NewJob, Progress, Scope, Settlement,
     StateKind, Summary, Visibility,
 };
 
@@ -17,7 +17,7 @@ pub async fn a_list_is_newest_first(bench: Bench) {
         expected.insert(0, bench.add(a_job()).await.id);
     }
     bench.claim().await;
-    assert_eq!(ids(&list(&bench, Query { limit: 10, ..Query::default() }).await), expected);
+    assert_eq!(ids(&list(&bench, JobQuery { limit: 10, ..JobQuery::default() }).await), expected);
 }
 
 /// However the pages are cut; a full last page is not followed by an empty one.
@@ -29,7 +29,7 @@ pub async fn pages_cover_everything_once(bench: Bench) {
     for (limit, pages) in [(1, 6), (2, 3), (4, 2), (6, 1), (7, 1)] {
         let (mut seen, mut count, mut after) = (Vec::new(), 0, None);
         loop {
-            let page = list(&bench, Query { limit, after, ..Query::default() }).await;
+            let page = list(&bench, JobQuery { limit, after, ..JobQuery::default() }).await;
             seen.extend(ids(&page));
             count += 1;
             after = page.next;
@@ -45,9 +45,9 @@ pub async fn pages_cover_everything_once(bench: Bench) {
 pub async fn a_page_stays_put_while_jobs_arrive(bench: Bench) {
     let oldest = bench.add(a_job()).await.id;
     bench.add(a_job()).await;
-    let page = list(&bench, Query { limit: 1, ..Query::default() }).await;
+    let page = list(&bench, JobQuery { limit: 1, ..JobQuery::default() }).await;
     bench.add(a_job()).await;
-    let page = list(&bench, Query { limit: 1, after: page.next, ..Query::default() }).await;
+    let page = list(&bench, JobQuery { limit: 1, after: page.next, ..JobQuery::default() }).await;
     assert_eq!((ids(&page), page.next), (vec![oldest], None));
 }
 
@@ -72,7 +72,7 @@ pub async fn a_list_can_be_narrowed_to_states(bench: Bench) {
         (vec![], vec![queued, running, cancelled, failed, succeeded]),
     ];
     for (states, expected) in table {
-        let query = Query { states: states.clone(), limit: 10, ..Query::default() };
+        let query = JobQuery { states: states.clone(), limit: 10, ..JobQuery::default() };
         let page = list(&bench, query).await;
         assert_eq!(ids(&page), expected, "{states:?}");
     }
@@ -118,7 +118,7 @@ pub async fn an_id_prefix_finds_its_jobs(bench: Bench) {
     for none in ["g", "A", "-", "%", "0f-", &format!("{text}0")] {
         assert!(prefixed(&bench, none).await.jobs.is_empty(), "{none}");
     }
-    let query = Query { id_prefix: Some(text), limit: 10, ..Query::default() };
+    let query = JobQuery { id_prefix: Some(text), limit: 10, ..JobQuery::default() };
     let stranger = Scope::Owner(super::bench::bob());
     assert!(bench.store.list(&stranger, &query).await.unwrap().jobs.is_empty());
 }
@@ -155,17 +155,17 @@ pub async fn a_summary_says_whether_the_id_was_promised(bench: Bench) {
     for visibility in [Visibility::Promised, Visibility::Unpromised] {
         bench.add(NewJob { visibility, ..a_job() }).await;
     }
-    let page = list(&bench, Query { limit: 10, ..Query::default() }).await;
+    let page = list(&bench, JobQuery { limit: 10, ..JobQuery::default() }).await;
     let seen: Vec<_> = page.jobs.iter().map(|summary| summary.visibility).collect();
     assert_eq!(seen, [Visibility::Unpromised, Visibility::Promised]);
 }
 
 /// Neither of an empty store nor of no rows asked for.
 pub async fn an_empty_page_is_no_error(bench: Bench) {
-    let empty = Page { jobs: Vec::new(), next: None };
-    assert_eq!(list(&bench, Query { limit: 10, ..Query::default() }).await, empty);
+    let empty = JobPage { jobs: Vec::new(), next: None };
+    assert_eq!(list(&bench, JobQuery { limit: 10, ..JobQuery::default() }).await, empty);
     bench.add(a_job()).await;
-    assert_eq!(list(&bench, Query { limit: 0, ..Query::default() }).await, empty);
+    assert_eq!(list(&bench, JobQuery { limit: 0, ..JobQuery::default() }).await, empty);
 }
 
 fn expected(job: &Job) -> Summary {
@@ -188,27 +188,28 @@ fn expected(job: &Job) -> Summary {
 }
 
 async fn only(bench: &Bench) -> Summary {
-    let mut page = list(bench, Query { limit: 10, ..Query::default() }).await;
+    let mut page = list(bench, JobQuery { limit: 10, ..JobQuery::default() }).await;
     assert_eq!(page.jobs.len(), 1);
     page.jobs.remove(0)
 }
 
-async fn list(bench: &Bench, query: Query) -> Page {
+async fn list(bench: &Bench, query: JobQuery) -> JobPage {
     bench.store.list(&Scope::Owner(alice()), &query).await.unwrap()
 }
 
-async fn search(bench: &Bench, text: &str) -> Page {
-    list(bench, Query { search: Some(text.to_owned()), limit: 10, ..Query::default() }).await
+async fn search(bench: &Bench, text: &str) -> JobPage {
+    list(bench, JobQuery { search: Some(text.to_owned()), limit: 10, ..JobQuery::default() }).await
 }
 
-async fn prefixed(bench: &Bench, prefix: &str) -> Page {
-    list(bench, Query { id_prefix: Some(prefix.to_owned()), limit: 100, ..Query::default() }).await
+async fn prefixed(bench: &Bench, prefix: &str) -> JobPage {
+    list(bench, JobQuery { id_prefix: Some(prefix.to_owned()), limit: 100, ..JobQuery::default() })
+        .await
 }
 
 async fn titled(bench: &Bench, title: &str) -> Job {
     bench.add(NewJob { title: title.to_owned(), ..a_job() }).await
 }
 
-fn ids(page: &Page) -> Vec<JobId> {
+fn ids(page: &JobPage) -> Vec<JobId> {
     page.jobs.iter().map(|summary| summary.id).collect()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Inserted, Job, JobId, Key, NewJob, Prune, Pruned, Query,
+    Checkpoint, ConversationId, Inserted, Job, JobId, JobQuery, Key, NewJob, Prune, Pruned,
     RemoteStop, Rev, Scope, StoreError, Timestamp,
 };
 
@@ -280,7 +280,7 @@ async fn prune(bench: &Bench, prune: Prune) -> Pruned {
 }
 
 async fn listed(bench: &Bench) -> Vec<JobId> {
-    let query = Query { limit: 10, ..Query::default() };
+    let query = JobQuery { limit: 10, ..JobQuery::default() };
     let page = bench.store.list(&Scope::Operator, &query).await.unwrap();
     page.jobs.iter().map(|summary| summary.id).collect()
 }

@@ -3,10 +3,10 @@
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::transcript::{Answer, Told, Turn};
+use super::transcript::{Answer, Transcript, Turn};
 
 /// The page.
-pub(super) fn page(told: &Told) -> String {
+pub(super) fn page(told: &Transcript) -> String {
     let turns: String = told.turns.iter().map(turn).collect();
     let title = escaped(&told.title);
     format!(
@@ -144,7 +144,7 @@ mod tests {
         | <script>alert(13)</script> |\n|---|\n| <style>*{display:none}</style> |\n\n\
         [h]: javascript:alert(14)\n\n[h] <iframe src=x></iframe> <svg onload=alert(15)> </article></body>\n";
 
-    fn hostile() -> Told {
+    fn hostile() -> Transcript {
         let source = Source {
             number: 1,
             url: "javascript:alert(16)".to_owned(),
@@ -168,7 +168,7 @@ mod tests {
             failures: Vec::new(),
             answer: Some(answer),
         };
-        Told {
+        Transcript {
             id: "<script>".to_owned(),
             title: turn.question.clone(),
             state: StateKind::Succeeded,

@@ -3,7 +3,7 @@
 use outlast_core::{ConversationId, ConversationPage};
 use serde_json::{Value, json};
 
-use super::transcript::{Answer, Told, Turn};
+use super::transcript::{Answer, Transcript, Turn};
 use crate::commands::jobs::json::pretty;
 
 /// `conversations list --json`
@@ -27,7 +27,7 @@ pub(super) fn page(page: &ConversationPage) -> String {
 }
 
 /// `conversations show --json`, `conversations export --format json`
-pub(super) fn whole(told: &Told) -> String {
+pub(super) fn whole(told: &Transcript) -> String {
     pretty(&json!({
         "id": told.id,
         "state": told.state.as_str(),

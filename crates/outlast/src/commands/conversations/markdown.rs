@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::transcript::{Answer, Told};
+use super::transcript::{Answer, Transcript};
 
 /// The document.
-pub(super) fn document(told: &Told) -> String {
+pub(super) fn document(told: &Transcript) -> String {
     let mut text = format!(
         "---\nconversation: {}\nquestion: {}\ncreated: {}\nupdated: {}\nturns: {}\n---\n",
         quoted(&told.id),

@@ -8,7 +8,7 @@ use crate::commands::jobs::show;
 use crate::ui;
 
 /// A conversation.
-pub(super) struct Told {
+pub(super) struct Transcript {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) state: StateKind,
@@ -39,7 +39,7 @@ pub(super) struct Answer {
     pub(super) price: String,
 }
 
-impl Told {
+impl Transcript {
     /// One that the store knows.
     pub(super) fn stored(conversation: &Conversation) -> Self {
         Self {

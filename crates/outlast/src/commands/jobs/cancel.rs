@@ -8,14 +8,14 @@ use outlast_engine::Engine;
 use super::{find, json, own};
 use crate::cli::CancelArgs;
 use crate::config::Config;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 
 pub(super) async fn run(
     engine: &Engine,
     config: &Config,
     args: CancelArgs,
-) -> Result<ExitCode, Failed> {
+) -> Result<ExitCode, CommandError> {
     let scope = own(config);
     let job = find::job(engine, &scope, &args.id).await?;
     let Some(cancelled) = engine.cancel(&scope, &job.id).await? else {
@@ -28,7 +28,7 @@ pub(super) async fn run(
     if was_ended && job.state.kind() != StateKind::Cancelled {
         let state = job.state.kind().as_str();
         let error = anyhow::anyhow!("job {} has ended already: {state}", job.id);
-        return Err(Failed::from(error).hint("`outlast jobs show` has what came of it"));
+        return Err(CommandError::from(error).hint("`outlast jobs show` has what came of it"));
     }
     if args.json {
         ui::line(&json::job(&job, engine.now()));

@@ -1,7 +1,7 @@
 //! Jobs as JSON for scripts. Times are RFC 3339 in UTC.
 
 use outlast_core::{
-    Body, Cost, Failure, Job, JobState, Output, Page, Profile, Progress, Summary, Timestamp,
+    Body, Cost, Failure, Job, JobPage, JobState, Output, Profile, Progress, Summary, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::retry::retry_of;
 use crate::ui;
 
 /// `jobs list --json`
-pub(super) fn page(page: &Page) -> String {
+pub(super) fn page(page: &JobPage) -> String {
     let jobs: Vec<Value> = page.jobs.iter().map(summary).collect();
     pretty(&json!({ "jobs": jobs, "more": page.next.is_some() }))
 }

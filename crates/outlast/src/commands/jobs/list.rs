@@ -2,24 +2,24 @@
 
 use std::process::ExitCode;
 
-use outlast_core::{Query, StateKind, Summary, Timestamp};
+use outlast_core::{JobQuery, StateKind, Summary, Timestamp};
 use outlast_engine::Engine;
 
 use super::{json, own_or_all};
 use crate::cli::ListArgs;
 use crate::config::Config;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 
 pub(super) async fn run(
     engine: &Engine,
     config: &Config,
     args: ListArgs,
-) -> Result<ExitCode, Failed> {
+) -> Result<ExitCode, CommandError> {
     let states: Vec<StateKind> =
         args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
     let is_filtered = !states.is_empty() || args.search.is_some();
-    let query = Query { states, search: args.search, limit: args.limit, ..Query::default() };
+    let query = JobQuery { states, search: args.search, limit: args.limit, ..JobQuery::default() };
     let page = engine.list(&own_or_all(config, args.all), &query).await?;
     if args.json {
         ui::line(&json::page(&page));

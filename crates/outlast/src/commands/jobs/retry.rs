@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use outlast_core::rules::RETRY_KEY;
 use outlast_core::{
-    AskKind, Checkpoint, Job, JobId, Key, NewJob, Profile, Query, ResearchAsk, Scope, StateKind,
+    AskKind, Checkpoint, Job, JobId, JobQuery, Key, NewJob, Profile, ResearchAsk, Scope, StateKind,
     Visibility,
 };
 use outlast_engine::Engine;
@@ -15,7 +15,7 @@ use crate::cli::{Global, RetryArgs};
 use crate::commands::detached_worker::{self, Flags, short_id};
 use crate::commands::research::refused;
 use crate::config::Config;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
 
@@ -29,7 +29,7 @@ pub(super) async fn run(
     global: &Global,
     config: &Config,
     args: RetryArgs,
-) -> Result<ExitCode, Failed> {
+) -> Result<ExitCode, CommandError> {
     let job = find::job(engine, &own(config), &args.id).await?;
     let hint = match job.state.kind() {
         StateKind::Failed | StateKind::Cancelled => None,
@@ -40,9 +40,10 @@ pub(super) async fn run(
     };
     if let Some(hint) = hint {
         let error = anyhow::anyhow!("job {} is {}", job.id, job.state.kind().as_str());
-        return Err(
-            Failed::from(error.context("only what failed or was cancelled is retried")).hint(hint)
-        );
+        return Err(CommandError::from(
+            error.context("only what failed or was cancelled is retried"),
+        )
+        .hint(hint));
     }
     if (job.needs_consent() || job.may_run_on()) && !args.again {
         let scope = own(config);
@@ -98,12 +99,12 @@ pub(super) async fn retries_of(
     engine: &Engine,
     scope: &Scope,
     job: &Job,
-) -> Result<Vec<JobId>, Failed> {
+) -> Result<Vec<JobId>, CommandError> {
     if !matches!(job.state.kind(), StateKind::Failed | StateKind::Cancelled) {
         return Ok(Vec::new());
     }
     let search = Some(job.new.title.clone());
-    let query = Query { search, limit: LOOKED_AT, ..Query::default() };
+    let query = JobQuery { search, limit: LOOKED_AT, ..JobQuery::default() };
     let mut retries = Vec::new();
     for same in engine.list(scope, &query).await?.jobs {
         let same = engine.job(scope, &same.id).await?;
@@ -118,7 +119,7 @@ pub(super) fn retry_of(job: &Job) -> Option<JobId> {
 }
 
 /// Why a job in doubt is not retried by a mere `retry`.
-fn in_doubt(job: &Job) -> Failed {
+fn in_doubt(job: &Job) -> CommandError {
     let id = short_id(job);
     let (twice, begins) = if job.may_be_charged() {
         ("a new run may be paid for a second time", "begins a new run all the same")
@@ -129,7 +130,7 @@ fn in_doubt(job: &Job) -> Failed {
         Some(told) => anyhow::anyhow!("job {} was cancelled. {told}", job.id),
         None => anyhow::anyhow!("job {} failed with {}", job.id, show::why(job)),
     };
-    Failed::usage(error.context(twice), format!("`outlast jobs retry {id} --again` {begins}"))
+    CommandError::usage(error.context(twice), format!("`outlast jobs retry {id} --again` {begins}"))
 }
 
 /// The same request, for the queue: whoever held the first call is no longer there. Limits of time are those of today,
@@ -178,7 +179,12 @@ fn key(id: &JobId) -> Key {
 }
 
 /// Sees to it that somebody works on the job, if this configuration can.
-async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> Result<(), Failed> {
+async fn go_on(
+    engine: &Engine,
+    global: &Global,
+    config: &Config,
+    job: &Job,
+) -> Result<(), CommandError> {
     let providers = research_providers(config, None).unwrap_or_default();
     let fits = providers.iter().any(|(profile, _)| *profile == job.new.profile)
         || workflow_providers(config, None).is_ok_and(|all| all.contains_key(&job.new.profile));

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use outlast_core::Job;
-use outlast_engine::{Engine, Stop};
+use outlast_engine::{Engine, Shutdown};
 use tokio::time::Instant;
 
 use super::{STILL_RUNNING, own, watch};
@@ -12,7 +12,7 @@ use crate::cli::WaitArgs;
 use crate::commands::research::INTERRUPTED;
 use crate::commands::signals::stop_on_signals;
 use crate::config::Config;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui;
 
 /// A poll waits no longer than this, and is then made again.
@@ -22,8 +22,8 @@ pub(super) async fn run(
     engine: &Engine,
     config: &Config,
     args: WaitArgs,
-    stop: &Stop,
-) -> Result<ExitCode, Failed> {
+    stop: &Shutdown,
+) -> Result<ExitCode, CommandError> {
     let scope = own(config);
     let since = Instant::now();
     let mut jobs = watch::named(engine, &scope, &args.ids).await?;
@@ -59,6 +59,6 @@ fn is_unfinished(job: &Job) -> bool {
     !job.state.kind().is_terminal()
 }
 
-fn gone(job: &Job) -> Failed {
+fn gone(job: &Job) -> CommandError {
     anyhow::anyhow!("job {} was removed while it was waited for", job.id).into()
 }

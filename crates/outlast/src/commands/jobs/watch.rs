@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use outlast_core::{Job, JobId, JobState, Query, Scope, StateKind, Waits};
-use outlast_engine::{Engine, PollError, Reading, Stop};
+use outlast_core::{Job, JobId, JobQuery, JobState, Scope, StateKind, Waits};
+use outlast_engine::{Engine, PollError, Reading, Shutdown};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -13,7 +13,7 @@ use crate::commands::detached_worker::short_id;
 use crate::commands::research::INTERRUPTED;
 use crate::commands::signals::stop_on_signals;
 use crate::config::Config;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui::{self, Mark, Rows};
 
 /// How many unfinished jobs are watched when none is named.
@@ -23,8 +23,8 @@ pub(super) async fn run(
     engine: &Engine,
     config: &Config,
     args: WatchArgs,
-    stop: &Stop,
-) -> Result<ExitCode, Failed> {
+    stop: &Shutdown,
+) -> Result<ExitCode, CommandError> {
     let scope = own(config);
     let jobs = named(engine, &scope, &args.ids).await?;
     if jobs.is_empty() {
@@ -49,11 +49,11 @@ pub(super) async fn named(
     engine: &Engine,
     scope: &Scope,
     ids: &[String],
-) -> Result<Vec<Job>, Failed> {
+) -> Result<Vec<Job>, CommandError> {
     let mut jobs: Vec<Job> = Vec::new();
     if ids.is_empty() {
         let states = vec![StateKind::Queued, StateKind::Running];
-        let query = Query { states, limit: MOST, ..Query::default() };
+        let query = JobQuery { states, limit: MOST, ..JobQuery::default() };
         for found in engine.list(scope, &query).await?.jobs {
             jobs.extend(engine.job(scope, &found.id).await?);
         }
@@ -107,7 +107,7 @@ pub(super) async fn what_goes_on(
     engine: &Engine,
     scope: &Scope,
     jobs: &[Job],
-) -> Result<String, Failed> {
+) -> Result<String, CommandError> {
     // A job whose worker has died waits for one, whatever its row says.
     engine.find_dead_workers().await;
     let (mut unfinished, mut waiting) = (0, Vec::new());
@@ -135,7 +135,11 @@ pub(super) async fn what_goes_on(
 }
 
 /// The jobs as they ended, or as they stand when the person leaves.
-async fn followed(engine: &Engine, scope: &Scope, jobs: Vec<Job>) -> Result<Vec<Job>, Failed> {
+async fn followed(
+    engine: &Engine,
+    scope: &Scope,
+    jobs: Vec<Job>,
+) -> Result<Vec<Job>, CommandError> {
     let named = jobs.iter().map(|job| (short_id(job), job.elapsed(engine.now())));
     ui::captions(jobs.iter().map(|job| (short_id(job), job.new.title.as_str())));
     let mut rows = Rows::start(named);

@@ -9,12 +9,15 @@ use outlast_server::research_instructions;
 use crate::cli::{ProviderName, ResearchArgs, ResearchEffort};
 use crate::commands::find::{self, Found};
 use crate::config::Config;
-use crate::error::Failed;
+use crate::error::CommandError;
 use crate::ui::{self, Mark};
 use crate::wire::{Profiled, library_provider, no_provider, research_providers};
 
 /// The providers that may be asked, in line. The folders of `--library` stand for the configured ones and come first.
-pub(super) fn providers(config: &Config, args: &ResearchArgs) -> Result<Vec<Profiled>, Failed> {
+pub(super) fn providers(
+    config: &Config,
+    args: &ResearchArgs,
+) -> Result<Vec<Profiled>, CommandError> {
     if args.library.is_empty() {
         let providers = research_providers(config, None)?;
         return match providers.is_empty() && args.follow_up.is_none() {
@@ -24,7 +27,7 @@ pub(super) fn providers(config: &Config, args: &ResearchArgs) -> Result<Vec<Prof
     }
     if args.provider == Some(ProviderName::Perplexity) {
         let error = anyhow::anyhow!("--library and --provider perplexity exclude each other");
-        return Err(Failed::usage(
+        return Err(CommandError::usage(
             error,
             "leave one of them out: --library asks your documents alone",
         ));
@@ -51,7 +54,7 @@ pub(super) async fn new_job(
     config: &Config,
     asked: Asked<'_>,
     args: &ResearchArgs,
-) -> Result<NewJob, Failed> {
+) -> Result<NewJob, CommandError> {
     let Asked { profiles, question } = asked;
     let earlier = match &args.follow_up {
         Some(given) => Some(earlier(engine, config, given).await?),
@@ -93,7 +96,7 @@ pub(super) async fn new_job(
     Ok(job.made_by("outlast research"))
 }
 
-async fn earlier(engine: &Engine, config: &Config, given: &str) -> Result<Earlier, Failed> {
+async fn earlier(engine: &Engine, config: &Config, given: &str) -> Result<Earlier, CommandError> {
     Ok(match find::conversation(engine, &config.owner, given).await? {
         Found::Stored(earlier) => Earlier {
             id: earlier.id.clone(),
@@ -118,7 +121,7 @@ fn profile(
     profiles: &[Profile],
     args: &ResearchArgs,
     earlier: Option<&Earlier>,
-) -> Result<Profile, Failed> {
+) -> Result<Profile, CommandError> {
     let named = match args.provider {
         Some(ProviderName::Perplexity) => Some(Profile::PERPLEXITY),
         Some(ProviderName::Library) => Some(Profile::LIBRARY),
@@ -151,7 +154,7 @@ fn profile(
             "; `--provider {other}` would send what was said in the conversation to {other}"
         ));
     }
-    Err(Failed::usage(error, hint))
+    Err(CommandError::usage(error, hint))
 }
 
 fn tell_of_the_move(from: &str, to: &str, messages: usize) {

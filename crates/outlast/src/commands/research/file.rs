@@ -7,14 +7,15 @@ use outlast_core::{Body, Job, Output, ResearchAsk, printable};
 use serde_json::Value;
 
 use super::jobs;
-use crate::error::Failed;
+use crate::error::CommandError;
 
 /// Writes the report, or says why it cannot be. The job keeps it in any case.
-pub(super) fn write(path: &Path, job: &Job, output: &Output) -> Result<(), Failed> {
+pub(super) fn write(path: &Path, job: &Job, output: &Output) -> Result<(), CommandError> {
     let written = std::fs::write(path, printable(&text(job, output)));
     let written = written.with_context(|| format!("write the report to {}", path.display()));
     written.map_err(|error| {
-        Failed::from(error).hint(format!("the report is kept: `outlast jobs show {}`", job.id))
+        CommandError::from(error)
+            .hint(format!("the report is kept: `outlast jobs show {}`", job.id))
     })
 }
 

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
 use crate::config::{Config, ConfigError, LOCAL};
-use crate::error::Failed;
+use crate::error::CommandError;
 
 /// How long a session nobody uses is kept. Clients that lose one are slow to notice, so it is long.
 const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
@@ -27,11 +27,11 @@ pub(super) async fn open(
     address: SocketAddr,
     args: &ServeArgs,
     config: &Config,
-) -> Result<(TcpListener, HttpOptions), Failed> {
+) -> Result<(TcpListener, HttpOptions), CommandError> {
     let (local, no_auth) = (address.ip().is_loopback(), args.no_auth);
     if no_auth && !local {
         let error = anyhow::anyhow!("--no-auth would let anybody in who can reach {address}");
-        return Err(Failed::usage(error, "leave it out, or listen on 127.0.0.1"));
+        return Err(CommandError::usage(error, "leave it out, or listen on 127.0.0.1"));
     }
     let hosts = match &config.http.hosts {
         Some(hosts) => hosts.clone(),
@@ -41,16 +41,16 @@ pub(super) async fn open(
                 "{address} can be reached from elsewhere, under names nobody has told"
             );
             let hint = "set OUTLAST_ALLOWED_HOSTS to the names clients use, or listen on 127.0.0.1";
-            return Err(Failed::usage(error, hint));
+            return Err(CommandError::usage(error, hint));
         }
     };
     let callers = callers(no_auth, config).map_err(|error| {
         let hint = error.hint();
-        Failed::usage(error, hint)
+        CommandError::usage(error, hint)
     })?;
     let listening = TcpListener::bind(address).await;
     let listener = listening.with_context(|| format!("listen on {address}")).map_err(|error| {
-        Failed::usage(error, "choose another address or port, or port 0 for any that is free")
+        CommandError::usage(error, "choose another address or port, or port 0 for any that is free")
     })?;
     raise_open_files();
     let room = Room::default();

@@ -6,20 +6,20 @@ use outlast_core::Profile;
 use outlast_server::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Tools, Work, Workflow};
 
 use crate::config::{self, Config};
-use crate::error::Failed;
+use crate::error::CommandError;
 
 /// What the set is told; `None` where there is nothing to show.
 pub(super) fn options(
     config: &Config,
     research: Option<&Profile>,
-) -> Result<Option<JobsOptions>, Failed> {
+) -> Result<Option<JobsOptions>, CommandError> {
     let (mode, workflows) = if config.async_mode {
         let workflows = startable(config, research);
         if workflows.is_empty() {
             let error = anyhow::anyhow!("the tool set `jobs` has nothing to start");
             let hint = "configure a [[workflow]] in outlast.toml, or a research provider for the built-in \
                         deep_research: set PERPLEXITY_API_KEY or OUTLAST_LIBRARY";
-            return Err(Failed::usage(error, hint));
+            return Err(CommandError::usage(error, hint));
         }
         let mode = match &config.fixed_workflow {
             Some(name) => JobsMode::OneWorkflow(name.clone()),
@@ -37,7 +37,7 @@ pub(super) fn options(
     };
     if config.fixed_workflow.as_deref() == Some(DEEP_RESEARCH) && research.is_none() {
         let error = anyhow::anyhow!("the workflow {DEEP_RESEARCH} needs a research provider");
-        return Err(Failed::usage(error, "set PERPLEXITY_API_KEY or OUTLAST_LIBRARY"));
+        return Err(CommandError::usage(error, "set PERPLEXITY_API_KEY or OUTLAST_LIBRARY"));
     }
     Ok(Some(JobsOptions {
         workflows,
@@ -55,7 +55,7 @@ pub(in crate::commands) fn startable(config: &Config, research: Option<&Profile>
 }
 
 /// Refuses a workflow whose name, or that of the tool that would start it, is a tool's already (E2).
-pub(super) fn check_names(sets: &[Tools], config: &Config) -> Result<(), Failed> {
+pub(super) fn check_names(sets: &[Tools], config: &Config) -> Result<(), CommandError> {
     let others = sets.iter().filter(|set| !matches!(set, Tools::Jobs(_)));
     let mut taken: HashSet<String> = others.flat_map(Tools::names).collect();
     if config.async_mode {
@@ -66,7 +66,10 @@ pub(super) fn check_names(sets: &[Tools], config: &Config) -> Result<(), Failed>
             [name.clone(), format!("start_{name}")].into_iter().find(|it| taken.contains(it));
         if let Some(tool) = clash {
             let error = anyhow::anyhow!("the workflow `{name}` clashes with the tool `{tool}`");
-            return Err(Failed::usage(error, "give the workflow another name in outlast.toml"));
+            return Err(CommandError::usage(
+                error,
+                "give the workflow another name in outlast.toml",
+            ));
         }
     }
     Ok(())

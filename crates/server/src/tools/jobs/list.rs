@@ -1,6 +1,6 @@
 //! The caller's jobs, newest first, so that a model that lost an id finds it.
 
-use outlast_core::{Cursor, Query, StateKind, Summary};
+use outlast_core::{Cursor, JobQuery, StateKind, Summary};
 use rmcp::model::CallToolResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -67,7 +67,7 @@ impl Jobs {
         })?;
         let after = arguments.cursor.as_deref().map(cursor).transpose()?;
         let states = arguments.status.map(Status::states).unwrap_or_default();
-        let mut query = Query { states: states.to_vec(), limit, after, ..Query::default() };
+        let mut query = JobQuery { states: states.to_vec(), limit, after, ..JobQuery::default() };
         let mut jobs = Vec::new();
         // A job that waits for another try counts as running here, so a page of one may hold some of the other.
         loop {

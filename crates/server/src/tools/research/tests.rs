@@ -7,7 +7,7 @@ use outlast_core::{
     Again, BeginError, Body, Cost, NanoUsd, Nature, Output, Provider, ProviderError, RemoteRun,
     RemoteStop, Resumes, Run, Source, Step, Timestamp, Usage,
 };
-use outlast_engine::{Mirror, MirrorOptions, Options, Providers, Stop, Takes, Until, Worker};
+use outlast_engine::{Mirror, MirrorOptions, Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_store::{MemoryStore, SystemClock};
 use serde_json::json;
 
@@ -106,7 +106,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
     };
     let mirror = Some(Arc::new(Mirror::open(mirror).unwrap()));
     let engine_options = Options { mirror, ..Options::default() };
-    let engine = Engine::new(store, providers, engine_options, Stop::new()).await;
+    let engine = Engine::new(store, providers, engine_options, Shutdown::new()).await;
     let (engine, _follower) = engine.unwrap();
     tokio::spawn(Worker::new(&engine, Takes::TheQueue).run(Until::Asked));
     let options = ResearchOptions {
