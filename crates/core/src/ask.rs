@@ -1,6 +1,9 @@
 //! What a research job asks for: the shape a face writes into [`crate::NewJob::ask`] and a provider reads.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{BeginError, ProviderError, Trouble};
 
 /// A question for a research provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +25,17 @@ pub struct ResearchAsk {
 }
 
 impl ResearchAsk {
+    /// Reads a stored request.
+    pub fn stored(ask: &Value) -> Result<Self, BeginError> {
+        Self::deserialize(ask).map_err(|error| {
+            BeginError::NotSent(ProviderError {
+                trouble: Trouble::Rejected,
+                sentence: "the stored request cannot be read by this version".to_owned(),
+                detail: Some(error.to_string()),
+            })
+        })
+    }
+
     /// The question itself, for lists and titles: the last thing the user said.
     pub fn question(&self) -> &str {
         let said = self.messages.iter().rfind(|message| message.role == Role::User);
@@ -44,6 +58,13 @@ pub enum AskKind {
     Reason,
     /// Ranked web results and no answer; the question alone counts.
     Results,
+}
+
+impl AskKind {
+    /// What kind of answer a stored request wants. [`ResearchAsk::stored`] refuses what cannot be read.
+    pub fn stored(ask: &Value) -> Self {
+        ask.get("kind").and_then(|kind| Self::deserialize(kind).ok()).unwrap_or_default()
+    }
 }
 
 /// What a web search is narrowed to; nothing set means no narrowing.

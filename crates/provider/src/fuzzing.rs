@@ -2,7 +2,6 @@
 
 use crate::sse::{Decoder, MAX_EVENT};
 
-pub use crate::library::fuzzing::pdf;
 pub use crate::perplexity::fuzzing::{event, followed, response, sonar};
 
 /// Decodes the bytes whole, in pieces and one by one; says what differs, or is held beyond the limit.

@@ -4,11 +4,9 @@
 
 pub mod command;
 pub mod http;
-pub mod library;
 pub mod mcp_tool;
 pub mod perplexity;
 pub mod prices;
-mod asked;
 mod sse;
 
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, Resumes, Run,
+    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run,
 };
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
@@ -20,7 +20,6 @@ use super::search;
 use super::submit::Submit;
 use super::waits::Waits;
 use super::wire;
-use crate::asked::{asked, kind};
 use crate::prices::{Dialect, Prices};
 
 /// Perplexity's Agent API as a provider.
@@ -62,7 +61,7 @@ impl Provider for Agent {
     }
 
     fn nature(&self, ask: &Value) -> Nature {
-        if kind(ask) == AskKind::Results {
+        if AskKind::stored(ask) == AskKind::Results {
             return search::NATURE;
         }
         // The API has neither idempotency keys nor a list of runs: a lost submit cannot be found again.
@@ -70,18 +69,18 @@ impl Provider for Agent {
     }
 
     fn expected_model(&self, ask: &Value) -> Option<String> {
-        let ask = asked(ask).ok().filter(|ask| ask.kind != AskKind::Results)?;
+        let ask = ResearchAsk::stored(ask).ok().filter(|ask| ask.kind != AskKind::Results)?;
         let effort = wire::effort(ask.kind, ask.effort).unwrap_or(wire::DEEP_RESEARCH);
         Some(format!("perplexity agent ({effort})"))
     }
 
     fn typical_cost(&self, ask: &Value) -> Cost {
-        let Ok(ask) = asked(ask) else { return Cost::Unknown };
+        let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
         Prices::current().typical(Dialect::Agent, ask.kind, ask.effort)
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask = asked(ask)?;
+        let ask = ResearchAsk::stored(ask)?;
         if ask.kind == AskKind::Results {
             return search::begin(&self.api, Self::NAME, &ask, key).await;
         }

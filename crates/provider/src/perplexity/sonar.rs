@@ -15,14 +15,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, Resumes, Run,
+    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run,
 };
 use serde_json::Value;
 
 use super::api::{Api, PerplexityOptions};
 use super::check::Checked;
 use super::{Waits, search};
-use crate::asked::{asked, kind};
 use crate::prices::{Dialect, Prices};
 pub(super) use fuzzing::fuzzed;
 use request::model;
@@ -67,7 +66,7 @@ impl Provider for Sonar {
     }
 
     fn nature(&self, ask: &Value) -> Nature {
-        match kind(ask) {
+        match AskKind::stored(ask) {
             AskKind::Research => {
                 Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false }
             }
@@ -80,17 +79,17 @@ impl Provider for Sonar {
     }
 
     fn expected_model(&self, ask: &Value) -> Option<String> {
-        let kind = asked(ask).ok()?.kind;
+        let kind = ResearchAsk::stored(ask).ok()?.kind;
         (kind != AskKind::Results).then(|| model(kind).to_owned())
     }
 
     fn typical_cost(&self, ask: &Value) -> Cost {
-        let Ok(ask) = asked(ask) else { return Cost::Unknown };
+        let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
         Prices::current().typical(Dialect::Sonar, ask.kind, ask.effort)
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask = asked(ask)?;
+        let ask = ResearchAsk::stored(ask)?;
         match ask.kind {
             AskKind::Research => research::begin(&self.api, &ask, key).await,
             AskKind::Results => search::begin(&self.api, Self::NAME, &ask, key).await,

@@ -12,7 +12,7 @@ use super::reports::check;
 const PLUM: &str = "# Plums\n\nThe plum tree wants chalky soil.\n";
 
 fn fixture(name: &str) -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/library/pdfs").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/pdfs").join(name);
     fs::read(path).unwrap()
 }
 

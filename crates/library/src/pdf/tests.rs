@@ -6,10 +6,10 @@ use super::font::Font;
 use super::*;
 
 const FILES: [&[u8]; 4] = [
-    include_bytes!("../../../tests/library/pdfs/boiler.pdf"),
-    include_bytes!("../../../tests/library/pdfs/coffee.pdf"),
-    include_bytes!("../../../tests/library/pdfs/leave.pdf"),
-    include_bytes!("../../../tests/library/pdfs/pump.pdf"),
+    include_bytes!("../../tests/it/pdfs/boiler.pdf"),
+    include_bytes!("../../tests/it/pdfs/coffee.pdf"),
+    include_bytes!("../../tests/it/pdfs/leave.pdf"),
+    include_bytes!("../../tests/it/pdfs/pump.pdf"),
 ];
 
 fn go_on() -> bool {

@@ -41,7 +41,7 @@ const THEIRS: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/library/corpus")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/corpus")
 }
 
 /// This project's documents, apart from its code.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use outlast_core::{
     AskKind, Body, Message, Output, Progress, Provider, ResearchAsk, Role, Run, Source, Step,
 };
-use outlast_provider::library::{Library, LibraryOptions};
+use outlast_library::{Library, LibraryOptions};
 use outlast_testkit::clock::ManualClock;
 use tempfile::TempDir;
 
@@ -64,7 +64,7 @@ pub(crate) fn library(folders: &[PathBuf], cache: &Path) -> Library {
 pub(crate) fn open(
     folders: &[PathBuf],
     cache: &Path,
-) -> Result<Library, outlast_provider::library::LibraryError> {
+) -> Result<Library, outlast_library::LibraryError> {
     Library::new(LibraryOptions {
         folders: folders.to_vec(),
         cache_dir: cache.to_owned(),

@@ -32,7 +32,8 @@ mod statements;
 mod note;
 mod page;
 mod report;
-pub(crate) mod fuzzing;
+#[doc(hidden)]
+pub mod fuzzing;
 
 use std::fs;
 use std::io;
@@ -42,7 +43,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Clock, Cost, NanoUsd, Nature, Profile, Provider, ProviderError, RemoteRun,
-    RemoteStop, Resumes, Run, Trouble,
+    RemoteStop, ResearchAsk, Resumes, Run, Trouble,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -51,7 +52,6 @@ use uuid::Uuid;
 use self::research::Research;
 use self::run::LibraryRun;
 use self::walk::Folder;
-use crate::asked::asked;
 
 /// What a library is made of.
 pub struct LibraryOptions {
@@ -155,7 +155,7 @@ impl Provider for Library {
     }
 
     async fn begin(&self, ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask = asked(ask)?;
+        let ask = ResearchAsk::stored(ask)?;
         let research = Research {
             folders: Arc::clone(&self.folders),
             cache: self.cache_dir.join(format!("{}.db", self.hash)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_core::{Again, BeginError, Nature, Provider, RemoteStop, Resumes, Step, Trouble};
-use outlast_provider::library::Library;
+use outlast_library::Library;
 use serde_json::json;
 
 use super::bench::{Bench, LIMIT, begin, research};

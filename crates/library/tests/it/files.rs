@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::bench::{Bench, ask, library, open, research};
-use outlast_provider::library::LibraryError;
+use outlast_library::LibraryError;
 
 const PLUM: &str = "# Plums\n\nThe plum tree wants chalky soil.\n";
 
