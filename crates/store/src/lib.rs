@@ -5,10 +5,12 @@
 
 mod clock;
 mod memory;
+mod postgres;
 mod sqlite;
 
 pub use clock::SystemClock;
 pub use memory::MemoryStore;
+pub use postgres::{Judgement, PostgresOptions, PostgresStore};
 pub use sqlite::SqliteStore;
 pub use sqlite::{
     HeldLocks, Inspection, hold_locks, inspect, is_there, locks_that_give_way, sqlite_version,

@@ -1,0 +1,432 @@
+//! The store of a team: one PostgreSQL database, shared by the processes of many machines.
+//!
+//! A step is one transaction: lock, load, ask core's rules, save. Steps of one kind that come together share one. Change
+//! numbers come from a sequence with marks, so that writers do not wait for one another and readers miss nothing; a session
+//! with locks proves workers alive. The server's clock dates everything.
+
+mod connect;
+mod schema;
+
+mod tx;
+mod step;
+mod batch;
+
+mod insert;
+mod room;
+mod claims;
+mod writes;
+mod prune;
+mod reads;
+mod rows;
+mod text;
+
+mod session;
+mod workers;
+mod changes;
+mod time;
+
+mod fault;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deadpool_postgres::Pool;
+use outlast_core::{
+    Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
+    ConversationQuery, Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease,
+    OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope,
+    Settlement, Store, StoreError, Timestamp, WorkerId, rules,
+};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+
+pub use workers::Judgement;
+
+use connect::Target;
+use fault::Fault;
+use rows::get;
+use session::{Session, Wakeups};
+use step::{Durability, Work};
+use text::escaped;
+use time::Time;
+use tx::Tx;
+use workers::Suspects;
+use writes::{Effect, Reads, Write};
+
+/// How a store is opened.
+pub struct PostgresOptions {
+    /// The database: `postgres://user:password@host[:port][,host...]/database?sslmode=...`.
+    pub url: String,
+    /// Dates everything in the place of the server's clock: for tests.
+    pub clock: Option<Arc<dyn Clock>>,
+    /// When a worker counts as dead.
+    pub judgement: Judgement,
+}
+
+/// Keeps jobs in a PostgreSQL database.
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+    closed: CancellationToken,
+}
+
+/// What the parts of a store share.
+struct Shared {
+    pool: Pool,
+    time: Time,
+    session: Arc<Session>,
+    wakeups: Arc<Wakeups>,
+    suspects: Suspects,
+    judgement: Judgement,
+    writes: OnceLock<UnboundedSender<writes::Call>>,
+    notes: OnceLock<UnboundedSender<writes::Call>>,
+    claims: OnceLock<UnboundedSender<claims::Call>>,
+}
+
+impl PostgresStore {
+    /// Connects, and makes or updates the tables.
+    pub async fn open(options: PostgresOptions) -> Result<Self, StoreError> {
+        let target = Arc::new(Target::parse(&options.url)?);
+        let (mut client, connection) = target.connect().await?;
+        let driving = tokio::spawn(connection);
+        target.prepare(&client).await?;
+        schema::prepare(&mut client).await?;
+        let time = Time::of(options.clock, &client).await?;
+        drop(client);
+        driving.abort();
+        let (session, wakeups) = (Arc::new(Session::new()), Arc::new(Wakeups::new()));
+        let closed = CancellationToken::new();
+        tokio::spawn(Arc::clone(&session).run(
+            Arc::clone(&target),
+            Arc::clone(&wakeups),
+            closed.clone(),
+        ));
+        let shared = Arc::new(Shared {
+            pool: target.pool()?,
+            time,
+            session,
+            wakeups,
+            suspects: Suspects::default(),
+            judgement: options.judgement,
+            writes: OnceLock::new(),
+            notes: OnceLock::new(),
+            claims: OnceLock::new(),
+        });
+        shared.session.live().await?;
+        Shared::gather(&shared);
+        Ok(Self { shared, closed })
+    }
+
+    /// Ends the session: this process's workers count as dead from now on.
+    pub async fn close(&self) {
+        self.closed.cancel();
+        self.shared.pool.close();
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.closed.cancel();
+    }
+}
+
+impl Shared {
+    /// Starts the tasks that gather calls. They hold the store weakly, so that they end with it.
+    fn gather(shared: &Arc<Self>) {
+        let weak = Arc::downgrade(shared);
+        let writes = batch::gather(move |calls| {
+            let shared = weak.upgrade();
+            async move {
+                if let Some(shared) = shared {
+                    shared.write_together(Durability::Commit, calls).await;
+                }
+            }
+        });
+        let weak = Arc::downgrade(shared);
+        let notes = batch::gather(move |calls| {
+            let shared = weak.upgrade();
+            async move {
+                if let Some(shared) = shared {
+                    shared.write_together(Durability::Soon, calls).await;
+                }
+            }
+        });
+        let weak = Arc::downgrade(shared);
+        let claims = batch::gather(move |calls| {
+            let shared = weak.upgrade();
+            async move {
+                if let Some(shared) = shared {
+                    shared.claim_together(calls).await;
+                }
+            }
+        });
+        // Set once, here.
+        let _ = shared.writes.set(writes);
+        let _ = shared.notes.set(notes);
+        let _ = shared.claims.set(claims);
+    }
+
+    fn now(&self) -> Timestamp {
+        self.time.now()
+    }
+}
+
+/// A write of the worker that holds the job.
+fn leased(
+    lease: &Lease,
+    rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
+) -> Write {
+    let rule = move |record: &mut Record, now| rule(record, now).map(|()| Effect::Changed);
+    Write { id: lease.job, reads: Reads::Light, rule: Arc::new(rule), settlement: None }
+}
+
+/// A write to a cancelled job.
+fn amended(
+    id: &JobId,
+    rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
+) -> Write {
+    let rule = move |record: &mut Record, now| rule(record, now).map(|()| Effect::Changed);
+    Write { id: *id, reads: Reads::Light, rule: Arc::new(rule), settlement: None }
+}
+
+/// A lease on a job that is not there is lost.
+fn lost(error: StoreError) -> StoreError {
+    match error {
+        StoreError::NotFound => StoreError::LeaseLost,
+        other => other,
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn now(&self) -> Timestamp {
+        self.shared.now()
+    }
+
+    async fn rev(&self) -> Result<Rev, StoreError> {
+        self.shared.rev().await
+    }
+
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        self.shared.insert(insert).await
+    }
+
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        self.shared.show_life(worker).await?;
+        self.shared.claim(worker, profiles, lease).await
+    }
+
+    async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        self.shared.show_life(worker).await?;
+        self.shared.take(worker, profiles, id, lease).await
+    }
+
+    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+        self.shared.orphans(profiles).await
+    }
+
+    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.shared.step(Renew { leases: leases.to_vec(), lease }).await?.0)
+    }
+
+    async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        let (held, checkpoint) = (lease.clone(), checkpoint.clone());
+        let write =
+            leased(lease, move |record, now| rules::checkpoint(record, &held, &checkpoint, now));
+        self.shared.write(write).await.map(drop).map_err(lost)
+    }
+
+    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+        let (held, progress) = (lease.clone(), progress.clone());
+        let write = leased(lease, move |record, now| rules::note(record, &held, &progress, now));
+        self.shared.show(write).await.map(drop).map_err(lost)
+    }
+
+    async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
+        let (held, settlement) = (lease.clone(), Arc::new(settlement));
+        let settled = Arc::clone(&settlement);
+        let write = Write {
+            reads: Reads::Whole,
+            settlement: Some(settlement),
+            ..leased(lease, move |record, now| rules::settle(record, &held, &settled, now))
+        };
+        self.shared.write(write).await.map(|(job, _)| job).map_err(lost)
+    }
+
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+        let scope = scope.clone();
+        let rule = move |record: &mut Record, now| {
+            let job = &record.job;
+            if !scope.sees(&job.new.owner) || rules::expired(job, now) {
+                return Err(StoreError::NotFound);
+            }
+            Ok(match rules::cancel(record, now) {
+                Cancelled::Now(_) => Effect::Changed,
+                Cancelled::Already(_) => Effect::LeftAlone,
+            })
+        };
+        let write = Write { id: *id, reads: Reads::Whole, rule: Arc::new(rule), settlement: None };
+        Ok(match self.shared.write(write).await? {
+            (job, Effect::Changed) => Cancelled::Now(job),
+            (job, Effect::LeftAlone) => Cancelled::Already(job),
+        })
+    }
+
+    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+        self.shared.rescue(dead).await
+    }
+
+    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+        let run = run.clone();
+        let write = amended(id, move |record, now| rules::owe(record, &run, now));
+        self.shared.write(write).await.map(drop)
+    }
+
+    async fn owed_stops(
+        &self,
+        profiles: &[Profile],
+        limit: usize,
+    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
+        self.shared.owed_stops(profiles, limit).await
+    }
+
+    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        let write = amended(id, move |record, now| rules::stopped(record, outcome, now));
+        self.shared.write(write).await.map(drop)
+    }
+
+    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+        self.shared.step(Answered(*id)).await.map(drop)
+    }
+
+    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
+        self.shared.has_worker(profile).await
+    }
+
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        self.shared.queued(profiles).await
+    }
+
+    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
+        self.shared.ahead(id).await
+    }
+
+    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.shared.dismiss(worker).await
+    }
+
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.shared.prune(scope, prune).await
+    }
+
+    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.shared.read_job(scope, id).await
+    }
+
+    async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
+        self.shared.list(scope, query).await
+    }
+
+    async fn turns(
+        &self,
+        scope: &Scope,
+        conversation: &ConversationId,
+    ) -> Result<Vec<Job>, StoreError> {
+        self.shared.turns(scope, conversation).await
+    }
+
+    async fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        self.shared.conversations(owner, query).await
+    }
+
+    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+        self.shared.changes(after, glance).await
+    }
+}
+
+/// Extends leases.
+struct Renew {
+    leases: Vec<Lease>,
+    lease: Duration,
+}
+
+#[async_trait]
+impl Work for Renew {
+    type Done = Vec<JobId>;
+
+    async fn run(&self, tx: &mut Tx) -> Result<Vec<JobId>, Fault> {
+        renew(tx, &self.leases, self.lease).await
+    }
+}
+
+/// Extends the leases that hold and returns the jobs of those that do not. Not a change: no rev.
+async fn renew(tx: &mut Tx, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, Fault> {
+    // The same test as `rules::check_lease`. Locked in the order of arrival, as every step does.
+    const RENEW: &str = "with held as (select jobs.seq from jobs
+           join unnest($1::text[], $2::text[], $3::bigint[]) as lease (id, worker, fence)
+             on jobs.id = lease.id and jobs.worker = lease.worker and jobs.fence = lease.fence
+           where state = 'running' order by jobs.seq for update of jobs)
+         update jobs set lease_until = coalesce($4::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) + $5
+         from held where jobs.seq = held.seq returning jobs.id";
+    let ids: Vec<String> = leases.iter().map(|lease| lease.job.to_string()).collect();
+    let workers: Vec<String> =
+        leases.iter().map(|lease| escaped(lease.worker.as_str()).into_owned()).collect();
+    let fences: Vec<i64> = leases.iter().map(|lease| rows::signed(lease.fence.0)).collect();
+    let (given, millis) = (tx.given(), rows::millis(lease));
+    let [renewed] = tx.load([(RENEW, &[&ids, &workers, &fences, &given, &millis])]).await?;
+    let renewed: Vec<String> =
+        renewed.iter().map(|row| get(row, "id")).collect::<Result<_, _>>()?;
+    Ok(leases
+        .iter()
+        .map(|lease| lease.job)
+        .filter(|job| !renewed.contains(&job.to_string()))
+        .collect())
+}
+
+/// Records that a call was answered with the outcome of the job.
+struct Answered(JobId);
+
+#[async_trait]
+impl Work for Answered {
+    type Done = ();
+
+    async fn run(&self, tx: &mut Tx) -> Result<(), Fault> {
+        answered(tx, &self.0).await
+    }
+}
+
+/// Not a change: no rev.
+async fn answered(tx: &mut Tx, id: &JobId) -> Result<(), Fault> {
+    let ids = vec![id.to_string()];
+    let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
+    let [_, loaded] = tx.load([(writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
+    let Some(row) = loaded.first() else { return Ok(()) };
+    let stored = rows::stored(row)?;
+    let Some(key) = &stored.key else { return Ok(()) };
+    let Some(key) = rules::answered(key, &stored.record.job, tx.now()) else { return Ok(()) };
+    let answered_at = key.answered_at.map(Timestamp::as_millis);
+    tx.write(
+        "update keys set answered_at = $2 where job = $1",
+        vec![Box::new(stored.seq), Box::new(answered_at)],
+    )
+    .await?;
+    insert::keep_by_key(tx, &stored.record.job, stored.seq, Some(&key)).await
+}

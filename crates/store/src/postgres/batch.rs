@@ -1,0 +1,37 @@
+//! Concurrent calls that share a transaction: while one is under way, the next calls gather for the one after it.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, mpsc};
+
+/// How many calls go into one transaction.
+const MOST_TOGETHER: usize = 64;
+
+/// How many transactions of one kind a process has under way.
+const AT_ONCE: usize = 2;
+
+/// Starts the task that gathers calls and hands them to `run`; it ends when the sender is dropped.
+pub(super) fn gather<R, F, Running>(run: F) -> mpsc::UnboundedSender<R>
+where
+    R: Send + 'static,
+    F: Fn(Vec<R>) -> Running + Send + Sync + 'static,
+    Running: Future<Output = ()> + Send + 'static,
+{
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    tokio::spawn(async move {
+        while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
+            let mut calls = Vec::new();
+            if receiver.recv_many(&mut calls, MOST_TOGETHER).await == 0 {
+                return;
+            }
+            let running = run(calls);
+            tokio::spawn(async move {
+                running.await;
+                drop(slot);
+            });
+        }
+    });
+    sender
+}

@@ -1,0 +1,82 @@
+//! Following changes: heard of by the session, read by their numbers.
+
+use std::time::Duration;
+
+use outlast_core::{Changes, Glance, Rev, StoreError, Timestamp};
+use tokio::time::Instant;
+
+use super::Shared;
+use super::rows::{self, get};
+
+/// How often changes are looked for while the session hears of them: the net behind it.
+const NET: Duration = Duration::from_secs(2);
+
+/// The first wait for a writer whose number is drawn and whose commit cannot be seen yet.
+const SOON: Duration = Duration::from_millis(2);
+
+/// What a look found.
+struct Looked {
+    changes: Changes,
+    /// Numbers are drawn that cannot be read yet.
+    more_to_come: bool,
+}
+
+impl Shared {
+    /// The number of the latest change that can be read.
+    pub(super) async fn rev(&self) -> Result<Rev, StoreError> {
+        let rows = self.read("select safe from seen_revs()", &[]).await?;
+        Ok(rows.first().map_or(Ok(Rev::default()), |row| get(row, "safe").map(rows::rev))?)
+    }
+
+    /// Waits for changes after `after`.
+    pub(super) async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+        let deadline = Instant::now() + glance.wait.min(Duration::from_secs(86_400));
+        let mut heard = self.wakeups.subscribe();
+        let mut soon = SOON;
+        loop {
+            // Marked as known before the look, so that a commit during it ends the wait below at once.
+            heard.mark_unchanged();
+            let Looked { changes, more_to_come } = self.look(after).await?;
+            let now = Instant::now();
+            if !changes.jobs.is_empty() || now >= deadline {
+                return Ok(changes);
+            }
+            let pause = if more_to_come {
+                let pause = soon;
+                soon = (soon * 2).min(Duration::from_millis(64));
+                pause
+            } else {
+                soon = SOON;
+                match self.session.stands_since() {
+                    Some(_) => NET.max(glance.every),
+                    None => glance.every.clamp(Duration::from_millis(250), NET),
+                }
+            };
+            // Whether it ends by what was heard or by the time, the next look tells.
+            let _ = tokio::time::timeout_at(deadline.min(now + pause), heard.changed()).await;
+        }
+    }
+
+    async fn look(&self, after: Rev) -> Result<Looked, StoreError> {
+        let rows = self.read("select * from changes_after($1)", &[&rows::signed(after.0)]).await?;
+        let (mut safe, mut last, mut jobs) = (0, 0, Vec::new());
+        for row in &rows {
+            (safe, last) = (get::<i64>(row, "safe")?, get::<i64>(row, "last")?);
+            if get::<Option<String>>(row, "id")?.is_some() {
+                jobs.push(rows::change(row)?);
+            }
+        }
+        let rev =
+            if rows::signed(after.0) > last { rows::rev(last) } else { after.max(rows::rev(safe)) };
+        let next_due = self.next_due().await?;
+        Ok(Looked { changes: Changes { rev, jobs, next_due }, more_to_come: last > safe })
+    }
+
+    async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let select =
+            "select least((select min(run_at) from jobs where state = 'queued' and run_at > $1),
+             (select min(lease_until) from jobs where state = 'running')) as due";
+        let rows = self.read(select, &[&self.now().as_millis()]).await?;
+        Ok(rows.first().map_or(Ok(None), |row| rows::maybe_time(row, "due"))?)
+    }
+}

@@ -1,0 +1,309 @@
+//! Claiming: calls that wait are answered together, each owner in turn.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::rules::{self, Turn};
+use outlast_core::{Claimed, JobId, Profile, StoreError, Timestamp, WorkerId};
+use tokio::sync::oneshot;
+
+use super::Shared;
+use super::fault::{Fault, unavailable};
+use super::rows::{self, get};
+use super::step::{Durability, Work};
+use super::text::escaped;
+use super::tx::Tx;
+
+/// Owners that wait with due jobs of these profiles ($1) at a moment ($2, or the server's), in turn, with the jobs at the head of
+/// their queues: the order of `rules::Turn`, and the test of `rules::claimable`. The owners of each profile are found one step
+/// of the index each, however long their queues are.
+const CANDIDATES: &str = "with recursive
+     moment as materialized (select coalesce($2::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now),
+     heads as (
+       select profile, (select owner from jobs where state = 'queued' and visibility = 'promised'
+           and profile = wanted.profile order by owner limit 1) as owner
+       from unnest($1::text[]) as wanted (profile)
+       union all
+       select profile, (select owner from jobs where state = 'queued' and visibility = 'promised'
+           and profile = heads.profile and owner > heads.owner order by owner limit 1)
+       from heads where owner is not null),
+     waiting as (select distinct owner from heads where owner is not null),
+     running as (select owner, count(*) as running from jobs
+       where state = 'running' and visibility = 'promised' group by owner),
+     in_turn as (select owner, coalesce(running, 0) as running, coalesce(claim, 0) as served, arrived
+       from waiting join owners using (owner) left join running using (owner) left join served using (owner)
+       order by 2, 3, 4)
+     select owner, running, served, arrived, seq, priority from in_turn cross join lateral (
+       select due.seq, due.priority from unnest($1::text[]) as wanted (profile) cross join lateral (
+         select seq, priority from jobs, moment
+         where state = 'queued' and visibility = 'promised' and profile = wanted.profile and jobs.owner = in_turn.owner
+           and (run_at <= moment.now or updated_at > moment.now)
+         order by priority desc, seq limit 64) as due
+       order by due.priority desc, due.seq limit 64) as head
+     limit 256";
+
+/// Those of the candidates that no other step holds.
+const LOCK: &str = "select seq from jobs where seq = any($1::bigint[]) and state = 'queued' order by seq for update skip locked";
+
+/// How often claims that met others' look again before they answer that there is nothing.
+const TRIES: u32 = 20;
+
+/// A claim and where its answer goes.
+pub(super) struct Call {
+    pub(super) worker: WorkerId,
+    pub(super) profiles: Vec<Profile>,
+    pub(super) lease: Duration,
+    pub(super) answer: oneshot::Sender<Result<Option<Claimed>, StoreError>>,
+}
+
+/// What the calls of one worker have in common.
+struct Claim {
+    worker: WorkerId,
+    profiles: Vec<Profile>,
+    lease: Duration,
+    count: usize,
+}
+
+/// What came of looking for jobs.
+enum Found {
+    Claimed(Vec<Claimed>),
+    /// There are jobs, and other steps hold all of them.
+    Contended,
+}
+
+impl Shared {
+    /// Claims the next job for the worker, together with other calls.
+    pub(super) async fn claim(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let call = Call { worker: worker.clone(), profiles: profiles.to_vec(), lease, answer };
+        if !matches!(self.claims.get().map(|queue| queue.send(call)), Some(Ok(()))) {
+            return Err(unavailable("it was closed"));
+        }
+        answered.await.map_err(|_| unavailable("it was closed"))?
+    }
+
+    /// Answers the gathered calls, those of one worker in one transaction.
+    pub(super) async fn claim_together(self: Arc<Self>, mut calls: Vec<Call>) {
+        while let Some(first) = calls.first() {
+            let same = |call: &Call| {
+                call.worker == first.worker
+                    && call.profiles == first.profiles
+                    && call.lease == first.lease
+            };
+            let claim = Claim {
+                worker: first.worker.clone(),
+                profiles: first.profiles.clone(),
+                lease: first.lease,
+                count: calls.iter().filter(|call| same(call)).count(),
+            };
+            let is_same: Vec<bool> = calls.iter().map(same).collect();
+            let mut is_same = is_same.into_iter();
+            let (now, later) = calls.into_iter().partition(|_| is_same.next().unwrap_or_default());
+            calls = later;
+            self.answer(claim, now).await;
+        }
+    }
+
+    async fn answer(&self, claim: Claim, calls: Vec<Call>) {
+        match self.claim_some(claim).await {
+            Ok(claimed) => {
+                let mut claimed = claimed.into_iter();
+                for call in calls {
+                    // Where the caller has gone, the job comes back when its worker's lease is not renewed.
+                    let _ = call.answer.send(Ok(claimed.next()));
+                }
+            }
+            Err(error) => {
+                for call in calls {
+                    let _ = call.answer.send(Err(unavailable(error.to_string())));
+                }
+            }
+        }
+    }
+
+    async fn claim_some(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+        for round in 0..TRIES {
+            let (found, rev) = self.try_step(Durability::Commit, &claim).await?;
+            match found {
+                Found::Claimed(mut claimed) => {
+                    claimed.iter_mut().for_each(|claimed| claimed.job.rev = rev);
+                    return Ok(claimed);
+                }
+                Found::Contended => {
+                    tokio::time::sleep(Duration::from_millis(1 + u64::from(round))).await;
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Gives this very job to the worker.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let take = Take { worker: worker.clone(), profiles: profiles.to_vec(), id: *id, lease };
+        let (claimed, rev) = self.step(take).await?;
+        Ok(claimed.map(|mut claimed| {
+            claimed.job.rev = rev;
+            claimed
+        }))
+    }
+}
+
+#[async_trait]
+impl Work for Claim {
+    type Done = Found;
+
+    async fn run(&self, tx: &mut Tx) -> Result<Found, Fault> {
+        pick(tx, self).await
+    }
+}
+
+/// Takes a job by name.
+struct Take {
+    worker: WorkerId,
+    profiles: Vec<Profile>,
+    id: JobId,
+    lease: Duration,
+}
+
+#[async_trait]
+impl Work for Take {
+    type Done = Option<Claimed>;
+
+    async fn run(&self, tx: &mut Tx) -> Result<Option<Claimed>, Fault> {
+        take(tx, &self.worker, &self.profiles, &self.id, self.lease).await
+    }
+}
+
+/// A job at the head of its owner's queue.
+struct Head {
+    owner: String,
+    seq: i64,
+}
+
+async fn pick(tx: &mut Tx, claim: &Claim) -> Result<Found, Fault> {
+    let profiles: Vec<String> =
+        claim.profiles.iter().map(|profile| escaped(profile.as_str()).into_owned()).collect();
+    let worker = escaped(claim.worker.as_str()).into_owned();
+    let given = tx.given();
+    let [_, rows] = tx
+        .load([
+            (
+                "insert into worker_profiles (profile, worker) select unnest($1::text[]), $2 on conflict do nothing",
+                &[&profiles, &worker],
+            ),
+            (CANDIDATES, &[&profiles, &given]),
+        ])
+        .await?;
+    let heads = in_turn(&rows, claim.count)?;
+    if heads.is_empty() {
+        return Ok(Found::Claimed(Vec::new()));
+    }
+    let seqs: Vec<i64> = heads.iter().map(|head| head.seq).collect();
+    let [locked] = tx.load([(LOCK, &[&seqs])]).await?;
+    let locked: Vec<i64> =
+        locked.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, Fault>>()?;
+    let select = format!("{} where jobs.seq = any($1::bigint[])", rows::WHOLE);
+    let [loaded] = tx.load([(&select, &[&locked])]).await?;
+    let mut loaded: HashMap<i64, rows::Stored> = loaded
+        .iter()
+        .map(|row| rows::stored(row).map(|stored| (stored.seq, stored)))
+        .collect::<Result<_, _>>()?;
+    let mut claimed = Vec::new();
+    for head in &heads {
+        let Some(stored) = loaded.remove(&head.seq) else { continue };
+        if !rules::claimable(&stored.record, &claim.profiles, tx.now()) {
+            continue;
+        }
+        tx.write(
+            "insert into served (owner, claim) values ($1, nextval('claims'))
+             on conflict (owner) do update set claim = excluded.claim",
+            vec![Box::new(head.owner.clone())],
+        )
+        .await?;
+        claimed.push(hand_over(tx, stored, &claim.worker, claim.lease).await?);
+    }
+    Ok(if claimed.is_empty() { Found::Contended } else { Found::Claimed(claimed) })
+}
+
+/// The next jobs, one after the other: each claim moves its owner's turn.
+fn in_turn(rows: &[tokio_postgres::Row], count: usize) -> Result<Vec<Head>, Fault> {
+    let mut queues: HashMap<String, (Turn, Vec<(Reverse<i16>, i64)>)> = HashMap::new();
+    for row in rows {
+        let turn = Turn {
+            running: get::<i64>(row, "running")?.unsigned_abs(),
+            served: get::<i64>(row, "served")?.unsigned_abs(),
+            arrived: get::<i64>(row, "arrived")?.unsigned_abs(),
+        };
+        let head = (Reverse(get::<i16>(row, "priority")?), get::<i64>(row, "seq")?);
+        queues.entry(get(row, "owner")?).or_insert_with(|| (turn, Vec::new())).1.push(head);
+    }
+    for (_, queue) in queues.values_mut() {
+        queue.sort_by(|one, other| other.cmp(one));
+    }
+    let mut served = queues.values().map(|(turn, _)| turn.served).max().unwrap_or(0);
+    let mut picked = Vec::new();
+    while picked.len() < count {
+        let next = queues.iter_mut().filter(|(_, (_, queue))| !queue.is_empty());
+        let Some((owner, (turn, queue))) = next.min_by_key(|(_, (turn, _))| *turn) else { break };
+        let Some((_, seq)) = queue.pop() else { break };
+        served += 1;
+        turn.running += 1;
+        turn.served = served;
+        picked.push(Head { owner: owner.clone(), seq });
+    }
+    Ok(picked)
+}
+
+async fn take(
+    tx: &mut Tx,
+    worker: &WorkerId,
+    profiles: &[Profile],
+    id: &JobId,
+    lease: Duration,
+) -> Result<Option<Claimed>, Fault> {
+    let ids = vec![id.to_string()];
+    let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
+    let [_, loaded] = tx.load([(super::writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
+    let Some(row) = loaded.first() else { return Ok(None) };
+    let stored = rows::stored(row)?;
+    if !rules::takeable(&stored.record, profiles, tx.now()) {
+        return Ok(None);
+    }
+    let is_queued = stored.record.job.new.visibility.is_queued();
+    let owner = escaped(stored.record.job.new.owner.as_str()).into_owned();
+    if is_queued {
+        tx.write(
+            "insert into served (owner, claim) values ($1, nextval('claims'))
+             on conflict (owner) do update set claim = excluded.claim",
+            vec![Box::new(owner)],
+        )
+        .await?;
+    }
+    hand_over(tx, stored, worker, lease).await.map(Some)
+}
+
+async fn hand_over(
+    tx: &mut Tx,
+    mut stored: rows::Stored,
+    worker: &WorkerId,
+    lease: Duration,
+) -> Result<Claimed, Fault> {
+    let now: Timestamp = tx.now();
+    let claimed = rules::claim(&mut stored.record, worker, now.after(lease), now);
+    rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
+    Ok(claimed)
+}

@@ -1,0 +1,193 @@
+//! Where the database is and how it is reached.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use outlast_core::StoreError;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, Connection, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::fault::{Fault, unavailable};
+
+/// What every connection is told. Behind a pooler these cannot be startup parameters.
+const SETTINGS: &str = "set idle_in_transaction_session_timeout = '10s'; set lock_timeout = '5s'; set jit = off;
+     set plan_cache_mode = force_generic_plan; set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2;
+     set tcp_keepalives_count = 3; set client_min_messages = warning";
+
+/// How many connections a process has beside its session.
+const POOL_SIZE: usize = 8;
+
+/// A database, from its URL.
+pub(super) struct Target {
+    config: Config,
+    tls: MakeRustlsConnect,
+}
+
+/// What drives a connection.
+pub(super) type Connected =
+    Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+/// How the server's certificate is checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verify {
+    /// Its issuer and its name.
+    Full,
+    /// Not at all: the connection is private, and to whom is not known.
+    Nothing,
+}
+
+impl Target {
+    /// Reads a URL. `sslmode` is ours to read: the driver knows neither `verify-full` nor a file of roots, and would fall back
+    /// to plain text.
+    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+        let (address, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("sslmode", value)) => mode = Some(value.to_owned()),
+                Some(("sslrootcert", value)) => roots = Some(value.to_owned()),
+                Some(_) | None => rest.push(pair),
+            }
+        }
+        let rest = if rest.is_empty() {
+            address.to_owned()
+        } else {
+            format!("{address}?{}", rest.join("&"))
+        };
+        let mut config = Config::from_str(&rest).map_err(unavailable)?;
+        let is_near = config.get_hosts().iter().all(|host| match host {
+            Host::Tcp(name) => {
+                name == "localhost"
+                    || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+            }
+            Host::Unix(_) => true,
+        });
+        let (ssl, verify) = match mode.as_deref() {
+            Some("disable") => (SslMode::Disable, Verify::Nothing),
+            Some("prefer") => (SslMode::Prefer, Verify::Nothing),
+            Some("require") => (SslMode::Require, Verify::Nothing),
+            Some("verify-full") => (SslMode::Require, Verify::Full),
+            None if is_near => (SslMode::Prefer, Verify::Nothing),
+            None => (SslMode::Require, Verify::Full),
+            Some(other) => {
+                return Err(unavailable(format!(
+                    "sslmode={other} is not known: use disable, prefer, require or verify-full"
+                )));
+            }
+        };
+        config
+            .ssl_mode(ssl)
+            .application_name("outlast")
+            .connect_timeout(std::time::Duration::from_secs(5))
+            .keepalives_idle(std::time::Duration::from_secs(5))
+            .keepalives_interval(std::time::Duration::from_secs(2))
+            .keepalives_retries(3);
+        Ok(Self { config, tls: MakeRustlsConnect::new(tls(verify, roots.as_deref())?) })
+    }
+
+    /// A connection beside the pool.
+    pub(super) async fn connect(&self) -> Result<(Client, Connected), Fault> {
+        Ok(self.config.connect(self.tls.clone()).await?)
+    }
+
+    /// Gives a fresh connection its settings.
+    pub(super) async fn prepare(&self, client: &Client) -> Result<(), Fault> {
+        Ok(client.batch_execute(SETTINGS).await?)
+    }
+
+    /// The connections for reads and steps, made when they are needed.
+    pub(super) fn pool(&self) -> Result<Pool, StoreError> {
+        let fast = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(self.config.clone(), self.tls.clone(), fast);
+        let settings = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+            Box::pin(
+                async move { client.batch_execute(SETTINGS).await.map_err(HookError::Backend) },
+            )
+        });
+        Pool::builder(manager)
+            .max_size(POOL_SIZE)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(std::time::Duration::from_secs(5)))
+            .post_create(settings)
+            .build()
+            .map_err(unavailable)
+    }
+}
+
+fn tls(verify: Verify, roots: Option<&str>) -> Result<ClientConfig, StoreError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(unavailable)?;
+    let config = match (verify, roots) {
+        (Verify::Nothing, _) => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Unchecked(provider)))
+            .with_no_client_auth(),
+        (Verify::Full, None) => {
+            let verifier =
+                rustls_platform_verifier::Verifier::new(provider).map_err(unavailable)?;
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
+                .with_no_client_auth()
+        }
+        (Verify::Full, Some(path)) => {
+            use rustls::pki_types::pem::PemObject;
+            let mut store = rustls::RootCertStore::empty();
+            for certificate in CertificateDer::pem_file_iter(path).map_err(unavailable)? {
+                store.add(certificate.map_err(unavailable)?).map_err(unavailable)?;
+            }
+            builder.with_root_certificates(store).with_no_client_auth()
+        }
+    };
+    Ok(config)
+}
+
+/// Takes every certificate: what `sslmode` `prefer` and `require` mean.
+#[derive(Debug)]
+struct Unchecked(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unchecked {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,106 @@
+//! What can go wrong inside a step, and what the caller is told about it.
+
+use outlast_core::{BoxError, StoreError};
+use tokio_postgres::error::SqlState;
+
+/// Why a step stopped.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// A refusal in the port's own words.
+    Refused(StoreError),
+    /// The database, or the connection to it, before the step was committed.
+    Sql(tokio_postgres::Error),
+    /// The connection broke while the commit was on its way: the step may have been done or not.
+    CommitUnknown(tokio_postgres::Error),
+    /// No connection could be had.
+    NoConnection(BoxError),
+}
+
+impl Fault {
+    /// Whether the step was certainly not done and may be done if it is tried again at once.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Refused(_) | Self::CommitUnknown(_) => false,
+            Self::NoConnection(_) => true,
+            Self::Sql(error) => match error.code() {
+                Some(code) => TRANSIENT.contains(code),
+                None => error.is_closed() || is_io(error),
+            },
+        }
+    }
+}
+
+/// Two steps met, the server is going down or coming up, or it has become a standby.
+const TRANSIENT: [SqlState; 9] = [
+    SqlState::T_R_SERIALIZATION_FAILURE,
+    SqlState::T_R_DEADLOCK_DETECTED,
+    SqlState::LOCK_NOT_AVAILABLE,
+    SqlState::ADMIN_SHUTDOWN,
+    SqlState::CRASH_SHUTDOWN,
+    SqlState::CANNOT_CONNECT_NOW,
+    SqlState::READ_ONLY_SQL_TRANSACTION,
+    SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    SqlState::TOO_MANY_CONNECTIONS,
+];
+
+fn is_io(error: &tokio_postgres::Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<deadpool_postgres::PoolError> for Fault {
+    fn from(error: deadpool_postgres::PoolError) -> Self {
+        match error {
+            deadpool_postgres::PoolError::Backend(error) => Self::Sql(error),
+            other => Self::NoConnection(other.into()),
+        }
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Refused(error) => error,
+            Fault::Sql(error) | Fault::CommitUnknown(error) => of_sql(error),
+            Fault::NoConnection(error) => StoreError::Unavailable(error),
+        }
+    }
+}
+
+/// By what the caller can do: make room, repair, or try again.
+fn of_sql(error: tokio_postgres::Error) -> StoreError {
+    match error.code() {
+        Some(code) if *code == SqlState::DISK_FULL => StoreError::Full,
+        Some(code) if *code == SqlState::DATA_CORRUPTED || *code == SqlState::INDEX_CORRUPTED => {
+            StoreError::Corrupt { at: told(&error) }
+        }
+        _ => StoreError::Unavailable(told(&error).into()),
+    }
+}
+
+/// The server's own words where it has said something; the driver's text leaves them out.
+fn told(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(database) => format!("{} ({})", database.message(), database.code().code()),
+        None => match std::error::Error::source(error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        },
+    }
+}
+
+/// Trouble that is no refusal.
+pub(super) fn unavailable(why: impl Into<BoxError>) -> StoreError {
+    StoreError::Unavailable(why.into())
+}

@@ -1,0 +1,184 @@
+//! Inserting: key, busy conversation and quotas, decided while the owner's row is locked.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_core::{Insert, Inserted, JobId, Key, KeyLife, OwnerId, Rev, Scope, StoreError, rules};
+use uuid::Uuid;
+
+use super::fault::Fault;
+use super::rows::{self, get};
+use super::step::{Durability, Work};
+use super::text::escaped;
+use super::tx::{Param, Tx};
+use super::{Shared, room};
+
+const KNOW_OWNER: &str = "insert into owners (owner) values ($1) on conflict do nothing";
+const LOCK_OWNER: &str = "select owner from owners where owner = $1 for update";
+const STANDING: &str = "select
+       (select id from jobs where owner = $1 and conversation = $2 and ended_at is null) as busy,
+       (select coalesce(max(turn), 0) from jobs where owner = $1 and conversation = $2) as last_turn,
+       (select count(*) from jobs where owner = $1 and ended_at is null) as unfinished,
+       nextval(pg_get_serial_sequence('jobs', 'seq')) as seq";
+
+impl Shared {
+    /// Makes the job durable, or finds the one its key names.
+    pub(super) async fn insert(self: &Arc<Self>, insert: Insert) -> Result<Inserted, StoreError> {
+        // Chosen here: where the answer to the commit is lost, the job is looked for under this id, so that the caller
+        // does not ask a second time and pay twice.
+        let id = JobId::new(Uuid::new_v4());
+        let work = InsertJob { insert, id };
+        let shared = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            match shared.try_step(Durability::Commit, &work).await {
+                Err(fault @ Fault::CommitUnknown(_)) => match shared.find(id).await? {
+                    Some(job) => Ok((Inserted::New(job), Rev::default())),
+                    None => Err(StoreError::from(fault)),
+                },
+                done => Ok(done?),
+            }
+        });
+        let (mut inserted, rev) = task.await.map_err(super::fault::unavailable)??;
+        if let Inserted::New(job) = &mut inserted
+            && rev > Rev::default()
+        {
+            job.rev = rev;
+        }
+        Ok(inserted)
+    }
+
+    async fn find(&self, id: JobId) -> Result<Option<outlast_core::Job>, StoreError> {
+        self.read_job(&Scope::Operator, &id).await
+    }
+}
+
+/// Inserts under this id.
+struct InsertJob {
+    insert: Insert,
+    id: JobId,
+}
+
+#[async_trait]
+impl Work for InsertJob {
+    type Done = Inserted;
+
+    async fn run(&self, tx: &mut Tx) -> Result<Inserted, Fault> {
+        decide(tx, &self.insert, self.id).await
+    }
+}
+
+async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fault> {
+    let Insert { job: new, key, max_unfinished, max_bytes, takes_up } = insert;
+    let owner = escaped(new.owner.as_str()).into_owned();
+    let conversation = new.conversation_id().map(|id| escaped(id).into_owned());
+    let key_text = key.as_ref().map(|key| escaped(&key.text).into_owned());
+    let named = format!(
+        "{} where jobs.seq = (select job from keys where owner = $1 and text = $2::text)",
+        rows::WHOLE
+    );
+    let [_, _, named, standing, bytes] = tx
+        .load([
+            (KNOW_OWNER, &[&owner]),
+            (LOCK_OWNER, &[&owner]),
+            (&named, &[&owner, &key_text]),
+            (STANDING, &[&owner, &conversation]),
+            (room::ADD_UP, &[&owner]),
+        ])
+        .await?;
+    let now = tx.now();
+    let mut takes_up = takes_up.clone();
+    let mut before = None;
+    if let (Some(key), Some(row)) = (key, named.first()) {
+        let stored = rows::stored(row)?;
+        let job = stored.record.job.clone();
+        if let Some(record) = stored.key {
+            if !rules::key_holds(&record, &job, now) {
+                takes_up = takes_up.or_else(|| rules::run_taken_up(&record, &job, new));
+            } else if record.input_hash == key.input_hash {
+                return Ok(Inserted::Existing { job, key: record });
+            } else {
+                return Err(StoreError::KeyConflict(job.id).into());
+            }
+        }
+        before = Some(stored);
+    }
+    let Some(standing) = standing.first() else {
+        return Err(super::fault::unavailable("the owner's jobs could not be counted").into());
+    };
+    if let Some(busy) = get::<Option<String>>(standing, "busy")? {
+        return Err(StoreError::ConversationBusy(rows::job_id(&busy)?).into());
+    }
+    if get::<i64>(standing, "unfinished")? >= i64::from(*max_unfinished) {
+        return Err(StoreError::TooManyJobs.into());
+    }
+    let stored_bytes = match bytes.first() {
+        Some(row) => get::<i64>(row, "bytes")?.unsigned_abs(),
+        None => 0,
+    };
+    let bytes = rules::ask_bytes(new);
+    if !rules::has_room(stored_bytes, bytes, *max_bytes) {
+        return Err(StoreError::TooManyBytes.into());
+    }
+    let turn = match conversation {
+        Some(_) => rows::small(get(standing, "last_turn")?) + 1,
+        None => 1,
+    };
+    let seq: i64 = get(standing, "seq")?;
+    let job = rules::accept(new.clone(), takes_up, id, turn, now);
+    rows::add(tx, seq, &job, bytes).await?;
+    tx.write(
+        "update owners set bytes = bytes + $2 where owner = $1",
+        vec![Box::new(owner), Box::new(rows::signed(bytes))],
+    )
+    .await?;
+    if let Some(key) = key {
+        take_key(tx, &new.owner, key, seq).await?;
+        if let Some(before) = before {
+            keep_by_key(tx, &before.record.job, before.seq, None).await?;
+        }
+    }
+    Ok(Inserted::New(job))
+}
+
+/// Makes the key stand for the job, in the place of one whose time is over.
+async fn take_key(tx: &mut Tx, owner: &OwnerId, key: &Key, seq: i64) -> Result<(), Fault> {
+    let (holds, span, span_answered) = match key.holds {
+        KeyLife::For(window) => ("for", window, None),
+        KeyLife::UntilAnswered { after_end } => ("until_answered", after_end, None),
+        KeyLife::Repeats { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
+    };
+    let params: Vec<Param> = vec![
+        Box::new(escaped(owner.as_str()).into_owned()),
+        Box::new(escaped(&key.text).into_owned()),
+        Box::new(seq),
+        Box::new(key.input_hash.to_vec()),
+        Box::new(tx.now().as_millis()),
+        Box::new(holds),
+        Box::new(rows::millis(span)),
+        Box::new(span_answered.map(rows::millis)),
+    ];
+    tx.write(
+        "insert into keys (owner, text, job, input_hash, made_at, holds, span, span_answered)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)
+         on conflict (owner, text) do update set job = excluded.job, input_hash = excluded.input_hash,
+           made_at = excluded.made_at, holds = excluded.holds, span = excluded.span,
+           span_answered = excluded.span_answered, answered_at = null",
+        params,
+    )
+    .await
+}
+
+/// Works out anew when a job can go, after its key changed or went to another job. Not a change: no rev.
+pub(super) async fn keep_by_key(
+    tx: &mut Tx,
+    job: &outlast_core::Job,
+    seq: i64,
+    key: Option<&rules::KeyRecord>,
+) -> Result<(), Fault> {
+    let removable_at = rules::removable_at(job, key).map(outlast_core::Timestamp::as_millis);
+    tx.write(
+        "update jobs set removable_at = $2 where seq = $1",
+        vec![Box::new(seq), Box::new(removable_at)],
+    )
+    .await
+}

@@ -1,0 +1,140 @@
+//! Removing finished jobs: found by a read, removed in small steps.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_core::{Prune, Pruned, Scope, StoreError, Timestamp};
+
+use super::Shared;
+use super::fault::Fault;
+use super::rows::{self, get};
+use super::step::Work;
+use super::text::escaped;
+use super::tx::Tx;
+
+/// How many jobs go in one step: a fraction of a second even where each has a long report.
+const TOGETHER: usize = 100;
+
+/// `rules::prunable` for jobs that go by their age; `$1` is the moment. The rest of the rule is in the column.
+const EXPIRED: &str = "removable_at <= $1";
+
+/// The same for jobs that a person wants gone.
+const ENDED: &str = "ended_at < $1 and conversation is null and remote is distinct from 'owed'";
+
+/// Removes the jobs that the condition names, with all that belongs to them.
+fn delete(condition: &str) -> String {
+    format!(
+        "with doomed as (select seq from jobs where {condition} order by seq for update skip locked),
+           gone as (delete from jobs using doomed where jobs.seq = doomed.seq returning jobs.seq, owner, bytes),
+           bodies_gone as (delete from bodies using gone where job = gone.seq),
+           revs_gone as (delete from revs using gone where job = gone.seq),
+           keys_gone as (delete from keys using gone where job = gone.seq),
+           room_left as (insert into room (owner, bytes) select owner, -sum(bytes)::bigint from gone group by owner)
+         select count(*) as jobs from gone"
+    )
+}
+
+impl Shared {
+    /// Removes what `prune` names.
+    pub(super) async fn prune(
+        self: &Arc<Self>,
+        scope: &Scope,
+        prune: &Prune,
+    ) -> Result<Pruned, StoreError> {
+        let owner = match scope {
+            Scope::Owner(owner) => Some(escaped(owner.as_str()).into_owned()),
+            Scope::Operator => None,
+        };
+        let jobs = match prune {
+            Prune::Expired => self.remove(EXPIRED, self.now(), owner.clone()).await?,
+            Prune::EndedBefore(moment) => self.remove(ENDED, *moment, owner.clone()).await?,
+            Prune::Conversation(conversation) => {
+                let conversation = escaped(conversation.as_str()).into_owned();
+                self.step(RemoveConversation { owner: owner.clone(), conversation }).await?.0
+            }
+        };
+        let next = self
+            .read(
+                "select min(removable_at) as next from jobs
+                 where removable_at is not null and ($1::text is null or owner = $1)",
+                &[&owner],
+            )
+            .await?;
+        let next_expiry = match next.first() {
+            Some(row) => rows::maybe_time(row, "next")?,
+            None => None,
+        };
+        Ok(Pruned { jobs, next_expiry })
+    }
+
+    async fn remove(
+        self: &Arc<Self>,
+        condition: &'static str,
+        moment: Timestamp,
+        owner: Option<String>,
+    ) -> Result<u32, StoreError> {
+        let select =
+            format!("select seq from jobs where {condition} and ($2::text is null or owner = $2)");
+        let found = self.read(&select, &[&moment.as_millis(), &owner]).await?;
+        let found: Vec<i64> = found.iter().map(|row| get(row, "seq")).collect::<Result<_, _>>()?;
+        let mut removed = 0;
+        for some in found.chunks(TOGETHER) {
+            removed += self.step(RemoveSome { condition, moment, seqs: some.to_vec() }).await?.0;
+        }
+        Ok(removed)
+    }
+}
+
+/// Removes those of the jobs for which the condition still holds.
+struct RemoveSome {
+    condition: &'static str,
+    moment: Timestamp,
+    seqs: Vec<i64>,
+}
+
+#[async_trait]
+impl Work for RemoveSome {
+    type Done = u32;
+
+    async fn run(&self, tx: &mut Tx) -> Result<u32, Fault> {
+        let delete = delete(&format!("{} and seq = any($2::bigint[])", self.condition));
+        let [gone] = tx.load([(&delete, &[&self.moment.as_millis(), &self.seqs])]).await?;
+        Ok(rows::small(gone.first().map_or(Ok(0), |row| get(row, "jobs"))?))
+    }
+}
+
+/// Removes a conversation, of one owner or of all who have one of that name.
+struct RemoveConversation {
+    owner: Option<String>,
+    conversation: String,
+}
+
+#[async_trait]
+impl Work for RemoveConversation {
+    type Done = u32;
+
+    async fn run(&self, tx: &mut Tx) -> Result<u32, Fault> {
+        const TURNS: &str = "conversation = $1 and ($2::text is null or owner = $2)";
+        let Self { owner, conversation } = self;
+        // Under the owners' rows, so that no turn is inserted meanwhile.
+        let lock = format!(
+            "select owner from owners where owner in (select owner from jobs where {TURNS}) order by owner for update"
+        );
+        let turns = format!("select id, ended_at from jobs where {TURNS} order by seq");
+        let delete =
+            delete(&format!("{TURNS} and ended_at is not null and remote is distinct from 'owed'"));
+        let [_, turns] =
+            tx.load([(&lock, &[conversation, owner]), (&turns, &[conversation, owner])]).await?;
+        for row in &turns {
+            if get::<Option<i64>>(row, "ended_at")?.is_none() {
+                let id = rows::job_id(&get::<String>(row, "id")?)?;
+                return Err(StoreError::ConversationBusy(id).into());
+            }
+        }
+        if turns.is_empty() {
+            return Err(StoreError::NotFound.into());
+        }
+        let [gone] = tx.load([(&delete, &[conversation, owner])]).await?;
+        Ok(rows::small(gone.first().map_or(Ok(0), |row| get(row, "jobs"))?))
+    }
+}

@@ -1,0 +1,32 @@
+//! How much room each owner's jobs take. An insert adds up what came and went since the one before.
+
+use outlast_core::OwnerId;
+
+use super::fault::Fault;
+use super::rows;
+use super::text::escaped;
+use super::tx::Tx;
+
+/// Adds up; returns the owner's bytes. The caller has locked the owner's row.
+pub(super) const ADD_UP: &str = "with moved as (delete from room where owner = $1 returning bytes)
+     update owners set bytes = bytes + coalesce((select sum(bytes) from moved), 0)::bigint
+     where owner = $1 returning bytes";
+
+/// Records that a job of this owner takes more room, or less, with the transaction's commit.
+pub(super) async fn moved(
+    tx: &mut Tx,
+    owner: &OwnerId,
+    before: u64,
+    after: u64,
+) -> Result<(), Fault> {
+    if before == after {
+        return Ok(());
+    }
+    let owner = escaped(owner.as_str()).into_owned();
+    let bytes = rows::signed(after) - rows::signed(before);
+    tx.write(
+        "insert into room (owner, bytes) values ($1, $2)",
+        vec![Box::new(owner), Box::new(bytes)],
+    )
+    .await
+}

@@ -1,0 +1,61 @@
+//! The tables: made at the first open, brought up to date by later versions, one process at a time.
+
+use outlast_core::StoreError;
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use super::fault::Fault;
+
+/// What brings the tables from one version to the next.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];
+
+/// Makes sure that the tables are those of this version.
+pub(super) async fn prepare(client: &mut Client) -> Result<(), StoreError> {
+    migrate(client).await.map_err(StoreError::from)
+}
+
+async fn migrate(client: &mut Client) -> Result<(), Fault> {
+    let newest = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+    if found(client).await? == Some(newest) {
+        return Ok(());
+    }
+    let tx = client.transaction().await?;
+    // One lock for the whole database: there is no table yet that could give it a number.
+    tx.batch_execute("select pg_advisory_xact_lock(7308895140523108449)").await?;
+    let present = found(tx.client()).await?;
+    let from = usize::try_from(present.unwrap_or(0)).unwrap_or(0);
+    if from > MIGRATIONS.len() {
+        return Err(StoreError::Newer {
+            schema: u32::try_from(present.unwrap_or(0)).unwrap_or(u32::MAX),
+        }
+        .into());
+    }
+    for migration in MIGRATIONS.iter().skip(from) {
+        tx.batch_execute(migration).await?;
+    }
+    match present {
+        None => {
+            let store = Uuid::new_v4().to_string();
+            tx.execute(
+                "insert into meta (store, schema) values ($1::text::uuid, $2)",
+                &[&store, &newest],
+            )
+            .await?;
+        }
+        Some(_) => {
+            tx.execute("update meta set schema = $1", &[&newest]).await?;
+        }
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
+async fn found(client: &Client) -> Result<Option<i32>, Fault> {
+    let there: bool =
+        client.query_one("select to_regclass('meta') is not null", &[]).await?.try_get(0)?;
+    if !there {
+        return Ok(None);
+    }
+    let row = client.query_opt("select schema from meta", &[]).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
+}

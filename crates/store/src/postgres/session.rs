@@ -1,0 +1,203 @@
+//! The one connection of a process that lasts: it holds the locks that prove its workers alive, hears of other processes'
+//! changes and tells them of ours.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outlast_core::{StoreError, WorkerId};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tokio_postgres::{AsyncMessage, Client};
+use tokio_util::sync::CancellationToken;
+
+use super::connect::Target;
+use super::fault::{Fault, unavailable};
+
+/// Moves the sequence on before the first write over fresh connections: after a failover numbers that were given out may be
+/// given out again.
+const SKIP_LOST_REVS: &str = "select setval('rev', (select last_value from rev) + 1000000)
+     from (select pg_advisory_xact_lock(lock_class('meta'))) as one_at_a_time";
+
+/// The name under which changes are told.
+const CHANNEL: &str = "select 'outlast_' || 'revs'::regclass::oid";
+
+/// How long a claim waits for the session to come back.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Tells waiting readers that something may have changed.
+pub(super) struct Wakeups {
+    /// Counts what was heard of.
+    heard: watch::Sender<u64>,
+    /// Own commits that others are to be told of.
+    tell: Notify,
+}
+
+impl Wakeups {
+    pub(super) fn new() -> Self {
+        Self { heard: watch::Sender::new(0), tell: Notify::new() }
+    }
+
+    /// A change of ours was committed.
+    pub(super) fn committed(&self) {
+        self.hear();
+        self.tell.notify_one();
+    }
+
+    /// Waits for what is heard from now on.
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.heard.subscribe()
+    }
+
+    fn hear(&self) {
+        self.heard.send_modify(|count| *count += 1);
+    }
+}
+
+/// The session, over as many connections as it takes.
+pub(super) struct Session {
+    live: watch::Sender<Option<Live>>,
+    /// The workers of this process, with the numbers of their locks.
+    own: Mutex<HashMap<WorkerId, i64>>,
+}
+
+/// A connection that stands.
+#[derive(Clone)]
+pub(super) struct Live {
+    client: Arc<Client>,
+    pub(super) since: Instant,
+}
+
+impl Session {
+    pub(super) fn new() -> Self {
+        Self { live: watch::Sender::new(None), own: Mutex::default() }
+    }
+
+    /// Keeps the session up until the store is closed.
+    pub(super) async fn run(
+        self: Arc<Self>,
+        target: Arc<Target>,
+        wakeups: Arc<Wakeups>,
+        closed: CancellationToken,
+    ) {
+        let mut pause = Duration::from_millis(20);
+        loop {
+            let ended = tokio::select! {
+                () = closed.cancelled() => return,
+                ended = self.last(&target, &wakeups, &closed) => ended,
+            };
+            self.live.send_replace(None);
+            // What happened meanwhile is read again.
+            wakeups.hear();
+            match ended {
+                Ok(()) => pause = Duration::from_millis(20),
+                Err(fault) => {
+                    tracing::debug!(error = %StoreError::from(fault), "the session with the database is down");
+                    pause = (pause * 2).min(Duration::from_secs(1));
+                }
+            }
+            tokio::select! {
+                () = closed.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// One connection, from its beginning to its end.
+    async fn last(
+        &self,
+        target: &Target,
+        wakeups: &Wakeups,
+        closed: &CancellationToken,
+    ) -> Result<(), Fault> {
+        let (client, mut connection) = target.connect().await?;
+        let client = Arc::new(client);
+        let heard = Arc::clone(&client);
+        let mut driving = std::pin::pin!(async {
+            while let Some(message) =
+                std::future::poll_fn(|context| connection.poll_message(context)).await
+            {
+                match message? {
+                    AsyncMessage::Notification(_) => wakeups.hear(),
+                    AsyncMessage::Notice(notice) => tracing::debug!(%notice, "the database says"),
+                    _ => {}
+                }
+            }
+            Ok::<(), Fault>(())
+        });
+        let mut telling = std::pin::pin!(async {
+            let channel = self.begin(&heard, target).await?;
+            wakeups.hear();
+            loop {
+                wakeups.tell.notified().await;
+                heard.execute("select pg_notify($1, '')", &[&channel]).await?;
+            }
+        });
+        let ended: Result<(), Fault> = tokio::select! {
+            ended = &mut driving => ended,
+            ended = &mut telling => ended,
+            () = closed.cancelled() => Ok(()),
+        };
+        ended
+    }
+
+    /// Takes the locks of this process's workers again before anything else, then listens.
+    async fn begin(&self, client: &Arc<Client>, target: &Target) -> Result<String, Fault> {
+        target.prepare(client).await?;
+        let numbers: Vec<i64> = self.own().values().copied().collect();
+        for nr in numbers {
+            lock(client, nr).await?;
+        }
+        client.batch_execute(SKIP_LOST_REVS).await?;
+        let channel: String = client.query_one(CHANNEL, &[]).await?.try_get(0)?;
+        client.batch_execute(&format!("listen {channel}")).await?;
+        self.live.send_replace(Some(Live { client: Arc::clone(client), since: Instant::now() }));
+        Ok(channel)
+    }
+
+    /// The session, where it stands within a while.
+    pub(super) async fn live(&self) -> Result<Live, StoreError> {
+        let mut live = self.live.subscribe();
+        let waited = tokio::time::timeout(WAIT, live.wait_for(Option::is_some)).await;
+        match waited {
+            Ok(Ok(live)) => live.clone().ok_or_else(|| unavailable("the database is away")),
+            Ok(Err(_)) | Err(_) => Err(unavailable("the database is away")),
+        }
+    }
+
+    /// Since when the session has stood, if it does.
+    pub(super) fn stands_since(&self) -> Option<Instant> {
+        self.live.borrow().as_ref().map(|live| live.since)
+    }
+
+    /// Whether the worker is one of this process.
+    pub(super) fn is_own(&self, worker: &WorkerId) -> bool {
+        self.own().contains_key(worker)
+    }
+
+    /// Holds the lock of this number for the worker from now on.
+    pub(super) async fn hold(&self, worker: &WorkerId, nr: i64) -> Result<(), StoreError> {
+        let live = self.live().await?;
+        lock(&live.client, nr).await?;
+        self.own().insert(worker.clone(), nr);
+        Ok(())
+    }
+
+    /// Lets the worker's lock go.
+    pub(super) async fn let_go(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        let Some(nr) = self.own().remove(worker) else { return Ok(()) };
+        let live = self.live().await?;
+        let unlock = "select pg_advisory_unlock(lock_class('workers') | $1)";
+        live.client.execute(unlock, &[&nr]).await.map_err(Fault::from)?;
+        Ok(())
+    }
+
+    fn own(&self) -> MutexGuard<'_, HashMap<WorkerId, i64>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn lock(client: &Client, nr: i64) -> Result<(), Fault> {
+    client.execute("select pg_advisory_lock(lock_class('workers') | $1)", &[&nr]).await?;
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! How a step is carried out: in a task of its own, so that a caller that goes away leaves no transaction open, and again
+//! where it met another step or the server was away for a moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::{Rev, StoreError};
+use tokio::time::Instant;
+
+use super::Shared;
+use super::fault::{Fault, unavailable};
+use super::tx::Tx;
+
+/// How long a step is tried again before the store counts as unavailable: a promotion takes less.
+const TRY_FOR: Duration = Duration::from_secs(5);
+
+/// What a step does between the beginning and the commit of its transaction. Run again where the transaction has to be.
+#[async_trait]
+pub(super) trait Work: Send + Sync + 'static {
+    /// What it gives.
+    type Done: Send;
+
+    /// Loads, asks the rules, and adds what is to be written.
+    async fn run(&self, tx: &mut Tx) -> Result<Self::Done, Fault>;
+}
+
+/// How much a crash of the database may lose.
+#[derive(Clone, Copy)]
+pub(super) enum Durability {
+    /// Nothing that was answered.
+    Commit,
+    /// The last moments: for what is only shown.
+    Soon,
+}
+
+impl Shared {
+    /// Carries the step out; returns what it gave and its change number.
+    pub(super) async fn step<W: Work>(
+        self: &Arc<Self>,
+        work: W,
+    ) -> Result<(W::Done, Rev), StoreError>
+    where
+        W::Done: 'static,
+    {
+        let shared = Arc::clone(self);
+        let task = tokio::spawn(async move { shared.try_step(Durability::Commit, &work).await });
+        Ok(task.await.map_err(unavailable)??)
+    }
+
+    /// The same within a task that nothing drops.
+    pub(super) async fn try_step<W: Work>(
+        &self,
+        durability: Durability,
+        work: &W,
+    ) -> Result<(W::Done, Rev), Fault> {
+        let deadline = Instant::now() + TRY_FOR;
+        let mut pause = Duration::from_millis(5);
+        loop {
+            match self.once(durability, work).await {
+                Err(fault) if fault.is_transient() && Instant::now() + pause < deadline => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_millis(500));
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn once<W: Work>(
+        &self,
+        durability: Durability,
+        work: &W,
+    ) -> Result<(W::Done, Rev), Fault> {
+        let begin = match durability {
+            Durability::Commit => "begin",
+            Durability::Soon => "begin; set local synchronous_commit = off",
+        };
+        let mut tx = Tx::new(self.pool.get().await?, self.time.given(), begin);
+        match work.run(&mut tx).await {
+            Ok(value) => {
+                let rev = tx.commit().await?;
+                if rev > Rev::default() {
+                    self.wakeups.committed();
+                }
+                Ok((value, rev))
+            }
+            Err(fault) => {
+                tx.roll_back(&fault).await;
+                Err(fault)
+            }
+        }
+    }
+}

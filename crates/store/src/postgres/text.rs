@@ -1,0 +1,45 @@
+//! Text that PostgreSQL refuses: U+0000, which callers may put into titles, keys and names. Escaped reversibly.
+
+use std::borrow::Cow;
+
+/// Begins an escape. A private-use character, so that hardly any text has to be changed.
+const ESCAPE: char = '\u{f0000}';
+
+/// The text as it is stored.
+pub(super) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\0', ESCAPE]) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for sign in text.chars() {
+        match sign {
+            '\0' => escaped.extend([ESCAPE, '0']),
+            ESCAPE => escaped.extend([ESCAPE, '1']),
+            other => escaped.push(other),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// The text as it was.
+pub(super) fn unescaped(stored: String) -> String {
+    if !stored.contains(ESCAPE) {
+        return stored;
+    }
+    stored.replace("\u{f0000}0", "\0").replace("\u{f0000}1", "\u{f0000}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_comes_back_as_it_was() {
+        for text in ["", "plain", "\0", "a\0b", "\u{f0000}", "\u{f0000}0\0", "\u{f0000}1\u{f0000}"]
+        {
+            let stored = escaped(text);
+            assert!(!stored.contains('\0'));
+            assert_eq!(unescaped(stored.into_owned()), text);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! One step of the port as one transaction in two round trips: what it reads goes out together with its beginning, what it
+//! writes together with its commit.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use deadpool_postgres::Object;
+use outlast_core::{Rev, Timestamp};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Statement};
+
+use super::fault::Fault;
+use super::rows;
+
+/// A statement with what it is given.
+pub(super) type Query<'a> = (&'a str, &'a [&'a (dyn ToSql + Sync)]);
+
+/// A parameter of a statement that is sent later.
+pub(super) type Param = Box<dyn ToSql + Sync + Send>;
+
+/// The time of the transaction: the one given, or the server's. Never now(), which may lie before a row that was waited for.
+const NOW: &str =
+    "select coalesce($1::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint)";
+
+/// Gives the changed jobs the number of this commit.
+const CHANGED: &str = "insert into revs (job, rev)
+     select job, rev from (select next_rev() as rev) as next, unnest($1::bigint[]) as job
+     on conflict (job) do update set rev = excluded.rev returning rev";
+
+/// A transaction that is being put together.
+pub(super) struct Tx {
+    client: Object,
+    given: Option<i64>,
+    now: Timestamp,
+    begun: bool,
+    writes: Vec<(Statement, Vec<Param>)>,
+    changed: Vec<i64>,
+    begin: &'static str,
+}
+
+impl Tx {
+    /// Begins with the first [`Tx::load`]; dates things by `given` where it is set.
+    pub(super) fn new(client: Object, given: Option<Timestamp>, begin: &'static str) -> Self {
+        Self {
+            client,
+            given: given.map(Timestamp::as_millis),
+            now: Timestamp::from_millis(0),
+            begun: false,
+            writes: Vec::new(),
+            changed: Vec::new(),
+            begin,
+        }
+    }
+
+    /// The time after the last load.
+    pub(super) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The time that was given for statements, where it is not the server's.
+    pub(super) fn given(&self) -> Option<i64> {
+        self.given
+    }
+
+    /// Runs the queries one after the other, each seeing what was committed before it began, in one round trip.
+    pub(super) async fn load<const N: usize>(
+        &mut self,
+        queries: [Query<'_>; N],
+    ) -> Result<[Vec<Row>; N], Fault> {
+        let now = self.client.prepare_cached(NOW).await?;
+        let mut statements = Vec::with_capacity(N);
+        for (sql, _) in queries {
+            statements.push(self.client.prepare_cached(sql).await?);
+        }
+        let client = &self.client;
+        let begin = (!self.begun).then(|| client.batch_execute(self.begin));
+        let given: [&(dyn ToSql + Sync); 1] = [&self.given];
+        let mut sent: Vec<Sent<'_, Vec<Row>>> = Vec::with_capacity(N + 2);
+        if let Some(begin) = begin {
+            sent.push(Box::pin(async { begin.await.map(|()| Vec::new()) }));
+        }
+        for (statement, (_, params)) in statements.iter().zip(queries) {
+            sent.push(Box::pin(client.query(statement, params)));
+        }
+        sent.push(Box::pin(client.query(&now, &given)));
+        self.begun = true;
+        let mut answers = InOrder::new(sent).await?;
+        if let Some(row) = answers.pop().and_then(|rows| rows.into_iter().next()) {
+            self.now = Timestamp::from_millis(row.try_get(0)?);
+        }
+        let queried = answers.split_off(answers.len() - N);
+        queried.try_into().map_err(|_| unreachable_count().into())
+    }
+
+    /// Adds a statement that is sent with the commit.
+    pub(super) async fn write(&mut self, sql: &str, params: Vec<Param>) -> Result<(), Fault> {
+        let statement = self.client.prepare_cached(sql).await?;
+        self.writes.push((statement, params));
+        Ok(())
+    }
+
+    /// Gives the job a new change number with the commit.
+    pub(super) fn changed(&mut self, seq: i64) {
+        self.changed.push(seq);
+    }
+
+    /// Sends what was written and commits it; returns the change number, zero where nothing was changed.
+    pub(super) async fn commit(self) -> Result<Rev, Fault> {
+        let Self { client, writes, changed, begun, .. } = self;
+        if !begun {
+            return Ok(Rev::default());
+        }
+        let statement = client.prepare_cached(CHANGED).await?;
+        let wake: [&(dyn ToSql + Sync); 1] = [&changed];
+        let mut sent: Vec<Sent<'_, Vec<Row>>> = Vec::with_capacity(writes.len() + 1);
+        for (statement, params) in &writes {
+            let params: Vec<&(dyn ToSql + Sync)> =
+                params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
+            let client = &client;
+            sent.push(Box::pin(async move {
+                client.execute(statement, &params).await.map(|_| Vec::new())
+            }));
+        }
+        if !changed.is_empty() {
+            sent.push(Box::pin(client.query(&statement, &wake)));
+        }
+        let committing = sent.len();
+        sent.push(Box::pin(async { client.batch_execute("commit").await.map(|()| Vec::new()) }));
+        let mut answers = match InOrder::new(sent).await {
+            Ok(answers) => answers,
+            Err(InOrderError { index, error }) => {
+                let unheard = index == committing && error.code().is_none();
+                // Closed rather than given back: the transaction may still be open on it.
+                drop(Object::take(client));
+                return Err(if unheard { Fault::CommitUnknown(error) } else { error.into() });
+            }
+        };
+        answers.pop();
+        let rev = match answers.pop().and_then(|rows| rows.into_iter().next()) {
+            Some(row) if !changed.is_empty() => rows::rev(row.try_get(0)?),
+            Some(_) | None => Rev::default(),
+        };
+        Ok(rev)
+    }
+
+    /// Undoes what was begun. A connection whose state is not known is closed.
+    pub(super) async fn roll_back(self, fault: &Fault) {
+        let is_known = match fault {
+            Fault::Refused(_) => true,
+            Fault::Sql(error) => error.code().is_some(),
+            Fault::CommitUnknown(_) | Fault::NoConnection(_) => false,
+        };
+        if !(self.begun && is_known && self.client.batch_execute("rollback").await.is_ok()) {
+            drop(Object::take(self.client));
+        }
+    }
+}
+
+fn unreachable_count() -> outlast_core::StoreError {
+    super::fault::unavailable("as many answers as queries were expected")
+}
+
+type Sent<'a, T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send + 'a>>;
+
+/// Requests that go out in their order: each future sends its request when it is first polled. Waits for all of them.
+struct InOrder<'a, T> {
+    sent: Vec<Sent<'a, T>>,
+    answers: Vec<Option<Result<T, tokio_postgres::Error>>>,
+}
+
+/// The first request that failed; those after it failed because of it.
+#[derive(Debug)]
+struct InOrderError {
+    index: usize,
+    error: tokio_postgres::Error,
+}
+
+impl From<InOrderError> for Fault {
+    fn from(error: InOrderError) -> Self {
+        Self::Sql(error.error)
+    }
+}
+
+impl<'a, T> InOrder<'a, T> {
+    fn new(sent: Vec<Sent<'a, T>>) -> Self {
+        let answers = sent.iter().map(|_| None).collect();
+        Self { sent, answers }
+    }
+}
+
+impl<T: Unpin> Future for InOrder<'_, T> {
+    type Output = Result<Vec<T>, InOrderError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { sent, answers } = &mut *self;
+        for (request, answer) in sent.iter_mut().zip(answers.iter_mut()) {
+            if answer.is_none()
+                && let Poll::Ready(done) = request.as_mut().poll(context)
+            {
+                *answer = Some(done);
+            }
+        }
+        if answers.iter().any(Option::is_none) {
+            return Poll::Pending;
+        }
+        let done = std::mem::take(answers).into_iter().flatten().enumerate();
+        Poll::Ready(
+            done.map(|(index, answer)| answer.map_err(|error| InOrderError { index, error }))
+                .collect(),
+        )
+    }
+}

@@ -1,0 +1,189 @@
+//! Writes to one job each, gathered: lock, load, ask the rules, save.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_core::{Job, JobId, Record, Settlement, StoreError, Timestamp};
+use tokio::sync::oneshot;
+
+use super::fault::{Fault, unavailable};
+use super::rows::{self, Stored};
+use super::step::{Durability, Work};
+use super::tx::Tx;
+use super::{Shared, room};
+
+/// What a rule did to a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Changed,
+    LeftAlone,
+}
+
+/// How much of a job its rule looks at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// All but request and result; a job that has succeeded is not found.
+    Light,
+    Whole,
+}
+
+type Rule = dyn Fn(&mut Record, Timestamp) -> Result<Effect, StoreError> + Send + Sync;
+
+/// A write to one job.
+#[derive(Clone)]
+pub(super) struct Write {
+    pub(super) id: JobId,
+    pub(super) reads: Reads,
+    pub(super) rule: Arc<Rule>,
+    /// What the end of the try leaves behind.
+    pub(super) settlement: Option<Arc<Settlement>>,
+}
+
+/// A write and where its answer goes.
+pub(super) struct Call {
+    write: Write,
+    answer: oneshot::Sender<Result<(Job, Effect), StoreError>>,
+}
+
+type Written = Vec<Result<(Job, Effect), StoreError>>;
+
+impl Shared {
+    /// Carries the write out together with others; `None` where there is no such job.
+    pub(super) async fn write(&self, write: Write) -> Result<(Job, Effect), StoreError> {
+        self.send(&self.writes, write).await
+    }
+
+    /// The same for what is only shown, and may be lost.
+    pub(super) async fn show(&self, write: Write) -> Result<(Job, Effect), StoreError> {
+        self.send(&self.notes, write).await
+    }
+
+    async fn send(
+        &self,
+        queue: &std::sync::OnceLock<tokio::sync::mpsc::UnboundedSender<Call>>,
+        write: Write,
+    ) -> Result<(Job, Effect), StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let sent = queue.get().map(|queue| queue.send(Call { write, answer }));
+        if !matches!(sent, Some(Ok(()))) {
+            return Err(unavailable("it was closed"));
+        }
+        answered.await.map_err(|_| unavailable("it was closed"))?
+    }
+
+    /// Carries the gathered writes out in one transaction.
+    pub(super) async fn write_together(self: Arc<Self>, durability: Durability, calls: Vec<Call>) {
+        let writes: Arc<[Write]> = calls.iter().map(|call| call.write.clone()).collect();
+        match self.write_all(durability, Arc::clone(&writes)).await {
+            Ok(written) => {
+                for (call, written) in calls.into_iter().zip(written) {
+                    // A caller that has gone does not need the answer.
+                    let _ = call.answer.send(written);
+                }
+            }
+            // One of them may be at fault: each alone.
+            Err(fault) if calls.len() > 1 && !matches!(fault, Fault::CommitUnknown(_)) => {
+                for call in calls {
+                    let alone = self.write_all(durability, Arc::from([call.write])).await;
+                    let answer = alone.map_err(StoreError::from).and_then(|mut written| {
+                        written.pop().unwrap_or_else(|| Err(unavailable("no answer came")))
+                    });
+                    let _ = call.answer.send(answer);
+                }
+            }
+            Err(fault) => {
+                let error = StoreError::from(fault).to_string();
+                for call in calls {
+                    let _ = call.answer.send(Err(unavailable(error.clone())));
+                }
+            }
+        }
+    }
+
+    async fn write_all(
+        &self,
+        durability: Durability,
+        writes: Arc<[Write]>,
+    ) -> Result<Written, Fault> {
+        let (mut written, rev) = self.try_step(durability, &Together(writes)).await?;
+        for (job, effect) in written.iter_mut().flatten() {
+            if *effect == Effect::Changed {
+                job.rev = rev;
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// Writes that share a transaction.
+struct Together(Arc<[Write]>);
+
+#[async_trait]
+impl Work for Together {
+    type Done = Written;
+
+    async fn run(&self, tx: &mut Tx) -> Result<Written, Fault> {
+        apply(tx, &self.0).await
+    }
+}
+
+/// Locks the jobs in the order of their arrival, as every step does.
+pub(super) const LOCK: &str =
+    "select seq from jobs where id = any($1::text[]) order by seq for update";
+
+async fn apply(tx: &mut Tx, writes: &[Write]) -> Result<Written, Fault> {
+    let ids: Vec<String> = writes.iter().map(|write| write.id.to_string()).collect();
+    let is_light = writes.iter().all(|write| write.reads == Reads::Light);
+    let select = if is_light {
+        format!("{} where jobs.id = any($1::text[]) and state <> 'succeeded'", rows::LIGHT)
+    } else {
+        format!("{} where jobs.id = any($1::text[])", rows::WHOLE)
+    };
+    let [_, loaded] = tx.load([(LOCK, &[&ids]), (&select, &[&ids])]).await?;
+    let mut found: BTreeMap<JobId, (Stored, Effect, u64)> = BTreeMap::new();
+    for row in &loaded {
+        let stored = rows::stored(row)?;
+        let bytes = stored.record.bytes;
+        found.insert(stored.record.job.id, (stored, Effect::LeftAlone, bytes));
+    }
+    let mut written = Vec::with_capacity(writes.len());
+    for write in writes {
+        let Some((stored, effect, _)) = found.get_mut(&write.id) else {
+            written.push(Err(StoreError::NotFound));
+            continue;
+        };
+        let mut record = stored.record.clone();
+        match (write.rule)(&mut record, tx.now()) {
+            Ok(Effect::Changed) => {
+                stored.record = record;
+                *effect = Effect::Changed;
+                bodies(tx, stored.seq, write.settlement.as_deref()).await?;
+                written.push(Ok((stored.record.job.clone(), Effect::Changed)));
+            }
+            Ok(Effect::LeftAlone) => {
+                written.push(Ok((stored.record.job.clone(), Effect::LeftAlone)));
+            }
+            Err(error) => written.push(Err(error)),
+        }
+    }
+    for (stored, effect, bytes) in found.values() {
+        if *effect == Effect::Changed {
+            rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
+            room::moved(tx, &stored.record.job.new.owner, *bytes, stored.record.bytes).await?;
+        }
+    }
+    Ok(written)
+}
+
+async fn bodies(tx: &mut Tx, seq: i64, settlement: Option<&Settlement>) -> Result<(), Fault> {
+    match settlement {
+        Some(Settlement::Succeed { output, raw }) => {
+            rows::write_bodies(tx, seq, Some(output), raw.as_deref().map(Vec::as_slice)).await
+        }
+        Some(Settlement::Fail { failure: _, raw }) => {
+            rows::write_bodies(tx, seq, None, raw.as_deref().map(Vec::as_slice)).await
+        }
+        Some(Settlement::Retry { .. } | Settlement::Release) | None => Ok(()),
+    }
+}
