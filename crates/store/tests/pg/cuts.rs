@@ -1,0 +1,134 @@
+//! A connection that breaks at any statement: before it is sent, after it was sent, before its answer is heard.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use outlast_core::{Insert, Inserted, Scope, Settlement, Store};
+use outlast_store::PostgresStore;
+use outlast_testkit::store_suite::{LEASE, a_job, a_key, profiles, worker};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixStream};
+
+use crate::database::{AT_ONCE, Database, server};
+
+/// Passes bytes on between a store and the server until a number of messages have gone by, then cuts everything once.
+struct Relay {
+    port: u16,
+    left: Arc<AtomicI64>,
+}
+
+impl Relay {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let left = Arc::new(AtomicI64::new(i64::MAX));
+        let count = Arc::clone(&left);
+        let socket = socket();
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let (count, socket) = (Arc::clone(&count), socket.clone());
+                tokio::spawn(async move {
+                    let Ok(far) = UnixStream::connect(socket).await else { return };
+                    pass(near, far, &count).await;
+                });
+            }
+        });
+        Self { port, left }
+    }
+
+    /// Cuts after so many more reads from either side.
+    fn cut_after(&self, reads: i64) {
+        self.left.store(reads, Ordering::SeqCst);
+    }
+}
+
+async fn pass(mut near: tokio::net::TcpStream, mut far: UnixStream, left: &AtomicI64) {
+    let (mut to, mut back) = ([0; 16_384], [0; 16_384]);
+    loop {
+        let (bytes, is_to) = tokio::select! {
+            read = near.read(&mut to) => (read, true),
+            read = far.read(&mut back) => (read, false),
+        };
+        let Ok(bytes) = bytes else { return };
+        if bytes == 0 || left.fetch_sub(1, Ordering::SeqCst) == 0 {
+            return;
+        }
+        let sent = match is_to {
+            true => far.write_all(&to[..bytes]).await,
+            false => near.write_all(&back[..bytes]).await,
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// The server's socket, from its URL.
+fn socket() -> String {
+    let url = server();
+    let host = url.split("host=").nth(1).expect("the server listens on a socket");
+    let folder = host.split('&').next().unwrap_or_default().replace("%2F", "/");
+    format!("{folder}/.s.PGSQL.5432")
+}
+
+/// F2: an insert, a claim and a settle over a link that is cut once, at each of the first reads: what was acknowledged is there, a
+/// caller without a key never makes two jobs, and a job is never claimed or settled twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
+    for cut in 0..40 {
+        let database = Database::fresh().await;
+        let relay = Relay::start().await;
+        let direct = database.open().await;
+        let store = open_over(&relay, &database).await;
+        relay.cut_after(cut);
+        let inserted = store.insert(an_insert()).await;
+        let claimed = store.claim(&worker("w"), &profiles(), LEASE).await;
+        let settled = match &claimed {
+            Ok(Some(claimed)) => {
+                let release = Settlement::Release;
+                Some(store.settle(&claimed.lease, release).await)
+            }
+            Ok(None) | Err(_) => None,
+        };
+        relay.cut_after(i64::MAX);
+        let query = outlast_core::JobQuery { limit: 10, ..Default::default() };
+        let jobs = direct.list(&Scope::Operator, &query).await.unwrap().jobs;
+        match inserted {
+            Ok(Inserted::New(job)) => {
+                assert_eq!(jobs.len(), 1, "cut {cut}: an acknowledged job is there, once");
+                assert_eq!(jobs[0].id, job.id);
+            }
+            Ok(Inserted::Existing { .. }) => panic!("cut {cut}: it had no key"),
+            Err(_) => assert!(jobs.len() <= 1, "cut {cut}: not doubled"),
+        }
+        if let (Ok(Some(claimed)), Some(Ok(job))) = (&claimed, &settled) {
+            assert_eq!(job.id, claimed.job.id);
+        }
+        // Under its key the call is answered with one job, whatever became of the first try.
+        let keyed = Insert { key: Some(a_key("k", 1)), ..an_insert() };
+        relay.cut_after(cut);
+        let first = store.insert(keyed.clone()).await;
+        relay.cut_after(i64::MAX);
+        let second = store.insert(keyed).await.expect("the link is whole again");
+        if let Ok(Inserted::New(first) | Inserted::Existing { job: first, .. }) = first {
+            let (Inserted::New(second) | Inserted::Existing { job: second, .. }) = second;
+            assert_eq!(first.id, second.id, "cut {cut}");
+        }
+    }
+}
+
+fn an_insert() -> Insert {
+    Insert { job: a_job(), key: None, max_unfinished: 100, max_bytes: u64::MAX, takes_up: None }
+}
+
+async fn open_over(relay: &Relay, database: &Database) -> PostgresStore {
+    let options = database.url().split("options=").nth(1).expect("it names its schema");
+    let url = format!(
+        "postgres://outlast@127.0.0.1:{}/postgres?sslmode=disable&options={options}",
+        relay.port
+    );
+    let options = outlast_store::PostgresOptions { url, clock: None, judgement: AT_ONCE };
+    let opening = PostgresStore::open(options);
+    tokio::time::timeout(Duration::from_secs(20), opening).await.unwrap().unwrap()
+}

@@ -1,0 +1,139 @@
+//! Changes are seen in order, none twice and none missed, however many processes write.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use outlast_core::{Glance, Insert, Inserted, JobId, Rev, StateKind, Store};
+use outlast_store::PostgresStore;
+use outlast_testkit::store_suite::{LEASE, a_job, profiles, worker};
+
+use crate::database::Database;
+
+const WRITERS: usize = 8;
+const JOBS: usize = 60;
+
+/// F4: writers that pause between the draw of a number and the commit, some of which roll back, beside inserts over two
+/// processes; two followers see every job that was acknowledged exactly once as queued.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f4_no_change_is_missed_or_told_twice() {
+    let database = Database::fresh().await;
+    let stores = [Arc::new(database.open().await), Arc::new(database.open().await)];
+    let start = stores[0].rev().await.unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let followers: Vec<_> = stores
+        .iter()
+        .map(|store| tokio::spawn(follow(Arc::clone(store), start, Arc::clone(&done))))
+        .collect();
+    let slow = tokio::spawn(slow_writers(database.client().await, Arc::clone(&done)));
+    let mut inserting = tokio::task::JoinSet::new();
+    for number in 0..WRITERS {
+        let store = Arc::clone(&stores[number % 2]);
+        inserting.spawn(async move {
+            let mut ids = Vec::new();
+            for _ in 0..JOBS {
+                ids.push(insert(&store, number).await);
+            }
+            ids
+        });
+    }
+    let ids: Vec<JobId> = inserting.join_all().await.into_iter().flatten().collect();
+    done.store(true, Ordering::SeqCst);
+    slow.await.unwrap();
+    for follower in followers {
+        let seen = follower.await.unwrap();
+        for id in &ids {
+            assert_eq!(seen.get(id), Some(&1), "told once");
+        }
+        assert_eq!(seen.len(), ids.len(), "nothing else is told");
+    }
+}
+
+async fn insert(store: &PostgresStore, number: usize) -> JobId {
+    let mut job = a_job();
+    job.owner = outlast_core::OwnerId::new(format!("owner-{number}"));
+    let insert =
+        Insert { job, key: None, max_unfinished: 10_000, max_bytes: u64::MAX, takes_up: None };
+    match store.insert(insert).await.unwrap() {
+        Inserted::New(job) => job.id,
+        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+    }
+}
+
+/// Draws numbers, waits, and commits or rolls back.
+async fn slow_writers(client: tokio_postgres::Client, done: Arc<AtomicBool>) {
+    let mut round = 0_u32;
+    while !done.load(Ordering::SeqCst) {
+        round += 1;
+        let end = if round.is_multiple_of(2) { "commit" } else { "rollback" };
+        let pause = format!("begin; select next_rev(); select pg_sleep(0.015); {end}");
+        client.batch_execute(&pause).await.unwrap();
+    }
+}
+
+async fn follow(
+    store: Arc<PostgresStore>,
+    mut after: Rev,
+    done: Arc<AtomicBool>,
+) -> HashMap<JobId, u32> {
+    let mut seen = HashMap::new();
+    loop {
+        let was_done = done.load(Ordering::SeqCst);
+        let glance = Glance { wait: Duration::from_millis(300), every: Duration::from_millis(25) };
+        let changes = store.changes(after, glance).await.unwrap();
+        assert!(changes.rev >= after, "revs never go back");
+        after = changes.rev;
+        for change in &changes.jobs {
+            *seen.entry(change.id).or_insert(0) += 1;
+        }
+        if was_done && changes.jobs.is_empty() {
+            return seen;
+        }
+    }
+}
+
+/// F4: a change in one process ends a wait in another well before the look that is the net.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f4_other_processes_changes_are_heard_of() {
+    let database = Database::fresh().await;
+    let (here, there) = (database.open().await, database.open().await);
+    for _ in 0..20 {
+        let after = there.rev().await.unwrap();
+        let glance = Glance { wait: Duration::from_secs(30), every: Duration::from_secs(30) };
+        let began = std::time::Instant::now();
+        let (changes, id) = tokio::join!(there.changes(after, glance), async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            insert(&here, 0).await
+        });
+        assert_eq!(changes.unwrap().jobs.first().unwrap().id, id);
+        assert!(began.elapsed() < Duration::from_millis(1_500), "heard of, not looked for");
+    }
+}
+
+/// F2: claims of many callers over two processes give each job once, and none says that there is nothing while jobs wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f2_no_claim_comes_back_empty_while_jobs_wait() {
+    let database = Database::fresh().await;
+    let stores = [Arc::new(database.open().await), Arc::new(database.open().await)];
+    let mut inserting = tokio::task::JoinSet::new();
+    for number in 0..200 {
+        let store = Arc::clone(&stores[number % 2]);
+        inserting.spawn(async move { insert(&store, number % 5).await });
+    }
+    inserting.join_all().await;
+    let mut claiming = tokio::task::JoinSet::new();
+    for number in 0..200 {
+        let store = Arc::clone(&stores[number % 2]);
+        claiming.spawn(async move {
+            let claimed =
+                store.claim(&worker(&format!("w{}", number % 2)), &profiles(), LEASE).await;
+            claimed.unwrap().expect("a job waits for every claim").job
+        });
+    }
+    let mut claimed: Vec<_> = claiming.join_all().await;
+    assert!(claimed.iter().all(|job| job.state.kind() == StateKind::Running));
+    claimed.sort_by_key(|job| job.id);
+    claimed.dedup_by_key(|job| job.id);
+    assert_eq!(claimed.len(), 200);
+}

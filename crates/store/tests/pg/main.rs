@@ -1,0 +1,30 @@
+//! The PostgreSQL store on a real server: the port's promises, and what a shared database adds to them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a database that cannot be used ends the test"
+)]
+
+mod database;
+mod following;
+mod liveness;
+mod plans;
+mod cuts;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outlast_core::{Clock, Store};
+use tokio::runtime::Handle;
+
+use database::Database;
+
+outlast_testkit::store_suite!(postgres);
+
+/// A store in a schema of its own.
+fn postgres(clock: Arc<dyn Clock>, _dir: &Path) -> Arc<dyn Store> {
+    let opening = async { Database::fresh().await.open_with(Some(clock)).await };
+    Arc::new(tokio::task::block_in_place(|| Handle::current().block_on(opening)))
+}

@@ -1,0 +1,1 @@
+//! No statement walks through all jobs.
