@@ -1,7 +1,6 @@
 //! The handle every face holds. Cheap to clone; owner in every call.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,6 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::follower;
-use crate::mirror::{self, ArchiveError, Archived, Mirror};
 use crate::shutdown::Shutdown;
 use crate::wakeups::{PollLimits, Wakeups};
 
@@ -40,8 +38,6 @@ pub struct Options {
     pub sweep_interval: Duration,
     /// How many polls may wait at a time.
     pub polls: PollLimits,
-    /// The files that show an owner's conversations, if there are any.
-    pub mirror: Option<Arc<Mirror>>,
 }
 
 impl Default for Options {
@@ -54,7 +50,6 @@ impl Default for Options {
             max_bytes: 1 << 30,
             sweep_interval: Duration::from_secs(300),
             polls: PollLimits { in_all: 10_000, per_job: 100, sharing: Sharing::OneOwner },
-            mirror: None,
         }
     }
 }
@@ -71,16 +66,6 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) hub: Arc<Wakeups>,
     pub(crate) stop: Shutdown,
-}
-
-impl Shared {
-    pub(crate) fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
-        let provider = self.providers.get(profile);
-        Expected {
-            model: provider.and_then(|provider| provider.expected_model(ask)),
-            cost: provider.map_or(Cost::Unknown, |provider| provider.typical_cost(ask)),
-        }
-    }
 }
 
 /// What is known of a request before it is made.
@@ -126,16 +111,7 @@ impl Engine {
         self.shared.store.now()
     }
 
-    /// Writes the files of the mirror's conversations, in turn with other processes, until `stop` is asked; then
-    /// once more. Best asked after the workers have left, so that the files show what they left behind. `None` without
-    /// a mirror.
-    pub fn run_mirror(&self, stop: Shutdown) -> Option<JoinHandle<()>> {
-        let mirror = self.shared.options.mirror.clone()?;
-        Some(tokio::spawn(mirror::follow(Arc::clone(&self.shared), mirror, stop)))
-    }
-
-    /// Makes a job durable; a worker hears of it at once. Never waits on a provider. The files of a promised turn of
-    /// a mirrored conversation are there on return, unless they cannot be written.
+    /// Makes a job durable; a worker hears of it at once. Never waits on a provider.
     pub async fn start(&self, job: NewJob, key: Option<Key>) -> Result<Started, StoreError> {
         self.insert(job, key, None).await
     }
@@ -159,7 +135,7 @@ impl Engine {
         let Options { max_unfinished, max_bytes, .. } = self.shared.options;
         let insert = Insert { job, key, max_unfinished, max_bytes, takes_up };
         let inserted = self.shared.store.insert(insert).await?;
-        let started = match inserted {
+        Ok(match inserted {
             Inserted::New(job) => {
                 tracing::info!(
                     job.id = %job.id,
@@ -173,12 +149,7 @@ impl Engine {
             Inserted::Existing { job, key } => {
                 Started { repeat: rules::repeat(&key, &job), job, existed: true }
             }
-        };
-        if let Some(mirror) = &self.shared.options.mirror {
-            // Also of one that existed: whoever made it may have died before its files were there.
-            mirror.promise(&self.shared, &started.job).await;
-        }
-        Ok(started)
+        })
     }
 
     /// Ends an unfinished job; `None` when the caller has no such job.
@@ -228,48 +199,18 @@ impl Engine {
         self.shared.store.job(scope, id).await
     }
 
-    /// Removes finished jobs for good, and a conversation's files with it.
+    /// Removes finished jobs for good.
     pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        let (Prune::Conversation(id), Some(mirror)) = (prune, &self.shared.options.mirror) else {
-            return self.shared.store.prune(scope, prune).await;
-        };
-        let going = mirror.will_forget(&self.shared, scope, id).await;
-        let pruned = self.shared.store.prune(scope, prune).await;
-        if let Some(going) = going {
-            mirror.forget(&self.shared, going).await;
-        }
-        pruned
-    }
-
-    /// A conversation of an older server, or of a store that is gone, from its files; `None` when the store knows the
-    /// conversation, when there is no such folder, and for every owner but the mirror's.
-    pub async fn archived(
-        &self,
-        owner: &OwnerId,
-        id: &ConversationId,
-    ) -> Result<Option<Archived>, ArchiveError> {
-        let Some(mirror) = self.mirror_of(owner) else { return Ok(None) };
-        // Whoever's it is: the files of another owner's conversation are no archive.
-        if !self.shared.store.turns(&Scope::Operator, id).await?.is_empty() {
-            return Ok(None);
-        }
-        let (mirror, id) = (Arc::clone(mirror), id.clone());
-        let reading = tokio::task::spawn_blocking(move || mirror.archived(&id));
-        reading.await.map_err(|error| StoreError::Unavailable(error.into()))?
-    }
-
-    /// Where this owner's conversations are shown as files, if they are.
-    pub fn logs_dir(&self, owner: &OwnerId) -> Option<&Path> {
-        self.mirror_of(owner).map(|mirror| mirror.logs_dir())
-    }
-
-    fn mirror_of(&self, owner: &OwnerId) -> Option<&Arc<Mirror>> {
-        self.shared.options.mirror.as_ref().filter(|mirror| mirror.owner() == owner)
+        self.shared.store.prune(scope, prune).await
     }
 
     /// What is known of a request before it is made: the model that will answer it, and what that usually costs.
     pub fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
-        self.shared.expects(profile, ask)
+        let provider = self.shared.providers.get(profile);
+        Expected {
+            model: provider.and_then(|provider| provider.expected_model(ask)),
+            cost: provider.map_or(Cost::Unknown, |provider| provider.typical_cost(ask)),
+        }
     }
 
     /// Puts the jobs of workers that are known to be dead back into the queue, so that what is read next is true. Best

@@ -16,16 +16,22 @@ mod trouble;
 
 mod archive;
 
+use std::collections::HashMap;
+use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use outlast_core::conversation::Conversation;
-use outlast_core::{ConversationId, Job, OwnerId, Scope};
+use outlast_core::{
+    ConversationId, Insert, Inserted, Job, OwnerId, Profile, Provider, Prune, Pruned, Scope, Store,
+    StoreError, StoreWrapper,
+};
 
-use crate::engine::Shared;
 use cursor::Cursor;
 use documents::Documents;
 use folder::{make_private_dir, private};
@@ -34,7 +40,6 @@ use trouble::{MirrorError, Trouble};
 use turns::Turns;
 
 pub use archive::{ArchiveError, Archived};
-pub(crate) use follow::follow;
 
 /// No caller waits longer for the files of a new job.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -51,9 +56,12 @@ pub struct MirrorOptions {
     pub owner: OwnerId,
 }
 
-/// The files of one owner's conversations in one directory.
-#[derive(Debug)]
+/// The files of one owner's conversations in one directory, and the store that they show: whoever uses this store finds
+/// the files of a promised turn written when its insert returns, and those of a deleted conversation gone.
 pub struct Mirror {
+    store: Arc<dyn Store>,
+    /// Asked for the model that will answer.
+    providers: HashMap<Profile, Arc<dyn Provider>>,
     logs_dir: PathBuf,
     owner: OwnerId,
     turns: Turns,
@@ -67,8 +75,12 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Makes no file yet: whoever only lists jobs leaves no trace.
-    pub fn open(options: MirrorOptions) -> io::Result<Self> {
+    /// Makes no file yet: a process that only lists jobs leaves no trace.
+    pub fn open(
+        store: Arc<dyn Store>,
+        providers: HashMap<Profile, Arc<dyn Provider>>,
+        options: MirrorOptions,
+    ) -> io::Result<Self> {
         let logs_dir = std::path::absolute(options.logs_dir)?;
         // Two owners, or two places, have nothing to do with one another.
         let mut what = logs_dir.as_os_str().as_encoded_bytes().to_vec();
@@ -76,6 +88,8 @@ impl Mirror {
         what.extend(options.owner.as_str().as_bytes());
         let dir = options.state_dir.join(format!("{:016x}", number_of(&what)));
         Ok(Self {
+            store,
+            providers,
             logs_dir,
             owner: options.owner,
             turns: Turns::new(dir.join("turns")),
@@ -87,24 +101,19 @@ impl Mirror {
         })
     }
 
-    /// Where the folders are.
-    pub fn logs_dir(&self) -> &Path {
-        &self.logs_dir
-    }
-
-    /// Whose conversations it shows.
-    pub fn owner(&self) -> &OwnerId {
-        &self.owner
+    /// Where this owner's conversations are shown as files; `None` for every owner but the mirror's.
+    pub fn logs_dir(&self, owner: &OwnerId) -> Option<&Path> {
+        (*owner == self.owner).then_some(&*self.logs_dir)
     }
 
     /// Makes sure of the files of a job that is about to be promised (C2). What cannot be written in time is said in
     /// the log and left to the follower: the job is durable, with or without files.
-    pub(crate) async fn promise(&self, shared: &Shared, job: &Job) {
+    async fn promise(&self, job: &Job) {
         let Some(id) = &job.new.conversation else { return };
         if job.new.owner != self.owner || !job.new.visibility.is_told() {
             return;
         }
-        match self.sync(shared, id).await {
+        match self.sync(id).await {
             Ok(()) if self.is_holder.load(Ordering::Relaxed) => self.trouble.mended(id),
             Ok(()) => self.trouble.over(),
             Err(error) => self.trouble.failed(id, &self.logs_dir, &error),
@@ -112,12 +121,12 @@ impl Mirror {
     }
 
     /// Makes a conversation's files show what the store has; leaves them alone when it has nothing to show.
-    async fn sync(&self, shared: &Shared, id: &ConversationId) -> Result<(), MirrorError> {
+    async fn sync(&self, id: &ConversationId) -> Result<(), MirrorError> {
         let Some(name) = FolderName::of(id) else { return Ok(()) };
         let syncing = async {
             // Before the store is read, or an older state could be written over a newer one.
             let turn = self.turns.take(&name).await?;
-            let Some(documents) = self.documents(shared, id).await? else { return Ok(()) };
+            let Some(documents) = self.documents(id).await? else { return Ok(()) };
             let logs_dir = self.logs_dir.clone();
             let writing = tokio::task::spawn_blocking(move || {
                 let written = folder::write(&logs_dir, &name, &documents);
@@ -130,15 +139,12 @@ impl Mirror {
     }
 
     /// What a conversation's files should hold; `None` when there should be none.
-    async fn documents(
-        &self,
-        shared: &Shared,
-        id: &ConversationId,
-    ) -> Result<Option<Documents>, MirrorError> {
-        let turns = shared.store.turns(&Scope::Owner(self.owner.clone()), id).await?;
+    async fn documents(&self, id: &ConversationId) -> Result<Option<Documents>, MirrorError> {
+        let turns = self.store.turns(&Scope::Owner(self.owner.clone()), id).await?;
         let Some(conversation) = Conversation::of(id.clone(), turns) else { return Ok(None) };
         let asked = &conversation.last().new;
-        let model = shared.expects(&asked.profile, &asked.ask).model;
+        let provider = self.providers.get(&asked.profile);
+        let model = provider.and_then(|provider| provider.expected_model(&asked.ask));
         Ok(Some(Documents::of(&conversation, model)?))
     }
 
@@ -156,6 +162,39 @@ impl Mirror {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+#[async_trait]
+impl StoreWrapper for Mirror {
+    fn inner(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        let inserted = self.store.insert(insert).await?;
+        // Also of one that existed: the process that made it may have died before its files were there.
+        let (Inserted::New(job) | Inserted::Existing { job, .. }) = &inserted;
+        self.promise(job).await;
+        Ok(inserted)
+    }
+
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        let going = match prune {
+            Prune::Conversation(id) => self.will_forget(scope, id).await,
+            Prune::Expired | Prune::EndedBefore(_) => None,
+        };
+        let pruned = self.store.prune(scope, prune).await;
+        if let Some(going) = going {
+            self.forget(going).await;
+        }
+        pruned
+    }
+}
+
+impl fmt::Debug for Mirror {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mirror").field("logs_dir", &self.logs_dir).finish_non_exhaustive()
     }
 }
 

@@ -28,6 +28,15 @@ use crate::metered::MeteredStore;
 /// A provider and the profile of its jobs.
 pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
 
+/// An engine over an open store, and what belongs to it.
+pub(crate) struct OpenEngine {
+    pub(crate) engine: Engine,
+    /// Follows the store's changes for the engine, until it is asked to stop.
+    pub(crate) follower: JoinHandle<()>,
+    /// The files of the owner's conversations, where there are any.
+    pub(crate) mirror: Option<Arc<Mirror>>,
+}
+
 /// An open store, to be closed by whoever opened it.
 pub(crate) struct OpenStore {
     store: Arc<dyn Store>,
@@ -95,22 +104,58 @@ impl OpenStore {
         config: &Config,
         providers: Providers,
         stop: Shutdown,
-    ) -> Result<(Engine, JoinHandle<()>), CommandError> {
-        self.engine_with(options(config)?, providers, stop).await
+    ) -> Result<OpenEngine, CommandError> {
+        self.engine_with(config, options(config), providers, stop).await
     }
 
     /// Makes an engine over it with these options.
     pub(crate) async fn engine_with(
         &self,
+        config: &Config,
         options: Options,
         providers: Providers,
         stop: Shutdown,
-    ) -> Result<(Engine, JoinHandle<()>), CommandError> {
-        let engine = Engine::new(Arc::clone(&self.store), providers, options, stop).await;
-        engine.map_err(|error| {
-            let hint = store_hint(&error);
-            CommandError::usage(anyhow::Error::new(error).context("read the job store"), hint)
-        })
+    ) -> Result<OpenEngine, CommandError> {
+        let mirror = self.mirror(config, &providers)?;
+        let store = match &mirror {
+            Some(mirror) => Arc::clone(mirror) as Arc<dyn Store>,
+            None => Arc::clone(&self.store),
+        };
+        let (engine, follower) =
+            Engine::new(store, providers, options, stop).await.map_err(|error| {
+                let hint = store_hint(&error);
+                CommandError::usage(anyhow::Error::new(error).context("read the job store"), hint)
+            })?;
+        Ok(OpenEngine { engine, follower, mirror })
+    }
+
+    /// The files of the owner's conversations. A store that keeps nothing on disk has none; one that does has the
+    /// mirror's locks beside it, so that all processes on it share them.
+    fn mirror(
+        &self,
+        config: &Config,
+        providers: &Providers,
+    ) -> Result<Option<Arc<Mirror>>, CommandError> {
+        let (Some(logs_dir), StoreUrl::Sqlite(database)) =
+            (&config.conversation_logs, &config.store)
+        else {
+            return Ok(None);
+        };
+        let mut state_dir = database.clone().into_os_string();
+        state_dir.push(".mirror");
+        let options = MirrorOptions {
+            logs_dir: logs_dir.clone(),
+            state_dir: state_dir.into(),
+            owner: config.owner.clone(),
+        };
+        match Mirror::open(Arc::clone(&self.store), providers.clone(), options) {
+            Ok(mirror) => Ok(Some(Arc::new(mirror))),
+            Err(error) => {
+                let error = anyhow::Error::new(error)
+                    .context(format!("find the conversations' directory {}", logs_dir.display()));
+                Err(CommandError::usage(error, "set CONVERSATION_LOGS_DIR, or give --no-mirror"))
+            }
+        }
     }
 
     /// The file store behind it, for what only a file can do.
@@ -127,38 +172,16 @@ impl OpenStore {
 }
 
 /// What the configuration tells an engine.
-pub(crate) fn options(config: &Config) -> Result<Options, CommandError> {
-    Ok(Options {
+pub(crate) fn options(config: &Config) -> Options {
+    Options {
         concurrency: config.concurrency,
         retry_base: config.perplexity.retry_base,
         max_unfinished: config.max_jobs_per_owner,
         max_bytes: config.max_bytes_per_owner,
         polls: config.polls,
         sweep_interval: config.perplexity.research_sweep_interval,
-        mirror: mirror(config)?.map(Arc::new),
         ..Options::default()
-    })
-}
-
-/// The files of the owner's conversations. A store that keeps nothing on disk has none; one that does has the mirror's
-/// locks beside it, so that all processes on it share them.
-fn mirror(config: &Config) -> Result<Option<Mirror>, CommandError> {
-    let (Some(logs_dir), StoreUrl::Sqlite(database)) = (&config.conversation_logs, &config.store)
-    else {
-        return Ok(None);
-    };
-    let mut state_dir = database.clone().into_os_string();
-    state_dir.push(".mirror");
-    let options = MirrorOptions {
-        logs_dir: logs_dir.clone(),
-        state_dir: state_dir.into(),
-        owner: config.owner.clone(),
-    };
-    Mirror::open(options).map(Some).map_err(|error| {
-        let error = anyhow::Error::new(error)
-            .context(format!("find the conversations' directory {}", logs_dir.display()));
-        CommandError::usage(error, "set CONVERSATION_LOGS_DIR, or give --no-mirror")
-    })
+    }
 }
 
 /// Whether there is a store at this path. Its log without it is one that was lost, and an error.

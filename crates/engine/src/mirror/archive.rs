@@ -6,9 +6,10 @@ mod tolerant;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use outlast_core::conversation::{ConversationFile, StatusFile};
-use outlast_core::{ConversationId, StoreError};
+use outlast_core::{ConversationId, OwnerId, Scope, StoreError};
 
 use super::Mirror;
 use super::folder::{CONVERSATION, STATUS};
@@ -53,9 +54,23 @@ pub enum ArchiveError {
 }
 
 impl Mirror {
-    /// The conversation in the folder of this name; `None` when there is none. Blocks. Only for ids the store does not
-    /// know: of the others the files are a copy.
-    pub fn archived(&self, id: &ConversationId) -> Result<Option<Archived>, ArchiveError> {
+    /// A conversation of an older server, or of a store that is gone, from its files; `None` when the store knows the
+    /// conversation, when there is no such folder, and for every owner but the mirror's.
+    pub async fn archived(
+        self: &Arc<Self>,
+        owner: &OwnerId,
+        id: &ConversationId,
+    ) -> Result<Option<Archived>, ArchiveError> {
+        // Asked for any owner: the files of another owner's conversation are no archive.
+        if *owner != self.owner || !self.store.turns(&Scope::Operator, id).await?.is_empty() {
+            return Ok(None);
+        }
+        let (mirror, id) = (Arc::clone(self), id.clone());
+        let reading = tokio::task::spawn_blocking(move || mirror.read_archived(&id));
+        reading.await.map_err(|error| StoreError::Unavailable(error.into()))?
+    }
+
+    fn read_archived(&self, id: &ConversationId) -> Result<Option<Archived>, ArchiveError> {
         let Some(name) = FolderName::of(id) else { return Ok(None) };
         if self.is_going(&name) {
             return Ok(None);

@@ -1,17 +1,15 @@
 //! The follower: one process at a time goes after the store's changes and writes what they mean for the files. If it
 //! dies, another one takes over within a few seconds and goes on from the cursor.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
 use outlast_core::{Glance, Rev, Scope, StoreError};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::backlog::Backlog;
 use super::{Held, Mirror};
-use crate::engine::Shared;
-use crate::shutdown::Shutdown;
 
 /// How often other processes' changes are looked for.
 const EVERY: Duration = Duration::from_millis(250);
@@ -32,23 +30,26 @@ const SIDE_BY_SIDE: usize = 8;
 /// How long a process that leaves may take to write the last states.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// Follows until asked to stop, in turn with other processes.
-pub(crate) async fn follow(shared: Arc<Shared>, mirror: Arc<Mirror>, stop: Shutdown) {
-    let Some(_held) = hold(&mirror, &stop).await else { return };
-    let Some(backlog) = begin(&shared, &mirror, &stop).await else { return };
-    let kept = backlog.rev();
-    let mut follower = Follower { shared: &shared, mirror: &mirror, backlog, kept };
-    tokio::select! {
-        () = follower.run() => {}
-        () = stop.asked() => {}
-    }
-    if tokio::time::timeout(LEAVING, follower.finish()).await.is_err() {
-        tracing::debug!("left before every file was written; the next process goes on");
+impl Mirror {
+    /// Writes the files of the owner's conversations, in turn with other processes, until `stop` is cancelled; then once
+    /// more. Best stopped after the workers have left, so that the files show what they left behind.
+    pub async fn run(&self, stop: CancellationToken) {
+        let Some(_held) = hold(self, &stop).await else { return };
+        let Some(backlog) = begin(self, &stop).await else { return };
+        let kept = backlog.rev();
+        let mut follower = Follower { mirror: self, backlog, kept };
+        tokio::select! {
+            () = follower.run() => {}
+            () = stop.cancelled() => {}
+        }
+        if tokio::time::timeout(LEAVING, follower.finish()).await.is_err() {
+            tracing::debug!("left before every file was written; the next process goes on");
+        }
     }
 }
 
 /// Waits until no other process follows; `None` when asked to stop first.
-async fn hold<'a>(mirror: &'a Mirror, stop: &Shutdown) -> Option<Held<'a>> {
+async fn hold<'a>(mirror: &'a Mirror, stop: &CancellationToken) -> Option<Held<'a>> {
     let mut told = false;
     loop {
         match mirror.try_hold() {
@@ -62,15 +63,15 @@ async fn hold<'a>(mirror: &'a Mirror, stop: &Shutdown) -> Option<Held<'a>> {
         }
         tokio::select! {
             () = tokio::time::sleep(ASK_AGAIN) => {}
-            () = stop.asked() => return None,
+            () = stop.cancelled() => return None,
         }
     }
 }
 
 /// Finds where the last follower stopped; `None` when asked to stop first.
-async fn begin(shared: &Shared, mirror: &Mirror, stop: &Shutdown) -> Option<Backlog> {
+async fn begin(mirror: &Mirror, stop: &CancellationToken) -> Option<Backlog> {
     loop {
-        match shared.store.rev().await {
+        match mirror.store.rev().await {
             Ok(latest) => return Some(Backlog::new(mirror.cursor.read(latest))),
             Err(error) => {
                 tracing::warn!(%error, "the store cannot be read for its files, will try again");
@@ -78,13 +79,12 @@ async fn begin(shared: &Shared, mirror: &Mirror, stop: &Shutdown) -> Option<Back
         }
         tokio::select! {
             () = tokio::time::sleep(AFTER_ERROR) => {}
-            () = stop.asked() => return None,
+            () = stop.cancelled() => return None,
         }
     }
 }
 
 struct Follower<'a> {
-    shared: &'a Shared,
     mirror: &'a Mirror,
     backlog: Backlog,
     /// What the kept cursor says.
@@ -98,7 +98,7 @@ impl Follower<'_> {
         let mut tidy_at = Instant::now();
         loop {
             if tidy_at <= Instant::now() {
-                self.mirror.finish_forgetting(self.shared).await;
+                self.mirror.finish_forgetting().await;
                 tidy_at = Instant::now() + TIDY_EVERY;
             }
             if let Err(error) = self.step(self.rest()).await {
@@ -124,7 +124,7 @@ impl Follower<'_> {
     /// Looks, sorts some of what is found, and writes some of what is due.
     async fn step(&mut self, wait: Duration) -> Result<(), StoreError> {
         let glance = Glance { wait, every: EVERY };
-        let changes = self.shared.store.changes(self.backlog.rev(), glance).await?;
+        let changes = self.mirror.store.changes(self.backlog.rev(), glance).await?;
         self.backlog.take_in(&changes);
         self.sort(STEP).await?;
         self.write(Some(Instant::now()), STEP).await;
@@ -134,7 +134,7 @@ impl Follower<'_> {
     /// The last look: writes everything, due or not, once.
     async fn finish(&mut self) {
         let glance = Glance { wait: Duration::ZERO, every: EVERY };
-        match self.shared.store.changes(self.backlog.rev(), glance).await {
+        match self.mirror.store.changes(self.backlog.rev(), glance).await {
             Ok(changes) => self.backlog.take_in(&changes),
             Err(error) => tracing::debug!(%error, "left without a last look for the files"),
         }
@@ -146,13 +146,13 @@ impl Follower<'_> {
     }
 
     async fn sort(&mut self, most: usize) -> Result<(), StoreError> {
-        let scope = Scope::Owner(self.mirror.owner().clone());
+        let scope = Scope::Owner(self.mirror.owner.clone());
         for _ in 0..most {
             let Some(change) = self.backlog.next_unsorted() else { break };
             let conversation = match self.backlog.conversation_of(&change.id) {
                 Some(known) => known,
                 None => {
-                    let job = self.shared.store.job(&scope, &change.id).await?;
+                    let job = self.mirror.store.job(&scope, &change.id).await?;
                     job.and_then(|job| job.new.conversation)
                 }
             };
@@ -162,9 +162,9 @@ impl Follower<'_> {
     }
 
     async fn write(&mut self, due_at: Option<Instant>, most: usize) {
-        let (shared, mirror) = (self.shared, self.mirror);
+        let mirror = self.mirror;
         let written: Vec<_> = stream::iter(self.backlog.due(due_at, most))
-            .map(|id| async move { (mirror.sync(shared, &id).await, id) })
+            .map(|id| async move { (mirror.sync(&id).await, id) })
             .buffer_unordered(SIDE_BY_SIDE)
             .collect()
             .await;
@@ -176,7 +176,7 @@ impl Follower<'_> {
                     self.backlog.wrote(id, now);
                 }
                 Err(error) => {
-                    mirror.trouble.failed(&id, mirror.logs_dir(), &error);
+                    mirror.trouble.failed(&id, &mirror.logs_dir, &error);
                     self.backlog.failed(&id, now);
                 }
             }

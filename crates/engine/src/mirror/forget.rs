@@ -14,25 +14,19 @@ use super::folder::{self, make_private_dir, private, remove_file};
 use super::name::FolderName;
 use super::trouble::MirrorError;
 use super::{Mirror, PATIENCE};
-use crate::engine::Shared;
 
 /// A conversation whose files are to go with it.
 #[derive(Debug)]
-pub(crate) struct Going(FolderName);
+pub(super) struct Going(FolderName);
 
 impl Mirror {
     /// Takes note that a conversation is about to be deleted; `None` when it has no files of ours.
-    pub(crate) async fn will_forget(
-        &self,
-        shared: &Shared,
-        scope: &Scope,
-        id: &ConversationId,
-    ) -> Option<Going> {
+    pub(super) async fn will_forget(&self, scope: &Scope, id: &ConversationId) -> Option<Going> {
         let name = FolderName::of(id)?;
         if !scope.sees(&self.owner) {
             return None;
         }
-        match self.documents(shared, id).await {
+        match self.documents(id).await {
             Ok(documents) => documents?,
             Err(error) => {
                 tracing::warn!(conversation.id = %id, %error, "the files of a conversation may stay behind");
@@ -48,20 +42,20 @@ impl Mirror {
     }
 
     /// Makes the files follow: they go with the conversation, or stay if it does.
-    pub(crate) async fn forget(&self, shared: &Shared, Going(name): Going) {
-        if let Err(error) = self.try_forget(shared, &name).await {
+    pub(super) async fn forget(&self, Going(name): Going) {
+        if let Err(error) = self.try_forget(&name).await {
             let id = name.id();
             tracing::warn!(conversation.id = %id, %error, "the files of a deleted conversation are still there, will try again");
         }
     }
 
     /// Takes up what somebody who died, or could not, has left undone.
-    pub(super) async fn finish_forgetting(&self, shared: &Shared) {
+    pub(super) async fn finish_forgetting(&self) {
         let Ok(notes) = fs::read_dir(&self.going) else { return };
         for note in notes.flatten() {
             let id = ConversationId::new(note.file_name().to_string_lossy());
             if let Some(name) = FolderName::of(&id) {
-                self.forget(shared, Going(name)).await;
+                self.forget(Going(name)).await;
             }
         }
     }
@@ -71,11 +65,11 @@ impl Mirror {
         self.note(name).exists()
     }
 
-    async fn try_forget(&self, shared: &Shared, name: &FolderName) -> Result<(), MirrorError> {
+    async fn try_forget(&self, name: &FolderName) -> Result<(), MirrorError> {
         let forgetting = async {
             let turn = self.turns.take(name).await?;
             // Not all of it may be gone, and somebody may have begun it anew.
-            let documents = self.documents(shared, &name.id()).await?;
+            let documents = self.documents(&name.id()).await?;
             let (logs_dir, name, note) = (self.logs_dir.clone(), name.clone(), self.note(name));
             let removing = tokio::task::spawn_blocking(move || {
                 match documents {

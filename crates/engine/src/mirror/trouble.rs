@@ -8,7 +8,7 @@ use outlast_core::{ConversationId, StoreError};
 
 /// Why a conversation could not be mirrored. It is tried again; nobody but the log is told.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum MirrorError {
+pub(super) enum MirrorError {
     #[error("the conversation cannot be read: {0}")]
     Store(#[from] StoreError),
     #[error("the conversation cannot be written as JSON: {0}")]

@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 /// No wait in a test is longer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -76,12 +77,14 @@ impl Place {
 /// One process, as far as a test cares.
 pub(crate) struct Process {
     pub(crate) engine: Engine,
+    /// The store itself, without the mirror around it.
     pub(crate) store: Arc<SqliteStore>,
+    pub(crate) mirror: Arc<Mirror>,
     pub(crate) provider: Arc<Scripted>,
     stop: Shutdown,
-    mirror_stop: Shutdown,
+    mirror_stop: CancellationToken,
     worker: Option<JoinHandle<Result<(), StoreError>>>,
-    mirror: Option<JoinHandle<()>>,
+    mirror_task: Option<JoinHandle<()>>,
     follower: JoinHandle<()>,
 }
 
@@ -93,32 +96,35 @@ impl Process {
         provider: Arc<dyn Provider>,
         scripted: Arc<Scripted>,
     ) -> Self {
-        let mirror = Mirror::open(MirrorOptions {
-            logs_dir: dir.join("conversation-logs"),
-            state_dir: dir.join("mirror"),
-            owner,
-        });
-        let options = Options { mirror: Some(Arc::new(mirror.unwrap())), ..options };
         let store = SqliteStore::open(&dir.join("jobs.db"), Arc::new(SystemClock));
         let store = Arc::new(store.unwrap());
         let providers = Providers::from([(Scripted::profile(), provider)]);
+        let mirror = MirrorOptions {
+            logs_dir: dir.join("conversation-logs"),
+            state_dir: dir.join("mirror"),
+            owner,
+        };
+        let mirror = Mirror::open(store.clone(), providers.clone(), mirror);
+        let mirror = Arc::new(mirror.unwrap());
         let stop = Shutdown::new();
         let (engine, follower) =
-            Engine::new(store.clone(), providers, options, stop.clone()).await.unwrap();
+            Engine::new(mirror.clone(), providers, options, stop.clone()).await.unwrap();
         Self {
             engine,
             store,
+            mirror,
             provider: scripted,
             stop,
-            mirror_stop: Shutdown::new(),
+            mirror_stop: CancellationToken::new(),
             worker: None,
-            mirror: None,
+            mirror_task: None,
             follower,
         }
     }
 
     pub(crate) fn follow(&mut self) {
-        self.mirror = self.engine.run_mirror(self.mirror_stop.clone());
+        let (mirror, stop) = (self.mirror.clone(), self.mirror_stop.clone());
+        self.mirror_task = Some(tokio::spawn(async move { mirror.run(stop).await }));
     }
 
     pub(crate) fn work(&mut self) {
@@ -147,9 +153,9 @@ impl Process {
         if let Some(worker) = self.worker {
             worker.await.unwrap().unwrap();
         }
-        self.mirror_stop.ask();
-        if let Some(mirror) = self.mirror {
-            mirror.await.unwrap();
+        self.mirror_stop.cancel();
+        if let Some(mirror_task) = self.mirror_task {
+            mirror_task.await.unwrap();
         }
         self.follower.await.unwrap();
         self.store.close().await;
@@ -157,9 +163,9 @@ impl Process {
 
     /// Ends the following without a last look, as kill -9 would.
     pub(crate) async fn stop_following_at_once(&mut self) {
-        let mirror = self.mirror.take().expect("it follows");
-        mirror.abort();
-        drop(mirror.await);
+        let mirror_task = self.mirror_task.take().expect("it follows");
+        mirror_task.abort();
+        drop(mirror_task.await);
     }
 }
 

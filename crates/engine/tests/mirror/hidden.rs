@@ -60,7 +60,7 @@ async fn only_the_owners_conversations_are_shown() {
     let folders = std::fs::read_dir(place.logs_dir()).unwrap().count();
     assert_eq!(folders, 1, "the one that was waited for");
     assert!(!place.dir.path().join("outside-of-it").exists());
-    assert_eq!(process.engine.logs_dir(&OwnerId::new("bob")), None);
+    assert_eq!(process.mirror.logs_dir(&OwnerId::new("bob")), None);
     process.leave().await;
 }
 

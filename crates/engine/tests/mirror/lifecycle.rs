@@ -30,7 +30,7 @@ async fn c2_the_three_files_stand_before_a_start_returns() {
     let todo = files.job.unwrap();
     assert_eq!((todo.job_id, todo.priority, todo.max_attempts), (job.to_string(), 7, 3));
     assert_eq!(todo.params.query, "why?");
-    assert_eq!(face.engine.logs_dir(&ann()), Some(place.logs_dir().as_path()));
+    assert_eq!(face.mirror.logs_dir(&ann()), Some(place.logs_dir().as_path()));
 
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&place.folder(&id)), 0o700);

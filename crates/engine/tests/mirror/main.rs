@@ -15,6 +15,7 @@ mod overheard;
 mod lifecycle;
 mod hidden;
 mod following;
+mod in_turn;
 mod forgetting;
 mod troubled;
 mod archives;

@@ -21,7 +21,7 @@ use crate::cli::{
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
-use crate::wire::OpenStore;
+use crate::wire::{OpenEngine, OpenStore};
 use transcript::Transcript;
 
 pub(super) async fn run(
@@ -38,16 +38,16 @@ pub(super) async fn run(
         }
     };
     let stop = Shutdown::new();
-    let (engine, follower) = store.engine(&config, Providers::new(), stop.clone()).await?;
+    let opened = store.engine(&config, Providers::new(), stop.clone()).await?;
     let done = match command {
-        ConversationsCommand::List(args) => list(&engine, &config, args).await,
-        ConversationsCommand::Show(args) => show(&engine, &config, args).await,
-        ConversationsCommand::Export(args) => export(&engine, &config, args).await,
-        ConversationsCommand::Delete(args) => delete(&engine, &config, args).await,
-        ConversationsCommand::Prune(args) => prune(&engine, &config, args).await,
+        ConversationsCommand::List(args) => list(&opened.engine, &config, args).await,
+        ConversationsCommand::Show(args) => show(&opened, &config, args).await,
+        ConversationsCommand::Export(args) => export(&opened, &config, args).await,
+        ConversationsCommand::Delete(args) => delete(&opened, &config, args).await,
+        ConversationsCommand::Prune(args) => prune(&opened.engine, &config, args).await,
     };
     stop.ask();
-    drop(follower.await);
+    drop(opened.follower.await);
     store.close().await;
     done
 }
@@ -86,11 +86,11 @@ async fn list(
 }
 
 async fn show(
-    engine: &Engine,
+    opened: &OpenEngine,
     config: &Config,
     args: ShowConversationArgs,
 ) -> Result<ExitCode, CommandError> {
-    let told = told(engine, config, &args.id).await?;
+    let told = told(opened, config, &args.id).await?;
     if args.json {
         ui::line(&json::whole(&told));
     } else {
@@ -100,14 +100,14 @@ async fn show(
 }
 
 async fn export(
-    engine: &Engine,
+    opened: &OpenEngine,
     config: &Config,
     args: ExportArgs,
 ) -> Result<ExitCode, CommandError> {
     if let Some(path) = &args.output {
         writable(path)?;
     }
-    let told = told(engine, config, &args.id).await?;
+    let told = told(opened, config, &args.id).await?;
     let text = match args.format {
         ExportFormat::Md => markdown::document(&told),
         ExportFormat::Json => json::whole(&told) + "\n",
@@ -126,8 +126,12 @@ fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-async fn told(engine: &Engine, config: &Config, given: &str) -> Result<Transcript, CommandError> {
-    Ok(match find::conversation(engine, &config.owner, given).await? {
+async fn told(
+    opened: &OpenEngine,
+    config: &Config,
+    given: &str,
+) -> Result<Transcript, CommandError> {
+    Ok(match find::conversation(opened, &config.owner, given).await? {
         Found::Stored(conversation) => Transcript::stored(&conversation),
         Found::Archived(archived) => Transcript::archived(&archived),
     })
@@ -172,11 +176,11 @@ async fn prune(
 }
 
 async fn delete(
-    engine: &Engine,
+    opened: &OpenEngine,
     config: &Config,
     args: DeleteArgs,
 ) -> Result<ExitCode, CommandError> {
-    let conversation = match find::conversation(engine, &config.owner, &args.id).await? {
+    let conversation = match find::conversation(opened, &config.owner, &args.id).await? {
         Found::Stored(conversation) => *conversation,
         Found::Archived(archived) => {
             let error =
@@ -200,7 +204,7 @@ async fn delete(
         }
     }
     let scope = Scope::Owner(config.owner.clone());
-    match engine.prune(&scope, &Prune::Conversation(conversation.id.clone())).await {
+    match opened.engine.prune(&scope, &Prune::Conversation(conversation.id.clone())).await {
         Ok(pruned) => {
             if args.json {
                 ui::line(&json::deleted(&conversation.id, pruned.jobs));

@@ -6,6 +6,7 @@ use outlast_engine::{Archived, Engine};
 
 use crate::error::CommandError;
 use crate::ui;
+use crate::wire::OpenEngine;
 
 /// The shortest prefix of an id that is accepted: shorter ones are typing mistakes.
 const SHORTEST_PREFIX: usize = 8;
@@ -104,7 +105,7 @@ pub(super) enum Found {
 
 /// The conversation of this id or unique prefix.
 pub(super) async fn conversation(
-    engine: &Engine,
+    opened: &OpenEngine,
     owner: &OwnerId,
     given: &str,
 ) -> Result<Found, CommandError> {
@@ -119,12 +120,12 @@ pub(super) async fn conversation(
             format!("give its first 8 characters or more; {hint}"),
         ));
     }
-    if let Some(found) = whole(engine, owner, &ConversationId::new(given)).await? {
+    if let Some(found) = whole(opened, owner, &ConversationId::new(given)).await? {
         return Ok(found);
     }
-    let ids = starting_with(engine, owner, given).await?;
+    let ids = starting_with(&opened.engine, owner, given).await?;
     let found = match ids.as_slice() {
-        [id] => whole(engine, owner, id).await?,
+        [id] => whole(opened, owner, id).await?,
         [] => None,
         many => {
             let ids = many.iter().map(|id| id.as_str().to_owned());
@@ -133,21 +134,22 @@ pub(super) async fn conversation(
     };
     match found {
         Some(found) => Ok(found),
-        None => Err(is_job(engine, owner, given).await?.unwrap_or_else(|| {
+        None => Err(is_job(&opened.engine, owner, given).await?.unwrap_or_else(|| {
             CommandError::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
         })),
     }
 }
 
 async fn whole(
-    engine: &Engine,
+    opened: &OpenEngine,
     owner: &OwnerId,
     id: &ConversationId,
 ) -> Result<Option<Found>, CommandError> {
-    if let Some(stored) = engine.conversation(owner, id).await? {
+    if let Some(stored) = opened.engine.conversation(owner, id).await? {
         return Ok(Some(Found::Stored(Box::new(stored))));
     }
-    let archived = engine.archived(owner, id).await?;
+    let Some(mirror) = &opened.mirror else { return Ok(None) };
+    let archived = mirror.archived(owner, id).await?;
     Ok(archived.map(|archived| Found::Archived(Box::new(archived))))
 }
 

@@ -18,7 +18,7 @@ use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui;
-use crate::wire::{OpenStore, research_providers};
+use crate::wire::{OpenEngine, OpenStore, research_providers};
 
 /// What the shell sees when the time that was given ended first.
 const STILL_RUNNING: u8 = 3;
@@ -42,7 +42,8 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
         }
         _ => Providers::new(),
     };
-    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
+    let OpenEngine { engine, follower, .. } =
+        store.engine(&config, providers, stop.clone()).await?;
     let done = match command {
         JobsCommand::List(args) => list::run(&engine, &config, args).await,
         JobsCommand::Show(args) => show(&engine, &config, args).await,

@@ -44,22 +44,26 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     let stop = Shutdown::new();
     let store = OpenStore::open(&config.store)?;
     let providers: Providers = providers.into_iter().collect();
-    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
+    let opened = store.engine(&config, providers, stop.clone()).await?;
+    let engine = &opened.engine;
     let flags = Flags { global, config: &config, library: &args.library };
     let asked = asking::Asked { profiles: &profiles, question: &question };
-    let done = match asking::new_job(&engine, &config, asked, &args).await {
-        Ok(job) if args.detach => match started(&engine, job).await {
-            Ok(job) => detach::run(&engine, &flags, &job, args.json).await,
+    let done = match asking::new_job(&opened, &config, asked, &args).await {
+        Ok(job) if args.detach => match started(engine, job).await {
+            Ok(job) => detach::run(engine, &flags, &job, args.json).await,
             Err(failed) => Err(failed),
         },
         Ok(job) => {
             tokio::spawn(stop_on_signals(stop.clone())?);
-            attended(&engine, &flags, job, &args, &stop).await
+            let mirror_task = super::MirrorTask::spawn(opened.mirror.as_ref());
+            let done = attended(engine, &flags, job, &args, &stop).await;
+            mirror_task.finish().await;
+            done
         }
         Err(failed) => Err(failed),
     };
     stop.ask();
-    drop(follower.await);
+    drop(opened.follower.await);
     store.close().await;
     done
 }
@@ -130,8 +134,6 @@ async fn attended(
     args: &ResearchArgs,
     stop: &Shutdown,
 ) -> Result<ExitCode, CommandError> {
-    let mirror_stop = Shutdown::new();
-    let mirror = engine.run_mirror(mirror_stop.clone());
     let worker = tokio::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
     let job = match started(engine, job).await {
         Ok(job) => followed(engine, job).await,
@@ -140,13 +142,11 @@ async fn attended(
     // Whatever is unfinished is given back before anybody else is asked to go on with it.
     stop.ask();
     drop(worker.await);
-    let done = match job {
+    match job {
         Ok(job) if job.state.kind().is_terminal() => ended(engine, args, &job),
         Ok(job) => left(engine, flags, &job).await,
         Err(failed) => Err(failed),
-    };
-    super::leave_mirror(mirror, &mirror_stop).await;
-    done
+    }
 }
 
 /// The person has left; the job goes on.

@@ -19,7 +19,7 @@ use crate::cli::{Global, RunArgs};
 use crate::config::{Config, StoreUrl};
 use crate::error::CommandError;
 use crate::ui::{self, Bar, Mark};
-use crate::wire::{OpenStore, research_providers, workflow_providers};
+use crate::wire::{OpenEngine, OpenStore, research_providers, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, CommandError> {
     let config = super::configured(global, Vec::new())?;
@@ -35,7 +35,8 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, Comm
 
     let stop = Shutdown::new();
     let store = OpenStore::open(&config.store)?;
-    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
+    let OpenEngine { engine, follower, .. } =
+        store.engine(&config, providers, stop.clone()).await?;
     let flags = Flags { global, config: &config, library: &[] };
     let done = match engine.start(job, None).await {
         Ok(started) if args.detach => detach::run(&engine, &flags, &started.job, args.json).await,

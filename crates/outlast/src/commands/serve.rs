@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::Profile;
-use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Engine, Mirror, Providers, Shutdown, Takes, Until, Worker};
 use outlast_server::{
     Face, Jobs, JobsOptions, Metrics, Perplexity, PerplexityOptions, Research, ResearchJobs,
     ResearchJobsOptions, ResearchMode, ResearchOptions, Server, ToolSet, Tools, serve_http,
@@ -22,7 +22,9 @@ use crate::error::CommandError;
 use crate::metered;
 use crate::test_clock::TestClock;
 use crate::ui;
-use crate::wire::{OpenStore, WAYS, no_provider, options, research_providers, workflow_providers};
+use crate::wire::{
+    OpenEngine, OpenStore, WAYS, no_provider, options, research_providers, workflow_providers,
+};
 use http::raise_open_files;
 
 use super::signals::stop_on_signals;
@@ -66,23 +68,23 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Co
     };
     let metrics = Arc::new(Metrics::default());
     let store = store.armed(args.kill_at).observed(&metrics);
-    let mut options = options(&config)?;
+    let mut options = options(&config);
     if let Some((_, http)) = &http {
         options.polls.sharing = http.callers.sharing();
     }
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers: Providers = research.into_iter().chain(workflows).collect();
     let providers = metered::providers(providers, &metrics);
-    let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
-    let sets = sets(&engine, &profiles, jobs, &config);
+    let OpenEngine { engine, follower, mirror } =
+        store.engine_with(&config, options, providers, stop.clone()).await?;
+    let sets = sets(&engine, mirror.as_ref(), &profiles, jobs, &config);
     if let Err(failed) = jobs::check_names(&sets, &config) {
         stop.ask();
         drop(follower.await);
         store.close().await;
         return Err(failed);
     }
-    let mirror_stop = Shutdown::new();
-    let mirror = engine.run_mirror(mirror_stop.clone());
+    let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
     log_providers(&profiles);
@@ -117,7 +119,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Co
     if tokio::time::timeout(LEAVING, worker).await.is_err() {
         tracing::warn!("left while the worker was still busy; the next process takes over");
     }
-    super::leave_mirror(mirror, &mirror_stop).await;
+    mirror_task.finish().await;
     drop(follower.await);
     store.close().await;
     served?;
@@ -168,6 +170,7 @@ fn log_providers(profiles: &[Profile]) {
 /// The tool sets that are on, in the order they are listed; workflows that are held come last.
 fn sets(
     engine: &Engine,
+    mirror: Option<&Arc<Mirror>>,
     profiles: &[Profile],
     jobs: Option<JobsOptions>,
     config: &Config,
@@ -177,7 +180,9 @@ fn sets(
     for set in &config.tools {
         match (set, profiles.split_first()) {
             (ToolSet::Research, Some((profile, others))) => {
-                sets.push(Tools::Research(Box::new(research(engine, profile, others, config))));
+                sets.push(Tools::Research(Box::new(research(
+                    engine, mirror, profile, others, config,
+                ))));
             }
             (ToolSet::ResearchJobs, Some((profile, _))) => {
                 sets.push(Tools::ResearchJobs(Box::new(research_jobs(engine, profile, config))));
@@ -219,7 +224,13 @@ fn log_mode(config: &Config, takes: Takes) {
     }
 }
 
-fn research(engine: &Engine, profile: &Profile, others: &[Profile], config: &Config) -> Research {
+fn research(
+    engine: &Engine,
+    mirror: Option<&Arc<Mirror>>,
+    profile: &Profile,
+    others: &[Profile],
+    config: &Config,
+) -> Research {
     let options = ResearchOptions {
         profile: profile.clone(),
         others: others.to_vec(),
@@ -230,6 +241,7 @@ fn research(engine: &Engine, profile: &Profile, others: &[Profile], config: &Con
         search_timeout: SEARCH,
         keep: config.job_ttl,
         disclaimer: config.perplexity.disclaimer,
+        mirror: mirror.cloned(),
     };
     Research::new(engine.clone(), options)
 }

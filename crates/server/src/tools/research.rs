@@ -17,10 +17,11 @@ mod answer;
 mod render;
 mod schema;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{ConversationId, Job, OwnerId, Profile};
-use outlast_engine::Engine;
+use outlast_engine::{Engine, Mirror};
 use rmcp::model::{CallToolResult, Tool};
 use serde_json::{Map, Value};
 
@@ -71,6 +72,8 @@ pub struct ResearchOptions {
     pub keep: Duration,
     /// Whether descriptions warn against sending sensitive information.
     pub disclaimer: Disclaimer,
+    /// Where conversations are shown as files, if they are, and where those of older servers are read.
+    pub mirror: Option<Arc<Mirror>>,
 }
 
 /// The tool set.
@@ -146,7 +149,7 @@ impl Research {
 
     /// Where a conversation's files are; only its owner on this machine can do anything with that.
     fn path(&self, owner: &OwnerId, id: &ConversationId) -> Option<String> {
-        let dir = self.engine.logs_dir(owner)?;
+        let dir = self.options.mirror.as_ref()?.logs_dir(owner)?;
         Some(dir.join(id.as_str()).to_string_lossy().into_owned())
     }
 }

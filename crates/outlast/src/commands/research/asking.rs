@@ -3,7 +3,6 @@
 use outlast_core::{
     ConversationId, Effort, Message, NewJob, Profile, ResearchAsk, Role, Visibility,
 };
-use outlast_engine::Engine;
 use outlast_server::research_instructions;
 
 use crate::cli::{ProviderName, ResearchArgs, ResearchEffort};
@@ -11,7 +10,7 @@ use crate::commands::find::{self, Found};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
-use crate::wire::{Profiled, library_provider, no_provider, research_providers};
+use crate::wire::{OpenEngine, Profiled, library_provider, no_provider, research_providers};
 
 /// The providers that may be asked, in line. The folders of `--library` stand for the configured ones and come first.
 pub(super) fn providers(
@@ -50,14 +49,14 @@ struct Earlier {
 
 /// The job for the question. Says so where what was said before goes to another provider.
 pub(super) async fn new_job(
-    engine: &Engine,
+    opened: &OpenEngine,
     config: &Config,
     asked: Asked<'_>,
     args: &ResearchArgs,
 ) -> Result<NewJob, CommandError> {
     let Asked { profiles, question } = asked;
     let earlier = match &args.follow_up {
-        Some(given) => Some(earlier(engine, config, given).await?),
+        Some(given) => Some(earlier(opened, config, given).await?),
         None => None,
     };
     let profile = profile(profiles, args, earlier.as_ref())?;
@@ -96,8 +95,12 @@ pub(super) async fn new_job(
     Ok(job.made_by("outlast research"))
 }
 
-async fn earlier(engine: &Engine, config: &Config, given: &str) -> Result<Earlier, CommandError> {
-    Ok(match find::conversation(engine, &config.owner, given).await? {
+async fn earlier(
+    opened: &OpenEngine,
+    config: &Config,
+    given: &str,
+) -> Result<Earlier, CommandError> {
+    Ok(match find::conversation(opened, &config.owner, given).await? {
         Found::Stored(earlier) => Earlier {
             id: earlier.id.clone(),
             provider: earlier.provider().to_owned(),

@@ -42,13 +42,14 @@ impl Research {
         owner: &OwnerId,
         id: &ConversationId,
     ) -> Result<Option<Archived>, Refusal> {
-        self.engine.archived(owner, id).await.map_err(|error| match error {
+        let Some(mirror) = &self.options.mirror else { return Ok(None) };
+        mirror.archived(owner, id).await.map_err(|error| match error {
             ArchiveError::Store(error) => error.into(),
             ArchiveError::Corrupted { .. } => {
                 tracing::warn!(conversation.id = %id, %error, "a conversation's files are damaged");
                 Refusal::because(
                     RefusalCode::ConversationCorrupted,
-                    format!("the files of conversation {id} are damaged; mend or remove its folder"),
+                    format!("the files of conversation {id} are damaged; repair or remove its folder"),
                 )
             }
             ArchiveError::Unreadable { .. } => {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Cost, NanoUsd, Nature, Output, Provider, ProviderError, RemoteRun,
-    RemoteStop, Resumes, Run, Source, Step, Timestamp, Usage,
+    RemoteStop, Resumes, Run, Source, Step, Store, Timestamp, Usage,
 };
 use outlast_engine::{Mirror, MirrorOptions, Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_store::{MemoryStore, SystemClock};
@@ -104,9 +104,9 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
         state_dir: folder.join("state"),
         owner: OwnerId::new("local"),
     };
-    let mirror = Some(Arc::new(Mirror::open(mirror).unwrap()));
-    let engine_options = Options { mirror, ..Options::default() };
-    let engine = Engine::new(store, providers, engine_options, Shutdown::new()).await;
+    let mirror = Arc::new(Mirror::open(store, providers.clone(), mirror).unwrap());
+    let store = Arc::clone(&mirror) as Arc<dyn Store>;
+    let engine = Engine::new(store, providers, Options::default(), Shutdown::new()).await;
     let (engine, _follower) = engine.unwrap();
     tokio::spawn(Worker::new(&engine, Takes::TheQueue).run(Until::Asked));
     let options = ResearchOptions {
@@ -119,6 +119,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
         search_timeout: Duration::from_secs(30),
         keep: Duration::from_secs(3600),
         disclaimer: Disclaimer::Off,
+        mirror: Some(mirror),
     };
     Research::new(engine, options)
 }
