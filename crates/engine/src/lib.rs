@@ -19,10 +19,7 @@ mod wakeups;
 mod follower;
 mod shutdown;
 
-mod mirror;
-
 pub use engine::{Engine, Expected, Options, Providers, Started};
-pub use mirror::{ArchiveError, Archived, Mirror, MirrorOptions};
 pub use poll::{PollError, Reading};
 pub use shutdown::Shutdown;
 pub use wakeups::PollLimits;

@@ -28,7 +28,7 @@ mod simulate;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use outlast_engine::Mirror;
+use outlast_mirror::Mirror;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

@@ -2,7 +2,8 @@
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{ConversationId, ConversationQuery, Job, JobId, JobQuery, OwnerId, Scope};
-use outlast_engine::{Archived, Engine};
+use outlast_engine::Engine;
+use outlast_mirror::Archived;
 
 use crate::error::CommandError;
 use crate::ui;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::Profile;
-use outlast_engine::{Engine, Mirror, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
+use outlast_mirror::Mirror;
 use outlast_server::{
     Face, Jobs, JobsOptions, Metrics, Perplexity, PerplexityOptions, Research, ResearchJobs,
     ResearchJobsOptions, ResearchMode, ResearchOptions, Server, ToolSet, Tools, serve_http,

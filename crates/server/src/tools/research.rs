@@ -21,7 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{ConversationId, Job, OwnerId, Profile};
-use outlast_engine::{Engine, Mirror};
+use outlast_engine::Engine;
+use outlast_mirror::Mirror;
 use rmcp::model::{CallToolResult, Tool};
 use serde_json::{Map, Value};
 

@@ -2,7 +2,7 @@
 
 use outlast_core::conversation::{Conversation, CostShape, ErrorEntry, SearchResult, UsageShape};
 use outlast_core::{Body, Job, JobState, ResearchAsk, Role, Source, StateKind};
-use outlast_engine::Archived;
+use outlast_mirror::Archived;
 
 use crate::commands::jobs::show;
 use crate::ui;

@@ -3,7 +3,7 @@
 
 use outlast_core::conversation::{StatusFile, StatusWord};
 use outlast_core::{ConversationId, Message, OwnerId, Role};
-use outlast_engine::{ArchiveError, Archived};
+use outlast_mirror::{ArchiveError, Archived};
 
 use super::ask::Place;
 use super::history::{ConversationShape, MessageShape, Show, Shown, sanitised};

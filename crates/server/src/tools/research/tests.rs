@@ -7,7 +7,8 @@ use outlast_core::{
     Again, BeginError, Body, Cost, NanoUsd, Nature, Output, Provider, ProviderError, RemoteRun,
     RemoteStop, Resumes, Run, Source, Step, Store, Timestamp, Usage,
 };
-use outlast_engine::{Mirror, MirrorOptions, Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_mirror::MirrorOptions;
 use outlast_store::{MemoryStore, SystemClock};
 use serde_json::json;
 

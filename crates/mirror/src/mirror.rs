@@ -1,20 +1,4 @@
 //! The mirror: files that show the local owner's conversations to people and scripts, for as long as they look there.
-//!
-//! Written from the store and never read back: what somebody changes in them is gone with the conversation's next
-//! change. Folders that the store does not know, of older servers, can be read and are never touched.
-
-mod name;
-mod documents;
-mod folder;
-mod turns;
-
-mod follow;
-mod backlog;
-mod cursor;
-mod forget;
-mod trouble;
-
-mod archive;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,17 +16,15 @@ use outlast_core::{
     StoreError, StoreWrapper,
 };
 
-use cursor::Cursor;
-use documents::Documents;
-use folder::{make_private_dir, private};
-use name::{FolderName, number_of};
-use trouble::{MirrorError, Trouble};
-use turns::Turns;
-
-pub use archive::{ArchiveError, Archived};
+use crate::cursor::Cursor;
+use crate::documents::Documents;
+use crate::folder::{self, make_private_dir, private};
+use crate::name::{FolderName, number_of};
+use crate::trouble::{MirrorError, Trouble};
+use crate::turns::Turns;
 
 /// No caller waits longer for the files of a new job.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a mirror is told once.
 #[derive(Clone, Debug)]
@@ -59,19 +41,19 @@ pub struct MirrorOptions {
 /// The files of one owner's conversations in one directory, and the store that they show: whoever uses this store finds
 /// the files of a promised turn written when its insert returns, and those of a deleted conversation gone.
 pub struct Mirror {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     /// Asked for the model that will answer.
     providers: HashMap<Profile, Arc<dyn Provider>>,
-    logs_dir: PathBuf,
-    owner: OwnerId,
-    turns: Turns,
-    cursor: Cursor,
+    pub(crate) logs_dir: PathBuf,
+    pub(crate) owner: OwnerId,
+    pub(crate) turns: Turns,
+    pub(crate) cursor: Cursor,
     /// Locked by the one process that follows the store.
     holder: PathBuf,
     /// Conversations that are being deleted, a file each.
-    going: PathBuf,
+    pub(crate) going: PathBuf,
     is_holder: AtomicBool,
-    trouble: Trouble,
+    pub(crate) trouble: Trouble,
 }
 
 impl Mirror {
@@ -121,7 +103,7 @@ impl Mirror {
     }
 
     /// Makes a conversation's files show what the store has; leaves them alone when it has nothing to show.
-    async fn sync(&self, id: &ConversationId) -> Result<(), MirrorError> {
+    pub(crate) async fn sync(&self, id: &ConversationId) -> Result<(), MirrorError> {
         let Some(name) = FolderName::of(id) else { return Ok(()) };
         let syncing = async {
             // Before the store is read, or an older state could be written over a newer one.
@@ -139,7 +121,10 @@ impl Mirror {
     }
 
     /// What a conversation's files should hold; `None` when there should be none.
-    async fn documents(&self, id: &ConversationId) -> Result<Option<Documents>, MirrorError> {
+    pub(crate) async fn documents(
+        &self,
+        id: &ConversationId,
+    ) -> Result<Option<Documents>, MirrorError> {
         let turns = self.store.turns(&Scope::Owner(self.owner.clone()), id).await?;
         let Some(conversation) = Conversation::of(id.clone(), turns) else { return Ok(None) };
         let asked = &conversation.last().new;
@@ -149,7 +134,7 @@ impl Mirror {
     }
 
     /// Becomes the one process that follows; `None` while another one is.
-    fn try_hold(&self) -> io::Result<Option<Held<'_>>> {
+    pub(crate) fn try_hold(&self) -> io::Result<Option<Held<'_>>> {
         if let Some(dir) = self.holder.parent() {
             make_private_dir(dir)?;
         }
@@ -199,7 +184,7 @@ impl fmt::Debug for Mirror {
 }
 
 /// The right to follow; ends when dropped, or with the process.
-struct Held<'a> {
+pub(crate) struct Held<'a> {
     mirror: &'a Mirror,
     _file: File,
 }

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use outlast_core::conversation::{ConversationFile, StatusFile};
 use outlast_core::{ConversationId, OwnerId, Scope, StoreError};
 
-use super::Mirror;
-use super::folder::{CONVERSATION, STATUS};
-use super::name::FolderName;
+use crate::folder::{CONVERSATION, STATUS};
+use crate::mirror::Mirror;
+use crate::name::FolderName;
 
 /// A file larger than this is nobody's conversation.
 const LARGEST: u64 = 32 * 1024 * 1024;

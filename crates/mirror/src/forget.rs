@@ -10,18 +10,18 @@ use std::path::PathBuf;
 
 use outlast_core::{ConversationId, Scope};
 
-use super::folder::{self, make_private_dir, private, remove_file};
-use super::name::FolderName;
-use super::trouble::MirrorError;
-use super::{Mirror, PATIENCE};
+use crate::folder::{self, make_private_dir, private, remove_file};
+use crate::mirror::{Mirror, PATIENCE};
+use crate::name::FolderName;
+use crate::trouble::MirrorError;
 
 /// A conversation whose files are to go with it.
 #[derive(Debug)]
-pub(super) struct Going(FolderName);
+pub(crate) struct Going(FolderName);
 
 impl Mirror {
     /// Takes note that a conversation is about to be deleted; `None` when it has no files of ours.
-    pub(super) async fn will_forget(&self, scope: &Scope, id: &ConversationId) -> Option<Going> {
+    pub(crate) async fn will_forget(&self, scope: &Scope, id: &ConversationId) -> Option<Going> {
         let name = FolderName::of(id)?;
         if !scope.sees(&self.owner) {
             return None;
@@ -42,7 +42,7 @@ impl Mirror {
     }
 
     /// Makes the files follow: they go with the conversation, or stay if it does.
-    pub(super) async fn forget(&self, Going(name): Going) {
+    pub(crate) async fn forget(&self, Going(name): Going) {
         if let Err(error) = self.try_forget(&name).await {
             let id = name.id();
             tracing::warn!(conversation.id = %id, %error, "the files of a deleted conversation are still there, will try again");
@@ -50,7 +50,7 @@ impl Mirror {
     }
 
     /// Takes up what somebody who died, or could not, has left undone.
-    pub(super) async fn finish_forgetting(&self) {
+    pub(crate) async fn finish_forgetting(&self) {
         let Ok(notes) = fs::read_dir(&self.going) else { return };
         for note in notes.flatten() {
             let id = ConversationId::new(note.file_name().to_string_lossy());
@@ -61,7 +61,7 @@ impl Mirror {
     }
 
     /// Whether a conversation is being deleted.
-    pub(super) fn is_going(&self, name: &FolderName) -> bool {
+    pub(crate) fn is_going(&self, name: &FolderName) -> bool {
         self.note(name).exists()
     }
 

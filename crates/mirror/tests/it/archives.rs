@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use outlast_core::conversation::StatusWord;
 use outlast_core::{ConversationId, OwnerId};
-use outlast_engine::ArchiveError;
+use outlast_mirror::ArchiveError;
 
 use crate::bench::{Place, ann, new_id, turn};
 

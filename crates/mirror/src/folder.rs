@@ -7,16 +7,16 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::documents::Documents;
-use super::name::FolderName;
+use crate::documents::Documents;
+use crate::name::FolderName;
 
-pub(super) const CONVERSATION: &str = "conversation.json";
-pub(super) const STATUS: &str = "status.json";
-pub(super) const JOB: &str = "job.json";
+pub(crate) const CONVERSATION: &str = "conversation.json";
+pub(crate) const STATUS: &str = "status.json";
+pub(crate) const JOB: &str = "job.json";
 
 /// Makes the folder hold these documents; what it holds already is not written again. Only for whoever has the
 /// conversation's turn.
-pub(super) fn write(logs_dir: &Path, name: &FolderName, documents: &Documents) -> io::Result<()> {
+pub(crate) fn write(logs_dir: &Path, name: &FolderName, documents: &Documents) -> io::Result<()> {
     make_private_dir(logs_dir)?;
     let folder = logs_dir.join(name.as_str());
     match fs::symlink_metadata(&folder) {
@@ -39,7 +39,7 @@ pub(super) fn write(logs_dir: &Path, name: &FolderName, documents: &Documents) -
 }
 
 /// Removes the three files, and the folder if nothing else is in it.
-pub(super) fn remove(logs_dir: &Path, name: &FolderName) -> io::Result<()> {
+pub(crate) fn remove(logs_dir: &Path, name: &FolderName) -> io::Result<()> {
     let folder = logs_dir.join(name.as_str());
     match fs::symlink_metadata(&folder) {
         Ok(found) if found.is_dir() => {}
@@ -57,7 +57,7 @@ pub(super) fn remove(logs_dir: &Path, name: &FolderName) -> io::Result<()> {
 }
 
 /// Makes a directory only its owner can enter; one that is there is left as it is.
-pub(super) fn make_private_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn make_private_dir(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         return Ok(());
     }
@@ -69,7 +69,7 @@ pub(super) fn make_private_dir(dir: &Path) -> io::Result<()> {
 }
 
 /// How to open a file only its owner can read.
-pub(super) fn private() -> OpenOptions {
+pub(crate) fn private() -> OpenOptions {
     let mut options = File::options();
     options.write(true);
     #[cfg(unix)]
@@ -78,7 +78,7 @@ pub(super) fn private() -> OpenOptions {
 }
 
 /// Removes a file; none is fine.
-pub(super) fn remove_file(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,

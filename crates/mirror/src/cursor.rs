@@ -8,25 +8,25 @@ use std::path::PathBuf;
 use outlast_core::Rev;
 use serde_json::{Value, json};
 
-use super::folder::{make_private_dir, private};
+use crate::folder::{make_private_dir, private};
 
 /// Raised when the files look different: then all are written again.
 const FORMAT: u64 = 1;
 
 /// The file it is kept in.
 #[derive(Debug)]
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     dir: PathBuf,
 }
 
 impl Cursor {
     /// Kept in `dir`.
-    pub(super) fn new(dir: PathBuf) -> Self {
+    pub(crate) fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
     /// Where to go on in a store that has come to `latest`; the beginning when in doubt.
-    pub(super) fn read(&self, latest: Rev) -> Rev {
+    pub(crate) fn read(&self, latest: Rev) -> Rev {
         let text = fs::read(self.dir.join("cursor.json")).unwrap_or_default();
         let kept: Value = serde_json::from_slice(&text).unwrap_or_default();
         let rev = kept["rev"].as_u64().filter(|_| kept["format"] == FORMAT).map(Rev);
@@ -35,7 +35,7 @@ impl Cursor {
     }
 
     /// Keeps it.
-    pub(super) fn write(&self, Rev(rev): Rev) -> io::Result<()> {
+    pub(crate) fn write(&self, Rev(rev): Rev) -> io::Result<()> {
         make_private_dir(&self.dir)?;
         let unborn = self.dir.join("cursor.json.tmp");
         let text = json!({ "format": FORMAT, "rev": rev }).to_string();

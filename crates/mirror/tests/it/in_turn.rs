@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use outlast_core::{
     ConversationId, Insert, Inserted, Job, Key, Scope, Store, StoreError, StoreWrapper,
 };
-use outlast_engine::{Mirror, MirrorOptions, Providers};
+use outlast_engine::Providers;
+use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_store::{MemoryStore, SystemClock};
 use tokio::sync::Notify;
 

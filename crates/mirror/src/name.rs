@@ -4,29 +4,29 @@ use outlast_core::ConversationId;
 
 /// The id of a conversation that is safe as the name of a folder: `[A-Za-z0-9_-]{8,64}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct FolderName(String);
+pub(crate) struct FolderName(String);
 
 impl FolderName {
     /// The id as a name; `None` when it is not safe as one.
-    pub(super) fn of(id: &ConversationId) -> Option<Self> {
+    pub(crate) fn of(id: &ConversationId) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let text = id.as_str();
         let safe = (8..=64).contains(&text.len()) && text.bytes().all(plain);
         safe.then(|| Self(text.to_owned()))
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The conversation.
-    pub(super) fn id(&self) -> ConversationId {
+    pub(crate) fn id(&self) -> ConversationId {
         ConversationId::new(self.0.clone())
     }
 }
 
 /// A number of this text that stays the same from version to version (FNV-1a).
-pub(super) fn number_of(text: &[u8]) -> u64 {
+pub(crate) fn number_of(text: &[u8]) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     text.iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

@@ -8,7 +8,7 @@ use outlast_core::{ConversationId, StoreError};
 
 /// Why a conversation could not be mirrored. It is tried again; nobody but the log is told.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum MirrorError {
+pub(crate) enum MirrorError {
     #[error("the conversation cannot be read: {0}")]
     Store(#[from] StoreError),
     #[error("the conversation cannot be written as JSON: {0}")]
@@ -21,11 +21,11 @@ pub(super) enum MirrorError {
 
 /// The conversations whose files are behind.
 #[derive(Debug, Default)]
-pub(super) struct Trouble(Mutex<HashSet<ConversationId>>);
+pub(crate) struct Trouble(Mutex<HashSet<ConversationId>>);
 
 impl Trouble {
     /// One more.
-    pub(super) fn failed(&self, id: &ConversationId, logs_dir: &Path, error: &MirrorError) {
+    pub(crate) fn failed(&self, id: &ConversationId, logs_dir: &Path, error: &MirrorError) {
         let mut behind = self.behind();
         if behind.is_empty() {
             tracing::warn!(
@@ -39,7 +39,7 @@ impl Trouble {
     }
 
     /// One less.
-    pub(super) fn mended(&self, id: &ConversationId) {
+    pub(crate) fn mended(&self, id: &ConversationId) {
         let mut behind = self.behind();
         if behind.remove(id) && behind.is_empty() {
             tracing::info!("files of conversations are written again");
@@ -47,7 +47,7 @@ impl Trouble {
     }
 
     /// None, as far as this process will ever know: another one follows.
-    pub(super) fn over(&self) {
+    pub(crate) fn over(&self) {
         let mut behind = self.behind();
         if !behind.is_empty() {
             behind.clear();

@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::folder::{make_private_dir, private};
-use super::name::{FolderName, number_of};
+use crate::folder::{make_private_dir, private};
+use crate::name::{FolderName, number_of};
 
 /// How many conversations can be written at a time. All processes must agree on it.
 const LANES: usize = 16;
 
 /// The lock files, a few for all conversations.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     dir: PathBuf,
     /// Taken before the file: one task of this process at most waits at a file, on one thread.
     lanes: [Arc<Mutex<()>>; LANES],
@@ -26,7 +26,7 @@ pub(super) struct Turns {
 
 /// The sole right to write a conversation's files; ends when dropped.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     // Dropped first: closed is unlocked.
     _file: File,
     _lane: OwnedMutexGuard<()>,
@@ -34,13 +34,13 @@ pub(super) struct Turn {
 
 impl Turns {
     /// Uses `dir`, and makes it with the first turn.
-    pub(super) fn new(dir: PathBuf) -> Self {
+    pub(crate) fn new(dir: PathBuf) -> Self {
         Self { dir, lanes: std::array::from_fn(|_| Arc::default()) }
     }
 
     /// Waits for the turn, for as long as the caller likes: whoever gives up leaves a thread behind that takes it
     /// and gives it back.
-    pub(super) async fn take(&self, name: &FolderName) -> io::Result<Turn> {
+    pub(crate) async fn take(&self, name: &FolderName) -> io::Result<Turn> {
         let lane = number_of(name.as_str().as_bytes()) as usize % LANES;
         let path = self.dir.join(format!("{lane:02}.lock"));
         let dir = self.dir.clone();

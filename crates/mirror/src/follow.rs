@@ -8,8 +8,8 @@ use outlast_core::{Glance, Rev, Scope, StoreError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::backlog::Backlog;
-use super::{Held, Mirror};
+use crate::backlog::Backlog;
+use crate::mirror::{Held, Mirror};
 
 /// How often other processes' changes are looked for.
 const EVERY: Duration = Duration::from_millis(250);

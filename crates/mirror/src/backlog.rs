@@ -18,7 +18,7 @@ const REMEMBERED: usize = 10_000;
 
 /// The work ahead.
 #[derive(Debug)]
-pub(super) struct Backlog {
+pub(crate) struct Backlog {
     /// Every change up to here has been taken in.
     rev: Rev,
     /// Changed jobs of which it is not known whether they belong to a conversation; each with a rev it came after.
@@ -43,7 +43,7 @@ struct Waiting {
 
 impl Backlog {
     /// Nothing to do before `rev`.
-    pub(super) fn new(rev: Rev) -> Self {
+    pub(crate) fn new(rev: Rev) -> Self {
         Self {
             rev,
             unsorted: Vec::new(),
@@ -54,34 +54,34 @@ impl Backlog {
     }
 
     /// Where to look on.
-    pub(super) fn rev(&self) -> Rev {
+    pub(crate) fn rev(&self) -> Rev {
         self.rev
     }
 
     /// Takes changes in.
-    pub(super) fn take_in(&mut self, changes: &Changes) {
+    pub(crate) fn take_in(&mut self, changes: &Changes) {
         let since = self.rev;
         self.unsorted.extend(changes.jobs.iter().map(|change| (*change, since)));
         self.rev = changes.rev.max(self.rev);
     }
 
     /// The next change to sort, newest first: after a long absence, what happens now is not kept waiting.
-    pub(super) fn next_unsorted(&self) -> Option<Change> {
+    pub(crate) fn next_unsorted(&self) -> Option<Change> {
         self.unsorted.last().map(|(change, _)| *change)
     }
 
     /// Whether changes are left to sort.
-    pub(super) fn has_unsorted(&self) -> bool {
+    pub(crate) fn has_unsorted(&self) -> bool {
         !self.unsorted.is_empty()
     }
 
     /// The conversation of a job that was sorted before; `None` when it was not.
-    pub(super) fn conversation_of(&self, id: &JobId) -> Option<Option<ConversationId>> {
+    pub(crate) fn conversation_of(&self, id: &JobId) -> Option<Option<ConversationId>> {
         self.known.get(id).cloned()
     }
 
     /// Puts the change that was next where it belongs.
-    pub(super) fn sort(&mut self, conversation: Option<ConversationId>, now: Instant) {
+    pub(crate) fn sort(&mut self, conversation: Option<ConversationId>, now: Instant) {
         let Some((change, since)) = self.unsorted.pop() else { return };
         if change.state.is_terminal() {
             self.known.remove(&change.id);
@@ -107,19 +107,19 @@ impl Backlog {
     }
 
     /// Some conversations that are to be written now; any that wait when there is no later.
-    pub(super) fn due(&self, at: Option<Instant>, most: usize) -> Vec<ConversationId> {
+    pub(crate) fn due(&self, at: Option<Instant>, most: usize) -> Vec<ConversationId> {
         let is_due = |waiting: &Waiting| at.is_none_or(|now| waiting.due <= now);
         let due = self.waiting.iter().filter(|(_, waiting)| is_due(waiting));
         due.take(most).map(|(id, _)| id.clone()).collect()
     }
 
     /// When the next conversation is to be written.
-    pub(super) fn next_due(&self) -> Option<Instant> {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
         self.waiting.values().map(|waiting| waiting.due).min()
     }
 
     /// Records that a conversation was written.
-    pub(super) fn wrote(&mut self, id: ConversationId, now: Instant) {
+    pub(crate) fn wrote(&mut self, id: ConversationId, now: Instant) {
         // Whoever was written longer ago need not wait, and need not be remembered.
         self.written.retain(|_, (_, at)| *at + PROGRESS_EVERY > now);
         match self.waiting.remove(&id) {
@@ -131,7 +131,7 @@ impl Backlog {
     }
 
     /// Records that it could not be.
-    pub(super) fn failed(&mut self, id: &ConversationId, now: Instant) {
+    pub(crate) fn failed(&mut self, id: &ConversationId, now: Instant) {
         let Some(waiting) = self.waiting.get_mut(id) else { return };
         let wait = RETRY.saturating_mul(1 << waiting.failures.min(10)).min(LONGEST_RETRY);
         waiting.due = now + wait;
@@ -139,7 +139,7 @@ impl Backlog {
     }
 
     /// Up to where everything is written.
-    pub(super) fn done(&self) -> Rev {
+    pub(crate) fn done(&self) -> Rev {
         let unsorted = self.unsorted.iter().map(|(_, since)| *since);
         let waiting = self.waiting.values().map(|waiting| waiting.since);
         unsorted.chain(waiting).min().unwrap_or(self.rev)

@@ -11,9 +11,8 @@ use outlast_core::{
     BeginError, ConversationId, Job, JobId, Nature, NewJob, OwnerId, Provider, ProviderError,
     RemoteRun, RemoteStop, Run, Scope, StoreError, Visibility,
 };
-use outlast_engine::{
-    Engine, Mirror, MirrorOptions, Options, Providers, Shutdown, Takes, Until, Worker,
-};
+use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_store::{SqliteStore, SystemClock};
 use outlast_testkit::scripted::{Handle, Scripted};
 use serde::de::DeserializeOwned;

@@ -7,18 +7,18 @@ use serde::Serialize;
 
 /// The files of a conversation.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Documents {
+pub(crate) struct Documents {
     /// What was said.
-    pub(super) conversation: Vec<u8>,
+    pub(crate) conversation: Vec<u8>,
     /// Where the last turn stands. `None`: nobody was ever promised anything, so there is nothing to come back for.
-    pub(super) status: Option<Vec<u8>>,
+    pub(crate) status: Option<Vec<u8>>,
     /// What is still to be done. `None`: nothing, and the file goes.
-    pub(super) job: Option<Vec<u8>>,
+    pub(crate) job: Option<Vec<u8>>,
 }
 
 impl Documents {
     /// Those of this conversation as it stands.
-    pub(super) fn of(
+    pub(crate) fn of(
         conversation: &Conversation,
         expected_model: Option<String>,
     ) -> Result<Self, serde_json::Error> {

@@ -9,7 +9,7 @@
 )]
 
 mod bench;
-#[path = "../it/overheard.rs"]
+#[path = "../../../engine/tests/it/overheard.rs"]
 mod overheard;
 
 mod lifecycle;
