@@ -1,17 +1,11 @@
 //! A conversation: its jobs in order of turn, and nothing stored beside them. What is said of it here is what files and
 //! tools show: its messages, where it stands, what it has cost.
 
-mod files;
-mod shapes;
-
 use serde_json::Value;
 
 use crate::{
     Body, ConversationId, Job, JobState, Message, Output, Profile, ResearchAsk, Role, Timestamp,
 };
-
-pub use files::{ConversationFile, ErrorEntry, JobFile, ProgressShape, StatusFile, StatusWord};
-pub use shapes::{CostShape, SearchResult, UsageShape, cost_of, search_results, usage_of};
 
 /// The turns of a conversation that may be shown; at least one.
 #[derive(Clone, Debug, PartialEq)]
@@ -199,8 +193,6 @@ mod tests {
         let turns =
             vec![turn(first, answered("one.")), turn(second, JobState::Queued { run_at: NOW })];
         let conversation = conversation(turns);
-        let file = ConversationFile::of(&conversation, None);
-        assert_eq!((file.message_count, file.messages.len()), (4, 4), "it counts what it lists");
         let expected = [
             (Role::System, "be good", false),
             (Role::User, "one?", false),
@@ -261,21 +253,5 @@ mod tests {
         assert_eq!(Conversation::of(ConversationId::new("c"), vec![held.clone()]), None);
         held.state = answered("y");
         assert!(Conversation::of(ConversationId::new("c"), vec![held]).is_some());
-    }
-
-    /// B3, B4: where a conversation stands is where its last turn does.
-    #[test]
-    fn the_status_is_that_of_the_last_turn() {
-        let one = turn(json!([{ "role": "user", "content": "1" }]), answered("1"));
-        let mut two =
-            turn(json!([{ "role": "user", "content": "2" }]), JobState::Running { since: NOW });
-        two.new.workflow = "deep_research".to_owned();
-        let conversation = conversation(vec![one, two]);
-        let status = StatusFile::of(&conversation, NOW);
-        assert_eq!(status.status, StatusWord::InProgress);
-        assert_eq!(status.tool_name, "perplexity_deep_research_followup");
-        assert_eq!(status.progress.unwrap().percentage, 25);
-        let job = JobFile::of(&conversation).unwrap();
-        assert_eq!(job.params.query, "2");
     }
 }

@@ -15,7 +15,6 @@ mod failure;
 mod standing;
 mod lease;
 pub mod conversation;
-mod report_check;
 mod text;
 mod thinking;
 mod redact_request;
@@ -38,7 +37,6 @@ pub use provider::{
     Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, Step, Trouble,
 };
 pub use redact_request::RequestWords;
-pub use report_check::{ReportCheck, check as check_report};
 pub use standing::{Standing, Waits};
 pub use store::{
     BoxError, Cancelled, Change, Changes, ConversationPage, ConversationQuery, ConversationSummary,

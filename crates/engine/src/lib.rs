@@ -10,6 +10,7 @@ mod hold;
 
 mod worker;
 mod attempt;
+mod report_check;
 mod keeper;
 mod rescuer;
 mod remote_stops;
@@ -21,6 +22,7 @@ mod shutdown;
 
 pub use engine::{Engine, Expected, Options, Providers, Started};
 pub use poll::{PollError, Reading};
+pub use report_check::ReportCheck;
 pub use shutdown::Shutdown;
 pub use wakeups::PollLimits;
 pub use watch::JobWatch;

@@ -8,12 +8,12 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outlast_core::conversation::{ConversationFile, StatusFile};
 use outlast_core::{ConversationId, OwnerId, Scope, StoreError};
 
+use crate::documents::{ConversationFile, StatusFile};
 use crate::folder::{CONVERSATION, STATUS};
+use crate::folder_name::FolderName;
 use crate::mirror::Mirror;
-use crate::name::FolderName;
 
 /// A file larger than this is nobody's conversation.
 const LARGEST: u64 = 32 * 1024 * 1024;

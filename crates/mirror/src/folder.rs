@@ -7,8 +7,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::documents::Documents;
-use crate::name::FolderName;
+use crate::file_bytes::Documents;
+use crate::folder_name::FolderName;
 
 pub(crate) const CONVERSATION: &str = "conversation.json";
 pub(crate) const STATUS: &str = "status.json";

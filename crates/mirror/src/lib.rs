@@ -5,18 +5,25 @@
 //! conversation's next change. Folders that the store does not know, of older servers, can be read and are never touched.
 
 mod mirror;
-mod name;
 mod documents;
-mod folder;
-mod turns;
+mod shapes;
 
-mod follow;
+mod file_bytes;
+mod folder_name;
+mod folder;
+mod lane_locks;
+
+mod follower;
 mod backlog;
 mod cursor;
-mod forget;
-mod trouble;
+mod deletion;
+mod unwritten;
 
 mod archive;
 
 pub use archive::{ArchiveError, Archived};
+pub use documents::{
+    ConversationFile, ErrorEntry, JobFile, JobParams, ProgressShape, StatusFile, StatusWord,
+};
 pub use mirror::{Mirror, MirrorOptions};
+pub use shapes::{CostShape, SearchResult, UsageShape, cost_of, search_results, usage_of};

@@ -17,11 +17,11 @@ use outlast_core::{
 };
 
 use crate::cursor::Cursor;
-use crate::documents::Documents;
+use crate::file_bytes::Documents;
 use crate::folder::{self, make_private_dir, private};
-use crate::name::{FolderName, number_of};
-use crate::trouble::{MirrorError, Trouble};
-use crate::turns::Turns;
+use crate::folder_name::{FolderName, number_of};
+use crate::lane_locks::Turns;
+use crate::unwritten::{MirrorError, Trouble};
 
 /// No caller waits longer for the files of a new job.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);

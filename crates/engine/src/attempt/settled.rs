@@ -1,6 +1,8 @@
 //! The log lines of a try's end.
 
-use outlast_core::{Failure, Job, JobState, Output, ReportCheck, ResearchAsk, Settlement};
+use outlast_core::{Failure, Job, JobState, Output, ResearchAsk, Settlement};
+
+use crate::report_check::ReportCheck;
 
 pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
     let retries = job.failures.len();

@@ -1,12 +1,11 @@
 //! Reads what other programs wrote: whatever can be understood is taken, whatever is missing gets a sensible value.
 //! Only what is no JSON object, or has no list of messages, is refused.
 
-use outlast_core::conversation::{
-    ConversationFile, ErrorEntry, ProgressShape, StatusFile, StatusWord,
-};
 use outlast_core::{ConversationId, Message, Role, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+use crate::documents::{ConversationFile, ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
 /// `conversation.json`; moments it does not name are `modified`.
 pub(super) fn conversation(

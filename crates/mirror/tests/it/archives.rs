@@ -3,9 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use outlast_core::conversation::StatusWord;
 use outlast_core::{ConversationId, OwnerId};
-use outlast_mirror::ArchiveError;
+use outlast_mirror::{ArchiveError, StatusWord};
 
 use crate::bench::{Place, ann, new_id, turn};
 

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::conversation::{ConversationFile, JobFile, StatusFile, StatusWord};
 use outlast_core::{
     BeginError, ConversationId, Job, JobId, Nature, NewJob, OwnerId, Provider, ProviderError,
     RemoteRun, RemoteStop, Run, Scope, StoreError, Visibility,
 };
 use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
-use outlast_mirror::{Mirror, MirrorOptions};
+use outlast_mirror::{ConversationFile, JobFile, Mirror, MirrorOptions, StatusFile, StatusWord};
 use outlast_store::{SqliteStore, SystemClock};
 use outlast_testkit::scripted::{Handle, Scripted};
 use serde::de::DeserializeOwned;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use outlast_core::conversation::StatusWord;
 use outlast_engine::Options;
+use outlast_mirror::StatusWord;
 use tokio::time::Instant;
 
 use crate::bench::{Place, new_id, owner, turn, until_status};

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use outlast_core::conversation::StatusWord;
 use outlast_core::{NewJob, OwnerId, Scope};
 use outlast_engine::Options;
+use outlast_mirror::StatusWord;
 use outlast_testkit::scripted::Act;
 
 use crate::bench::{Files, Place, Process, ann, new_id, owner, turn, until, until_status};

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use outlast_core::conversation::StatusWord;
 use outlast_core::{ConversationId, Prune, Scope, Store as _, StoreError};
+use outlast_mirror::StatusWord;
 
 use crate::bench::{Place, Process, ann, eventually, new_id, owner, turn, until_status};
 

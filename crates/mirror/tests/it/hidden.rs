@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outlast_core::conversation::StatusWord;
 use outlast_core::{BeginError, ConversationId, JobId, Key, NewJob, OwnerId, Trouble, Visibility};
+use outlast_mirror::StatusWord;
 use outlast_testkit::scripted::{Act, Begin, error};
 
 use crate::bench::{Files, Place, Process, new_id, turn, until, until_status};

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use outlast_core::conversation::{Conversation, JobFile, StatusFile};
+use outlast_core::conversation::Conversation;
 use outlast_core::{ConversationId, ConversationQuery, Scope, Store as _};
+use outlast_mirror::{JobFile, StatusFile};
 
 use crate::bench::{Files, LIMIT, Place, ann};
 use crate::child::Busy;

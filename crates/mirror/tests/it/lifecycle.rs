@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use outlast_core::conversation::StatusWord;
 use outlast_core::{BeginError, Insert, Key, NewJob, Store as _, Trouble};
+use outlast_mirror::StatusWord;
 use outlast_testkit::scripted::{Act, Begin, error};
 use tokio::time::Instant;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use outlast_core::conversation::StatusWord;
+use outlast_mirror::StatusWord;
 use outlast_testkit::scripted::Act;
 use tokio::time::Instant;
 

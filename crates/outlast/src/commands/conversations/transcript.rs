@@ -1,8 +1,8 @@
 //! A conversation as it is told, whoever knows it: questions, and what came of each.
 
-use outlast_core::conversation::{Conversation, CostShape, ErrorEntry, SearchResult, UsageShape};
+use outlast_core::conversation::Conversation;
 use outlast_core::{Body, Job, JobState, ResearchAsk, Role, Source, StateKind};
-use outlast_mirror::Archived;
+use outlast_mirror::{Archived, CostShape, ErrorEntry, SearchResult, UsageShape};
 
 use crate::commands::jobs::show;
 use crate::ui;

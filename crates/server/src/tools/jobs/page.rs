@@ -1,7 +1,7 @@
 //! A job's result as the workflow gave it (E10); a long one in parts.
 
-use outlast_core::conversation::{CostShape, UsageShape};
 use outlast_core::{Body, ConversationId, Job, Output, Source};
+use outlast_mirror::{CostShape, UsageShape};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -1,12 +1,10 @@
 //! What the four tools that ask answer: one shape, and a text that is complete on its own.
 
-use outlast_core::conversation::{
+use outlast_core::{Body, Checkpoint, Cost, Job, Output, ResearchAsk, Timestamp, Waits};
+use outlast_engine::{Expected, ReportCheck};
+use outlast_mirror::{
     CostShape, ProgressShape, SearchResult, StatusWord, UsageShape, search_results,
 };
-use outlast_core::{
-    Body, Checkpoint, Cost, Job, Output, ReportCheck, ResearchAsk, Timestamp, Waits,
-};
-use outlast_engine::Expected;
 use rmcp::model::CallToolResult;
 use serde::Serialize;
 

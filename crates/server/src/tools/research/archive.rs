@@ -1,9 +1,8 @@
 //! Conversations that an older server left as files and the store does not know: read, and continued, by the local owner
 //! alone. Nobody works on them any more, whatever their files say.
 
-use outlast_core::conversation::{StatusFile, StatusWord};
 use outlast_core::{ConversationId, Message, OwnerId, Role};
-use outlast_mirror::{ArchiveError, Archived};
+use outlast_mirror::{ArchiveError, Archived, StatusFile, StatusWord};
 
 use super::ask::Place;
 use super::history::{ConversationShape, MessageShape, Show, Shown, sanitised};

@@ -1,9 +1,10 @@
 //! From a question to a job: where in which conversation it is asked, and what is made durable of it.
 
-use outlast_core::conversation::{Conversation, StatusWord};
+use outlast_core::conversation::Conversation;
 use outlast_core::{
     ConversationId, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, StoreError, Visibility,
 };
+use outlast_mirror::StatusWord;
 
 use super::arguments::conversation_id;
 use super::{HISTORY, LIST, Research, ResearchOptions};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use outlast_core::conversation::{ErrorEntry, ProgressShape, StatusFile};
 use outlast_core::{ConversationId, JobId};
 use outlast_engine::{PollError, Reading};
+use outlast_mirror::{ErrorEntry, ProgressShape, StatusFile};
 use rmcp::model::CallToolResult;
 use serde::Serialize;
 use serde_json::{Map, Value};

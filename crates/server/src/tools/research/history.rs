@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use outlast_core::conversation::{
-    Conversation, CostShape, ErrorEntry, ProgressShape, Said, SearchResult, StatusFile, StatusWord,
-    UsageShape, cost_of, usage_of,
+use outlast_core::conversation::{Conversation, Said};
+use outlast_core::{ConversationId, Job, JobState, Role, Waits};
+use outlast_engine::ReportCheck;
+use outlast_mirror::{
+    CostShape, ErrorEntry, ProgressShape, SearchResult, StatusFile, StatusWord, UsageShape,
+    cost_of, usage_of,
 };
-use outlast_core::{ConversationId, Job, JobState, ReportCheck, Role, Waits};
 use rmcp::model::CallToolResult;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! The caller's conversations, newest first, so that a model that lost an id finds it (B17).
 
-use outlast_core::conversation::StatusWord;
 use outlast_core::{ConversationQuery, ConversationSummary, Cursor};
+use outlast_mirror::StatusWord;
 use rmcp::model::CallToolResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,7 +1,8 @@
 //! Pieces of text that several answers share.
 
-use outlast_core::conversation::{CostShape, UsageShape};
-use outlast_core::{Body, Cost, Output, ReportCheck};
+use outlast_core::{Body, Cost, Output};
+use outlast_engine::ReportCheck;
+use outlast_mirror::{CostShape, UsageShape};
 
 use crate::text::printable;
 

@@ -1,6 +1,6 @@
 //! Where a conversation stands, in words a model can act on (B5, B10).
 
-use outlast_core::conversation::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
+use outlast_mirror::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
 use super::render::Lines;
 use super::{DEEP_RESEARCH_FOLLOWUP, HISTORY, SEARCH_FOLLOWUP};

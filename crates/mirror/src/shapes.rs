@@ -1,8 +1,7 @@
 //! Usage, cost and sources in the words of the tools and files that show them.
 
+use outlast_core::{Body, Cost, NanoUsd, Output, Usage};
 use serde::{Deserialize, Serialize};
-
-use crate::{Body, Cost, NanoUsd, Output, Usage};
 
 /// Tokens, as clients know them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::folder::{make_private_dir, private};
-use crate::name::{FolderName, number_of};
+use crate::folder_name::{FolderName, number_of};
 
 /// How many conversations can be written at a time. All processes must agree on it.
 const LANES: usize = 16;

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use outlast_core::{AskKind, Body, Effort, Output, ResearchAsk};
 use serde::{Deserialize, Serialize};
-
-use crate::{AskKind, Body, Effort, Output, ResearchAsk};
 
 /// What a report of the highest effort should have at least.
 const WORDS_AT_HIGH_EFFORT: usize = 5000;
@@ -49,7 +48,7 @@ impl ReportCheck {
 }
 
 /// Checks a report and the numbers of its sources.
-pub fn check(text: &str, sources: &[u32], effort: Option<Effort>) -> ReportCheck {
+fn check(text: &str, sources: &[u32], effort: Option<Effort>) -> ReportCheck {
     let mut words = 0;
     let mut headings = 0;
     let mut has_summary = false;
@@ -197,8 +196,8 @@ mod tests {
         let output = |body| Output {
             body,
             model: None,
-            usage: crate::Usage::default(),
-            cost: crate::Cost::Unknown,
+            usage: outlast_core::Usage::default(),
+            cost: outlast_core::Cost::Unknown,
         };
         let ask = |kind| ResearchAsk { kind, ..ResearchAsk::default() };
         let report = output(Body::report("text", Vec::new()));

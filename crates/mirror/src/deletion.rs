@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use outlast_core::{ConversationId, Scope};
 
 use crate::folder::{self, make_private_dir, private, remove_file};
+use crate::folder_name::FolderName;
 use crate::mirror::{Mirror, PATIENCE};
-use crate::name::FolderName;
-use crate::trouble::MirrorError;
+use crate::unwritten::MirrorError;
 
 /// A conversation whose files are to go with it.
 #[derive(Debug)]
