@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 use crate::{
-    Body, ConversationId, Job, JobState, Message, Output, Profile, ResearchAsk, Role, Timestamp,
+    Body, ConversationId, Cost, Job, JobState, Message, NanoUsd, Output, Profile, ResearchAsk,
+    Role, Timestamp, Usage,
 };
 
 /// The turns of a conversation that may be shown; at least one.
@@ -98,9 +99,41 @@ impl Conversation {
         self.turns().filter_map(output).last()
     }
 
-    /// What all its turns gave.
-    pub fn outputs(&self) -> impl Iterator<Item = &Output> {
-        self.turns().filter_map(output)
+    /// What all its turns consumed.
+    pub fn usage(&self) -> Usage {
+        self.turns().filter_map(output).fold(Usage::default(), |sum, Output { usage, .. }| Usage {
+            input_tokens: sum.input_tokens.saturating_add(usage.input_tokens),
+            output_tokens: sum.output_tokens.saturating_add(usage.output_tokens),
+            total_tokens: sum.total_tokens.saturating_add(usage.total_tokens),
+            reasoning_tokens: sum.reasoning_tokens.saturating_add(usage.reasoning_tokens),
+            citation_tokens: sum.citation_tokens.saturating_add(usage.citation_tokens),
+            searches: sum.searches.saturating_add(usage.searches),
+        })
+    }
+
+    /// What all its turns cost: as sure as the least sure of them.
+    pub fn cost(&self) -> Cost {
+        sum_of(self.turns().filter_map(output).map(|output| output.cost))
+    }
+}
+
+fn sum_of(costs: impl Iterator<Item = Cost>) -> Cost {
+    let doubt = |cost: Cost| match cost {
+        Cost::Reported(money) => (0, money),
+        Cost::Computed(money) => (1, money),
+        Cost::Estimate(money) => (2, money),
+        Cost::Unknown => (3, NanoUsd(0)),
+    };
+    let sum = costs.map(doubt).reduce(|(most, sum), (doubt, money)| {
+        (most.max(doubt), NanoUsd(sum.0.saturating_add(money.0)))
+    });
+    match sum {
+        Some((0, money)) => Cost::Reported(money),
+        Some((1, money)) => Cost::Computed(money),
+        Some((2, money)) => Cost::Estimate(money),
+        Some((_, NanoUsd(0))) | None => Cost::Unknown,
+        // The known part of it, if a part is unknown.
+        Some((_, money)) => Cost::Estimate(money),
     }
 }
 
@@ -149,7 +182,7 @@ mod tests {
 
     use super::*;
     use crate::rules::sample::{NOW, queued};
-    use crate::{Code, Cost, Failure, Usage, Visibility};
+    use crate::{Code, Failure, Visibility};
 
     fn turn(messages: Value, state: JobState) -> Job {
         let mut job = queued().job;
@@ -242,6 +275,23 @@ mod tests {
         let context: Vec<String> =
             conversation.context().into_iter().map(|message| message.content).collect();
         assert_eq!(context, ["good?", "yes"]);
+    }
+
+    /// C9: sums are exact, and no surer than their parts.
+    #[test]
+    fn costs_add_up_and_doubt_is_kept() {
+        let reported = Cost::Reported(NanoUsd(1));
+        let cases = [
+            (vec![], Cost::Unknown),
+            (vec![reported, reported], Cost::Reported(NanoUsd(2))),
+            (vec![reported, Cost::Computed(NanoUsd(2))], Cost::Computed(NanoUsd(3))),
+            (vec![reported, Cost::Estimate(NanoUsd(2))], Cost::Estimate(NanoUsd(3))),
+            (vec![reported, Cost::Unknown], Cost::Estimate(NanoUsd(1))),
+            (vec![Cost::Unknown], Cost::Unknown),
+        ];
+        for (costs, expected) in cases {
+            assert_eq!(sum_of(costs.into_iter()), expected);
+        }
     }
 
     /// C5: a held call shows nothing of itself until it has succeeded.

@@ -1,24 +1,24 @@
-//! A report against what was asked of it: length, headings, a summary, citations that lead somewhere (C4). It counts and
-//! judges nothing; whoever shows the report says what is missing.
+//! A report against what was asked of it: length, headings, a summary, citations that lead somewhere (C4). The check
+//! counts and judges nothing; the face that shows the report says what is missing.
 
 use std::collections::BTreeSet;
 
 use outlast_core::{AskKind, Body, Effort, Output, ResearchAsk};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What a report of the highest effort should have at least.
-const WORDS_AT_HIGH_EFFORT: usize = 5000;
+const MIN_WORDS_AT_HIGH_EFFORT: usize = 5000;
 /// Longer numbers in brackets are years, not citations.
-const LONGEST_CITATION: usize = 3;
+const MAX_CITATION_DIGITS: usize = 3;
 
 /// What was found in a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportCheck {
     /// Its words; in scripts without spaces, its characters.
     pub words: usize,
     /// How many were asked for, if a number was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_words: Option<usize>,
     /// Its Markdown headings.
     pub headings: usize,
@@ -31,7 +31,7 @@ pub struct ReportCheck {
 }
 
 impl ReportCheck {
-    /// Of the report of deep research; `None` for whatever is none.
+    /// Checks the report of deep research; `None` where it is something else.
     pub fn of(ask: &ResearchAsk, output: &Output) -> Option<Self> {
         let Body::Report { text, sources, .. } = &output.body else { return None };
         if ask.kind != AskKind::Research {
@@ -71,7 +71,7 @@ fn check(text: &str, sources: &[u32], effort: Option<Effort>) -> ReportCheck {
     let known: BTreeSet<u32> = sources.iter().copied().collect();
     ReportCheck {
         words,
-        min_words: (effort == Some(Effort::High)).then_some(WORDS_AT_HIGH_EFFORT),
+        min_words: (effort == Some(Effort::High)).then_some(MIN_WORDS_AT_HIGH_EFFORT),
         headings,
         has_summary,
         dangling_citations: cited.difference(&known).copied().collect(),
@@ -126,7 +126,7 @@ fn citations(line: &str) -> Vec<u32> {
 }
 
 fn number(piece: &str) -> Option<u32> {
-    let is_number = (1..=LONGEST_CITATION).contains(&piece.len())
+    let is_number = (1..=MAX_CITATION_DIGITS).contains(&piece.len())
         && piece.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { piece.parse().ok() } else { None }
 }
@@ -142,7 +142,7 @@ mod tests {
         let cases: [Case<'_>; 8] = [
             ("All good [1][2].", &[1, 2], &[], &[]),
             ("A list [1, 2] and a link [3](https://a.example).", &[1, 2, 3], &[], &[]),
-            ("Nobody knows [4].", &[1], &[4], &[1]),
+            ("Not known [4].", &[1], &[4], &[1]),
             ("In [2024] nothing was cited.", &[], &[], &[]),
             ("[1]: https://a.example", &[1], &[], &[1]),
             ("[see [1]] and [an aside]", &[1], &[], &[]),

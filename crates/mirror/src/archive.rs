@@ -15,8 +15,8 @@ use crate::folder::{CONVERSATION, STATUS};
 use crate::folder_name::FolderName;
 use crate::mirror::Mirror;
 
-/// A file larger than this is nobody's conversation.
-const LARGEST: u64 = 32 * 1024 * 1024;
+/// A file larger than this is not read.
+const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// A conversation that only its files know.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,14 +25,14 @@ pub struct Archived {
     pub folder: PathBuf,
     /// What was said.
     pub conversation: ConversationFile,
-    /// Where it stood when it was left, if anything says so. Nobody works on it: an unfinished one stays as it is.
+    /// Where it stood when it was left, if anything says so. No worker has it: an unfinished one stays as it is.
     pub status: Option<StatusFile>,
 }
 
 /// Why an archived conversation cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It is not what it should be; only a person can mend it.
+    /// It is not what it should be; only a person can repair it.
     #[error("{file} is damaged: {why}")]
     Corrupted {
         /// Which of its files.
@@ -72,7 +72,7 @@ impl Mirror {
 
     fn read_archived(&self, id: &ConversationId) -> Result<Option<Archived>, ArchiveError> {
         let Some(name) = FolderName::of(id) else { return Ok(None) };
-        if self.is_going(&name) {
+        if self.is_being_deleted(&name) {
             return Ok(None);
         }
         let folder = self.logs_dir.join(name.as_str());
@@ -93,8 +93,8 @@ impl Mirror {
         file: &'static str,
     ) -> Result<Option<Contents>, ArchiveError> {
         match read(&self.logs_dir, &folder.join(file)) {
-            Ok(Some(contents)) if contents.bytes.len() as u64 > LARGEST => {
-                let why = format!("it is larger than {} MiB", LARGEST / 1024 / 1024);
+            Ok(Some(contents)) if contents.bytes.len() as u64 > MAX_FILE_BYTES => {
+                let why = format!("it is larger than {} MiB", MAX_FILE_BYTES / 1024 / 1024);
                 Err(ArchiveError::Corrupted { file, why })
             }
             Ok(contents) => Ok(contents),
@@ -107,11 +107,11 @@ impl Mirror {
 /// A file that was read.
 struct Contents {
     bytes: Vec<u8>,
-    /// Stands in for moments that nobody wrote down.
+    /// Stands in for moments that the file does not name.
     modified: outlast_core::Timestamp,
 }
 
-/// Reads a plain file below `logs_dir`, a little over the limit at most; `None` for whatever is not one, or lies
+/// Reads a plain file below `logs_dir`, one byte over the limit at most; `None` when it is not a plain file, or lies
 /// elsewhere once links are followed.
 fn read(logs_dir: &Path, path: &Path) -> io::Result<Option<Contents>> {
     let path = path.canonicalize()?;
@@ -124,7 +124,7 @@ fn read(logs_dir: &Path, path: &Path) -> io::Result<Option<Contents>> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    File::open(&path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    File::open(&path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     let since = found.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
     Ok(Some(Contents { bytes, modified: outlast_core::Timestamp::from_millis(millis) }))

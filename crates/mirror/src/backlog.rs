@@ -7,14 +7,14 @@ use std::time::Duration;
 use outlast_core::{Change, Changes, ConversationId, JobId, Rev, StateKind};
 use tokio::time::Instant;
 
-/// Progress within a state is written so often at most.
+/// How often progress within a state is written at most.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// The wait after a first failure; it doubles.
-const RETRY: Duration = Duration::from_secs(1);
-/// No wait after a failure is longer, so that room made on the disk is soon noticed.
-const LONGEST_RETRY: Duration = Duration::from_secs(16);
-/// Jobs whose conversation is remembered, so that a percent more does not cost a read.
-const REMEMBERED: usize = 10_000;
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// The longest wait after a failure: short, so that room made on the disk is soon noticed.
+const MAX_RETRY: Duration = Duration::from_secs(16);
+/// How many jobs' conversations are remembered, so that a percent more does not cost a read.
+const MAX_REMEMBERED: usize = 10_000;
 
 /// The work ahead.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Backlog {
         let Some((change, since)) = self.unsorted.pop() else { return };
         if change.state.is_terminal() {
             self.known.remove(&change.id);
-        } else if self.known.len() < REMEMBERED {
+        } else if self.known.len() < MAX_REMEMBERED {
             self.known.insert(change.id, conversation.clone());
         }
         let Some(conversation) = conversation else { return };
@@ -106,11 +106,11 @@ impl Backlog {
         waiting.state = change.state;
     }
 
-    /// Some conversations that are to be written now; any that wait when there is no later.
-    pub(crate) fn due(&self, at: Option<Instant>, most: usize) -> Vec<ConversationId> {
+    /// Up to `limit` conversations that are due at `at`; all that wait count as due without one.
+    pub(crate) fn due(&self, at: Option<Instant>, limit: usize) -> Vec<ConversationId> {
         let is_due = |waiting: &Waiting| at.is_none_or(|now| waiting.due <= now);
         let due = self.waiting.iter().filter(|(_, waiting)| is_due(waiting));
-        due.take(most).map(|(id, _)| id.clone()).collect()
+        due.take(limit).map(|(id, _)| id.clone()).collect()
     }
 
     /// When the next conversation is to be written.
@@ -120,7 +120,7 @@ impl Backlog {
 
     /// Records that a conversation was written.
     pub(crate) fn wrote(&mut self, id: ConversationId, now: Instant) {
-        // Whoever was written longer ago need not wait, and need not be remembered.
+        // Conversations that were written longer ago need not wait.
         self.written.retain(|_, (_, at)| *at + PROGRESS_EVERY > now);
         match self.waiting.remove(&id) {
             Some(Waiting { state, .. }) if !state.is_terminal() => {
@@ -133,7 +133,7 @@ impl Backlog {
     /// Records that it could not be.
     pub(crate) fn failed(&mut self, id: &ConversationId, now: Instant) {
         let Some(waiting) = self.waiting.get_mut(id) else { return };
-        let wait = RETRY.saturating_mul(1 << waiting.failures.min(10)).min(LONGEST_RETRY);
+        let wait = FIRST_RETRY.saturating_mul(1 << waiting.failures.min(10)).min(MAX_RETRY);
         waiting.due = now + wait;
         waiting.failures = waiting.failures.saturating_add(1);
     }
@@ -207,7 +207,7 @@ mod tests {
         backlog.failed(&due[0], now);
         assert_eq!(backlog.done(), Rev(5), "not writable");
         assert_eq!(backlog.due(Some(now), ALL).len(), 0, "it waits");
-        assert_eq!(write(&mut backlog, now + RETRY), 1);
+        assert_eq!(write(&mut backlog, now + FIRST_RETRY), 1);
         assert_eq!(backlog.done(), Rev(9));
     }
 
@@ -219,6 +219,6 @@ mod tests {
         backlog.failed(&due[0], now);
         sort(&mut backlog, 2, StateKind::Running, now);
         assert_eq!(write(&mut backlog, now), 0);
-        assert_eq!(backlog.due(None, ALL).len(), 1, "but whoever leaves tries once more");
+        assert_eq!(backlog.due(None, ALL).len(), 1, "but a process that ends tries once more");
     }
 }

@@ -1,5 +1,5 @@
-//! How far the mirror has come, kept between processes. Only a saving: without it everything is looked at again, and
-//! what is in its place already is not written. So it need not be flushed, and a broken one is none.
+//! How far the mirror has come, saved between processes. A lost cursor costs only reading: all conversations are looked
+//! at again, and files that are right are not written. So the file is not flushed, and a broken one counts as none.
 
 use std::fs;
 use std::io;
@@ -8,19 +8,19 @@ use std::path::PathBuf;
 use outlast_core::Rev;
 use serde_json::{Value, json};
 
-use crate::folder::{make_private_dir, private};
+use crate::folder::{make_private_dir, open_private};
 
-/// Raised when the files look different: then all are written again.
+/// Raised when what the files hold changes: then all are written again.
 const FORMAT: u64 = 1;
 
-/// The file it is kept in.
+/// The saved cursor.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     dir: PathBuf,
 }
 
 impl Cursor {
-    /// Kept in `dir`.
+    /// Saved in `dir`.
     pub(crate) fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
@@ -28,20 +28,20 @@ impl Cursor {
     /// Where to go on in a store that has come to `latest`; the beginning when in doubt.
     pub(crate) fn read(&self, latest: Rev) -> Rev {
         let text = fs::read(self.dir.join("cursor.json")).unwrap_or_default();
-        let kept: Value = serde_json::from_slice(&text).unwrap_or_default();
-        let rev = kept["rev"].as_u64().filter(|_| kept["format"] == FORMAT).map(Rev);
+        let saved: Value = serde_json::from_slice(&text).unwrap_or_default();
+        let rev = saved["rev"].as_u64().filter(|_| saved["format"] == FORMAT).map(Rev);
         // One ahead of the store is another store's: this one was put back from a copy.
         rev.filter(|rev| *rev <= latest).unwrap_or_default()
     }
 
-    /// Keeps it.
+    /// Saves it.
     pub(crate) fn write(&self, Rev(rev): Rev) -> io::Result<()> {
         make_private_dir(&self.dir)?;
-        let unborn = self.dir.join("cursor.json.tmp");
+        let temporary = self.dir.join("cursor.json.tmp");
         let text = json!({ "format": FORMAT, "rev": rev }).to_string();
-        let mut file = private().create(true).truncate(true).open(&unborn)?;
+        let mut file = open_private().create(true).truncate(true).open(&temporary)?;
         io::Write::write_all(&mut file, text.as_bytes())?;
-        fs::rename(unborn, self.dir.join("cursor.json"))
+        fs::rename(temporary, self.dir.join("cursor.json"))
     }
 }
 

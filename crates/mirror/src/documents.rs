@@ -8,7 +8,7 @@ use outlast_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::shapes::{CostShape, SearchResult, UsageShape, cost_of, search_results, usage_of};
+use crate::shapes::{CostShape, SearchResult, UsageShape, search_results};
 
 /// `conversation.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,10 +89,6 @@ pub enum StatusWord {
 }
 
 impl StatusWord {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Pending, Self::InProgress, Self::Completed, Self::Failed, Self::Cancelled];
-
     /// The word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -203,8 +199,8 @@ impl ConversationFile {
             model: last.and_then(|output| output.model.clone()).or(expected_model),
             message_count: messages.len(),
             messages,
-            usage: last.map(|_| (&usage_of(conversation.outputs())).into()),
-            cost: last.map(|_| cost_of(conversation.outputs()).into()),
+            usage: last.map(|_| (&conversation.usage()).into()),
+            cost: last.map(|_| conversation.cost().into()),
             search_results: last.map(search_results),
         }
     }
@@ -239,8 +235,8 @@ impl StatusFile {
             progress: (status == StatusWord::InProgress).then(|| ProgressShape::of(job, now, None)),
             error: job.failures.last().filter(|_| failed).map(|failure| {
                 let mut error = ErrorEntry { timestamp: None, ..ErrorEntry::from(failure) };
-                if let Some(told) = job.run_left_told() {
-                    error.message = format!("{}; {told}", error.message);
+                if let Some(run_left) = job.run_left_told() {
+                    error.message = format!("{}; {run_left}", error.message);
                 }
                 error
             }),

@@ -1,5 +1,5 @@
-//! What the three files of a conversation hold: a pure function of its turns, so that the same state is always the
-//! same bytes, whoever writes it and whenever.
+//! What the three files of a conversation hold: a pure function of its turns, so that every process writes the same bytes
+//! for the same state.
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{Job, Timestamp, escaped_json};
@@ -7,27 +7,26 @@ use serde::Serialize;
 
 use crate::documents::{ConversationFile, JobFile, StatusFile};
 
-/// The files of a conversation.
+/// The contents of a conversation's files.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Documents {
-    /// What was said.
+pub(crate) struct FileBytes {
     pub(crate) conversation: Vec<u8>,
-    /// Where the last turn stands. `None`: nobody was ever promised anything, so there is nothing to come back for.
+    /// `None` when no turn was promised: then no caller comes back to look.
     pub(crate) status: Option<Vec<u8>>,
-    /// What is still to be done. `None`: nothing, and the file goes.
+    /// `None` when nothing is left to be done: the file is removed.
     pub(crate) job: Option<Vec<u8>>,
 }
 
-impl Documents {
-    /// Those of this conversation as it stands.
+impl FileBytes {
+    /// Those of this conversation as it stands; `expected_model` until a model has answered.
     pub(crate) fn of(
         conversation: &Conversation,
         expected_model: Option<String>,
     ) -> Result<Self, serde_json::Error> {
         let mut said = ConversationFile::of(conversation, expected_model);
-        // Not when the last turn last moved: a long conversation is not written again for every percent.
-        said.updated_at = said_at(conversation).to_string();
-        // Elapsed as of the last change, not as of the writing: a look that finds nothing new writes nothing.
+        // Not when the last turn made progress: a long conversation is not written again for every percent.
+        said.updated_at = messages_changed_at(conversation).to_string();
+        // Elapsed as of the last change, not as of the writing: without a change the bytes stay the same.
         let status = StatusFile::of(conversation, conversation.last().updated_at);
         let promised = |job: &Job| job.new.visibility.is_told();
         Ok(Self {
@@ -38,13 +37,13 @@ impl Documents {
     }
 }
 
-/// When the messages last changed: a question was asked, or answered, or given up.
-fn said_at(conversation: &Conversation) -> Timestamp {
+/// When a question was last asked, answered or given up.
+fn messages_changed_at(conversation: &Conversation) -> Timestamp {
     let moments = conversation.turns().map(|job| job.ended_at().unwrap_or(job.created_at));
     moments.max().unwrap_or(conversation.created_at())
 }
 
-/// Two spaces and a line's end, as people and their tools like it.
+/// Indented by two spaces, with a line's end.
 fn pretty(document: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut bytes = escaped_json(serde_json::to_string_pretty(document)?).into_bytes();
     bytes.push(b'\n');

@@ -7,16 +7,15 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::file_bytes::Documents;
+use crate::file_bytes::FileBytes;
 use crate::folder_name::FolderName;
 
 pub(crate) const CONVERSATION: &str = "conversation.json";
 pub(crate) const STATUS: &str = "status.json";
 pub(crate) const JOB: &str = "job.json";
 
-/// Makes the folder hold these documents; what it holds already is not written again. Only for whoever has the
-/// conversation's turn.
-pub(crate) fn write(logs_dir: &Path, name: &FolderName, documents: &Documents) -> io::Result<()> {
+/// Makes the folder hold these bytes; what it holds already is not written again. The caller has the conversation's lock.
+pub(crate) fn write(logs_dir: &Path, name: &FolderName, bytes: &FileBytes) -> io::Result<()> {
     make_private_dir(logs_dir)?;
     let folder = logs_dir.join(name.as_str());
     match fs::symlink_metadata(&folder) {
@@ -27,15 +26,12 @@ pub(crate) fn write(logs_dir: &Path, name: &FolderName, documents: &Documents) -
         Err(error) if error.kind() == io::ErrorKind::NotFound => make_private_dir(&folder)?,
         Err(error) => return Err(error),
     }
-    let conversation = Some((CONVERSATION, &documents.conversation));
-    let status = documents.status.as_ref().map(|status| (STATUS, status));
-    let job = documents.job.as_ref().map(|job| (JOB, job));
+    let conversation = Some((CONVERSATION, &bytes.conversation));
+    let status = bytes.status.as_ref().map(|status| (STATUS, status));
+    let job = bytes.job.as_ref().map(|job| (JOB, job));
     let wanted: Vec<(&str, &Vec<u8>)> = [conversation, status, job].into_iter().flatten().collect();
     put(&folder, &wanted)?;
-    if documents.job.is_none() {
-        take_away(&folder, JOB)?;
-    }
-    Ok(())
+    if bytes.job.is_none() { remove_with_temporary(&folder, JOB) } else { Ok(()) }
 }
 
 /// Removes the three files, and the folder if nothing else is in it.
@@ -48,7 +44,7 @@ pub(crate) fn remove(logs_dir: &Path, name: &FolderName) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     for file in [JOB, STATUS, CONVERSATION] {
-        take_away(&folder, file)?;
+        remove_with_temporary(&folder, file)?;
     }
     match fs::remove_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
@@ -68,8 +64,8 @@ pub(crate) fn make_private_dir(dir: &Path) -> io::Result<()> {
     builder.create(dir)
 }
 
-/// How to open a file only its owner can read.
-pub(crate) fn private() -> OpenOptions {
+/// How to open a file for writing that only its owner can read.
+pub(crate) fn open_private() -> OpenOptions {
     let mut options = File::options();
     options.write(true);
     #[cfg(unix)]
@@ -85,35 +81,35 @@ pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts files into place, in this order: whoever sees that it is completed can read the report, and whoever sees that
-/// nothing is left to do can read how it ended.
+/// Puts files into place, in this order: a reader of a status that says completed finds the report, and a reader that
+/// finds no job file finds how the job ended.
 fn put(folder: &Path, wanted: &[(&str, &Vec<u8>)]) -> io::Result<()> {
     let mut changed = Vec::new();
     for (file, bytes) in wanted {
-        // One that a crash left behind. There is one writer at a time, so it is nobody's.
-        remove_file(&folder.join(unborn(file)))?;
+        // Left behind by a crash: there is one writer at a time.
+        remove_file(&folder.join(temporary(file)))?;
         if !holds(&folder.join(file), bytes)? {
             changed.push((*file, bytes.as_slice()));
         }
     }
-    let written = write_whole(folder, &changed).and_then(|()| {
+    let written = write_temporaries(folder, &changed).and_then(|()| {
         changed
             .iter()
-            .try_for_each(|(file, _)| fs::rename(folder.join(unborn(file)), folder.join(file)))
+            .try_for_each(|(file, _)| fs::rename(folder.join(temporary(file)), folder.join(file)))
     });
     if written.is_err() {
-        // Half a file on a full disk is room that somebody else needs.
-        changed.iter().for_each(|(file, _)| drop(remove_file(&folder.join(unborn(file)))));
+        // Half a file on a full disk takes room that others need.
+        changed.iter().for_each(|(file, _)| drop(remove_file(&folder.join(temporary(file)))));
     }
     written
 }
 
-fn take_away(folder: &Path, file: &str) -> io::Result<()> {
-    remove_file(&folder.join(unborn(file)))?;
+fn remove_with_temporary(folder: &Path, file: &str) -> io::Result<()> {
+    remove_file(&folder.join(temporary(file)))?;
     remove_file(&folder.join(file))
 }
 
-fn unborn(file: &str) -> String {
+fn temporary(file: &str) -> String {
     format!(".{file}.tmp")
 }
 
@@ -129,13 +125,13 @@ fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Writes files under their other names. Flushed side by side, because a flush is mostly waiting and a caller waits
+/// Writes files under their temporary names. Flushed side by side, because a flush is mostly waiting and a caller waits
 /// for all of them.
-fn write_whole(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
+fn write_temporaries(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
     let write = |(file, bytes): &(&str, &[u8])| {
-        let mut unborn = private().create_new(true).open(folder.join(unborn(file)))?;
-        unborn.write_all(bytes)?;
-        unborn.sync_all()
+        let mut temporary = open_private().create_new(true).open(folder.join(temporary(file)))?;
+        temporary.write_all(bytes)?;
+        temporary.sync_all()
     };
     let Some((first, others)) = files.split_first() else { return Ok(()) };
     std::thread::scope(|scope| {
@@ -160,9 +156,9 @@ mod tests {
         FolderName::of(&ConversationId::new("conversation-1")).unwrap()
     }
 
-    fn documents(job: Option<&str>) -> Documents {
+    fn bytes(job: Option<&str>) -> FileBytes {
         let bytes = |text: &str| text.as_bytes().to_vec();
-        Documents { conversation: bytes("{}"), status: Some(bytes("{}")), job: job.map(bytes) }
+        FileBytes { conversation: bytes("{}"), status: Some(bytes("{}")), job: job.map(bytes) }
     }
 
     fn files(folder: &Path) -> Vec<String> {
@@ -176,12 +172,12 @@ mod tests {
     #[test]
     fn what_a_crash_left_behind_goes_with_the_next_write() {
         let dir = TempDir::new().unwrap();
-        write(dir.path(), &name(), &documents(Some("{}"))).unwrap();
+        write(dir.path(), &name(), &bytes(Some("{}"))).unwrap();
         let folder = dir.path().join("conversation-1");
         for file in [CONVERSATION, STATUS, JOB] {
-            fs::write(folder.join(unborn(file)), "half a f").unwrap();
+            fs::write(folder.join(temporary(file)), "half a f").unwrap();
         }
-        write(dir.path(), &name(), &documents(None)).unwrap();
+        write(dir.path(), &name(), &bytes(None)).unwrap();
         assert_eq!(files(&folder), [CONVERSATION, STATUS]);
         remove(dir.path(), &name()).unwrap();
         assert_eq!(files(dir.path()), [""; 0]);
@@ -194,7 +190,7 @@ mod tests {
 
         let dir = TempDir::new().unwrap();
         let inodes = || {
-            write(dir.path(), &name(), &documents(Some("{}"))).unwrap();
+            write(dir.path(), &name(), &bytes(Some("{}"))).unwrap();
             let folder = dir.path().join("conversation-1");
             [CONVERSATION, STATUS, JOB].map(|file| fs::metadata(folder.join(file)).unwrap().ino())
         };
@@ -204,7 +200,7 @@ mod tests {
     #[test]
     fn a_folder_that_holds_more_is_left_with_it() {
         let dir = TempDir::new().unwrap();
-        write(dir.path(), &name(), &documents(None)).unwrap();
+        write(dir.path(), &name(), &bytes(None)).unwrap();
         fs::write(dir.path().join("conversation-1/notes.md"), "mine").unwrap();
         remove(dir.path(), &name()).unwrap();
         assert_eq!(files(&dir.path().join("conversation-1")), ["notes.md"]);
@@ -216,7 +212,7 @@ mod tests {
         let elsewhere = TempDir::new().unwrap();
         fs::write(elsewhere.path().join(JOB), "theirs").unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("conversation-1")).unwrap();
-        assert!(write(dir.path(), &name(), &documents(None)).is_err());
+        assert!(write(dir.path(), &name(), &bytes(None)).is_err());
         remove(dir.path(), &name()).unwrap();
         assert_eq!(files(elsewhere.path()), [JOB]);
     }
@@ -227,7 +223,7 @@ mod tests {
 
         let dir = TempDir::new().unwrap();
         let logs_dir = dir.path().join("logs");
-        write(&logs_dir, &name(), &documents(Some("{}"))).unwrap();
+        write(&logs_dir, &name(), &bytes(Some("{}"))).unwrap();
         let folder = logs_dir.join("conversation-1");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&logs_dir), mode(&folder)), (0o700, 0o700));

@@ -18,15 +18,10 @@ impl FolderName {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
-
-    /// The conversation.
-    pub(crate) fn id(&self) -> ConversationId {
-        ConversationId::new(self.0.clone())
-    }
 }
 
-/// A number of this text that stays the same from version to version (FNV-1a).
-pub(crate) fn number_of(text: &[u8]) -> u64 {
+/// A hash that stays the same from version to version (FNV-1a): every process must come to the same lock file.
+pub(crate) fn stable_hash(text: &[u8]) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     text.iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
@@ -59,7 +54,7 @@ mod tests {
         let longest = "a".repeat(64);
         for good in ["20251031-1761930000000", "0f8fad5bd9cb469fa16570867728950e", &longest] {
             let name = FolderName::of(&ConversationId::new(good)).unwrap();
-            assert_eq!((name.as_str(), name.id().as_str()), (good, good));
+            assert_eq!(name.as_str(), good);
         }
     }
 }

@@ -1,6 +1,9 @@
-//! The follower: one process at a time goes after the store's changes and writes what they mean for the files. If it
-//! dies, another one takes over within a few seconds and goes on from the cursor.
+//! The follower: one process at a time reads the store's changes and writes what they mean for the files. When it
+//! dies, another process takes over within a few seconds and goes on from the cursor.
 
+use std::fs::{File, TryLockError};
+use std::io;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
@@ -9,105 +12,124 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::backlog::Backlog;
-use crate::mirror::{Held, Mirror};
+use crate::folder::{make_private_dir, open_private};
+use crate::mirror::Mirror;
 
 /// How often other processes' changes are looked for.
-const EVERY: Duration = Duration::from_millis(250);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long one look may last.
-const LONGEST_LOOK: Duration = Duration::from_secs(5);
-/// How often a process that does not follow asks whether it may.
-const ASK_AGAIN: Duration = Duration::from_secs(2);
-/// After an error, before the next look.
+const MAX_LOOK: Duration = Duration::from_secs(5);
+/// How often a process that does not follow tries to become the follower.
+const TRY_LOCK_EVERY: Duration = Duration::from_secs(2);
+/// The wait after the store could not be read.
 const AFTER_ERROR: Duration = Duration::from_millis(500);
-/// How often the cursor is kept.
-const KEEP_EVERY: Duration = Duration::from_secs(5);
-/// How often it is looked whether a deletion was left half done.
-const TIDY_EVERY: Duration = Duration::from_secs(60);
-/// What one step takes on, so that a long backlog does not keep what happens now waiting.
+/// How often the cursor is saved.
+const SAVE_CURSOR_EVERY: Duration = Duration::from_secs(5);
+/// How often unfinished deletions are looked for.
+const FINISH_DELETIONS_EVERY: Duration = Duration::from_secs(60);
+/// What one step takes on, so that a long backlog does not delay what happens now.
 const STEP: usize = 64;
 /// How many conversations are written side by side.
 const SIDE_BY_SIDE: usize = 8;
-/// How long a process that leaves may take to write the last states.
-const LEAVING: Duration = Duration::from_secs(1);
+/// How long a process that ends may take to write the last states.
+const MAX_LAST_WRITES: Duration = Duration::from_secs(1);
 
 impl Mirror {
     /// Writes the files of the owner's conversations, in turn with other processes, until `stop` is cancelled; then once
-    /// more. Best stopped after the workers have left, so that the files show what they left behind.
+    /// more. Best stopped after the workers, so that the files show what they left behind.
     pub async fn run(&self, stop: CancellationToken) {
-        let Some(_held) = hold(self, &stop).await else { return };
-        let Some(backlog) = begin(self, &stop).await else { return };
-        let kept = backlog.rev();
-        let mut follower = Follower { mirror: self, backlog, kept };
-        tokio::select! {
-            () = follower.run() => {}
-            () = stop.cancelled() => {}
-        }
-        if tokio::time::timeout(LEAVING, follower.finish()).await.is_err() {
+        let start = async { (self.lock_follower().await, self.first_backlog().await) };
+        let Some((_lock, backlog)) = stop.run_until_cancelled(start).await else { return };
+        let saved = backlog.rev();
+        let mut follower = Follower { mirror: self, backlog, saved };
+        stop.run_until_cancelled(follower.run()).await;
+        if tokio::time::timeout(MAX_LAST_WRITES, follower.finish()).await.is_err() {
             tracing::debug!("left before every file was written; the next process goes on");
         }
     }
-}
 
-/// Waits until no other process follows; `None` when asked to stop first.
-async fn hold<'a>(mirror: &'a Mirror, stop: &CancellationToken) -> Option<Held<'a>> {
-    let mut told = false;
-    loop {
-        match mirror.try_hold() {
-            Ok(Some(held)) => return Some(held),
-            Ok(None) => {}
-            Err(error) if !told => {
-                told = true;
-                tracing::warn!(%error, "nobody can be made to follow the store for its files, will try again");
+    /// Waits until no other process is the follower.
+    async fn lock_follower(&self) -> FollowerLock<'_> {
+        let mut warned = false;
+        loop {
+            match self.try_lock_follower() {
+                Ok(Some(lock)) => return lock,
+                Ok(None) => {}
+                Err(error) if !warned => {
+                    warned = true;
+                    tracing::warn!(%error, "the lock for writing conversations as files cannot be taken, will try again");
+                }
+                Err(_) => {}
             }
-            Err(_) => {}
+            tokio::time::sleep(TRY_LOCK_EVERY).await;
         }
-        tokio::select! {
-            () = tokio::time::sleep(ASK_AGAIN) => {}
-            () = stop.cancelled() => return None,
+    }
+
+    fn try_lock_follower(&self) -> io::Result<Option<FollowerLock<'_>>> {
+        if let Some(dir) = self.follower_lock.parent() {
+            make_private_dir(dir)?;
+        }
+        let file = open_private().create(true).truncate(false).open(&self.follower_lock)?;
+        match file.try_lock() {
+            Ok(()) => {
+                self.is_follower.store(true, Ordering::Relaxed);
+                Ok(Some(FollowerLock { mirror: self, _file: file }))
+            }
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Goes on where the last follower stopped.
+    async fn first_backlog(&self) -> Backlog {
+        loop {
+            match self.store.rev().await {
+                Ok(latest) => return Backlog::new(self.cursor.read(latest)),
+                Err(error) => {
+                    tracing::warn!(%error, "the store cannot be read for its files, will try again");
+                }
+            }
+            tokio::time::sleep(AFTER_ERROR).await;
         }
     }
 }
 
-/// Finds where the last follower stopped; `None` when asked to stop first.
-async fn begin(mirror: &Mirror, stop: &CancellationToken) -> Option<Backlog> {
-    loop {
-        match mirror.store.rev().await {
-            Ok(latest) => return Some(Backlog::new(mirror.cursor.read(latest))),
-            Err(error) => {
-                tracing::warn!(%error, "the store cannot be read for its files, will try again");
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(AFTER_ERROR) => {}
-            () = stop.cancelled() => return None,
-        }
+/// The right to follow; ends when dropped, or with the process.
+struct FollowerLock<'a> {
+    mirror: &'a Mirror,
+    _file: File,
+}
+
+impl Drop for FollowerLock<'_> {
+    fn drop(&mut self) {
+        self.mirror.is_follower.store(false, Ordering::Relaxed);
     }
 }
 
 struct Follower<'a> {
     mirror: &'a Mirror,
     backlog: Backlog,
-    /// What the kept cursor says.
-    kept: Rev,
+    /// What the saved cursor says.
+    saved: Rev,
 }
 
 impl Follower<'_> {
-    /// Goes on for ever. May be dropped at any await: what it was at is still in the backlog.
+    /// Never ends. May be dropped at any await: what it was doing is still in the backlog.
     async fn run(&mut self) {
-        let mut keep_at = Instant::now() + KEEP_EVERY;
-        let mut tidy_at = Instant::now();
+        let mut save_at = Instant::now() + SAVE_CURSOR_EVERY;
+        let mut deletions_at = Instant::now();
         loop {
-            if tidy_at <= Instant::now() {
-                self.mirror.finish_forgetting().await;
-                tidy_at = Instant::now() + TIDY_EVERY;
+            if deletions_at <= Instant::now() {
+                self.mirror.finish_deletions().await;
+                deletions_at = Instant::now() + FINISH_DELETIONS_EVERY;
             }
             if let Err(error) = self.step(self.rest()).await {
                 tracing::warn!(%error, "changes cannot be read for the files, will look again");
                 tokio::time::sleep(AFTER_ERROR).await;
             }
-            if keep_at <= Instant::now() {
-                self.keep();
-                keep_at = Instant::now() + KEEP_EVERY;
+            if save_at <= Instant::now() {
+                self.save_cursor();
+                save_at = Instant::now() + SAVE_CURSOR_EVERY;
             }
         }
     }
@@ -118,36 +140,40 @@ impl Follower<'_> {
             return Duration::ZERO;
         }
         let due = self.backlog.next_due().map(|due| due.duration_since(Instant::now()));
-        due.map_or(LONGEST_LOOK, |due| due.min(LONGEST_LOOK))
+        due.map_or(MAX_LOOK, |due| due.min(MAX_LOOK))
     }
 
     /// Looks, sorts some of what is found, and writes some of what is due.
     async fn step(&mut self, wait: Duration) -> Result<(), StoreError> {
-        let glance = Glance { wait, every: EVERY };
-        let changes = self.mirror.store.changes(self.backlog.rev(), glance).await?;
-        self.backlog.take_in(&changes);
+        self.look(wait).await?;
         self.sort(STEP).await?;
         self.write(Some(Instant::now()), STEP).await;
         Ok(())
     }
 
-    /// The last look: writes everything, due or not, once.
+    /// The last step: writes everything, due or not, once.
     async fn finish(&mut self) {
-        let glance = Glance { wait: Duration::ZERO, every: EVERY };
-        match self.mirror.store.changes(self.backlog.rev(), glance).await {
-            Ok(changes) => self.backlog.take_in(&changes),
-            Err(error) => tracing::debug!(%error, "left without a last look for the files"),
+        if let Err(error) = self.look(Duration::ZERO).await {
+            tracing::debug!(%error, "left without a last look for the files");
         }
         if let Err(error) = self.sort(usize::MAX).await {
             tracing::debug!(%error, "left before every change was sorted for the files");
         }
         self.write(None, usize::MAX).await;
-        self.keep();
+        self.save_cursor();
     }
 
-    async fn sort(&mut self, most: usize) -> Result<(), StoreError> {
+    async fn look(&mut self, wait: Duration) -> Result<(), StoreError> {
+        let glance = Glance { wait, every: LOOK_EVERY };
+        let changes = self.mirror.store.changes(self.backlog.rev(), glance).await?;
+        self.backlog.take_in(&changes);
+        Ok(())
+    }
+
+    /// Finds the conversations of changed jobs.
+    async fn sort(&mut self, limit: usize) -> Result<(), StoreError> {
         let scope = Scope::Owner(self.mirror.owner.clone());
-        for _ in 0..most {
+        for _ in 0..limit {
             let Some(change) = self.backlog.next_unsorted() else { break };
             let conversation = match self.backlog.conversation_of(&change.id) {
                 Some(known) => known,
@@ -161,36 +187,31 @@ impl Follower<'_> {
         Ok(())
     }
 
-    async fn write(&mut self, due_at: Option<Instant>, most: usize) {
+    async fn write(&mut self, due_at: Option<Instant>, limit: usize) {
         let mirror = self.mirror;
-        let written: Vec<_> = stream::iter(self.backlog.due(due_at, most))
-            .map(|id| async move { (mirror.sync(&id).await, id) })
+        let written: Vec<_> = stream::iter(self.backlog.due(due_at, limit))
+            .map(|id| async move { (mirror.write(&id).await, id) })
             .buffer_unordered(SIDE_BY_SIDE)
             .collect()
             .await;
         let now = Instant::now();
-        for (synced, id) in written {
-            match synced {
-                Ok(()) => {
-                    mirror.trouble.mended(&id);
-                    self.backlog.wrote(id, now);
-                }
-                Err(error) => {
-                    mirror.trouble.failed(&id, &mirror.logs_dir, &error);
-                    self.backlog.failed(&id, now);
-                }
+        for (written, id) in written {
+            if written {
+                self.backlog.wrote(id, now);
+            } else {
+                self.backlog.failed(&id, now);
             }
         }
     }
 
-    fn keep(&mut self) {
+    fn save_cursor(&mut self) {
         let done = self.backlog.done();
-        if done == self.kept {
+        if done == self.saved {
             return;
         }
         match self.mirror.cursor.write(done) {
-            Ok(()) => self.kept = done,
-            Err(error) => tracing::debug!(%error, "how far the files have come cannot be kept"),
+            Ok(()) => self.saved = done,
+            Err(error) => tracing::debug!(%error, "how far the files have come cannot be saved"),
         }
     }
 }

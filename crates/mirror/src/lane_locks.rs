@@ -1,7 +1,7 @@
-//! Turns at writing a conversation's files, between tasks and between processes.
+//! Locks on writing a conversation's files, between tasks and between processes.
 //!
-//! Whoever has the turn reads the store and then writes. So of two writers the later one has read the later state,
-//! and an older state never replaces a newer one; no number has to be compared, and a crash gives the turn back.
+//! The writer locks, reads the store and then writes. So of two writers the later one has read the later state, and an
+//! older state never replaces a newer one; no number has to be compared, and a crash releases the lock.
 
 use std::fs::File;
 use std::io;
@@ -10,47 +10,46 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::folder::{make_private_dir, private};
-use crate::folder_name::{FolderName, number_of};
+use crate::folder::{make_private_dir, open_private};
+use crate::folder_name::{FolderName, stable_hash};
 
 /// How many conversations can be written at a time. All processes must agree on it.
 const LANES: usize = 16;
 
 /// The lock files, a few for all conversations.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct LaneLocks {
     dir: PathBuf,
-    /// Taken before the file: one task of this process at most waits at a file, on one thread.
+    /// Locked before the file: at most one task of this process waits for a file, on one thread.
     lanes: [Arc<Mutex<()>>; LANES],
 }
 
 /// The sole right to write a conversation's files; ends when dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    // Dropped first: closed is unlocked.
+pub(crate) struct LaneLock {
+    // Dropped first: closing the file unlocks it.
     _file: File,
     _lane: OwnedMutexGuard<()>,
 }
 
-impl Turns {
-    /// Uses `dir`, and makes it with the first turn.
+impl LaneLocks {
+    /// Uses `dir`, and makes it with the first lock.
     pub(crate) fn new(dir: PathBuf) -> Self {
         Self { dir, lanes: std::array::from_fn(|_| Arc::default()) }
     }
 
-    /// Waits for the turn, for as long as the caller likes: whoever gives up leaves a thread behind that takes it
-    /// and gives it back.
-    pub(crate) async fn take(&self, name: &FolderName) -> io::Result<Turn> {
-        let lane = number_of(name.as_str().as_bytes()) as usize % LANES;
-        let path = self.dir.join(format!("{lane:02}.lock"));
+    /// Waits for the lock. A caller that gives up leaves a thread behind that takes the lock and releases it.
+    pub(crate) async fn lock(&self, name: &FolderName) -> io::Result<LaneLock> {
+        let lane = stable_hash(name.as_str().as_bytes()) as usize % LANES;
         let dir = self.dir.clone();
-        let lane = Arc::clone(&self.lanes[lane]).lock_owned().await;
-        let taking = tokio::task::spawn_blocking(move || {
+        let guard = Arc::clone(&self.lanes[lane]).lock_owned().await;
+        let locking = tokio::task::spawn_blocking(move || {
             make_private_dir(&dir)?;
-            let file = private().create(true).truncate(false).open(path)?;
+            let path = dir.join(format!("{lane:02}.lock"));
+            let file = open_private().create(true).truncate(false).open(path)?;
             file.lock()?;
-            Ok(Turn { _file: file, _lane: lane })
+            Ok(LaneLock { _file: file, _lane: guard })
         });
-        taking.await.map_err(io::Error::other)?
+        locking.await.map_err(io::Error::other)?
     }
 }

@@ -26,4 +26,4 @@ pub use documents::{
     ConversationFile, ErrorEntry, JobFile, JobParams, ProgressShape, StatusFile, StatusWord,
 };
 pub use mirror::{Mirror, MirrorOptions};
-pub use shapes::{CostShape, SearchResult, UsageShape, cost_of, search_results, usage_of};
+pub use shapes::{CostShape, SearchResult, UsageShape, search_results};

@@ -69,39 +69,6 @@ impl From<Cost> for CostShape {
     }
 }
 
-/// What several turns consumed together.
-pub fn usage_of<'a>(outputs: impl Iterator<Item = &'a Output>) -> Usage {
-    outputs.fold(Usage::default(), |sum, Output { usage, .. }| Usage {
-        input_tokens: sum.input_tokens.saturating_add(usage.input_tokens),
-        output_tokens: sum.output_tokens.saturating_add(usage.output_tokens),
-        total_tokens: sum.total_tokens.saturating_add(usage.total_tokens),
-        reasoning_tokens: sum.reasoning_tokens.saturating_add(usage.reasoning_tokens),
-        citation_tokens: sum.citation_tokens.saturating_add(usage.citation_tokens),
-        searches: sum.searches.saturating_add(usage.searches),
-    })
-}
-
-/// What several turns cost together: as sure as the least sure of them.
-pub fn cost_of<'a>(outputs: impl Iterator<Item = &'a Output>) -> Cost {
-    let doubt = |cost: Cost| match cost {
-        Cost::Reported(money) => (0, money),
-        Cost::Computed(money) => (1, money),
-        Cost::Estimate(money) => (2, money),
-        Cost::Unknown => (3, NanoUsd(0)),
-    };
-    let sum = outputs.map(|output| doubt(output.cost)).reduce(|(most, sum), (doubt, money)| {
-        (most.max(doubt), NanoUsd(sum.0.saturating_add(money.0)))
-    });
-    match sum {
-        Some((0, money)) => Cost::Reported(money),
-        Some((1, money)) => Cost::Computed(money),
-        // What is known of it, if a part is not.
-        Some((2, money)) => Cost::Estimate(money),
-        Some((_, NanoUsd(0))) | None => Cost::Unknown,
-        Some((_, money)) => Cost::Estimate(money),
-    }
-}
-
 /// What a report cites.
 pub fn search_results(output: &Output) -> Vec<SearchResult> {
     match &output.body {
@@ -114,31 +81,5 @@ pub fn search_results(output: &Output) -> Vec<SearchResult> {
             })
             .collect(),
         Body::Tool { .. } => Vec::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn costing(cost: Cost) -> Output {
-        Output { body: Body::report("", Vec::new()), model: None, usage: Usage::default(), cost }
-    }
-
-    /// C9: sums are exact, and no surer than their parts.
-    #[test]
-    fn costs_add_up_and_doubt_is_kept() {
-        let reported = || costing(Cost::Reported(NanoUsd(1)));
-        let cases = [
-            (vec![], Cost::Unknown),
-            (vec![reported(), reported()], Cost::Reported(NanoUsd(2))),
-            (vec![reported(), costing(Cost::Computed(NanoUsd(2)))], Cost::Computed(NanoUsd(3))),
-            (vec![reported(), costing(Cost::Estimate(NanoUsd(2)))], Cost::Estimate(NanoUsd(3))),
-            (vec![reported(), costing(Cost::Unknown)], Cost::Estimate(NanoUsd(1))),
-            (vec![costing(Cost::Unknown)], Cost::Unknown),
-        ];
-        for (outputs, expected) in cases {
-            assert_eq!(cost_of(outputs.iter()), expected);
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Tells once that the mirror cannot write, and once that it can again: a full disk under a thousand jobs is one line.
+//! Logs once that files cannot be written, and once that they can again: a full disk under a thousand jobs is one line.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_core::{ConversationId, StoreError};
 
-/// Why a conversation could not be mirrored. It is tried again; nobody but the log is told.
+/// Why a conversation's files could not be written. The follower tries again; only the log has the reason.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MirrorError {
     #[error("the conversation cannot be read: {0}")]
@@ -15,19 +15,19 @@ pub(crate) enum MirrorError {
     Json(#[from] serde_json::Error),
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    #[error("another writer, or the disk, does not let go")]
-    Late,
+    #[error("another process holds the lock, or the disk is too slow")]
+    TimedOut,
 }
 
 /// The conversations whose files are behind.
 #[derive(Debug, Default)]
-pub(crate) struct Trouble(Mutex<HashSet<ConversationId>>);
+pub(crate) struct Unwritten(Mutex<HashSet<ConversationId>>);
 
-impl Trouble {
-    /// One more.
-    pub(crate) fn failed(&self, id: &ConversationId, logs_dir: &Path, error: &MirrorError) {
-        let mut behind = self.behind();
-        if behind.is_empty() {
+impl Unwritten {
+    /// A conversation's files could not be written.
+    pub(crate) fn add(&self, id: &ConversationId, logs_dir: &Path, error: &MirrorError) {
+        let mut unwritten = self.lock();
+        if unwritten.is_empty() {
             tracing::warn!(
                 conversation.id = %id,
                 %error,
@@ -35,27 +35,23 @@ impl Trouble {
                 logs_dir.display()
             );
         }
-        behind.insert(id.clone());
+        unwritten.insert(id.clone());
     }
 
-    /// One less.
-    pub(crate) fn mended(&self, id: &ConversationId) {
-        let mut behind = self.behind();
-        if behind.remove(id) && behind.is_empty() {
+    /// A conversation's files were written. The others are forgotten where another process is the follower: this one
+    /// does not learn when they are written.
+    pub(crate) fn remove(&self, id: &ConversationId, is_follower: bool) {
+        let mut unwritten = self.lock();
+        if unwritten.is_empty() {
+            return;
+        }
+        unwritten.retain(|other| is_follower && other != id);
+        if unwritten.is_empty() {
             tracing::info!("files of conversations are written again");
         }
     }
 
-    /// None, as far as this process will ever know: another one follows.
-    pub(crate) fn over(&self) {
-        let mut behind = self.behind();
-        if !behind.is_empty() {
-            behind.clear();
-            tracing::info!("files of conversations are written again");
-        }
-    }
-
-    fn behind(&self) -> MutexGuard<'_, HashSet<ConversationId>> {
+    fn lock(&self) -> MutexGuard<'_, HashSet<ConversationId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

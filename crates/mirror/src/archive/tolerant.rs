@@ -1,5 +1,5 @@
-//! Reads what other programs wrote: whatever can be understood is taken, whatever is missing gets a sensible value.
-//! Only what is no JSON object, or has no list of messages, is refused.
+//! Reads what other programs wrote: what is missing, or not understood, gets a default. Refused is only what is not a JSON
+//! object, or has no list of messages.
 
 use outlast_core::{ConversationId, Message, Role, Timestamp};
 use serde::de::DeserializeOwned;

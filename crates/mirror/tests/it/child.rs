@@ -87,7 +87,7 @@ async fn talk(process: Arc<Process>, dir: PathBuf) {
         let id = new_id();
         for question in ["one?", "two?", "three?"] {
             let job = process.start(turn(&id, question)).await;
-            // C2, whoever follows.
+            // C2, whichever process follows.
             let folder = dir.join("conversation-logs").join(id.as_str());
             assert!(
                 folder.join("conversation.json").exists() && folder.join("status.json").exists()

@@ -1,4 +1,4 @@
-//! A conversation that a person deletes takes its files along; nobody else's are touched.
+//! A conversation that a person deletes takes its files along; no others are touched.
 
 use std::fs;
 

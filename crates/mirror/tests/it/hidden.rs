@@ -44,7 +44,7 @@ async fn c5_a_held_call_that_succeeds_leaves_what_was_said() {
     process.provider.act(1, Act::Done("because"));
     let answered = |files: &Files| files.said() == ["why?", "because"];
     let files = until(&place.folder(&id), "answered", answered).await;
-    assert!(files.status.is_none() && files.job.is_none(), "nobody was promised anything");
+    assert!(files.status.is_none() && files.job.is_none(), "no turn was promised");
     process.leave().await;
 }
 
@@ -64,7 +64,7 @@ async fn only_the_owners_conversations_are_shown() {
     process.leave().await;
 }
 
-/// A held follow-up is shown with its success, and the status tells of it, because somebody holds a promise there.
+/// A held follow-up is shown with its success, and the status tells of it, because an earlier turn was promised.
 #[tokio::test]
 async fn a_held_follow_up_shows_when_it_succeeds() {
     let place = Place::new();

@@ -42,7 +42,7 @@ async fn killed_at_any_moment_every_file_is_whole_and_the_next_process_makes_the
     println!("{killed} kills, {seen} folders read, every file whole");
 }
 
-/// Two processes start, carry and write the same directory; what anybody reads there never goes back in time.
+/// Two processes start, carry and write the same directory; what a reader sees there never goes back in time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_never_write_an_older_state_over_a_newer_one() {
     let place = Place::new();

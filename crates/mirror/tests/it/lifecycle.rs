@@ -15,7 +15,7 @@ use crate::bench::{
 #[tokio::test]
 async fn c2_the_three_files_stand_before_a_start_returns() {
     let place = Place::new();
-    // Nobody follows: what is there was written by the start itself.
+    // No process follows: what is there was written by the start itself.
     let face = place.face().await;
     let id = new_id();
     let job = face.start(NewJob { priority: 7, ..turn(&id, "why?") }).await;
@@ -39,7 +39,7 @@ async fn c2_the_three_files_stand_before_a_start_returns() {
     assert!(text.starts_with("{\n  \"conversationId\""), "two spaces: {text}");
 }
 
-/// C2: also when whoever made the job died before its files stood, and the caller asks again.
+/// C2: also when the process that made the job died before its files stood, and the caller asks again.
 #[tokio::test]
 async fn c2_a_call_made_again_finds_its_files_too() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! Conversations as files, over the real SQLite store and the real disk, in real time: whoever waits here waits for a
-//! file to say something, with a limit.
+//! Conversations as files, over the real SQLite store and the real disk, in real time: a test waits for what a
+//! file says, with a limit.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,8 +9,7 @@
 )]
 
 mod bench;
-#[path = "../../../engine/tests/it/overheard.rs"]
-mod overheard;
+mod log_lines;
 
 mod lifecycle;
 mod hidden;

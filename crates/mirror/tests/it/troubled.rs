@@ -1,4 +1,4 @@
-//! A mirror that cannot write keeps nobody waiting and nobody's job: one line in the log, and it recovers by itself.
+//! A mirror that cannot write delays no caller and no job: one line in the log, and it recovers by itself.
 
 use std::fs;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use outlast_testkit::scripted::Act;
 use tokio::time::Instant;
 
 use crate::bench::{Place, eventually, new_id, turn, until_status};
-use crate::overheard::Overheard;
+use crate::log_lines::LogLines;
 
 /// C2: if the mirror cannot write, the answer still goes out and a warning is logged.
 #[tokio::test]
 async fn c2_without_room_for_files_jobs_are_answered_and_the_files_follow_later() {
-    let overheard = Overheard::start();
+    let log = LogLines::collect();
     let place = Place::new();
     let process = place.process().await;
-    // A directory that is none stops everybody, root too.
+    // A file in place of the directory stops every user, root too.
     fs::write(place.logs_dir(), "in the way").unwrap();
     let began = Instant::now();
     let mut jobs = Vec::new();
@@ -30,7 +30,7 @@ async fn c2_without_room_for_files_jobs_are_answered_and_the_files_follow_later(
         process.provider.act(*number, Act::Done("because"));
         process.end(job).await;
     }
-    let warnings = overheard.lines_with("cannot be written");
+    let warnings = log.with("cannot be written");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("WARN"), "{warnings:?}");
 
@@ -43,18 +43,18 @@ async fn c2_without_room_for_files_jobs_are_answered_and_the_files_follow_later(
         };
         until_status(&place.folder(id), word).await;
     }
-    assert_eq!(overheard.lines_with("cannot be written").len(), 1);
+    assert_eq!(log.with("cannot be written").len(), 1);
     // Said after the last file is there, so a reader of files may be ahead of it.
-    let over = || overheard.lines_with("written again").len();
+    let over = || log.with("written again").len();
     eventually("the trouble is said to be over", || over() > 0).await;
     process.leave().await;
     assert_eq!(over(), 1);
 }
 
-/// A lane that another process does not let go of is passed by in time.
+/// A lock that another process never releases delays no start for long.
 #[tokio::test]
 async fn a_stuck_writer_holds_up_no_start_for_long() {
-    let overheard = Overheard::start();
+    let log = LogLines::collect();
     let place = Place::new();
     let face = place.face().await;
     face.start(turn(&new_id(), "makes the directories")).await;
@@ -70,10 +70,10 @@ async fn a_stuck_writer_holds_up_no_start_for_long() {
     let id = new_id();
     face.start(turn(&id, "why?")).await;
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-    assert_eq!(overheard.lines_with("does not let go").len(), 1);
+    assert_eq!(log.with("holds the lock").len(), 1);
     assert!(!place.folder(&id).exists());
     drop(stuck);
     face.start(turn(&new_id(), "and on")).await;
-    assert_eq!(overheard.lines_with("written again").len(), 1);
+    assert_eq!(log.with("written again").len(), 1);
     face.leave().await;
 }

@@ -7,7 +7,6 @@ use outlast_core::{ConversationId, Job, JobState, Role, Waits};
 use outlast_engine::ReportCheck;
 use outlast_mirror::{
     CostShape, ErrorEntry, ProgressShape, SearchResult, StatusFile, StatusWord, UsageShape,
-    cost_of, usage_of,
 };
 use rmcp::model::CallToolResult;
 use serde::Serialize;
@@ -176,8 +175,8 @@ fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> Conve
         message_count: messages.len(),
         messages,
         conversation_path: path,
-        usage: last.map(|_| (&usage_of(conversation.outputs())).into()),
-        cost: last.map(|_| cost_of(conversation.outputs()).into()),
+        usage: last.map(|_| (&conversation.usage()).into()),
+        cost: last.map(|_| conversation.cost().into()),
         search_results: last.map(|(_, output)| sources(output)),
         report_check: last.and_then(|(job, output)| report_check(job, output)),
     }
