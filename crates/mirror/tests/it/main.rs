@@ -15,8 +15,8 @@ mod lifecycle;
 mod hidden;
 mod following;
 mod in_turn;
-mod forgetting;
-mod troubled;
+mod deleting;
+mod unwritable;
 mod archives;
 
 mod child;
