@@ -8,10 +8,10 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outlast_core::{ConversationId, OwnerId, Scope, StoreError};
+use outlast_core::{ConversationId, OwnerId, Scope, StoreError, Timestamp};
 
 use crate::documents::{ConversationFile, StatusFile};
-use crate::folder::{CONVERSATION, STATUS};
+use crate::folder::{CONVERSATION, STATUS, if_there};
 use crate::folder_name::FolderName;
 use crate::mirror::Mirror;
 
@@ -76,10 +76,10 @@ impl Mirror {
             return Ok(None);
         }
         let folder = self.logs_dir.join(name.as_str());
-        let Some(said) = self.contents(&folder, CONVERSATION)? else { return Ok(None) };
+        let Some(said) = self.read_file(&folder, CONVERSATION)? else { return Ok(None) };
         let conversation = tolerant::conversation(id, &said.bytes, said.modified)
             .map_err(|why| ArchiveError::Corrupted { file: CONVERSATION, why })?;
-        let status = match self.contents(&folder, STATUS)? {
+        let status = match self.read_file(&folder, STATUS)? {
             Some(status) => tolerant::status(id, &status.bytes, status.modified)
                 .map_err(|why| ArchiveError::Corrupted { file: STATUS, why })?,
             None => None,
@@ -87,33 +87,31 @@ impl Mirror {
         Ok(Some(Archived { folder, conversation, status }))
     }
 
-    fn contents(
+    fn read_file(
         &self,
         folder: &Path,
         file: &'static str,
-    ) -> Result<Option<Contents>, ArchiveError> {
-        match read(&self.logs_dir, &folder.join(file)) {
-            Ok(Some(contents)) if contents.bytes.len() as u64 > MAX_FILE_BYTES => {
-                let why = format!("it is larger than {} MiB", MAX_FILE_BYTES / 1024 / 1024);
-                Err(ArchiveError::Corrupted { file, why })
-            }
-            Ok(contents) => Ok(contents),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(ArchiveError::Unreadable { file, source }),
+    ) -> Result<Option<FileRead>, ArchiveError> {
+        let read = if_there(read(&self.logs_dir, &folder.join(file)));
+        let read = read.map_err(|source| ArchiveError::Unreadable { file, source })?.flatten();
+        if read.as_ref().is_some_and(|read| read.bytes.len() as u64 > MAX_FILE_BYTES) {
+            let why = format!("it is larger than {} MiB", MAX_FILE_BYTES / 1024 / 1024);
+            return Err(ArchiveError::Corrupted { file, why });
         }
+        Ok(read)
     }
 }
 
 /// A file that was read.
-struct Contents {
+struct FileRead {
     bytes: Vec<u8>,
     /// Stands in for moments that the file does not name.
-    modified: outlast_core::Timestamp,
+    modified: Timestamp,
 }
 
 /// Reads a plain file below `logs_dir`, one byte over the limit at most; `None` when it is not a plain file, or lies
 /// elsewhere once links are followed.
-fn read(logs_dir: &Path, path: &Path) -> io::Result<Option<Contents>> {
+fn read(logs_dir: &Path, path: &Path) -> io::Result<Option<FileRead>> {
     let path = path.canonicalize()?;
     if !path.starts_with(logs_dir.canonicalize()?) {
         return Ok(None);
@@ -127,5 +125,5 @@ fn read(logs_dir: &Path, path: &Path) -> io::Result<Option<Contents>> {
     File::open(&path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     let since = found.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-    Ok(Some(Contents { bytes, modified: outlast_core::Timestamp::from_millis(millis) }))
+    Ok(Some(FileRead { bytes, modified: Timestamp::from_millis(millis) }))
 }

@@ -17,7 +17,7 @@ const MAX_RETRY: Duration = Duration::from_secs(16);
 const MAX_REMEMBERED: usize = 10_000;
 
 /// The work ahead.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Backlog {
     /// Every change up to here has been taken in.
     rev: Rev,
@@ -44,13 +44,7 @@ struct Waiting {
 impl Backlog {
     /// Nothing to do before `rev`.
     pub(crate) fn new(rev: Rev) -> Self {
-        Self {
-            rev,
-            unsorted: Vec::new(),
-            waiting: HashMap::new(),
-            written: HashMap::new(),
-            known: HashMap::new(),
-        }
+        Self { rev, ..Self::default() }
     }
 
     /// Where to look on.
@@ -65,7 +59,7 @@ impl Backlog {
         self.rev = changes.rev.max(self.rev);
     }
 
-    /// The next change to sort, newest first: after a long absence, what happens now is not kept waiting.
+    /// The next change to sort, newest first: after a long absence, what happens now is not delayed.
     pub(crate) fn next_unsorted(&self) -> Option<Change> {
         self.unsorted.last().map(|(change, _)| *change)
     }

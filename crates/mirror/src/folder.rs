@@ -18,13 +18,12 @@ pub(crate) const JOB: &str = "job.json";
 pub(crate) fn write(logs_dir: &Path, name: &FolderName, bytes: &FileBytes) -> io::Result<()> {
     make_private_dir(logs_dir)?;
     let folder = logs_dir.join(name.as_str());
-    match fs::symlink_metadata(&folder) {
-        Ok(found) if found.is_dir() => {}
-        Ok(_) => {
+    match if_there(fs::symlink_metadata(&folder))? {
+        Some(found) if found.is_dir() => {}
+        Some(_) => {
             return Err(io::Error::other("there is something else where the folder should be"));
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private_dir(&folder)?,
-        Err(error) => return Err(error),
+        None => make_private_dir(&folder)?,
     }
     let conversation = Some((CONVERSATION, &bytes.conversation));
     let status = bytes.status.as_ref().map(|status| (STATUS, status));
@@ -37,11 +36,9 @@ pub(crate) fn write(logs_dir: &Path, name: &FolderName, bytes: &FileBytes) -> io
 /// Removes the three files, and the folder if nothing else is in it.
 pub(crate) fn remove(logs_dir: &Path, name: &FolderName) -> io::Result<()> {
     let folder = logs_dir.join(name.as_str());
-    match fs::symlink_metadata(&folder) {
-        Ok(found) if found.is_dir() => {}
-        Ok(_) => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
+    let found = if_there(fs::symlink_metadata(&folder))?;
+    if !found.is_some_and(|found| found.is_dir()) {
+        return Ok(());
     }
     for file in [JOB, STATUS, CONVERSATION] {
         remove_with_temporary(&folder, file)?;
@@ -75,9 +72,15 @@ pub(crate) fn open_private() -> OpenOptions {
 
 /// Removes a file; none is fine.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
+    if_there(fs::remove_file(path)).map(drop)
+}
+
+/// What came of a look at a file; `None` when it is not there.
+pub(crate) fn if_there<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
+    match looked {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -115,14 +118,8 @@ fn temporary(file: &str) -> String {
 
 /// Whether this is what the file holds.
 fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    match fs::symlink_metadata(path) {
-        Ok(found) if found.is_file() && found.len() == bytes.len() as u64 => {
-            Ok(fs::read(path)? == bytes)
-        }
-        Ok(_) => Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    let Some(found) = if_there(fs::symlink_metadata(path))? else { return Ok(false) };
+    Ok(found.is_file() && found.len() == bytes.len() as u64 && fs::read(path)? == bytes)
 }
 
 /// Writes files under their temporary names. Flushed side by side, because a flush is mostly waiting and a caller waits
