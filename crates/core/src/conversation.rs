@@ -1,5 +1,5 @@
-//! A conversation: its jobs in order of turn, and nothing stored beside them. What is said of it here is what files and
-//! tools show: its messages, where it stands, what it has cost.
+//! A conversation: its jobs in order of turn, and nothing stored beside them. Files and tools show what these functions
+//! say: its messages, where it stands, what it has cost.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub struct Conversation {
 
 /// A message of a conversation, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ConversationMessage {
     /// Who said it.
     pub role: Role,
     /// What was said; a report without the model's thinking.
@@ -71,15 +71,15 @@ impl Conversation {
     }
 
     /// All its messages: what the first turn sent upstream, then each question and each report.
-    pub fn messages(&self) -> Vec<Said> {
+    pub fn messages(&self) -> Vec<ConversationMessage> {
         let mut messages = Vec::new();
         for (at, job) in self.turns().enumerate() {
             let failed = matches!(job.state, JobState::Failed { .. } | JobState::Cancelled { .. });
             let mut asked = asked(job);
             let question = asked.pop();
             let earlier = if at == 0 { asked } else { Vec::new() };
-            messages.extend(earlier.into_iter().map(|message| said(message, false)));
-            messages.extend(question.map(|question| said(question, failed)));
+            messages.extend(earlier.into_iter().map(|message| shown(message, false)));
+            messages.extend(question.map(|question| shown(question, failed)));
             messages.extend(report(job));
         }
         messages
@@ -87,11 +87,11 @@ impl Conversation {
 
     /// What a new question is sent upstream with: everything said but instructions and questions without an answer.
     pub fn context(&self) -> Vec<Message> {
-        let said = self.messages().into_iter().filter(|said| {
-            let unanswered = said.failed || said.role == Role::System;
-            !unanswered
-        });
-        said.map(|Said { role, content, .. }| Message { role, content }).collect()
+        let sent = |message: &ConversationMessage| !message.failed && message.role != Role::System;
+        let messages = self.messages().into_iter().filter(sent);
+        messages
+            .map(|ConversationMessage { role, content, .. }| Message { role, content })
+            .collect()
     }
 
     /// The last report there is.
@@ -158,11 +158,11 @@ fn asked(job: &Job) -> Vec<Message> {
     messages
 }
 
-fn said(Message { role, content }: Message, failed: bool) -> Said {
-    Said { role, content, thinking: None, failed }
+fn shown(Message { role, content }: Message, failed: bool) -> ConversationMessage {
+    ConversationMessage { role, content, thinking: None, failed }
 }
 
-fn report(job: &Job) -> Option<Said> {
+fn report(job: &Job) -> Option<ConversationMessage> {
     let (content, thinking) = match &output(job)?.body {
         Body::Report { text, thinking, .. } => (text.clone(), thinking.clone()),
         Body::Tool { content, .. } => {
@@ -171,7 +171,7 @@ fn report(job: &Job) -> Option<Said> {
             (texts.collect::<Vec<_>>().join("\n"), None)
         }
     };
-    Some(Said { role: Role::Assistant, content, thinking, failed: false })
+    Some(ConversationMessage { role: Role::Assistant, content, thinking, failed: false })
 }
 
 #[cfg(test)]
@@ -206,7 +206,7 @@ mod tests {
         Conversation::of(ConversationId::new("c"), turns).unwrap()
     }
 
-    fn told(conversation: &Conversation) -> Vec<(Role, String, bool)> {
+    fn listed(conversation: &Conversation) -> Vec<(Role, String, bool)> {
         let messages = conversation.messages().into_iter();
         messages.map(|said| (said.role, said.content, said.failed)).collect()
     }
@@ -233,7 +233,7 @@ mod tests {
             (Role::User, "two?", false),
         ]
         .map(|(role, content, failed)| (role, content.to_owned(), failed));
-        assert_eq!(told(&conversation), expected);
+        assert_eq!(listed(&conversation), expected);
     }
 
     /// P1: a conversation belongs to the provider that began it, and to the library once that has answered in it.

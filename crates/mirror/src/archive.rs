@@ -20,7 +20,7 @@ const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// A conversation that only its files know.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Archived {
+pub struct ArchivedConversation {
     /// Where it is.
     pub folder: PathBuf,
     /// What was said.
@@ -32,7 +32,7 @@ pub struct Archived {
 /// Why an archived conversation cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It is not what it should be; only a person can repair it.
+    /// The file does not hold what it should; only a person can repair it.
     #[error("{file} is damaged: {why}")]
     Corrupted {
         /// Which of its files.
@@ -40,7 +40,7 @@ pub enum ArchiveError {
         /// What is wrong with it.
         why: String,
     },
-    /// It cannot be read just now.
+    /// The file cannot be read just now.
     #[error("{file} cannot be read")]
     Unreadable {
         /// Which of its files.
@@ -48,7 +48,7 @@ pub enum ArchiveError {
         /// Why.
         source: io::Error,
     },
-    /// Whether the store knows it cannot be read.
+    /// The store cannot be asked whether it knows the conversation.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -60,7 +60,7 @@ impl Mirror {
         self: &Arc<Self>,
         owner: &OwnerId,
         id: &ConversationId,
-    ) -> Result<Option<Archived>, ArchiveError> {
+    ) -> Result<Option<ArchivedConversation>, ArchiveError> {
         // Asked for any owner: the files of another owner's conversation are no archive.
         if *owner != self.owner || !self.store.turns(&Scope::Operator, id).await?.is_empty() {
             return Ok(None);
@@ -70,7 +70,10 @@ impl Mirror {
         reading.await.map_err(|error| StoreError::Unavailable(error.into()))?
     }
 
-    fn read_archived(&self, id: &ConversationId) -> Result<Option<Archived>, ArchiveError> {
+    fn read_archived(
+        &self,
+        id: &ConversationId,
+    ) -> Result<Option<ArchivedConversation>, ArchiveError> {
         let Some(name) = FolderName::of(id) else { return Ok(None) };
         if self.is_being_deleted(&name) {
             return Ok(None);
@@ -84,7 +87,7 @@ impl Mirror {
                 .map_err(|why| ArchiveError::Corrupted { file: STATUS, why })?,
             None => None,
         };
-        Ok(Some(Archived { folder, conversation, status }))
+        Ok(Some(ArchivedConversation { folder, conversation, status }))
     }
 
     fn read_file(

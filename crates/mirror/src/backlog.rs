@@ -24,7 +24,7 @@ pub(crate) struct Backlog {
     /// Changed jobs of which it is not known whether they belong to a conversation; each with a rev it came after.
     unsorted: Vec<(Change, Rev)>,
     /// Conversations to be written.
-    waiting: HashMap<ConversationId, Waiting>,
+    waiting: HashMap<ConversationId, WaitingConversation>,
     /// Unfinished conversations that were written: in which state, and when.
     written: HashMap<ConversationId, (StateKind, Instant)>,
     /// Unfinished jobs that were sorted.
@@ -33,7 +33,7 @@ pub(crate) struct Backlog {
 
 /// One conversation to be written.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingConversation {
     /// A rev before its first unwritten change.
     since: Rev,
     due: Instant,
@@ -87,7 +87,7 @@ impl Backlog {
             Some((state, at)) if *state == change.state => *at + PROGRESS_EVERY,
             Some(_) | None => now,
         };
-        let waiting = self.waiting.entry(conversation).or_insert(Waiting {
+        let waiting = self.waiting.entry(conversation).or_insert(WaitingConversation {
             since,
             due,
             state: change.state,
@@ -102,7 +102,7 @@ impl Backlog {
 
     /// Up to `limit` conversations that are due at `at`; all that wait count as due without one.
     pub(crate) fn due(&self, at: Option<Instant>, limit: usize) -> Vec<ConversationId> {
-        let is_due = |waiting: &Waiting| at.is_none_or(|now| waiting.due <= now);
+        let is_due = |waiting: &WaitingConversation| at.is_none_or(|now| waiting.due <= now);
         let due = self.waiting.iter().filter(|(_, waiting)| is_due(waiting));
         due.take(limit).map(|(id, _)| id.clone()).collect()
     }
@@ -117,7 +117,7 @@ impl Backlog {
         // Conversations that were written longer ago need not wait.
         self.written.retain(|_, (_, at)| *at + PROGRESS_EVERY > now);
         match self.waiting.remove(&id) {
-            Some(Waiting { state, .. }) if !state.is_terminal() => {
+            Some(WaitingConversation { state, .. }) if !state.is_terminal() => {
                 self.written.insert(id, (state, now));
             }
             Some(_) | None => drop(self.written.remove(&id)),

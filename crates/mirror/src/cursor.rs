@@ -30,7 +30,7 @@ impl Cursor {
         let text = fs::read(self.dir.join("cursor.json")).unwrap_or_default();
         let saved: Value = serde_json::from_slice(&text).unwrap_or_default();
         let rev = saved["rev"].as_u64().filter(|_| saved["format"] == FORMAT).map(Rev);
-        // One ahead of the store is another store's: this one was put back from a copy.
+        // A cursor ahead of the store is another store's: this one was put back from a copy.
         rev.filter(|rev| *rev <= latest).unwrap_or_default()
     }
 

@@ -1,7 +1,7 @@
 //! The three documents of a conversation: what was said (`conversation.json`), where it stands (`status.json`), and
 //! what is still to be done (`job.json`). Keys are a contract.
 
-use outlast_core::conversation::{Conversation, Said};
+use outlast_core::conversation::{Conversation, ConversationMessage};
 use outlast_core::{
     Effort, Failure, Job, JobState, Message, Profile, ResearchAsk, Standing, StateKind, Timestamp,
     Waits,
@@ -27,13 +27,13 @@ pub struct ConversationFile {
     pub message_count: usize,
     /// What was said.
     pub messages: Vec<Message>,
-    /// Of all turns.
+    /// What all turns consumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageShape>,
-    /// Of all turns.
+    /// What all turns cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostShape>,
-    /// Of the last report.
+    /// The sources of the last report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search_results: Option<Vec<SearchResult>>,
 }
@@ -189,8 +189,9 @@ impl ConversationFile {
     /// What was said so far; `expected_model` until a model has answered.
     pub fn of(conversation: &Conversation, expected_model: Option<String>) -> Self {
         let messages = conversation.messages().into_iter();
-        let messages: Vec<Message> =
-            messages.map(|Said { role, content, .. }| Message { role, content }).collect();
+        let messages: Vec<Message> = messages
+            .map(|ConversationMessage { role, content, .. }| Message { role, content })
+            .collect();
         let last = conversation.last_output();
         Self {
             conversation_id: conversation.id.as_str().to_owned(),

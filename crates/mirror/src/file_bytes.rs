@@ -18,7 +18,7 @@ pub(crate) struct FileBytes {
 }
 
 impl FileBytes {
-    /// Those of this conversation as it stands; `expected_model` until a model has answered.
+    /// Renders a conversation as it stands; `expected_model` until a model has answered.
     pub(crate) fn of(
         conversation: &Conversation,
         expected_model: Option<String>,

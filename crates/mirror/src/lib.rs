@@ -21,7 +21,7 @@ mod unwritten;
 
 mod archive;
 
-pub use archive::{ArchiveError, Archived};
+pub use archive::{ArchiveError, ArchivedConversation};
 pub use documents::{
     ConversationFile, ErrorEntry, JobFile, JobParams, ProgressShape, StatusFile, StatusWord,
 };

@@ -12,7 +12,7 @@ pub struct UsageShape {
     pub completion_tokens: u64,
     /// Both.
     pub total_tokens: u64,
-    /// Of sources read.
+    /// Tokens of sources read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub citation_tokens: Option<u64>,
     /// Searches made.

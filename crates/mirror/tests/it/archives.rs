@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use outlast_core::{ConversationId, OwnerId};
 use outlast_mirror::{ArchiveError, StatusWord};
 
-use crate::bench::{Place, ann, new_id, turn};
+use crate::bench::{TestDir, ann, new_id, turn};
 
 const SAID: &str = r#"{
   "conversationId": "20251031-1761930000000",
@@ -28,14 +28,14 @@ fn old() -> ConversationId {
     ConversationId::new("20251031-1761930000000")
 }
 
-fn put(place: &Place, id: &ConversationId, file: &str, text: &str) {
+fn put(place: &TestDir, id: &ConversationId, file: &str, text: &str) {
     fs::create_dir_all(place.folder(id)).unwrap();
     fs::write(place.folder(id).join(file), text).unwrap();
 }
 
 #[tokio::test]
 async fn an_older_servers_folder_is_read_by_the_owner_alone() {
-    let place = Place::new();
+    let place = TestDir::new();
     let face = place.face().await;
     put(&place, &old(), "conversation.json", SAID);
     put(&place, &old(), "status.json", STOOD);
@@ -55,7 +55,7 @@ async fn an_older_servers_folder_is_read_by_the_owner_alone() {
 
 #[tokio::test]
 async fn a_broken_folder_is_said_to_be_corrupted() {
-    let place = Place::new();
+    let place = TestDir::new();
     let face = place.face().await;
     let cases = [("conversation.json", "{\"messages\": ["), ("status.json", "{\"status\": \"comp")];
     for (file, text) in cases {
@@ -74,7 +74,7 @@ async fn a_broken_folder_is_said_to_be_corrupted() {
 
 #[tokio::test]
 async fn hostile_ids_and_links_open_nothing() {
-    let place = Place::new();
+    let place = TestDir::new();
     let face = place.face().await;
     let secret = place.dir.path().join("secret-folder");
     fs::create_dir_all(&secret).unwrap();

@@ -21,15 +21,15 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// No wait in a test is longer.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
-pub(crate) const LONG: Duration = Duration::from_secs(3_600);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const ONE_HOUR: Duration = Duration::from_secs(3_600);
 pub(crate) const MODEL: &str = "sonar-deep-research";
 
-pub(crate) struct Place {
+pub(crate) struct TestDir {
     pub(crate) dir: TempDir,
 }
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
@@ -58,7 +58,7 @@ impl Place {
 
     /// A process that does neither.
     pub(crate) async fn face(&self) -> Process {
-        self.face_with(Options { retry_base: LONG, ..Options::default() }).await
+        self.face_with(Options { retry_base: ONE_HOUR, ..Options::default() }).await
     }
 
     pub(crate) async fn face_with(&self, options: Options) -> Process {
@@ -141,7 +141,7 @@ impl Process {
     }
 
     pub(crate) async fn end(&self, id: &JobId) -> Job {
-        let reading = self.engine.poll(&owner(), id, LIMIT).await.unwrap().unwrap();
+        let reading = self.engine.poll(&owner(), id, MAX_WAIT).await.unwrap().unwrap();
         assert!(reading.job.state.kind().is_terminal(), "{:?}", reading.job.state);
         reading.job
     }
@@ -221,7 +221,7 @@ pub(crate) fn turn(id: &ConversationId, question: &str) -> NewJob {
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 2,
-        attempt_timeout: LONG,
+        attempt_timeout: ONE_HOUR,
         life: None,
         keep: None,
     }
@@ -286,5 +286,5 @@ pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(LIMIT, waited).await.unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(MAX_WAIT, waited).await.unwrap_or_else(|_| panic!("never: {what}"));
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::bench::{LIMIT, Process, ann, new_id, owner, turn};
+use crate::bench::{MAX_WAIT, Process, ann, new_id, owner, turn};
 
 const DIRECTORY: &str = "OUTLAST_TEST_MIRROR_DIRECTORY";
 /// How many conversations one child has under way.
@@ -52,7 +52,7 @@ impl Busy {
             }
             panic!("the child ended: {:?}", self.child.wait().await);
         };
-        tokio::time::timeout(LIMIT, answered).await.expect("a turn is answered");
+        tokio::time::timeout(MAX_WAIT, answered).await.expect("a turn is answered");
     }
 
     /// kill -9; it must have lived until then.
@@ -93,7 +93,7 @@ async fn talk(process: Arc<Process>, dir: PathBuf) {
                 folder.join("conversation.json").exists() && folder.join("status.json").exists()
             );
             println!("answered {id}");
-            let ended = process.engine.poll(&owner(), &job, LIMIT).await.unwrap().unwrap();
+            let ended = process.engine.poll(&owner(), &job, MAX_WAIT).await.unwrap().unwrap();
             assert!(ended.job.state.kind().is_terminal());
         }
     }

@@ -5,9 +5,9 @@ use std::fs;
 use outlast_core::{ConversationId, Prune, Scope, Store as _, StoreError};
 use outlast_mirror::StatusWord;
 
-use crate::bench::{Place, Process, ann, eventually, new_id, owner, turn, until_status};
+use crate::bench::{Process, TestDir, ann, eventually, new_id, owner, turn, until_status};
 
-async fn cancelled(place: &Place, process: &Process) -> ConversationId {
+async fn cancelled(place: &TestDir, process: &Process) -> ConversationId {
     let id = new_id();
     let job = process.start(turn(&id, "why?")).await;
     process.engine.cancel(&owner(), &job).await.unwrap().unwrap();
@@ -18,7 +18,7 @@ async fn cancelled(place: &Place, process: &Process) -> ConversationId {
 /// A8: conversations go only when a person deletes them, and then with their files.
 #[tokio::test]
 async fn a8_a_deleted_conversation_takes_its_files_along() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut process = place.face().await;
     process.follow();
     let (gone, annotated) = (cancelled(&place, &process).await, cancelled(&place, &process).await);
@@ -38,7 +38,7 @@ async fn a8_a_deleted_conversation_takes_its_files_along() {
 
 #[tokio::test]
 async fn a_busy_conversation_and_an_older_servers_folder_keep_their_files() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut process = place.face().await;
     process.follow();
     let busy = new_id();
@@ -60,7 +60,7 @@ async fn a_busy_conversation_and_an_older_servers_folder_keep_their_files() {
 
 #[tokio::test]
 async fn a_deletion_that_a_crash_cut_short_is_finished_by_the_next_follower() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut process = place.face().await;
     process.follow();
     let (gone, kept) = (cancelled(&place, &process).await, cancelled(&place, &process).await);

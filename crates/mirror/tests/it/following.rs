@@ -9,14 +9,14 @@ use outlast_engine::Options;
 use outlast_mirror::StatusWord;
 use outlast_testkit::scripted::Act;
 
-use crate::bench::{Files, Place, Process, ann, new_id, owner, turn, until, until_status};
+use crate::bench::{Files, Process, TestDir, ann, new_id, owner, turn, until, until_status};
 
 fn inodes(folder: &Path) -> Vec<u64> {
     let files = ["conversation.json", "status.json"];
     files.map(|file| fs::metadata(folder.join(file)).unwrap().ino()).to_vec()
 }
 
-async fn completed(place: &Place, process: &Process, run: usize) -> outlast_core::ConversationId {
+async fn completed(place: &TestDir, process: &Process, run: usize) -> outlast_core::ConversationId {
     let id = new_id();
     let job = process.start(turn(&id, "why?")).await;
     process.begun(run).await;
@@ -28,7 +28,7 @@ async fn completed(place: &Place, process: &Process, run: usize) -> outlast_core
 
 #[tokio::test]
 async fn after_a_crash_or_a_lost_cursor_the_files_catch_up_and_nothing_is_written_twice() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut process = place.process().await;
     let (kept, lost) = (completed(&place, &process, 1).await, completed(&place, &process, 2).await);
     process.stop_following_at_once().await;
@@ -61,7 +61,7 @@ async fn after_a_crash_or_a_lost_cursor_the_files_catch_up_and_nothing_is_writte
 
 #[tokio::test]
 async fn a_second_process_follows_when_the_first_is_gone() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut first = place.process().await;
     let id = new_id();
     let job = first.start(turn(&id, "why?")).await;
@@ -85,7 +85,7 @@ async fn a_second_process_follows_when_the_first_is_gone() {
 /// Another process's changes show within a second: the follower has no worker, the worker does not follow.
 #[tokio::test]
 async fn changes_of_another_process_are_followed() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut face = place.face().await;
     face.follow();
     let mut worker = place.face().await;
@@ -106,7 +106,7 @@ async fn changes_of_another_process_are_followed() {
 /// The mirrors of two owners have nothing to do with one another: each has its follower.
 #[tokio::test]
 async fn two_owners_over_one_store_are_both_followed() {
-    let place = Place::new();
+    let place = TestDir::new();
     let bob = OwnerId::new("bob");
     let mut processes = Vec::new();
     for owner in [ann(), bob.clone()] {

@@ -6,7 +6,7 @@ use outlast_core::{BeginError, ConversationId, JobId, Key, NewJob, OwnerId, Trou
 use outlast_mirror::StatusWord;
 use outlast_testkit::scripted::{Act, Begin, error};
 
-use crate::bench::{Files, Place, Process, new_id, turn, until, until_status};
+use crate::bench::{Files, Process, TestDir, new_id, turn, until, until_status};
 
 async fn hold(process: &Process, id: &ConversationId) -> JobId {
     let held = NewJob { visibility: Visibility::Unpromised, ..turn(id, "why?") };
@@ -14,7 +14,7 @@ async fn hold(process: &Process, id: &ConversationId) -> JobId {
 }
 
 /// Waits until the follower has seen everything that happened before this.
-async fn caught_up(place: &Place, process: &Process) {
+async fn caught_up(place: &TestDir, process: &Process) {
     let last = new_id();
     process.start(turn(&last, "last")).await;
     until_status(&place.folder(&last), StatusWord::InProgress).await;
@@ -22,7 +22,7 @@ async fn caught_up(place: &Place, process: &Process) {
 
 #[tokio::test]
 async fn c5_a_held_call_that_fails_leaves_nothing() {
-    let place = Place::new();
+    let place = TestDir::new();
     let process = place.process().await;
     process.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unauthorized)))]);
     let id = new_id();
@@ -36,7 +36,7 @@ async fn c5_a_held_call_that_fails_leaves_nothing() {
 
 #[tokio::test]
 async fn c5_a_held_call_that_succeeds_leaves_what_was_said() {
-    let place = Place::new();
+    let place = TestDir::new();
     let process = place.process().await;
     let id = new_id();
     hold(&process, &id).await;
@@ -50,7 +50,7 @@ async fn c5_a_held_call_that_succeeds_leaves_what_was_said() {
 
 #[tokio::test]
 async fn only_the_owners_conversations_are_shown() {
-    let place = Place::new();
+    let place = TestDir::new();
     let process = place.process().await;
     let (theirs, hostile) = (new_id(), ConversationId::new("../outside-of-it"));
     process.start(NewJob { owner: OwnerId::new("bob"), ..turn(&theirs, "theirs") }).await;
@@ -67,7 +67,7 @@ async fn only_the_owners_conversations_are_shown() {
 /// A held follow-up is shown with its success, and the status tells of it, because an earlier turn was promised.
 #[tokio::test]
 async fn a_held_follow_up_shows_when_it_succeeds() {
-    let place = Place::new();
+    let place = TestDir::new();
     let process = place.process().await;
     let id = new_id();
     let folder = place.folder(&id);

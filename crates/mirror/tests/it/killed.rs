@@ -9,7 +9,7 @@ use outlast_core::conversation::Conversation;
 use outlast_core::{ConversationId, ConversationQuery, Scope, Store as _};
 use outlast_mirror::{JobFile, StatusFile};
 
-use crate::bench::{Files, LIMIT, Place, ann};
+use crate::bench::{Files, MAX_WAIT, TestDir, ann};
 use crate::child::Busy;
 
 /// How often a process is killed: a few times, or as often as the full run asks for.
@@ -27,7 +27,7 @@ const KILLS_EACH: u32 = 10;
 async fn killed_at_any_moment_every_file_is_whole_and_the_next_process_makes_them_right() {
     let (mut killed, mut seen) = (0, 0);
     while killed < kills() {
-        let place = Place::new();
+        let place = TestDir::new();
         for _ in 0..KILLS_EACH {
             let mut busy = Busy::spawn(place.dir.path());
             busy.answered().await;
@@ -45,7 +45,7 @@ async fn killed_at_any_moment_every_file_is_whole_and_the_next_process_makes_the
 /// Two processes start, carry and write the same directory; what a reader sees there never goes back in time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_never_write_an_older_state_over_a_newer_one() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut busy = [Busy::spawn(place.dir.path()), Busy::spawn(place.dir.path())];
     let mut latest: HashMap<String, (String, String)> = HashMap::new();
     let mut looks = 0;
@@ -90,7 +90,7 @@ fn every_file_is_whole(logs_dir: &Path) -> usize {
 }
 
 /// A process that does nothing but follow brings every file to what the store says.
-async fn made_right(place: &Place) {
+async fn made_right(place: &TestDir) {
     let mut process = place.face().await;
     process.follow();
     let mut after = None;
@@ -98,7 +98,7 @@ async fn made_right(place: &Place) {
         let query = ConversationQuery { limit: 100, after, ..ConversationQuery::default() };
         let page = process.store.conversations(&ann(), &query).await.unwrap();
         for summary in &page.conversations {
-            tokio::time::timeout(LIMIT, right(place, &process.store, &summary.id))
+            tokio::time::timeout(MAX_WAIT, right(place, &process.store, &summary.id))
                 .await
                 .unwrap_or_else(|_| panic!("{} is never right", summary.id));
         }
@@ -110,7 +110,7 @@ async fn made_right(place: &Place) {
     process.leave().await;
 }
 
-async fn right(place: &Place, store: &outlast_store::SqliteStore, id: &ConversationId) {
+async fn right(place: &TestDir, store: &outlast_store::SqliteStore, id: &ConversationId) {
     let turns = store.turns(&Scope::Owner(ann()), id).await.unwrap();
     let conversation = Conversation::of(id.clone(), turns).unwrap();
     let status = StatusFile::of(&conversation, conversation.last().updated_at);

@@ -9,12 +9,12 @@ use outlast_testkit::scripted::{Act, Begin, error};
 use tokio::time::Instant;
 
 use crate::bench::{
-    Files, MODEL, Place, ann, eventually, new_id, owner, turn, until, until_status,
+    Files, MODEL, TestDir, ann, eventually, new_id, owner, turn, until, until_status,
 };
 
 #[tokio::test]
 async fn c2_the_three_files_stand_before_a_start_returns() {
-    let place = Place::new();
+    let place = TestDir::new();
     // No process follows: what is there was written by the start itself.
     let face = place.face().await;
     let id = new_id();
@@ -42,7 +42,7 @@ async fn c2_the_three_files_stand_before_a_start_returns() {
 /// C2: also when the process that made the job died before its files stood, and the caller asks again.
 #[tokio::test]
 async fn c2_a_call_made_again_finds_its_files_too() {
-    let place = Place::new();
+    let place = TestDir::new();
     let face = place.face().await;
     let id = new_id();
     let key = || Some(Key::given("again", [7; 32]));
@@ -64,7 +64,7 @@ async fn c2_a_call_made_again_finds_its_files_too() {
 /// B3, B14, C3.
 #[tokio::test]
 async fn b3_a_job_goes_from_pending_to_completed_and_its_job_file_goes() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut process = place.face().await;
     process.follow();
     let id = new_id();
@@ -97,7 +97,7 @@ async fn b3_a_job_goes_from_pending_to_completed_and_its_job_file_goes() {
 /// B3, B9: a failed try is pending again, with its error in the history. Beyond: cancelled.
 #[tokio::test]
 async fn b3_a_retry_goes_back_to_pending_and_a_cancel_ends_it() {
-    let place = Place::new();
+    let place = TestDir::new();
     let process = place.process().await;
     process.provider.next_begins([Begin::Fail(BeginError::NotSent(error(Trouble::Unreachable)))]);
     let id = new_id();
@@ -121,7 +121,7 @@ async fn b3_a_retry_goes_back_to_pending_and_a_cancel_ends_it() {
 
 #[tokio::test]
 async fn b14_a_job_that_failed_for_good_keeps_its_error_and_its_question() {
-    let place = Place::new();
+    let place = TestDir::new();
     let process = place.process().await;
     process.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unauthorized)))]);
     let id = new_id();
@@ -137,7 +137,7 @@ async fn b14_a_job_that_failed_for_good_keeps_its_error_and_its_question() {
 
 #[tokio::test]
 async fn b13_a_follow_up_starts_afresh_in_the_same_folder() {
-    let place = Place::new();
+    let place = TestDir::new();
     let process = place.process().await;
     let id = new_id();
     let folder = place.folder(&id);
@@ -164,7 +164,7 @@ async fn b13_a_follow_up_starts_afresh_in_the_same_folder() {
 /// Never a second truth.
 #[tokio::test]
 async fn what_a_hand_wrote_is_gone_with_the_next_change() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut process = place.face().await;
     process.follow();
     let id = new_id();
@@ -186,7 +186,7 @@ async fn what_a_hand_wrote_is_gone_with_the_next_change() {
 /// A process that leaves shows what it leaves behind.
 #[tokio::test]
 async fn a_soft_stop_leaves_the_files_as_the_store_is() {
-    let place = Place::new();
+    let place = TestDir::new();
     let process = place.process().await;
     let id = new_id();
     process.start(turn(&id, "why?")).await;

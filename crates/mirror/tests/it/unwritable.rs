@@ -7,14 +7,14 @@ use outlast_mirror::StatusWord;
 use outlast_testkit::scripted::Act;
 use tokio::time::Instant;
 
-use crate::bench::{Place, eventually, new_id, turn, until_status};
+use crate::bench::{TestDir, eventually, new_id, turn, until_status};
 use crate::log_lines::LogLines;
 
 /// C2: if the mirror cannot write, the answer still goes out and a warning is logged.
 #[tokio::test]
 async fn c2_without_room_for_files_jobs_are_answered_and_the_files_follow_later() {
     let log = LogLines::collect();
-    let place = Place::new();
+    let place = TestDir::new();
     let process = place.process().await;
     // A file in place of the directory stops every user, root too.
     fs::write(place.logs_dir(), "in the way").unwrap();
@@ -55,7 +55,7 @@ async fn c2_without_room_for_files_jobs_are_answered_and_the_files_follow_later(
 #[tokio::test]
 async fn a_stuck_writer_holds_up_no_start_for_long() {
     let log = LogLines::collect();
-    let place = Place::new();
+    let place = TestDir::new();
     let face = place.face().await;
     face.start(turn(&new_id(), "makes the directories")).await;
     let lanes = place.state_dir().join("turns");

@@ -3,7 +3,7 @@
 use outlast_core::conversation::Conversation;
 use outlast_core::{ConversationId, ConversationQuery, Job, JobId, JobQuery, OwnerId, Scope};
 use outlast_engine::Engine;
-use outlast_mirror::Archived;
+use outlast_mirror::ArchivedConversation;
 
 use crate::error::CommandError;
 use crate::ui;
@@ -101,7 +101,7 @@ pub(super) enum Found {
     /// The store.
     Stored(Box<Conversation>),
     /// Only its files: an older server made it, or the store is gone.
-    Archived(Box<Archived>),
+    Archived(Box<ArchivedConversation>),
 }
 
 /// The conversation of this id or unique prefix.

@@ -2,7 +2,7 @@
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{Body, Job, JobState, ResearchAsk, Role, Source, StateKind};
-use outlast_mirror::{Archived, CostShape, ErrorEntry, SearchResult, UsageShape};
+use outlast_mirror::{ArchivedConversation, CostShape, ErrorEntry, SearchResult, UsageShape};
 
 use crate::commands::jobs::show;
 use crate::ui;
@@ -53,7 +53,7 @@ impl Transcript {
     }
 
     /// One that only its files know: every answer belongs to the question before it.
-    pub(super) fn archived(archived: &Archived) -> Self {
+    pub(super) fn archived(archived: &ArchivedConversation) -> Self {
         let file = &archived.conversation;
         let status = archived.status.as_ref();
         let mut turns: Vec<Turn> = Vec::new();

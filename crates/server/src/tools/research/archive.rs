@@ -2,7 +2,7 @@
 //! alone. Nobody works on them any more, whatever their files say.
 
 use outlast_core::{ConversationId, Message, OwnerId, Role};
-use outlast_mirror::{ArchiveError, Archived, StatusFile, StatusWord};
+use outlast_mirror::{ArchiveError, ArchivedConversation, StatusFile, StatusWord};
 
 use super::ask::Place;
 use super::history::{ConversationShape, MessageShape, Show, Shown, sanitised};
@@ -27,7 +27,7 @@ impl Research {
         owner: &OwnerId,
         id: &ConversationId,
     ) -> Result<Option<Place>, Refusal> {
-        let Some(Archived { conversation, .. }) = self.archive(owner, id).await? else {
+        let Some(ArchivedConversation { conversation, .. }) = self.archive(owner, id).await? else {
             return Ok(None);
         };
         let provider = conversation.provider();
@@ -40,7 +40,7 @@ impl Research {
         &self,
         owner: &OwnerId,
         id: &ConversationId,
-    ) -> Result<Option<Archived>, Refusal> {
+    ) -> Result<Option<ArchivedConversation>, Refusal> {
         let Some(mirror) = &self.options.mirror else { return Ok(None) };
         mirror.archived(owner, id).await.map_err(|error| match error {
             ArchiveError::Store(error) => error.into(),
@@ -62,8 +62,8 @@ impl Research {
     }
 }
 
-fn shown(id: &ConversationId, archived: Archived, show: Show) -> Shown {
-    let Archived { folder, conversation: file, status } = archived;
+fn shown(id: &ConversationId, archived: ArchivedConversation, show: Show) -> Shown {
+    let ArchivedConversation { folder, conversation: file, status } = archived;
     let said = file.messages.iter().filter(|said| show.system || said.role != Role::System);
     let messages: Vec<MessageShape> = said
         .map(|Message { role, content }| MessageShape {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::conversation::{Conversation, Said};
+use outlast_core::conversation::{Conversation, ConversationMessage};
 use outlast_core::{ConversationId, Job, JobState, Role, Waits};
 use outlast_engine::ReportCheck;
 use outlast_mirror::{
@@ -182,7 +182,7 @@ fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> Conve
     }
 }
 
-fn message(said: Said, show: Show) -> MessageShape {
+fn message(said: ConversationMessage, show: Show) -> MessageShape {
     let content = match said.thinking {
         Some(thinking) if show.thinking => render::thinking(&thinking, &said.content),
         Some(_) | None => printable(&said.content),
