@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use outlast_core::Profile;
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
-use outlast_mirror::Mirror;
 use outlast_server::{
     Face, Jobs, JobsOptions, Metrics, Perplexity, PerplexityOptions, Research, ResearchJobs,
     ResearchJobsOptions, ResearchMode, ResearchOptions, Server, ToolSet, Tools, serve_http,
@@ -76,9 +75,9 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Co
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers: Providers = research.into_iter().chain(workflows).collect();
     let providers = metered::providers(providers, &metrics);
-    let OpenEngine { engine, follower, mirror } =
-        store.engine_with(&config, options, providers, stop.clone()).await?;
-    let sets = sets(&engine, mirror.as_ref(), &profiles, jobs, &config);
+    let opened = store.engine_with(&config, options, providers, stop.clone()).await?;
+    let sets = sets(&opened, &profiles, jobs, &config);
+    let OpenEngine { engine, follower, mirror } = opened;
     if let Err(failed) = jobs::check_names(&sets, &config) {
         stop.ask();
         drop(follower.await);
@@ -170,20 +169,18 @@ fn log_providers(profiles: &[Profile]) {
 
 /// The tool sets that are on, in the order they are listed; workflows that are held come last.
 fn sets(
-    engine: &Engine,
-    mirror: Option<&Arc<Mirror>>,
+    opened: &OpenEngine,
     profiles: &[Profile],
     jobs: Option<JobsOptions>,
     config: &Config,
 ) -> Vec<Tools> {
+    let engine = &opened.engine;
     let jobs = jobs.map(|options| Tools::Jobs(Box::new(Jobs::new(engine.clone(), options))));
     let mut sets = Vec::new();
     for set in &config.tools {
         match (set, profiles.split_first()) {
             (ToolSet::Research, Some((profile, others))) => {
-                sets.push(Tools::Research(Box::new(research(
-                    engine, mirror, profile, others, config,
-                ))));
+                sets.push(Tools::Research(Box::new(research(opened, profile, others, config))));
             }
             (ToolSet::ResearchJobs, Some((profile, _))) => {
                 sets.push(Tools::ResearchJobs(Box::new(research_jobs(engine, profile, config))));
@@ -226,8 +223,7 @@ fn log_mode(config: &Config, takes: Takes) {
 }
 
 fn research(
-    engine: &Engine,
-    mirror: Option<&Arc<Mirror>>,
+    opened: &OpenEngine,
     profile: &Profile,
     others: &[Profile],
     config: &Config,
@@ -242,9 +238,9 @@ fn research(
         search_timeout: SEARCH,
         keep: config.job_ttl,
         disclaimer: config.perplexity.disclaimer,
-        mirror: mirror.cloned(),
+        mirror: opened.mirror.clone(),
     };
-    Research::new(engine.clone(), options)
+    Research::new(opened.engine.clone(), options)
 }
 
 fn perplexity(engine: &Engine, profile: &Profile, config: &Config) -> Perplexity {
