@@ -1,7 +1,7 @@
 //! The reference store: a mutex over a map. Nothing outlives the process, so nothing is ever proven about
 //! another one; for tests, and for those who want no files.
 
-mod shelf;
+mod tables;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use outlast_core::{
 };
 use tokio::sync::watch;
 
-use shelf::{HeldKey, Shelf, in_conversation, matches, same_conversation, summary, visible};
+use tables::{HeldKey, Shelf, in_conversation, matches, same_conversation, summary, visible};
 
 /// Keeps jobs in memory.
 pub struct MemoryStore {

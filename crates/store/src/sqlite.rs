@@ -4,7 +4,7 @@
 //! have connections of their own. What is decided is decided by core's rules inside the transaction.
 
 mod open;
-mod place;
+mod database_file;
 mod mark;
 
 mod commands;
@@ -17,13 +17,13 @@ mod conversations;
 mod rows;
 mod bodies;
 
-mod gate;
+mod write_lock;
 mod readers;
 mod writer;
-mod checkpoints;
+mod log_checkpoints;
 
 mod liveness;
-mod watch;
+mod commit_watch;
 mod workers;
 
 mod backup;
@@ -51,14 +51,14 @@ pub use inspect::{Inspection, inspect, is_there, sqlite_version};
 pub use locks::{HeldLocks, hold_locks, locks_that_give_way};
 pub use restore::{Restore, RestoreError, Restored, RestoredJob};
 
+use commit_watch::Watch;
+use database_file::Place;
 use fault::{Fault, of_io, unavailable};
-use gate::Gate;
 use liveness::Liveness;
 use mark::Mark;
 use open::Access;
-use place::Place;
 use readers::Readers;
-use watch::Watch;
+use write_lock::Gate;
 use writer::{Desk, Tx, Writer};
 
 /// Keeps jobs in an SQLite file.

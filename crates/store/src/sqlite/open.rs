@@ -11,9 +11,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
 use super::fault::{Fault, of_io, unavailable};
-use super::gate::Gate;
 use super::mark;
 use super::rows;
+use super::write_lock::Gate;
 
 /// Each brings the schema one number further; `PRAGMA user_version` counts those applied.
 const MIGRATIONS: &[&str] = &[

@@ -99,8 +99,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::sqlite::gate::Gate;
     use crate::sqlite::open;
+    use crate::sqlite::write_lock::Gate;
 
     /// F10: a claim looks at the head of one owner's queue, however long the queue is.
     #[test]

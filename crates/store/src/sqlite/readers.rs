@@ -6,8 +6,8 @@ use outlast_core::StoreError;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
+use super::database_file::Place;
 use super::fault::{Fault, unavailable};
-use super::place::Place;
 
 /// How many reads run at once; the rest queue without a thread.
 const READERS: usize = 4;

@@ -208,8 +208,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::sqlite::gate::Gate;
     use crate::sqlite::open;
+    use crate::sqlite::write_lock::Gate;
 
     #[test]
     fn lists_are_walked_in_their_order_and_prefixes_found_by_id() {

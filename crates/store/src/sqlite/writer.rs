@@ -15,11 +15,11 @@ use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::checkpoints::Checkpoints;
+use super::database_file::Place;
 use super::fault::{Fault, again, unavailable};
-use super::gate::Gate;
+use super::log_checkpoints::Checkpoints;
 use super::mark::{Mark, Reached};
-use super::place::Place;
+use super::write_lock::Gate;
 
 /// No commit is shared by more commands than this, so that none waits long for the others.
 const TOGETHER: usize = 256;

@@ -12,8 +12,8 @@ use outlast_core::StoreError;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
+use super::database_file::Place;
 use super::fault::Fault;
-use super::place::Place;
 
 /// The log is worth emptying from so many pages on, and again after as many more.
 const WORTH_IT: i32 = 1_000;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use outlast_core::{Changes, Rev, StoreError, Timestamp};
 use rusqlite::Connection;
 
+use super::database_file::Place;
 use super::fault::{Fault, unavailable};
-use super::place::Place;
 use super::reads;
 
 /// Looks for commits.
