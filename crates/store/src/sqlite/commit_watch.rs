@@ -1,40 +1,41 @@
-//! Seeing other processes' commits: a connection that does nothing but look whether there were any.
+//! Sees other processes' commits: a connection that only asks whether there were any.
 //!
-//! `PRAGMA data_version` costs microseconds and changes with every commit of another connection, ours
-//! included; only then are the jobs read. Nobody looks while nobody waits.
+//! `PRAGMA data_version` costs microseconds and changes with every commit of another connection, our own writer's
+//! included; only then are the jobs read. It is asked only while a caller waits for changes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_core::{Changes, Rev, StoreError, Timestamp};
 use rusqlite::Connection;
 
-use super::database_file::Place;
+use super::database_file::DatabaseFile;
 use super::fault::{Fault, unavailable};
-use super::reads;
+use super::{reads, sql};
 
 /// Looks for commits.
-pub(super) struct Watch(Arc<Mutex<Eye>>);
+pub(super) struct CommitWatch(Arc<Mutex<WatchConnection>>);
 
-/// The state of the database when somebody last looked.
+/// The state of the database at a look.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Numbers of two connections cannot be compared.
+    /// Versions of two connections cannot be compared.
     connection: u64,
     version: i64,
 }
 
 /// The connection, if it is open.
-struct Eye {
-    place: Arc<Place>,
+struct WatchConnection {
+    file: Arc<DatabaseFile>,
     connection: Option<Connection>,
     opened: u64,
     closed: bool,
 }
 
-impl Watch {
-    /// Will look at the database at `place`.
-    pub(super) fn new(place: Arc<Place>) -> Self {
-        Self(Arc::new(Mutex::new(Eye { place, connection: None, opened: 0, closed: false })))
+impl CommitWatch {
+    /// Will look at this database.
+    pub(super) fn new(file: Arc<DatabaseFile>) -> Self {
+        let watch = WatchConnection { file, connection: None, opened: 0, closed: false };
+        Self(Arc::new(Mutex::new(watch)))
     }
 
     /// What changed after `after`, unless nothing was committed since `seen`.
@@ -44,27 +45,27 @@ impl Watch {
         seen: Option<Seen>,
         now: Timestamp,
     ) -> Result<Option<(Seen, Changes)>, StoreError> {
-        let eye = self.0.clone();
+        let watch = self.0.clone();
         let task = tokio::task::spawn_blocking(move || {
-            let mut eye = eye.lock().unwrap_or_else(PoisonError::into_inner);
-            let looked = eye.look(after, seen, now);
+            let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+            let looked = watch.look(after, seen, now);
             if looked.is_err() {
-                eye.connection = None;
+                watch.connection = None;
             }
-            looked
+            Ok(looked?)
         });
-        task.await.map_err(unavailable)?.map_err(StoreError::from)
+        task.await.map_err(unavailable)?
     }
 
-    /// Looks no more.
+    /// Closes the connection for good.
     pub(super) fn close(&self) {
-        let mut eye = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        eye.closed = true;
-        eye.connection = None;
+        let mut watch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.closed = true;
+        watch.connection = None;
     }
 }
 
-impl Eye {
+impl WatchConnection {
     fn look(
         &mut self,
         after: Rev,
@@ -74,17 +75,16 @@ impl Eye {
         if self.closed {
             return Err(unavailable("the store is closed").into());
         }
-        self.place.check()?;
+        self.file.check()?;
+        if self.connection.is_none() {
+            self.opened += 1;
+        }
         let connection = match &self.connection {
             Some(connection) => connection,
-            None => {
-                self.opened += 1;
-                self.connection.insert(self.place.connect()?)
-            }
+            None => self.connection.insert(self.file.connect()?),
         };
         // Taken before the jobs are read: a commit in between is then seen twice rather than never.
-        let version =
-            connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        let version = sql::value(connection, "PRAGMA data_version", [])?;
         let now_seen = Seen { connection: self.opened, version };
         if seen == Some(now_seen) {
             return Ok(None);

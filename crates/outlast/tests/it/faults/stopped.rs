@@ -101,7 +101,7 @@ async fn a_gate_that_is_held_for_ever_is_passed_by() {
     gate.lock().unwrap();
     let id = start(&mut server, "ok;words=60;delay_ms=0").await;
     assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
-    server.logged("the write gate is stuck; writing without it").await;
+    server.logged("the write lock is stuck; writing without it").await;
     gate.unlock().unwrap();
 }
 
