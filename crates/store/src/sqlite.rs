@@ -27,7 +27,6 @@ mod log_checkpoints;
 mod liveness;
 mod worker_list;
 mod workers;
-mod commit_watch;
 
 mod backup;
 mod restore;
@@ -48,6 +47,7 @@ use outlast_core::{
     OwnerId, Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope,
     Settlement, Store, StoreError, Timestamp, WorkerId, rules,
 };
+use rusqlite::Connection;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -55,7 +55,6 @@ pub use inspect::{Inspection, inspect, is_there, sqlite_version};
 pub use locks::{HeldLocks, hold_locks, locks_that_give_way};
 pub use restore::{Restore, RestoreError, Restored, RestoredJob};
 
-use commit_watch::CommitWatch;
 use database_file::DatabaseFile;
 use fault::{Fault, file_error, unavailable};
 use liveness::Liveness;
@@ -63,7 +62,7 @@ use mark::Mark;
 use open::Access;
 use readers::Readers;
 use write_lock::WriteLock;
-use writer::{Tx, Writer, WriterThread};
+use writer::{Writer, WriterThread};
 
 /// Keeps jobs in an SQLite file.
 pub struct SqliteStore {
@@ -71,7 +70,6 @@ pub struct SqliteStore {
     /// None in a store that is only read.
     writer: Option<Writer>,
     readers: Readers,
-    watch: CommitWatch,
     liveness: Arc<Liveness>,
     rev: Arc<watch::Sender<Rev>>,
 }
@@ -119,8 +117,7 @@ impl SqliteStore {
         Self {
             clock,
             writer: None,
-            readers: Readers::new(file.clone()),
-            watch: CommitWatch::new(file),
+            readers: Readers::new(file),
             liveness: Arc::new(Liveness::of_database(path)),
             rev: Arc::new(watch::Sender::new(Rev::default())),
         }
@@ -132,7 +129,6 @@ impl SqliteStore {
     /// the log and the free locks.
     pub async fn close(&self) {
         self.readers.close();
-        self.watch.close();
         if let Some(thread) = self.writer.as_ref().and_then(Writer::close) {
             // A writer that panicked has logged it.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
@@ -140,15 +136,8 @@ impl SqliteStore {
         self.liveness.close();
     }
 
-    async fn write<T, F>(&self, step: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
-    {
-        match &self.writer {
-            Some(writer) => writer.run(step).await,
-            None => Err(unavailable("it was opened to be read")),
-        }
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writer.as_ref().ok_or_else(|| unavailable("it was opened to be read"))
     }
 }
 
@@ -173,7 +162,7 @@ impl Store for SqliteStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        self.write(move |tx| insert::insert(tx, insert)).await
+        self.writer()?.run(move |tx| insert::insert(tx, insert)).await
     }
 
     async fn claim(
@@ -184,7 +173,7 @@ impl Store for SqliteStore {
     ) -> Result<Option<Claimed>, StoreError> {
         self.show_life(worker).await?;
         let (worker, profiles) = (worker.clone(), profiles.to_vec());
-        self.write(move |tx| commands::claim(tx, &worker, &profiles, lease)).await
+        self.writer()?.run(move |tx| commands::claim(tx, &worker, &profiles, lease)).await
     }
 
     async fn take(
@@ -196,7 +185,7 @@ impl Store for SqliteStore {
     ) -> Result<Option<Claimed>, StoreError> {
         self.show_life(worker).await?;
         let (worker, profiles, id) = (worker.clone(), profiles.to_vec(), *id);
-        self.write(move |tx| commands::take(tx, &worker, &profiles, &id, lease)).await
+        self.writer()?.run(move |tx| commands::take(tx, &worker, &profiles, &id, lease)).await
     }
 
     async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
@@ -206,35 +195,39 @@ impl Store for SqliteStore {
 
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
         let leases = leases.to_vec();
-        self.write(move |tx| commands::renew(tx, &leases, lease)).await
+        self.writer()?.run(move |tx| commands::renew(tx, &leases, lease)).await
     }
 
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         let (lease, checkpoint) = (lease.clone(), checkpoint.clone());
-        self.write(move |tx| {
-            commands::write(tx, &lease, |record, now| {
-                rules::checkpoint(record, &lease, &checkpoint, now)
+        self.writer()?
+            .run(move |tx| {
+                commands::write(tx, &lease, |record, now| {
+                    rules::checkpoint(record, &lease, &checkpoint, now)
+                })
             })
-        })
-        .await
+            .await
     }
 
     async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
         let (lease, progress) = (lease.clone(), progress.clone());
-        self.write(move |tx| {
-            commands::write(tx, &lease, |record, now| rules::note(record, &lease, &progress, now))
-        })
-        .await
+        self.writer()?
+            .run(move |tx| {
+                commands::write(tx, &lease, |record, now| {
+                    rules::note(record, &lease, &progress, now)
+                })
+            })
+            .await
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         let lease = lease.clone();
-        self.write(move |tx| commands::settle(tx, &lease, &settlement)).await
+        self.writer()?.run(move |tx| commands::settle(tx, &lease, &settlement)).await
     }
 
     async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
         let (scope, id) = (scope.clone(), *id);
-        self.write(move |tx| commands::cancel(tx, &scope, &id)).await
+        self.writer()?.run(move |tx| commands::cancel(tx, &scope, &id)).await
     }
 
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
@@ -242,7 +235,7 @@ impl Store for SqliteStore {
             Dead::Proven => return self.rescue_proven().await,
             Dead::Worker(worker) => {
                 let worker = [worker.clone()];
-                self.write(move |tx| commands::rescue_workers(tx, &worker)).await?
+                self.writer()?.run(move |tx| commands::rescue_workers(tx, &worker)).await?
             }
             Dead::LeasesExpired => {
                 let now = self.clock.now();
@@ -251,7 +244,7 @@ impl Store for SqliteStore {
                     return Ok(Rescued::default());
                 }
                 let liveness = self.liveness.clone();
-                self.write(move |tx| commands::rescue_expired(tx, &liveness)).await?
+                self.writer()?.run(move |tx| commands::rescue_expired(tx, &liveness)).await?
             }
         };
         Ok(Rescued { jobs, watched: 0 })
@@ -259,7 +252,8 @@ impl Store for SqliteStore {
 
     async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let (id, run) = (*id, run.clone());
-        self.write(move |tx| commands::amend(tx, &id, |record, now| rules::owe(record, &run, now)))
+        self.writer()?
+            .run(move |tx| commands::amend(tx, &id, |record, now| rules::owe(record, &run, now)))
             .await
     }
 
@@ -274,15 +268,16 @@ impl Store for SqliteStore {
 
     async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         let id = *id;
-        self.write(move |tx| {
-            commands::amend(tx, &id, |record, now| rules::stopped(record, outcome, now))
-        })
-        .await
+        self.writer()?
+            .run(move |tx| {
+                commands::amend(tx, &id, |record, now| rules::stopped(record, outcome, now))
+            })
+            .await
     }
 
     async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
         let id = *id;
-        self.write(move |tx| commands::answered(tx, &id)).await
+        self.writer()?.run(move |tx| commands::answered(tx, &id)).await
     }
 
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
@@ -345,19 +340,23 @@ impl Store for SqliteStore {
         let deadline = Instant::now() + glance.wait.min(MAX_WAIT);
         let every = glance.every.clamp(MIN_INTERVAL, MAX_WAIT);
         let mut own = self.rev.subscribe();
-        let (mut seen, mut changes) = (None, Changes::default());
         loop {
             // Marked as known before the look, so that a commit during it ends the wait below at once.
             own.mark_unchanged();
-            if let Some(looked) = self.watch.look(after, seen, self.clock.now()).await? {
-                (seen, changes) = (Some(looked.0), looked.1);
-            }
-            let now = Instant::now();
-            if !changes.jobs.is_empty() || now >= deadline {
+            let (is_last, now) = (Instant::now() >= deadline, self.clock.now());
+            // Other processes' commits are seen by their number, which costs microseconds; only then are jobs read.
+            let look =
+                move |connection: &Connection| match is_last || reads::rev(connection)? > after {
+                    true => reads::changes(connection, after, now),
+                    false => Ok(Changes::default()),
+                };
+            let changes = self.readers.run(look).await?;
+            if is_last || !changes.jobs.is_empty() {
                 return Ok(changes);
             }
             // Ends by an own commit or by the interval; the next look tells which.
-            let _ = tokio::time::timeout_at(deadline.min(now + every), own.changed()).await;
+            let until = deadline.min(Instant::now() + every);
+            let _ = tokio::time::timeout_at(until, own.changed()).await;
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use outlast_core::StoreError;
@@ -16,7 +17,7 @@ use super::open::{Access, connect};
 /// The database's path and the file that was found there.
 pub(super) struct DatabaseFile {
     path: PathBuf,
-    id: FileId,
+    id: (u64, u64),
     reads: Access,
 }
 
@@ -49,22 +50,10 @@ impl DatabaseFile {
     }
 }
 
-#[cfg(unix)]
-type FileId = (u64, u64);
-
-#[cfg(unix)]
-fn file_id(found: &Metadata) -> FileId {
-    use std::os::unix::fs::MetadataExt;
-
+/// The device and the number of the file on it.
+fn file_id(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
-
-/// Elsewhere an open file can be neither deleted nor replaced.
-#[cfg(not(unix))]
-type FileId = ();
-
-#[cfg(not(unix))]
-fn file_id(_found: &Metadata) -> FileId {}
 
 #[cfg(test)]
 mod tests {

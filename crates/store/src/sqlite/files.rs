@@ -1,7 +1,8 @@
 //! Files and directories that only their owner can read, whatever the umask.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use outlast_core::StoreError;
@@ -28,12 +29,8 @@ pub(super) fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
     if dir.is_dir() {
         return Ok(());
     }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    let made = builder.create(dir).and_then(|()| restrict(dir, 0o700));
-    made.map_err(file_error(dir))
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.and_then(|()| restrict(dir, 0o700)).map_err(file_error(dir))
 }
 
 /// Makes a file; one that exists is an error.
@@ -50,9 +47,7 @@ pub(super) fn open_private_file(path: &Path) -> io::Result<fs::File> {
 
 fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.read(true).write(true).mode(0o600);
     options
 }
 
@@ -64,12 +59,6 @@ pub(super) fn rename_durably(from: &Path, to: &Path) -> Result<(), StoreError> {
         .map_err(file_error(to))
 }
 
-#[cfg(unix)]
 fn restrict(path: &Path, mode: u32) -> io::Result<()> {
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn restrict(_path: &Path, _mode: u32) -> io::Result<()> {
-    Ok(())
+    fs::set_permissions(path, Permissions::from_mode(mode))
 }

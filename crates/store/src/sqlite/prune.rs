@@ -32,7 +32,8 @@ impl SqliteStore {
             Prune::EndedBefore(moment) => self.remove_those(ENDED, *moment, owner.clone()).await?,
             Prune::Conversation(conversation) => {
                 let (owner, conversation) = (owner.clone(), conversation.clone());
-                self.write(move |tx| remove_conversation(tx, owner.as_deref(), &conversation))
+                self.writer()?
+                    .run(move |tx| remove_conversation(tx, owner.as_deref(), &conversation))
                     .await?
             }
         };
@@ -54,7 +55,7 @@ impl SqliteStore {
         let mut removed = 0;
         for some in found.chunks(MAX_TOGETHER) {
             let some = some.to_vec();
-            removed += self.write(move |tx| delete(tx, condition, moment, &some)).await?;
+            removed += self.writer()?.run(move |tx| delete(tx, condition, moment, &some)).await?;
         }
         Ok(removed)
     }
@@ -69,14 +70,15 @@ impl SqliteStore {
                 return Ok(());
             }
             before = free;
-            self.write(|tx| {
-                let vacuum = format!("PRAGMA incremental_vacuum({PAGES})");
-                let mut statement = tx.connection.prepare_cached(&vacuum)?;
-                let mut rows = statement.query([])?;
-                while rows.next()?.is_some() {}
-                Ok(())
-            })
-            .await?;
+            self.writer()?
+                .run(|tx| {
+                    let vacuum = format!("PRAGMA incremental_vacuum({PAGES})");
+                    let mut statement = tx.connection.prepare_cached(&vacuum)?;
+                    let mut rows = statement.query([])?;
+                    while rows.next()?.is_some() {}
+                    Ok(())
+                })
+                .await?;
         }
     }
 }

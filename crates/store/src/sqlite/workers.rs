@@ -34,10 +34,10 @@ impl SqliteStore {
         let (found, dead) = self.readers.run(look).await?;
         // The answer does not depend on this write; the next process that asks tries again. The dead workers' files stay
         // until their jobs are rescued.
-        if self.writer.is_some()
+        if let Some(writer) = &self.writer
             && !dead.is_empty()
             && let Err(error) =
-                self.write(move |tx| worker_list::remove(tx.connection, &dead)).await
+                writer.run(move |tx| worker_list::remove(tx.connection, &dead)).await
         {
             tracing::warn!(%error, "dead workers could not be taken off the list");
         }
@@ -50,7 +50,7 @@ impl SqliteStore {
         let [leaver] = worker.clone();
         let task = tokio::task::spawn_blocking(move || liveness.dismiss(&leaver));
         task.await.map_err(unavailable)?;
-        self.write(move |tx| worker_list::remove(tx.connection, &worker)).await
+        self.writer()?.run(move |tx| worker_list::remove(tx.connection, &worker)).await
     }
 
     /// Tries the locks of other processes' workers and rescues the jobs of the dead; writes only where a dead worker is
@@ -77,7 +77,9 @@ impl SqliteStore {
         let (dead, known_dead, watched) = self.readers.run(look).await?;
         let jobs = match known_dead.is_empty() {
             true => 0,
-            false => self.write(move |tx| commands::rescue_workers(tx, &known_dead)).await?,
+            false => {
+                self.writer()?.run(move |tx| commands::rescue_workers(tx, &known_dead)).await?
+            }
         };
         if !dead.is_empty() {
             let liveness = self.liveness.clone();

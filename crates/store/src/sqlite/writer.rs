@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use std::vec;
 
 use outlast_core::{Clock, Rev, StoreError, Timestamp};
 use rusqlite::Connection;
@@ -31,9 +32,17 @@ const MARK_DELAY: Duration = Duration::from_secs(2);
 /// How long the last checkpoint may wait for other processes' readers.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 
+/// A step of a caller. It is given the transaction, or why there is none, and returns why it was refused, if it was, and
+/// the way to answer the caller.
+type Command =
+    Box<dyn FnOnce(Result<&mut Tx<'_>, StoreError>) -> (Option<StoreError>, Answer) + Send>;
+
+/// Answers a caller with the result of its step, or with why the commit failed.
+type Answer = Box<dyn FnOnce(Option<StoreError>) + Send>;
+
 /// Hands commands to the writer thread.
 pub(super) struct Writer {
-    queue: Mutex<Option<Sender<Box<dyn Command>>>>,
+    queue: Mutex<Option<Sender<Command>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -107,9 +116,19 @@ impl Writer {
         F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let command = Step { step: Some(step), result: None, reply };
-        self.submit(Box::new(command))?;
-        answer.await.unwrap_or_else(|_| Err(unavailable("the writer has ended")))
+        let command: Command = Box::new(move |tx| {
+            let result = tx.and_then(|tx| Ok(step(tx)?));
+            let refused = result.as_ref().err().map(copied);
+            let answer = move |lost: Option<StoreError>| {
+                // The caller may have gone away; its step is committed all the same.
+                let _ = reply.send(lost.map_or(result, Err));
+            };
+            (refused, Box::new(answer))
+        });
+        self.submit(command)?;
+        answer
+            .await
+            .unwrap_or_else(|_| Err(unavailable("the store failed; the log has the details")))
     }
 
     /// Takes no more commands; the thread ends when those queued are done, and can be waited for.
@@ -118,52 +137,15 @@ impl Writer {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn submit(&self, command: Box<dyn Command>) -> Result<(), StoreError> {
+    fn submit(&self, command: Command) -> Result<(), StoreError> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = queue.as_ref().ok_or_else(|| unavailable("the store is closed"))?;
         queue.send(command).map_err(|_| unavailable("the writer has ended"))
     }
 }
 
-/// A step in a transaction, and the caller that waits for it.
-trait Command: Send {
-    /// Runs the step. An error means that its changes must be undone.
-    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError>;
-
-    /// Answers the caller; `lost` is why the whole transaction failed, if it did.
-    fn answer(self: Box<Self>, lost: Option<StoreError>);
-}
-
-struct Step<T, F> {
-    step: Option<F>,
-    result: Option<Result<T, StoreError>>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<T, F> Command for Step<T, F>
-where
-    T: Send,
-    F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send,
-{
-    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        let Some(step) = self.step.take() else { return Ok(()) };
-        let result = step(tx).map_err(StoreError::from);
-        let ran = result.as_ref().map(|_| ()).map_err(copied);
-        self.result = Some(result);
-        ran
-    }
-
-    fn answer(self: Box<Self>, lost: Option<StoreError>) {
-        let Self { result, reply, .. } = *self;
-        let panicked = || Err(unavailable("the store failed; the log has the details"));
-        let result = lost.map_or_else(|| result.unwrap_or_else(panicked), Err);
-        // The caller may have gone away; its step is committed all the same.
-        let _ = reply.send(result);
-    }
-}
-
 impl WriterThread {
-    fn serve(&self, commands: &Receiver<Box<dyn Command>>) {
+    fn serve(&self, commands: &Receiver<Command>) {
         // A change that is not in the mark yet, and when it should be.
         let mut unmarked: Option<(Rev, Instant)> = None;
         loop {
@@ -185,7 +167,9 @@ impl WriterThread {
             // Gathered after the wait, so that commands that came meanwhile share this commit.
             let mut batch = vec![first];
             batch.extend(commands.try_iter().take(MAX_TOGETHER - 1));
-            let committed = self.commit(&mut batch);
+            let mut batch = batch.into_iter();
+            let mut answers = Vec::new();
+            let committed = self.commit(&mut batch, &mut answers);
             drop(turn);
             if let Ok(Some(rev)) = committed {
                 self.rev.send_replace(rev);
@@ -193,8 +177,11 @@ impl WriterThread {
                 unmarked = Some((rev, due));
             }
             let lost = committed.err();
-            for command in batch {
-                command.answer(lost.as_ref().map(copied));
+            if let Some(lost) = &lost {
+                answers.extend(batch.map(|command| command(Err(copied(lost))).1));
+            }
+            for answer in answers {
+                answer(lost.as_ref().map(copied));
             }
         }
     }
@@ -209,11 +196,15 @@ impl WriterThread {
     }
 
     /// Runs the batch in one transaction; an error means that nothing of it happened.
-    fn commit(&self, batch: &mut [Box<dyn Command>]) -> Result<Option<Rev>, StoreError> {
+    fn commit(
+        &self,
+        batch: &mut vec::IntoIter<Command>,
+        answers: &mut Vec<Answer>,
+    ) -> Result<Option<Rev>, StoreError> {
         self.file.check()?;
         let mut tx = Tx::new(&self.connection, &*self.clock);
         // Checked again after the commit: a change to a deleted file must not be acknowledged.
-        let committed = transact(&mut tx, batch).and_then(|()| self.file.check());
+        let committed = transact(&mut tx, batch, answers).and_then(|()| self.file.check());
         if committed.is_err()
             && !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
@@ -235,21 +226,35 @@ impl WriterThread {
     }
 }
 
-fn transact(tx: &mut Tx<'_>, batch: &mut [Box<dyn Command>]) -> Result<(), StoreError> {
+fn transact(
+    tx: &mut Tx<'_>,
+    batch: &mut vec::IntoIter<Command>,
+    answers: &mut Vec<Answer>,
+) -> Result<(), StoreError> {
     execute(tx.connection, "BEGIN IMMEDIATE")?;
     for command in batch {
-        run_alone(tx, command.as_mut())?;
+        run_alone(tx, command, answers)?;
     }
     execute(tx.connection, "COMMIT")
 }
 
 /// Runs one command so that its failure undoes no other; an error means that the whole transaction failed.
-fn run_alone(tx: &mut Tx<'_>, command: &mut dyn Command) -> Result<(), StoreError> {
+fn run_alone(
+    tx: &mut Tx<'_>,
+    command: Command,
+    answers: &mut Vec<Answer>,
+) -> Result<(), StoreError> {
     execute(tx.connection, "SAVEPOINT command")?;
     let before = tx.rev;
-    let ran = catch_unwind(AssertUnwindSafe(|| command.run(tx)))
-        .unwrap_or_else(|_| Err(unavailable("a command of the store panicked")));
-    let Err(error) = ran else { return execute(tx.connection, "RELEASE command") };
+    // A command that panics drops the way to its caller, which is answered by that.
+    let refused = match catch_unwind(AssertUnwindSafe(|| command(Ok(&mut *tx)))) {
+        Ok((refused, answer)) => {
+            answers.push(answer);
+            refused
+        }
+        Err(_) => Some(unavailable("a command of the store panicked")),
+    };
+    let Some(error) = refused else { return execute(tx.connection, "RELEASE command") };
     // On a full disk and the like SQLite may have ended the whole transaction by itself.
     if tx.connection.is_autocommit() {
         return Err(error);
