@@ -7,7 +7,7 @@
 mod operation;
 mod settings;
 mod view;
-mod world;
+mod pair;
 
 use std::fmt::Write;
 use std::future::Future;
@@ -21,8 +21,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use tokio::runtime::Runtime;
 
 use operation::Op;
+use pair::World;
 use settings::Settings;
-use world::World;
 
 /// How many cases run at once.
 const THREADS: usize = 2;

@@ -4,7 +4,7 @@
 //! `fn(Arc<dyn Clock>, &Path) -> Arc<dyn Store>` that may put its files under the given directory. Cases move
 //! the clock by hand and never sleep.
 
-mod bench;
+mod fixture;
 
 pub mod cancelling;
 pub mod changing;
@@ -20,7 +20,7 @@ pub mod rescuing;
 pub mod settling;
 pub mod workers;
 
-pub use bench::{
+pub use fixture::{
     Bench, LEASE, a_failure, a_held_key, a_job, a_key, a_report, a_run, profiles, worker,
 };
 

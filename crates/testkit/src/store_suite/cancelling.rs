@@ -5,7 +5,7 @@ use outlast_core::{
     RemoteStop, Scope, StoreError,
 };
 
-use super::bench::{Bench, a_job, a_run, alice, profiles, succeed, worker};
+use super::fixture::{Bench, a_job, a_run, alice, profiles, succeed, worker};
 use crate::clock::START;
 
 /// Nobody claims it any more, and its conversation is free.
@@ -70,7 +70,7 @@ pub async fn a_second_cancel_finds_the_first(bench: Bench) {
 /// A stranger hears the same as for a job that never was; the operator may.
 pub async fn only_the_owner_can_cancel(bench: Bench) {
     let claimed = bench.add_claimed().await;
-    let stranger = Scope::Owner(super::bench::bob());
+    let stranger = Scope::Owner(super::fixture::bob());
     let refused = bench.store.cancel(&stranger, &claimed.job.id).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     let unknown = "0f8fad5bd9cb469fa16570867728950e".parse().unwrap();

@@ -7,7 +7,7 @@ use outlast_core::{
     Uncarried,
 };
 
-use super::bench::{Bench, LEASE, a_failure, a_job, a_run, succeed, worker};
+use super::fixture::{Bench, LEASE, a_failure, a_job, a_run, succeed, worker};
 use crate::clock::START;
 
 /// Own changes need no glance.

@@ -9,7 +9,7 @@ use outlast_core::{
     Visibility,
 };
 
-use super::bench::{Bench, LEASE, a_failure, a_job, alice, bob, carol, fail, profiles, worker};
+use super::fixture::{Bench, LEASE, a_failure, a_job, alice, bob, carol, fail, profiles, worker};
 use crate::clock::START;
 
 /// The order of the queue.

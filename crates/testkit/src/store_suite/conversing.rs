@@ -6,7 +6,7 @@ use outlast_core::{
     ConversationId, ConversationQuery, Job, NewJob, OwnerId, Scope, StateKind, Visibility,
 };
 
-use super::bench::{Bench, LEASE, a_job, alice, bob, fail, profiles, succeed, worker};
+use super::fixture::{Bench, LEASE, a_job, alice, bob, fail, profiles, succeed, worker};
 
 fn a_turn(conversation: &str, title: &str) -> NewJob {
     let conversation = Some(ConversationId::new(conversation));

@@ -6,7 +6,7 @@ use outlast_core::{
     Change, Dead, NewJob, Profile, Scope, Settlement, StateKind, Uncarried, Visibility,
 };
 
-use super::bench::{Bench, LEASE, a_job, fail, profiles, succeed, worker};
+use super::fixture::{Bench, LEASE, a_job, fail, profiles, succeed, worker};
 
 fn a_held_job() -> NewJob {
     NewJob { visibility: Visibility::Unpromised, ..a_job() }

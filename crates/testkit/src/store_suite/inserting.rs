@@ -9,7 +9,7 @@ use outlast_core::{
 };
 use serde_json::json;
 
-use super::bench::{Bench, a_job, a_run, alice, bob, carol, succeed};
+use super::fixture::{Bench, a_job, a_run, alice, bob, carol, succeed};
 use crate::clock::START;
 
 /// Every field survives.

@@ -8,7 +8,7 @@ use outlast_core::{
     Settlement, StoreError, Timestamp,
 };
 
-use super::bench::{
+use super::fixture::{
     Bench, a_failure, a_held_key, a_job, a_key, a_research_key, a_run, bob, fail, succeed,
 };
 

@@ -6,7 +6,7 @@ use outlast_core::{
     Cancelled, Checkpoint, Dead, Fence, JobId, Lease, Progress, Scope, Settlement, StoreError,
 };
 
-use super::bench::{Bench, LEASE, a_run, succeed, worker};
+use super::fixture::{Bench, LEASE, a_run, succeed, worker};
 
 /// The job went to another worker in the meantime.
 pub async fn a_stale_fence_cannot_write(bench: Bench) {

@@ -7,7 +7,7 @@ use outlast_core::{
     StateKind, Summary, Visibility,
 };
 
-use super::bench::{Bench, a_failure, a_job, alice, succeed};
+use super::fixture::{Bench, a_failure, a_job, alice, succeed};
 use crate::clock::START;
 
 /// By arrival, not by last change.
@@ -119,7 +119,7 @@ pub async fn an_id_prefix_finds_its_jobs(bench: Bench) {
         assert!(prefixed(&bench, none).await.jobs.is_empty(), "{none}");
     }
     let query = JobQuery { id_prefix: Some(text), limit: 10, ..JobQuery::default() };
-    let stranger = Scope::Owner(super::bench::bob());
+    let stranger = Scope::Owner(super::fixture::bob());
     assert!(bench.store.list(&stranger, &query).await.unwrap().jobs.is_empty());
 }
 

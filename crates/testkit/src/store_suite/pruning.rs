@@ -7,7 +7,7 @@ use outlast_core::{
     RemoteStop, Rev, Scope, StoreError, Timestamp,
 };
 
-use super::bench::{
+use super::fixture::{
     Bench, a_held_key, a_job, a_key, a_research_key, a_run, alice, bob, fail, profiles, succeed,
     worker,
 };
@@ -223,7 +223,7 @@ pub async fn a_prune_stays_within_its_scope(bench: Bench) {
     bench.clock.advance(KEEP * 2);
     let hers = Scope::Owner(alice());
     for which in [Prune::Expired, Prune::EndedBefore(much_later())] {
-        let pruned = bench.store.prune(&Scope::Owner(super::bench::carol()), &which).await;
+        let pruned = bench.store.prune(&Scope::Owner(super::fixture::carol()), &which).await;
         assert_eq!(pruned.unwrap(), Pruned::default());
     }
     let pruned = bench.store.prune(&hers, &Prune::Expired).await.unwrap();

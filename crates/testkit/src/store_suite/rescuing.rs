@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_core::{Checkpoint, Dead, JobState, Progress, Rescued};
 
-use super::bench::{Bench, LEASE, a_job, a_run, worker};
+use super::fixture::{Bench, LEASE, a_job, a_run, worker};
 
 /// Checkpoint kept, no failure counted, claimable at once.
 pub async fn a_dead_workers_jobs_go_back_as_they_were(bench: Bench) {

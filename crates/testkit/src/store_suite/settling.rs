@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast_core::{Body, Checkpoint, Cost, JobState, Output, Settlement, StoreError, Usage};
 use serde_json::json;
 
-use super::bench::{Bench, a_failure, a_report, a_run, succeed, worker};
+use super::fixture::{Bench, a_failure, a_report, a_run, succeed, worker};
 use crate::clock::START;
 
 /// Text that parsers and databases like to bend.

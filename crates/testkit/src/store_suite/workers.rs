@@ -2,7 +2,7 @@
 
 use outlast_core::{Checkpoint, Dead, JobState, NewJob, Profile, Rescued, Settlement};
 
-use super::bench::{Bench, LEASE, a_failure, a_job, worker};
+use super::fixture::{Bench, LEASE, a_failure, a_job, worker};
 
 /// From its first claim on, whether or not there was something to claim; for what it claims, and nothing else.
 pub async fn a_worker_is_known_from_its_first_claim(bench: Bench) {
