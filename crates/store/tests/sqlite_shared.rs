@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{
-    Change, Checkpoint, Dead, Glance, Insert, Inserted, Job, JobState, Rescued, Rev, Scope,
-    Settlement, StateKind, Store, StoreError, Uncarried,
+    Change, Checkpoint, Dead, Glance, Inserted, Job, JobState, Rescued, Rev, Scope, Settlement,
+    StateKind, Store, StoreError, Uncarried,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
-use outlast_testkit::store_suite::{LEASE, a_job, a_report, profiles, worker};
+use outlast_testkit::store_suite::{LEASE, a_job, a_report, an_insert, profiles, worker};
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -60,7 +60,7 @@ async fn a_waiter_follows_another_handle_without_missing_a_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn handles_share_the_work_and_nobody_is_busy() {
+async fn handles_share_the_work_and_none_is_refused_as_busy() {
     const JOBS: usize = 60;
     let (here, there, _dir) = two_handles();
     for number in 0..JOBS {
@@ -175,7 +175,7 @@ async fn a_worker_of_another_handle_is_known_as_long_as_its_lock_is_held() {
     };
     assert_eq!(listed(), 3, "the dead cannot leave by themselves");
     assert!(!here.has_worker(research).await.unwrap(), "a row is not believed without its lock");
-    assert_eq!(listed(), 1, "and goes when somebody notices");
+    assert_eq!(listed(), 1, "and is removed when a process looks");
     assert!(here.has_worker(&profiles()[1]).await.unwrap());
 }
 
@@ -255,16 +255,7 @@ fn open(path: &Path) -> SqliteStore {
 }
 
 async fn insert(store: &SqliteStore) -> Job {
-    match store
-        .insert(Insert {
-            job: a_job(),
-            key: None,
-            max_unfinished: 1000,
-            max_bytes: u64::MAX,
-            takes_up: None,
-        })
-        .await
-    {
+    match store.insert(an_insert(a_job())).await {
         Ok(Inserted::New(job)) => job,
         other => panic!("{other:?}"),
     }

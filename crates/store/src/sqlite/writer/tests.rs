@@ -4,7 +4,7 @@ use std::fs::File;
 
 use outlast_core::{Inserted, Job, NewJob};
 use outlast_testkit::clock::ManualClock;
-use outlast_testkit::store_suite::a_job;
+use outlast_testkit::store_suite::{a_job, an_insert};
 use tempfile::TempDir;
 
 use super::*;
@@ -36,16 +36,7 @@ fn fixture() -> Fixture {
 }
 
 fn add(tx: &mut Tx<'_>, job: NewJob) -> Result<Job, Fault> {
-    match insert::insert(
-        tx,
-        outlast_core::Insert {
-            job,
-            key: None,
-            max_unfinished: 1000,
-            max_bytes: u64::MAX,
-            takes_up: None,
-        },
-    )? {
+    match insert::insert(tx, an_insert(job))? {
         Inserted::New(job) | Inserted::Existing { job, .. } => Ok(job),
     }
 }
