@@ -222,7 +222,7 @@ async fn the_listed_tools_keep_their_contract() {
     assert!(bytes < 6_000, "tools/list is sent with every conversation: {bytes} bytes");
 }
 
-/// tools.md: bad arguments are an error a model can mend.
+/// tools.md: bad arguments are an error that a model can correct.
 #[tokio::test]
 async fn bad_arguments_name_the_field() {
     let world = World::new().await;
@@ -266,7 +266,7 @@ async fn bad_arguments_name_the_field() {
     assert_eq!(world.submits(), 0);
 }
 
-/// A wrong key ends the job at once, and its error says which setting to mend.
+/// A wrong key ends the job at once, and its error says which setting to fix.
 #[tokio::test]
 async fn a5_a_wrong_key_fails_the_job_and_points_at_the_setting() {
     let mut world = World::new().await;
@@ -282,7 +282,7 @@ async fn a5_a_wrong_key_fails_the_job_and_points_at_the_setting() {
 
 /// tools.md: never an upstream body or a key, neither to a client nor in the log.
 #[tokio::test]
-async fn a_secret_in_an_upstream_error_reaches_nobody() {
+async fn a_secret_in_an_upstream_error_reaches_no_client() {
     let world = World::new().await;
     let mut server = world.serve().await;
     for scenario in
@@ -401,7 +401,7 @@ async fn leaving_answers_parked_polls_and_gives_jobs_back() {
     assert_eq!(status.code(), Some(0), "{log}");
 }
 
-/// Promise 1: whoever pipes calls in and closes the pipe still gets every answer, ids among them.
+/// Promise 1: a client that pipes calls in and closes the pipe still gets every answer, ids among them.
 #[tokio::test]
 async fn calls_sent_before_the_end_of_input_are_answered() {
     let world = World::new().await;

@@ -133,7 +133,7 @@ async fn a_line_of_many_megabytes_is_dropped_and_memory_stays_bounded() {
     assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
 }
 
-/// The same before anybody has said hello.
+/// The same before the client has sent its greeting.
 #[tokio::test]
 async fn garbage_before_the_greeting_is_passed_over() {
     let world = World::new().await;

@@ -57,7 +57,7 @@ async fn a_stopped_workers_job_is_taken_over_when_its_lease_ends_and_ends_once()
     }
 }
 
-/// B9a, promise 4: nobody knows whether a request on its way in a sleeping process will buy something, so it is
+/// B9a, promise 4: no process can know whether a request on its way in a sleeping process will be paid for, so it is
 /// left alone until that process says so.
 #[tokio::test]
 async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
@@ -88,7 +88,7 @@ async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
     assert_eq!(other.log().matches("Job dequeued").count(), 1, "{}", other.log());
 }
 
-/// Promise 1: whoever sleeps at the gate keeps others waiting, but not from writing. Here the test holds it: to the
+/// Promise 1: a process that sleeps with the write lock makes others wait, but write in the end. Here the test holds it: to the
 /// kernel a sleeper is like any other holder.
 #[tokio::test]
 async fn a_gate_that_is_held_for_ever_is_passed_by() {
@@ -105,7 +105,7 @@ async fn a_gate_that_is_held_for_ever_is_passed_by() {
     gate.unlock().unwrap();
 }
 
-/// Promise 6: a transaction that nobody ends lets nobody write; they hear so, in our words, and go on afterwards.
+/// Promise 6: while a transaction stays open no process can write; calls say so, in our words, and work afterwards.
 #[tokio::test]
 async fn a_transaction_that_is_held_for_ever_is_a_retryable_refusal() {
     let world = World::new().await;

@@ -68,7 +68,7 @@ async fn progress_arrives_before_the_result() {
     }
 }
 
-/// A7: whoever hangs up ends the wait, never the job.
+/// A7: a client that hangs up ends the wait, never the job.
 #[tokio::test]
 async fn a7_a_closed_stream_never_stops_the_job() {
     let mut world = World::new().await;
