@@ -59,7 +59,7 @@ async fn unfinished_jobs_and_live_workers_are_counted() {
     assert_eq!((left.unfinished, left.live_workers), (2, 0));
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+#[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_older_newer_or_another_s_is_told_apart_and_left_alone() {
     let dir = TempDir::new().unwrap();

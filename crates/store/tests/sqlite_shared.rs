@@ -113,10 +113,10 @@ async fn many_handles_may_make_the_same_database_at_once() {
 #[tokio::test]
 async fn what_is_queued_together_is_committed_together() {
     let (store, _, dir) = two_handles();
-    let gate = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
-    gate.lock().unwrap();
+    let write_lock = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
+    write_lock.lock().unwrap();
     let inserts: Vec<_> = (0..200).map(|_| insert(&store)).collect();
-    let (jobs, ()) = tokio::join!(join_all(inserts), async { gate.unlock().unwrap() });
+    let (jobs, ()) = tokio::join!(join_all(inserts), async { write_lock.unlock().unwrap() });
     let glance = Glance { wait: Duration::ZERO, every: LIMIT };
     let changes = store.changes(Rev(0), glance).await.unwrap();
     assert_eq!((jobs.len(), changes.jobs.len()), (200, 200));
@@ -127,8 +127,8 @@ async fn what_is_queued_together_is_committed_together() {
 #[tokio::test]
 async fn a_rival_that_never_opens_the_gate_does_not_stop_the_writer() {
     let (store, _, dir) = two_handles();
-    let gate = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
-    gate.lock().unwrap();
+    let write_lock = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
+    write_lock.lock().unwrap();
     for _ in 0..3 {
         tokio::time::timeout(LIMIT, insert(&store)).await.unwrap();
     }
@@ -261,7 +261,7 @@ async fn insert(store: &SqliteStore) -> Job {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+#[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }

@@ -125,7 +125,9 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         let lost = self.same("the leases lost", lost, Ids::lost)?;
         let mut held: Vec<_> = self.ids.lost(subject.iter().map(|lease| lease.job).collect());
         for id in lost.unwrap_or_default() {
-            held.swap_remove(held.iter().position(|held| *held == id).ok_or("a stranger's lease")?);
+            held.swap_remove(
+                held.iter().position(|held| *held == id).ok_or("a lease that was never given")?,
+            );
         }
         let all = held.len();
         held.sort();

@@ -67,7 +67,7 @@ pub async fn a_second_cancel_finds_the_first(fixture: Fixture) {
     assert_eq!(second, Cancelled::Already(first));
 }
 
-/// A stranger hears the same as for a job that never was; the operator may.
+/// Another owner gets the same answer as for an unknown job; the operator may cancel.
 pub async fn only_the_owner_can_cancel(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let stranger = Scope::Owner(super::fixture::bob());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_testkit::mcp_process::{McpProcess, Signal};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -14,11 +14,6 @@ use crate::support::{
 };
 
 const LEASE: [&str; 2] = ["--lease-ms", "1500"];
-
-async fn shown(world: &World, id: &str) -> Value {
-    let ran = world.run(&["jobs", "show", id, "--json"]).await;
-    serde_json::from_str(&ran.stdout).unwrap()
-}
 
 /// Promise 3, promise 4, promise 5: taken over by the lease and resumed; woken before or after the end, the sleeper's
 /// word no longer counts.
@@ -76,7 +71,7 @@ async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
     door.open();
     // Both leases ran out together; the one that could be resumed was taken, so the other was looked at too.
     other.logged("remote run resumed").await;
-    assert_eq!(shown(&world, &on_its_way).await["checkpoint"]["at"], "beginning");
+    assert_eq!(world.shown(&on_its_way).await["checkpoint"]["at"], "beginning");
     let poll = other.structured(POLL, json!({ "jobId": on_its_way })).await;
     assert_eq!(poll["status"], "IN_PROGRESS", "{poll}");
     sleeper.signal(Signal::CONT);
@@ -94,15 +89,15 @@ async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
 async fn a_gate_that_is_held_for_ever_is_passed_by() {
     let world = World::new().await;
     let mut server = world.serve().await;
-    let gate = std::fs::File::options()
+    let write_lock = std::fs::File::options()
         .write(true)
         .open(world.data_dir().join("outlast.db.wlock"))
         .unwrap();
-    gate.lock().unwrap();
+    write_lock.lock().unwrap();
     let id = start(&mut server, "ok;words=60;delay_ms=0").await;
     assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
     server.logged("the write lock is stuck; writing without it").await;
-    gate.unlock().unwrap();
+    write_lock.unlock().unwrap();
 }
 
 /// Promise 6: while a transaction stays open no process can write; calls say so, in our words, and work afterwards.
@@ -112,7 +107,7 @@ async fn a_transaction_that_is_held_for_ever_is_a_retryable_refusal() {
     let mut server = world.serve().await;
     let done = start(&mut server, "ok;words=60;delay_ms=0").await;
     let report = finished(&mut server, &done).await;
-    #[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+    #[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
     let holder = rusqlite::Connection::open(world.database()).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let asked = Instant::now();
