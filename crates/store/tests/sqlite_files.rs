@@ -13,7 +13,7 @@ use outlast_core::{
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
 use outlast_testkit::store_suite::{
-    LEASE, a_failure, a_job, a_key, a_report, a_run, profiles, worker,
+    LEASE, a_failure, a_job, a_key, a_report, a_run, an_insert, profiles, worker,
 };
 use tempfile::TempDir;
 
@@ -47,13 +47,7 @@ async fn everything_survives_reopening() {
     }
     assert_eq!(store.changes(Rev(0), GLANCE).await.unwrap(), changes);
     assert_eq!(store.owed_stops(&profiles(), 10).await.unwrap(), owed);
-    let again = Insert {
-        job: a_job(),
-        key: Some(a_key("k", 1)),
-        max_unfinished: 10,
-        max_bytes: u64::MAX,
-        takes_up: None,
-    };
+    let again = Insert { key: Some(a_key("k", 1)), ..an_insert(a_job()) };
     assert!(matches!(store.insert(again).await, Ok(Inserted::Existing { .. })));
     store.close().await;
 }
@@ -83,13 +77,7 @@ async fn lead_a_life(store: &SqliteStore) {
     let progress = Progress { percent: Some(40), message: "reading".to_owned() };
     store.note(&lease, &progress).await.unwrap();
 
-    let keyed = Insert {
-        job: a_job(),
-        key: Some(a_key("k", 1)),
-        max_unfinished: 10,
-        max_bytes: u64::MAX,
-        takes_up: None,
-    };
+    let keyed = Insert { key: Some(a_key("k", 1)), ..an_insert(a_job()) };
     assert!(matches!(store.insert(keyed).await, Ok(Inserted::New(_))));
 }
 
@@ -215,16 +203,7 @@ async fn files_are_their_owners_alone() {
 }
 
 async fn insert(store: &SqliteStore, job: NewJob) -> Job {
-    match store
-        .insert(Insert {
-            job,
-            key: None,
-            max_unfinished: 1000,
-            max_bytes: u64::MAX,
-            takes_up: None,
-        })
-        .await
-    {
+    match store.insert(an_insert(job)).await {
         Ok(Inserted::New(job)) => job,
         other => panic!("{other:?}"),
     }
@@ -234,7 +213,7 @@ fn open(path: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(path, Arc::new(ManualClock::default()))
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+#[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }

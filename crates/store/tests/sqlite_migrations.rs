@@ -13,7 +13,7 @@ use outlast_core::{
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::{ManualClock, START};
-use outlast_testkit::store_suite::{LEASE, a_job, profiles, worker};
+use outlast_testkit::store_suite::{LEASE, a_job, an_insert, profiles, worker};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -78,13 +78,7 @@ async fn keys_mean_the_same_after_the_migration() {
             let holds = KeyLife::For(minutes(1));
             let key = Key { text: text.to_owned(), input_hash: [input; 32], holds };
             let job = NewJob { owner: OwnerId::new(owner), ..a_job() };
-            store.insert(Insert {
-                job,
-                key: Some(key),
-                max_unfinished: 100,
-                max_bytes: u64::MAX,
-                takes_up: None,
-            })
+            store.insert(Insert { key: Some(key), ..an_insert(job) })
         };
         let other = insert(2).await;
         match holds {
@@ -123,9 +117,7 @@ async fn held_calls_of_schema_3_attach_after_the_migration() {
     let ask = async || {
         let owner = read_all(&store).await[1].new.owner.clone();
         let (job, key) = (NewJob { owner, ..a_job() }, Some(key.clone()));
-        store
-            .insert(Insert { job, key, max_unfinished: 100, max_bytes: u64::MAX, takes_up: None })
-            .await
+        store.insert(Insert { key, ..an_insert(job) }).await
     };
     let Ok(Inserted::Existing { job, key: found }) = ask().await else { panic!("not found") };
     assert_eq!(found.answered_at, None);

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{
-    Change, Checkpoint, Dead, Glance, Insert, Inserted, Job, JobState, Rescued, Rev, Scope,
-    Settlement, StateKind, Store, StoreError, Uncarried,
+    Change, Checkpoint, Dead, Glance, Inserted, Job, JobState, Rescued, Rev, Scope, Settlement,
+    StateKind, Store, StoreError, Uncarried,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
-use outlast_testkit::store_suite::{LEASE, a_job, a_report, profiles, worker};
+use outlast_testkit::store_suite::{LEASE, a_job, a_report, an_insert, profiles, worker};
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -60,7 +60,7 @@ async fn a_waiter_follows_another_handle_without_missing_a_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn handles_share_the_work_and_nobody_is_busy() {
+async fn handles_share_the_work_and_none_is_refused_as_busy() {
     const JOBS: usize = 60;
     let (here, there, _dir) = two_handles();
     for number in 0..JOBS {
@@ -113,10 +113,10 @@ async fn many_handles_may_make_the_same_database_at_once() {
 #[tokio::test]
 async fn what_is_queued_together_is_committed_together() {
     let (store, _, dir) = two_handles();
-    let gate = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
-    gate.lock().unwrap();
+    let write_lock = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
+    write_lock.lock().unwrap();
     let inserts: Vec<_> = (0..200).map(|_| insert(&store)).collect();
-    let (jobs, ()) = tokio::join!(join_all(inserts), async { gate.unlock().unwrap() });
+    let (jobs, ()) = tokio::join!(join_all(inserts), async { write_lock.unlock().unwrap() });
     let glance = Glance { wait: Duration::ZERO, every: LIMIT };
     let changes = store.changes(Rev(0), glance).await.unwrap();
     assert_eq!((jobs.len(), changes.jobs.len()), (200, 200));
@@ -127,8 +127,8 @@ async fn what_is_queued_together_is_committed_together() {
 #[tokio::test]
 async fn a_rival_that_never_opens_the_gate_does_not_stop_the_writer() {
     let (store, _, dir) = two_handles();
-    let gate = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
-    gate.lock().unwrap();
+    let write_lock = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
+    write_lock.lock().unwrap();
     for _ in 0..3 {
         tokio::time::timeout(LIMIT, insert(&store)).await.unwrap();
     }
@@ -175,7 +175,7 @@ async fn a_worker_of_another_handle_is_known_as_long_as_its_lock_is_held() {
     };
     assert_eq!(listed(), 3, "the dead cannot leave by themselves");
     assert!(!here.has_worker(research).await.unwrap(), "a row is not believed without its lock");
-    assert_eq!(listed(), 1, "and goes when somebody notices");
+    assert_eq!(listed(), 1, "and is removed when a process looks");
     assert!(here.has_worker(&profiles()[1]).await.unwrap());
 }
 
@@ -255,22 +255,13 @@ fn open(path: &Path) -> SqliteStore {
 }
 
 async fn insert(store: &SqliteStore) -> Job {
-    match store
-        .insert(Insert {
-            job: a_job(),
-            key: None,
-            max_unfinished: 1000,
-            max_bytes: u64::MAX,
-            takes_up: None,
-        })
-        .await
-    {
+    match store.insert(an_insert(a_job())).await {
         Ok(Inserted::New(job)) => job,
         other => panic!("{other:?}"),
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+#[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }

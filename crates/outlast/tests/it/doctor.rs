@@ -165,7 +165,7 @@ async fn a_store_in_use_shows_its_worker_and_one_that_is_left_its_jobs() {
     #[expect(clippy::disallowed_methods, reason = "the test looks past the store")]
     let database = rusqlite::Connection::open(world.database()).unwrap();
     let state: String = database.query_row("SELECT state FROM jobs", [], |row| row.get(0)).unwrap();
-    assert_eq!(state, "running", "looking rescues nobody");
+    assert_eq!(state, "running", "an inspection rescues no job");
 }
 
 #[tokio::test]

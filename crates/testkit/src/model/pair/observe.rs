@@ -4,12 +4,12 @@ use outlast_core::{
     ConversationQuery, Fence, Job, JobState, Profile, Rev, Scope, StateKind, Store,
 };
 
-use super::{GLANCE, World, as_it_is, everything};
-use crate::model::Subject;
+use super::{GLANCE, StorePair, as_it_is, both, everything};
+use crate::model::TestedStore;
 use crate::model::operation::{CONVERSATIONS, OWNERS, PROFILES, conversation, owner, profile};
 use crate::model::view::Ids;
 
-impl<S: Subject> World<'_, S> {
+impl<S: TestedStore> StorePair<'_, S> {
     /// Compares everything a reader can see: as the operator, and as one of the owners in turn.
     ///
     /// Not after every step, because reads are what a case spends its time on; the list compared after every step says
@@ -20,44 +20,30 @@ impl<S: Subject> World<'_, S> {
         self.read_jobs(other, &scopes).await?;
         let profiles: Vec<Profile> = (0..PROFILES).map(profile).collect();
         let limit = [100, 1][self.steps % 2];
-        let owed = (
-            self.model.owed_stops(&profiles, limit).await,
-            self.handles[other].owed_stops(&profiles, limit).await,
-        );
+        let owed = both!(self, other, |store| store.owed_stops(&profiles, limit));
         self.same("owed_stops", owed, Ids::owed)?;
         let twice = [profile(0), profile(self.steps % PROFILES), profile(0)];
-        let queued = (self.model.queued(&twice).await, self.handles[other].queued(&twice).await);
+        let queued = both!(self, other, |store| store.queued(&twice));
         self.same("queued", queued, as_it_is)?;
-        let orphans = (self.model.orphans(&twice).await, self.handles[other].orphans(&twice).await);
+        let orphans = both!(self, other, |store| store.orphans(&twice));
         self.same("orphans", orphans, Ids::lost)?;
         self.conversations(other).await?;
-        for (model, subject) in
-            self.model_ids.all().to_vec().into_iter().zip(self.ids.all().to_vec())
-        {
-            let ahead = (self.model.ahead(&model).await, self.handles[other].ahead(&subject).await);
+        for ids in self.model_ids.all().iter().zip(self.ids.all()) {
+            let ahead = both!(self, other, ids, |store, id| store.ahead(id));
             self.same("ahead", ahead, as_it_is)?;
         }
         for profile in &profiles {
-            let has = (
-                self.model.has_worker(profile).await,
-                self.handles[other].has_worker(profile).await,
-            );
+            let has = both!(self, other, |store| store.has_worker(profile));
             self.same("has_worker", has, as_it_is)?;
         }
-        let all = (
-            self.model.changes(Rev::default(), GLANCE).await,
-            self.handles[other].changes(Rev::default(), GLANCE).await,
-        );
+        let all = both!(self, other, |store| store.changes(Rev::default(), GLANCE));
         let revs = match &all {
             (Ok(model), Ok(subject)) => (model.rev, subject.rev),
             _ => self.revs,
         };
         self.same("changes", all, Ids::changes)?;
-        let (model, subject) = std::mem::replace(&mut self.revs, revs);
-        let since = (
-            self.model.changes(model, GLANCE).await,
-            self.handles[other].changes(subject, GLANCE).await,
-        );
+        let revs = std::mem::replace(&mut self.revs, revs);
+        let since = both!(self, other, revs, |store, rev| store.changes(rev, GLANCE));
         self.same("changes since the last step", since, Ids::changes)?;
         Ok(())
     }
@@ -74,10 +60,8 @@ impl<S: Subject> World<'_, S> {
             queries.1.states.clone_from(&queries.0.states);
         }
         loop {
-            let pages = (
-                self.model.conversations(&owner, &queries.0).await,
-                self.handles[other].conversations(&owner, &queries.1).await,
-            );
+            let pages = both!(self, other, (&queries.0, &queries.1), |store, query| store
+                .conversations(&owner, query));
             let next = match &pages {
                 (Ok(model), Ok(subject)) => (model.next, subject.next),
                 _ => (None, None),
@@ -93,8 +77,7 @@ impl<S: Subject> World<'_, S> {
         } else {
             Scope::Owner(owner.clone())
         };
-        let turns =
-            (self.model.turns(&scope, &name).await, self.handles[other].turns(&scope, &name).await);
+        let turns = both!(self, other, |store| store.turns(&scope, &name));
         self.same("turns", turns, |ids, jobs: Vec<Job>| {
             jobs.into_iter().map(|job| ids.job(job)).collect::<Vec<_>>()
         })?;
@@ -104,12 +87,9 @@ impl<S: Subject> World<'_, S> {
     /// Compares every job, whole.
     async fn read_jobs(&mut self, via: usize, scopes: &[Scope]) -> Result<(), String> {
         for number in 0..self.ids.all().len() {
-            let (model, subject) = (self.model_ids.all()[number], self.ids.all()[number]);
+            let ids = (self.model_ids.all()[number], self.ids.all()[number]);
             for scope in scopes {
-                let read = (
-                    self.model.job(scope, &model).await,
-                    self.handles[via].job(scope, &subject).await,
-                );
+                let read = both!(self, via, ids, |store, id| store.job(scope, &id));
                 let job = self.same("job", read, |ids, job| job.map(|job| ids.job(job)))?;
                 if let Some(job) = job.flatten() {
                     self.goes_forward(job)?;

@@ -1,30 +1,31 @@
-//! Where the database stood when it was opened.
+//! Whether the database file is still the one that was opened.
 //!
 //! An open file outlives its name: after a deletion or a replacement SQLite would go on with the old file, and
-//! what is acknowledged there is gone with the process. So the name is looked at around every use.
+//! what it commits there is lost with the process. So the file at the path is compared around every use.
 
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use outlast_core::StoreError;
 use rusqlite::Connection;
 
-use super::fault::of_io;
+use super::fault::file_error;
 use super::open::{Access, connect};
 
 /// The database's path and the file that was found there.
-pub(super) struct Place {
+pub(super) struct DatabaseFile {
     path: PathBuf,
-    file: FileId,
+    id: (u64, u64),
     reads: Access,
 }
 
-impl Place {
+impl DatabaseFile {
     /// Remembers the file that is at `path` now, and how it is opened to be read.
     pub(super) fn of(path: &Path, reads: Access) -> Result<Self, StoreError> {
-        let found = fs::metadata(path).map_err(|error| of_io(path, error))?;
-        Ok(Self { path: path.to_owned(), file: file_id(&found), reads })
+        let found = fs::metadata(path).map_err(file_error(path))?;
+        Ok(Self { path: path.to_owned(), id: file_id(&found), reads })
     }
 
     /// Opens the database for reading, and makes sure that it is this one.
@@ -37,8 +38,10 @@ impl Place {
     /// Refuses when another file, or none, is at the path; passes again when the old one is back.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match fs::metadata(&self.path) {
-            Ok(found) if file_id(&found) == self.file => Ok(()),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(of_io(&self.path, error)),
+            Ok(found) if file_id(&found) == self.id => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(file_error(&self.path)(error))
+            }
             Ok(_) | Err(_) => {
                 let path = self.path.display();
                 Err(StoreError::Corrupt { at: format!("{path}, deleted or replaced while open") })
@@ -47,22 +50,10 @@ impl Place {
     }
 }
 
-#[cfg(unix)]
-type FileId = (u64, u64);
-
-#[cfg(unix)]
-fn file_id(found: &Metadata) -> FileId {
-    use std::os::unix::fs::MetadataExt;
-
+/// The device and the number of the file on it.
+fn file_id(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
-
-/// Elsewhere an open file can be neither deleted nor replaced.
-#[cfg(not(unix))]
-type FileId = ();
-
-#[cfg(not(unix))]
-fn file_id(_found: &Metadata) -> FileId {}
 
 #[cfg(test)]
 mod tests {
@@ -71,18 +62,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_same_file_at_the_same_place_will_do() {
+    fn only_the_same_file_at_the_same_path_passes() {
         let dir = TempDir::new().unwrap();
         let (path, aside) = (dir.path().join("jobs.db"), dir.path().join("aside.db"));
         fs::write(&path, "one").unwrap();
-        let place = Place::of(&path, Access::Read).unwrap();
+        let file = DatabaseFile::of(&path, Access::Read).unwrap();
         fs::write(&path, "other content, same file").unwrap();
-        place.check().unwrap();
+        file.check().unwrap();
         fs::rename(&path, &aside).unwrap();
-        assert!(matches!(place.check(), Err(StoreError::Corrupt { .. })), "none");
+        assert!(matches!(file.check(), Err(StoreError::Corrupt { .. })), "none");
         fs::write(&path, "one").unwrap();
-        assert!(matches!(place.check(), Err(StoreError::Corrupt { .. })), "another");
+        assert!(matches!(file.check(), Err(StoreError::Corrupt { .. })), "another");
         fs::rename(&aside, &path).unwrap();
-        place.check().unwrap();
+        file.check().unwrap();
     }
 }

@@ -1,8 +1,8 @@
-//! Emptying the write-ahead log into the database, beside the writer.
+//! Empties the write-ahead log into the database, on a thread beside the writer.
 //!
-//! That flushes pages from all over the file, and nobody who waits for a commit should wait for it. A thread with a
-//! connection of its own does it, started when there is first something to do. It can only follow a writer that never
-//! rests, not catch up; so the writer lends a hand when the log has grown long.
+//! That flushes pages from all over the file, and no caller that waits for a commit should wait for it too. The thread
+//! has a connection of its own and is started when there is first something to do. It cannot keep up with a writer that
+//! never rests; so the writer takes part when the log has grown long.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,19 +12,19 @@ use outlast_core::StoreError;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
+use super::database_file::DatabaseFile;
 use super::fault::Fault;
-use super::place::Place;
 
-/// The log is worth emptying from so many pages on, and again after as many more.
-const WORTH_IT: i32 = 1_000;
-/// From here on the writer takes part.
-const LONG: i32 = 8_000;
+/// The thread is called when the log has grown by so many pages.
+const PAGES_PER_CALL: i32 = 1_000;
+/// From so many pages on the writer takes part.
+const WRITER_HELPS_AT: i32 = 8_000;
 
-/// Who empties the log.
-pub(super) struct Checkpoints(Arc<Mutex<State>>);
+/// Empties the log as the writer fills it.
+pub(super) struct LogCheckpoints(Arc<Mutex<LogState>>);
 
-struct State {
-    place: Arc<Place>,
+struct LogState {
+    file: Arc<DatabaseFile>,
     helper: Option<Helper>,
     /// The log's length when the helper was last called.
     called_at: i32,
@@ -35,25 +35,28 @@ struct Helper {
     thread: JoinHandle<()>,
 }
 
-impl Checkpoints {
-    /// Hears from the writer's connection how long the log is.
-    pub(super) fn of(connection: &mut Connection, place: Arc<Place>) -> Result<Self, Fault> {
-        let state = Arc::new(Mutex::new(State { place, helper: None, called_at: 0 }));
-        let told = Arc::clone(&state);
-        // Always Ok: the commit it is told of stands, whatever becomes of the checkpoint.
+impl LogCheckpoints {
+    /// Follows how long the log is after each commit of the writer's connection.
+    pub(super) fn follow(
+        connection: &mut Connection,
+        file: Arc<DatabaseFile>,
+    ) -> Result<Self, Fault> {
+        let state = Arc::new(Mutex::new(LogState { file, helper: None, called_at: 0 }));
+        let followed = Arc::clone(&state);
+        // Always Ok: the commit is done, whatever becomes of the checkpoint.
         connection.wal_hook(Some(move |log: &mut Wal, pages| {
-            if pages >= LONG
+            if pages >= WRITER_HELPS_AT
                 && let Err(error) = log.checkpoint()
             {
                 tracing::debug!(%error, pages, "the write-ahead log could not be emptied yet");
             }
-            told.lock().unwrap_or_else(PoisonError::into_inner).committed(pages);
+            followed.lock().unwrap_or_else(PoisonError::into_inner).committed(pages);
             Ok(())
         }))?;
         Ok(Self(state))
     }
 
-    /// Ends the thread, when it has done what it is at.
+    /// Ends the thread after the checkpoint it is at.
     pub(super) fn end(&self) {
         let helper = self.0.lock().unwrap_or_else(PoisonError::into_inner).helper.take();
         let Some(Helper { calls, thread }) = helper else { return };
@@ -64,30 +67,30 @@ impl Checkpoints {
     }
 }
 
-impl State {
+impl LogState {
     fn committed(&mut self, pages: i32) {
         if pages < self.called_at {
-            // The log was emptied and begun again.
+            // The log was emptied and starts again.
             self.called_at = 0;
         }
-        if pages - self.called_at < WORTH_IT {
+        if pages - self.called_at < PAGES_PER_CALL {
             return;
         }
         self.called_at = pages;
         if self.helper.is_none() {
-            self.helper = start(Arc::clone(&self.place));
+            self.helper = start(Arc::clone(&self.file));
         }
         if let Some(helper) = &self.helper {
-            // One that is at it already will find these pages too, or be called again.
+            // A helper that is busy finds these pages too, or is called again.
             let _ = helper.calls.try_send(());
         }
     }
 }
 
-fn start(place: Arc<Place>) -> Option<Helper> {
+fn start(file: Arc<DatabaseFile>) -> Option<Helper> {
     let (calls, called) = sync_channel(1);
     let thread = thread::Builder::new().name("outlast-checkpt".to_owned());
-    match thread.spawn(move || serve(&place, &called)) {
+    match thread.spawn(move || serve(&file, &called)) {
         Ok(thread) => Some(Helper { calls, thread }),
         Err(error) => {
             tracing::warn!(%error, "no thread to empty the write-ahead log; the writer does it");
@@ -96,22 +99,22 @@ fn start(place: Arc<Place>) -> Option<Helper> {
     }
 }
 
-fn serve(place: &Place, called: &Receiver<()>) {
+fn serve(file: &DatabaseFile, called: &Receiver<()>) {
     let mut connection = None;
     while called.recv().is_ok() {
-        if let Err(error) = empty(place, &mut connection) {
+        if let Err(error) = empty(file, &mut connection) {
             tracing::warn!(%error, "the write-ahead log could not be emptied; it grows until it can");
             connection = None;
         }
     }
 }
 
-/// As far as it goes without anybody waiting: readers keep what they look at, and another process may be at it.
-fn empty(place: &Place, connection: &mut Option<Connection>) -> Result<(), StoreError> {
-    place.check()?;
+/// Empties as much as no process has to wait for: readers keep the pages they look at.
+fn empty(file: &DatabaseFile, connection: &mut Option<Connection>) -> Result<(), StoreError> {
+    file.check()?;
     let connection = match connection {
         Some(connection) => connection,
-        None => connection.insert(place.connect()?),
+        None => connection.insert(file.connect()?),
     };
     let passive = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     passive.map_err(|error| Fault::Sql(error).into())

@@ -1,5 +1,5 @@
-//! Two stores side by side: the model, and two handles on the subject. Applies an operation to both, compares what
-//! they answer, and then everything a reader can see.
+//! The model and two handles on the tested store, side by side. Applies an operation to both, compares their answers,
+//! and then everything a reader can see.
 
 mod observe;
 
@@ -15,8 +15,8 @@ use outlast_core::{
 };
 use tempfile::TempDir;
 
-use super::Subject;
-use super::operation::{Op, WORKERS, What, Who, conversation, owner, profile};
+use super::TestedStore;
+use super::operation::{Action, Op, ScopeSpec, WORKERS, conversation, owner, profile};
 use super::view::Ids;
 use crate::clock::ManualClock;
 use crate::store_suite::a_run;
@@ -26,7 +26,7 @@ const LOOK_EVERY: usize = 4;
 
 const GLANCE: Glance = Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
 
-pub(super) struct World<'a, S: Subject> {
+pub(super) struct StorePair<'a, S: TestedStore> {
     subject: &'a S,
     model: Box<dyn Store>,
     /// Two, except while one is being opened again.
@@ -49,6 +49,23 @@ pub(super) struct World<'a, S: Subject> {
     seen: HashMap<JobId, Job>,
 }
 
+/// Calls both stores with their own arguments and returns both answers: the model's first.
+macro_rules! both {
+    ($pair:ident, $via:expr, $arguments:expr, |$store:ident, $argument:ident| $call:expr) => {{
+        let (model, tested) = $arguments;
+        let model = {
+            let ($store, $argument) = (&$pair.model, model);
+            $call.await
+        };
+        let ($store, $argument) = (&$pair.handles[$via], tested);
+        (model, $call.await)
+    }};
+    ($pair:ident, $via:expr, |$store:ident| $call:expr) => {
+        both!($pair, $via, ((), ()), |$store, _same| $call)
+    };
+}
+pub(self) use both;
+
 struct Worker {
     handle: usize,
     /// Fresh for every handle it lives through, as a process is.
@@ -62,7 +79,7 @@ fn everything() -> JobQuery {
     JobQuery { limit: 1000, ..JobQuery::default() }
 }
 
-impl<'a, S: Subject> World<'a, S> {
+impl<'a, S: TestedStore> StorePair<'a, S> {
     pub(super) fn new(subject: &'a S) -> Self {
         let clock = Arc::new(ManualClock::default());
         let model_clock = Arc::new(ManualClock::default());
@@ -103,14 +120,14 @@ impl<'a, S: Subject> World<'a, S> {
             self.observe(via).await?;
         }
         let (model, subject): (Vec<_>, Vec<_>) = self.leases.iter().cloned().unzip();
-        let lost = (
-            self.model.renew(&model, Duration::ZERO).await,
-            self.handles[0].renew(&subject, Duration::ZERO).await,
-        );
+        let leases = (&model, &subject);
+        let lost = both!(self, 0, leases, |store, leases| store.renew(leases, Duration::ZERO));
         let lost = self.same("the leases lost", lost, Ids::lost)?;
         let mut held: Vec<_> = self.ids.lost(subject.iter().map(|lease| lease.job).collect());
         for id in lost.unwrap_or_default() {
-            held.swap_remove(held.iter().position(|held| *held == id).ok_or("a stranger's lease")?);
+            held.swap_remove(
+                held.iter().position(|held| *held == id).ok_or("a lease that was never given")?,
+            );
         }
         let all = held.len();
         held.sort();
@@ -129,10 +146,10 @@ impl<'a, S: Subject> World<'a, S> {
     async fn apply(&mut self, op: &Op) -> Result<(), String> {
         let via = op.via;
         match &op.what {
-            What::Insert { job, key, max_unfinished, max_bytes, takes_up } => {
-                let key = key.as_ref().map(|key| key.grown());
+            Action::Insert { job, key, max_unfinished, max_bytes, takes_up } => {
+                let key = key.as_ref().map(|key| key.value());
                 let insert = Insert {
-                    job: job.grown(),
+                    job: job.value(),
                     key,
                     max_unfinished: *max_unfinished,
                     max_bytes: *max_bytes,
@@ -148,32 +165,23 @@ impl<'a, S: Subject> World<'a, S> {
                 }
                 self.same("insert", (model, subject), Ids::inserted)?;
             }
-            What::Claim { worker, profiles, seconds } => {
+            Action::Claim { worker, profiles, seconds } => {
                 let profiles: Vec<Profile> = profiles.iter().copied().map(profile).collect();
                 let (name, lease) = (self.name(*worker), Duration::from_secs(*seconds));
-                let handle = &self.handles[self.workers[*worker].handle];
-                let model = self.model.claim(&name, &profiles, lease).await;
-                let subject = handle.claim(&name, &profiles, lease).await;
-                self.workers[*worker].alive = true;
-                if let (Ok(Some(model)), Ok(Some(subject))) = (&model, &subject) {
-                    self.remember(model, subject, lease);
-                }
-                self.same("claim", (model, subject), Ids::claimed)?;
+                let handle = self.workers[*worker].handle;
+                let claimed = both!(self, handle, |store| store.claim(&name, &profiles, lease));
+                self.claimed("claim", *worker, lease, claimed)?;
             }
-            What::Take { worker, profiles, job, seconds } => {
-                let Some((model_id, subject_id)) = self.job(*job) else { return Ok(()) };
+            Action::Take { worker, profiles, job, seconds } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
                 let profiles: Vec<Profile> = profiles.iter().copied().map(profile).collect();
                 let (name, lease) = (self.name(*worker), Duration::from_secs(*seconds));
-                let handle = &self.handles[self.workers[*worker].handle];
-                let model = self.model.take(&name, &profiles, &model_id, lease).await;
-                let subject = handle.take(&name, &profiles, &subject_id, lease).await;
-                self.workers[*worker].alive = true;
-                if let (Ok(Some(model)), Ok(Some(subject))) = (&model, &subject) {
-                    self.remember(model, subject, lease);
-                }
-                self.same("take", (model, subject), Ids::claimed)?;
+                let handle = self.workers[*worker].handle;
+                let claimed =
+                    both!(self, handle, ids, |store, id| store.take(&name, &profiles, &id, lease));
+                self.claimed("take", *worker, lease, claimed)?;
             }
-            What::Renew { leases, seconds } => {
+            Action::Renew { leases, seconds } => {
                 let lease = Duration::from_secs(*seconds);
                 let pairs = leases.iter().filter_map(|at| self.lease(*at));
                 let (model, subject): (Vec<_>, Vec<_>) = pairs.unzip();
@@ -183,95 +191,75 @@ impl<'a, S: Subject> World<'a, S> {
                 let lost = (lost, self.handles[via].renew(&subject, lease).await);
                 self.same("renew", lost, Ids::lost)?;
             }
-            What::Checkpoint { lease, at } => {
-                let Some((model, subject)) = self.lease(*lease) else { return Ok(()) };
-                let checkpoint = at.grown();
-                let wrote = (
-                    self.model.checkpoint(&model, &checkpoint).await,
-                    self.handles[via].checkpoint(&subject, &checkpoint).await,
-                );
+            Action::Checkpoint { lease, at } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
+                let at = at.value();
+                let wrote = both!(self, via, leases, |store, lease| store.checkpoint(&lease, &at));
                 self.same("checkpoint", wrote, as_it_is)?;
             }
-            What::Note { lease, percent } => {
-                let Some((model, subject)) = self.lease(*lease) else { return Ok(()) };
+            Action::Note { lease, percent } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
                 let progress = Progress { percent: *percent, message: "reading".to_owned() };
-                let wrote = (
-                    self.model.note(&model, &progress).await,
-                    self.handles[via].note(&subject, &progress).await,
-                );
+                let wrote = both!(self, via, leases, |store, lease| store.note(&lease, &progress));
                 self.same("note", wrote, as_it_is)?;
             }
-            What::Settle { lease, how } => {
-                let Some((model, subject)) = self.lease(*lease) else { return Ok(()) };
-                let settled = (
-                    self.model.settle(&model, how.grown()).await,
-                    self.handles[via].settle(&subject, how.grown()).await,
-                );
+            Action::Settle { lease, how } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
+                let settled =
+                    both!(self, via, leases, |store, lease| store.settle(&lease, how.value()));
                 self.same("settle", settled, Ids::job)?;
             }
-            What::Cancel { scope, job } => {
-                let Some((model, subject)) = self.job(*job) else { return Ok(()) };
+            Action::Cancel { scope, job } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
                 let scope = scope_of(*scope);
-                let cancelled = (
-                    self.model.cancel(&scope, &model).await,
-                    self.handles[via].cancel(&scope, &subject).await,
-                );
+                let cancelled = both!(self, via, ids, |store, id| store.cancel(&scope, &id));
                 self.same("cancel", cancelled, Ids::cancelled)?;
             }
-            What::RescueWorker { worker } => {
+            Action::RescueWorker { worker } => {
                 let dead = Dead::Worker(self.name(*worker));
-                let rescued =
-                    (self.model.rescue(&dead).await, self.handles[via].rescue(&dead).await);
+                let rescued = both!(self, via, |store| store.rescue(&dead));
                 self.same("rescue", rescued, as_it_is)?;
             }
-            What::RescueProven => {
-                // The model has one handle and watches nobody.
+            Action::RescueProven => {
+                // The model has one handle and so no other workers to watch.
                 let watched = self.others_that_hold(via).await;
                 let model = self.model.rescue(&Dead::Proven).await;
                 let model = model.map(|rescued| Rescued { watched, ..rescued });
                 let subject = self.handles[via].rescue(&Dead::Proven).await;
                 self.same("rescue", (model, subject), as_it_is)?;
             }
-            What::RescueExpired => self.rescue_expired(via).await?,
-            What::Owe { job } => {
-                let Some((model, subject)) = self.job(*job) else { return Ok(()) };
+            Action::RescueExpired => self.rescue_expired(via).await?,
+            Action::Owe { job } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
                 let run = a_run("late");
-                let owed = (
-                    self.model.owe(&model, &run).await,
-                    self.handles[via].owe(&subject, &run).await,
-                );
+                let owed = both!(self, via, ids, |store, id| store.owe(&id, &run));
                 self.same("owe", owed, as_it_is)?;
             }
-            What::Stopped { job, outcome } => {
-                let Some((model, subject)) = self.job(*job) else { return Ok(()) };
-                let stopped = (
-                    self.model.stopped(&model, *outcome).await,
-                    self.handles[via].stopped(&subject, *outcome).await,
-                );
+            Action::Stopped { job, outcome } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
+                let stopped = both!(self, via, ids, |store, id| store.stopped(&id, *outcome));
                 self.same("stopped", stopped, as_it_is)?;
             }
-            What::Answered { job } => {
-                let Some((model, subject)) = self.job(*job) else { return Ok(()) };
-                let answered =
-                    (self.model.answered(&model).await, self.handles[via].answered(&subject).await);
+            Action::Answered { job } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
+                let answered = both!(self, via, ids, |store, id| store.answered(&id));
                 self.same("answered", answered, as_it_is)?;
             }
-            What::Dismiss { worker } => {
-                let name = self.name(*worker);
-                let handle = &self.handles[self.workers[*worker].handle];
-                let dismissed = (self.model.dismiss(&name).await, handle.dismiss(&name).await);
+            Action::Dismiss { worker } => {
+                let (name, handle) = (self.name(*worker), self.workers[*worker].handle);
+                let dismissed = both!(self, handle, |store| store.dismiss(&name));
                 self.workers[*worker].alive = false;
                 self.same("dismiss", dismissed, as_it_is)?;
             }
-            What::PruneExpired { scope } => self.prune(via, *scope, Prune::Expired).await?,
-            What::PruneEnded { scope, seconds_ago } => {
+            Action::PruneExpired { scope } => self.prune(via, *scope, Prune::Expired).await?,
+            Action::PruneEnded { scope, seconds_ago } => {
                 let moment = moved(self.clock.now(), -seconds_ago);
                 self.prune(via, *scope, Prune::EndedBefore(moment)).await?;
             }
-            What::PruneConversation { scope, conversation: name } => {
+            Action::PruneConversation { scope, conversation: name } => {
                 self.prune(via, *scope, Prune::Conversation(conversation(*name))).await?;
             }
-            What::List { scope, states, search, id_of, limit } => {
+            Action::List { scope, states, search, id_of, limit } => {
                 let query = JobQuery {
                     states: states.clone(),
                     search: search.then(|| "OF 1".to_owned()),
@@ -281,12 +269,12 @@ impl<'a, S: Subject> World<'a, S> {
                 let about = id_of.and_then(|at| self.job(at));
                 self.list(via, &scope_of(*scope), query, about).await?;
             }
-            What::MoveClock { seconds } => {
+            Action::MoveClock { seconds } => {
                 let now = moved(self.clock.now(), *seconds);
                 self.clock.set(now);
                 self.model_clock.set(now);
             }
-            What::Reopen => self.reopen(via).await?,
+            Action::Reopen => self.reopen(via).await?,
         }
         Ok(())
     }
@@ -323,10 +311,9 @@ impl<'a, S: Subject> World<'a, S> {
         Ok(())
     }
 
-    async fn prune(&self, via: usize, scope: Who, prune: Prune) -> Result<(), String> {
+    async fn prune(&self, via: usize, scope: ScopeSpec, prune: Prune) -> Result<(), String> {
         let scope = scope_of(scope);
-        let pruned =
-            (self.model.prune(&scope, &prune).await, self.handles[via].prune(&scope, &prune).await);
+        let pruned = both!(self, via, |store| store.prune(&scope, &prune));
         self.same("prune", pruned, as_it_is)?;
         Ok(())
     }
@@ -390,10 +377,24 @@ impl<'a, S: Subject> World<'a, S> {
         watched
     }
 
-    fn remember(&mut self, model: &Claimed, subject: &Claimed, lease: Duration) {
-        self.leases.push((model.lease.clone(), subject.lease.clone()));
-        let until = self.clock.now().after(lease);
-        self.latest.insert(model.job.id, (model.lease.clone(), until));
+    /// Compares two claims and remembers the leases they gave.
+    fn claimed(
+        &mut self,
+        what: &str,
+        worker: usize,
+        lease: Duration,
+        (model, subject): (
+            Result<Option<Claimed>, StoreError>,
+            Result<Option<Claimed>, StoreError>,
+        ),
+    ) -> Result<(), String> {
+        self.workers[worker].alive = true;
+        if let (Ok(Some(model)), Ok(Some(subject))) = (&model, &subject) {
+            self.leases.push((model.lease.clone(), subject.lease.clone()));
+            let until = self.clock.now().after(lease);
+            self.latest.insert(model.job.id, (model.lease.clone(), until));
+        }
+        self.same(what, (model, subject), Ids::claimed).map(drop)
     }
 
     /// A job may be lost under an old lease and kept under its latest in the same call.
@@ -455,10 +456,10 @@ fn as_it_is<T>(_: &Ids, answer: T) -> T {
     answer
 }
 
-fn scope_of(who: Who) -> Scope {
+fn scope_of(who: ScopeSpec) -> Scope {
     match who {
-        Who::Owner(number) => Scope::Owner(owner(number)),
-        Who::Operator => Scope::Operator,
+        ScopeSpec::Owner(number) => Scope::Owner(owner(number)),
+        ScopeSpec::Operator => Scope::Operator,
     }
 }
 

@@ -1,13 +1,13 @@
-//! What a case starts from: an empty store, a clock moved by hand, and jobs to put in.
+//! What a case starts with: an empty store, a clock moved by hand, and sample jobs.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Changes, Claimed, Clock, Code, Cost, Failure, Glance, Insert, Inserted, Job, JobId, Key,
-    KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope, Settlement, Source,
-    Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
+    Body, Cancelled, Changes, Claimed, Clock, Code, Cost, Failure, Glance, Insert, Inserted, Job,
+    JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope,
+    Settlement, Source, Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -17,11 +17,11 @@ use crate::clock::{ManualClock, START};
 /// How long leases last in the suite.
 pub const LEASE: Duration = Duration::from_secs(30);
 
-/// No wait in the suite is longer; whoever reaches it has lost a wake-up.
-const LIMIT: Duration = Duration::from_secs(10);
+/// No wait in the suite is longer; a case that reaches this has missed a wake-up.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// An empty store and the clock it goes by.
-pub struct Bench {
+pub struct Fixture {
     /// The store under test.
     pub store: Arc<dyn Store>,
     /// Its clock.
@@ -29,7 +29,7 @@ pub struct Bench {
     _dir: TempDir,
 }
 
-impl Bench {
+impl Fixture {
     /// Lets `make` make a store.
     pub fn new(make: impl FnOnce(Arc<dyn Clock>, &Path) -> Arc<dyn Store>) -> Self {
         let clock = Arc::new(ManualClock::default());
@@ -40,15 +40,7 @@ impl Bench {
 
     /// Inserts without a key and with room for many.
     pub async fn try_add(&self, job: NewJob) -> Result<Inserted, StoreError> {
-        self.store
-            .insert(Insert {
-                job,
-                key: None,
-                max_unfinished: 1000,
-                max_bytes: u64::MAX,
-                takes_up: None,
-            })
-            .await
+        self.store.insert(an_insert(job)).await
     }
 
     /// Inserts a job that is new.
@@ -61,15 +53,7 @@ impl Bench {
 
     /// Inserts under a key.
     pub async fn add_keyed(&self, job: NewJob, key: Key) -> Result<Inserted, StoreError> {
-        self.store
-            .insert(Insert {
-                job,
-                key: Some(key),
-                max_unfinished: 1000,
-                max_bytes: u64::MAX,
-                takes_up: None,
-            })
-            .await
+        self.store.insert(Insert { key: Some(key), ..an_insert(job) }).await
     }
 
     /// Claims the next job for `worker`, if there is one.
@@ -88,13 +72,29 @@ impl Bench {
         self.claim().await
     }
 
-    /// Inserts the plain job and brings it to its good end.
+    /// Inserts the plain job, which then succeeds.
     pub async fn add_succeeded(&self) -> Job {
-        let claimed = self.add_claimed().await;
-        self.store.settle(&claimed.lease, succeed()).await.expect("the lease is fresh")
+        self.add(a_job()).await;
+        self.end_next(succeed()).await
     }
 
-    /// The time on the bench's clock.
+    /// Claims the next job and settles it.
+    pub async fn end_next(&self, settlement: Settlement) -> Job {
+        let claimed = self.claim().await;
+        self.store.settle(&claimed.lease, settlement).await.expect("the lease is fresh")
+    }
+
+    /// Gives this job to a worker by its id, if that can be.
+    pub async fn take(&self, worker: &WorkerId, id: &JobId) -> Option<Claimed> {
+        self.store.take(worker, &profiles(), id, LEASE).await.expect("takes never fail")
+    }
+
+    /// Cancels a job as the operator.
+    pub async fn cancel(&self, id: &JobId) -> Cancelled {
+        self.store.cancel(&Scope::Operator, id).await.expect("the job is there")
+    }
+
+    /// The time on the fixture's clock.
     pub fn clock_now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -113,11 +113,16 @@ impl Bench {
 
     /// Waits for a change after `after`, for a change that must come.
     pub async fn wait(&self, after: Rev) -> Changes {
-        let glance = Glance { wait: LIMIT, every: Duration::from_millis(25) };
+        let glance = Glance { wait: MAX_WAIT, every: Duration::from_millis(25) };
         let changes = self.store.changes(after, glance).await.expect("reads never fail");
         assert!(!changes.jobs.is_empty(), "the wake-up was lost");
         changes
     }
+}
+
+/// An insert without a key and with room for many.
+pub fn an_insert(job: NewJob) -> Insert {
+    Insert { job, key: None, max_unfinished: 100_000, max_bytes: u64::MAX, takes_up: None }
 }
 
 /// The plain job: alice's, no conversation, no limits.
@@ -167,7 +172,7 @@ pub fn a_run(id: &str) -> RemoteRun {
     }
 }
 
-/// A failure that says so.
+/// A failure with this message.
 pub fn a_failure(message: &str) -> Failure {
     Failure {
         code: Code::ServiceUnavailable,
@@ -195,7 +200,7 @@ pub fn a_report() -> Output {
     }
 }
 
-/// The settlement that ends well with [`a_report`].
+/// The settlement of a success, with [`a_report`].
 pub(super) fn succeed() -> Settlement {
     Settlement::Succeed {
         output: a_report().into(),
@@ -203,7 +208,7 @@ pub(super) fn succeed() -> Settlement {
     }
 }
 
-/// A bad end.
+/// The settlement of a failure.
 pub(super) fn fail() -> Settlement {
     Settlement::Fail { failure: a_failure("no luck"), raw: None }
 }
@@ -213,12 +218,12 @@ pub(super) fn alice() -> OwnerId {
     OwnerId::new("alice")
 }
 
-/// Somebody else.
+/// Another owner.
 pub(super) fn bob() -> OwnerId {
     OwnerId::new("bob")
 }
 
-/// Somebody who has no jobs.
+/// An owner who has no jobs.
 pub(super) fn carol() -> OwnerId {
     OwnerId::new("carol")
 }
