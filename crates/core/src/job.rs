@@ -75,7 +75,7 @@ pub enum Visibility {
 
 impl Visibility {
     /// Whether the job waits in the queue, where slots are shared, rather than being taken by name.
-    pub fn is_queued(self) -> bool {
+    pub fn goes_through_queue(self) -> bool {
         match self {
             Self::Promised => true,
             Self::Task | Self::Unpromised => false,
@@ -83,7 +83,7 @@ impl Visibility {
     }
 
     /// Whether the caller was given the id.
-    pub fn is_told(self) -> bool {
+    pub fn caller_has_id(self) -> bool {
         match self {
             Self::Promised | Self::Task => true,
             Self::Unpromised => false,
@@ -147,7 +147,7 @@ impl Job {
 
     /// Whether conversation tools show it: a held call that has not succeeded was never promised to anybody.
     pub fn is_shown(&self) -> bool {
-        self.new.visibility.is_told() || self.state.kind() == StateKind::Succeeded
+        self.new.visibility.caller_has_id() || self.state.kind() == StateKind::Succeeded
     }
 
     /// The provider's run that its failure left behind, if that may still be going: whoever takes it up pays nothing.
@@ -174,7 +174,7 @@ impl Job {
     }
 
     /// What there is to say of that run.
-    pub fn run_left_told(&self) -> Option<String> {
+    pub fn run_left_text(&self) -> Option<String> {
         self.run_left().map(|_| {
             let paid = if self.may_be_charged() { ", and be paid for" } else { "" };
             format!(
@@ -194,9 +194,9 @@ impl Job {
     }
 
     /// What there is to say of the provider's run after a cancel, if anything.
-    pub fn stop_told(&self) -> Option<&'static str> {
+    pub fn stop_text(&self) -> Option<&'static str> {
         match self.state {
-            JobState::Cancelled { remote, .. } if self.may_be_charged() => remote.told(),
+            JobState::Cancelled { remote, .. } if self.may_be_charged() => remote.text(),
             JobState::Cancelled { .. }
             | JobState::Queued { .. }
             | JobState::Running { .. }
@@ -334,7 +334,7 @@ pub enum RemoteStop {
 
 impl RemoteStop {
     /// What there is to say of it to the owner of the job.
-    pub fn told(self) -> Option<&'static str> {
+    pub fn text(self) -> Option<&'static str> {
         match self {
             Self::NotNeeded => None,
             Self::MaybeBegun => Some(

@@ -41,12 +41,12 @@ pub use redact_request::RequestWords;
 pub use report_check::{ReportCheck, check as check_report};
 pub use standing::{Standing, Waits};
 pub use store::{
-    BoxError, Cancelled, Change, Changes, ConversationPage, ConversationQuery, ConversationSummary,
-    Cursor, Dead, Glance, HeldAnswer, Insert, Inserted, JobPage, JobQuery, Key, KeyLife, Prune,
-    Pruned, Rescued, Scope, Settlement, Store, StoreError, Summary, Uncarried,
+    BoxError, Cancelled, Change, ChangeWait, Changes, ConversationPage, ConversationQuery,
+    ConversationSummary, Cursor, Dead, HeldAnswer, Insert, Inserted, JobPage, JobQuery, Key,
+    KeyLife, Prune, Pruned, Rescued, Scope, Settlement, Store, StoreError, Summary, Uncarried,
 };
 pub use store_wrapper::StoreWrapper;
 pub use text::{escaped_json, is_shown, is_terminal_control, printable};
-pub use thinking::told_apart;
+pub use thinking::split_thinking;
 pub use time::{Clock, Timestamp};
 pub use workflow::{WorkflowAsk, session_of};

@@ -21,11 +21,11 @@ mod verdict;
 pub(crate) mod sample;
 
 pub use accept::accept;
-pub use approach::{Approach, RETRY_KEY, approach, begins_anew, job_of_key};
-pub use cancel::{cancel, owe, stopped};
+pub use approach::{Approach, RETRY_KEY, approach, job_of_key, may_begin_again};
+pub use cancel::{cancel, record_late_run, record_stop};
 pub use claim::{claim, claimable, takeable};
 pub use expire::{expired, expires_at, life_ends_at};
-pub use key::{KeyRecord, Repeat, answered, key_holds, repeat, run_taken_up};
+pub use key::{KeyRecord, Replay, key_is_valid, record_answer, replay, run_taken_up};
 pub use prune::{prunable, removable_at};
 pub use rescue::rescue;
 pub use restore::{Fate, restore};

@@ -82,7 +82,7 @@ pub trait Store: Send + Sync {
     /// Records the remote run of a job that was cancelled while its request was on the way.
     ///
     /// Allowed on cancelled jobs only, and presents no lease, because the cancel took it.
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError>;
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError>;
 
     /// Remote runs of cancelled jobs that somebody with one of these profiles should stop, oldest job first.
     async fn owed_stops(
@@ -92,13 +92,13 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<(JobId, RemoteRun)>, StoreError>;
 
     /// Records what came of an owed stop. [`RemoteStop::Owed`] leaves it owed, if there is a run to stop.
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError>;
+    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError>;
 
     /// Records that a call was answered with the outcome of this job, which shortens how long its key holds
     /// ([`KeyLife`]). Only the first answer counts.
     ///
     /// Does nothing to a job without a key, to one that is unfinished, and to one that is gone.
-    async fn answered(&self, id: &JobId) -> Result<(), StoreError>;
+    async fn record_answer(&self, id: &JobId) -> Result<(), StoreError>;
 
     /// Whether a worker that can run jobs of this profile is known to live.
     ///
@@ -145,11 +145,11 @@ pub trait Store: Send + Sync {
         query: &ConversationQuery,
     ) -> Result<ConversationPage, StoreError>;
 
-    /// Waits until something changed after `after`, at most `glance.wait`, and says what.
+    /// Waits until something changed after `after`, at most `wait.at_most`, and says what.
     ///
-    /// Own changes are seen at once; those of other processes within `glance.every`. Level-triggered: nothing
+    /// Own changes are seen at once; those of other processes within `wait.look_every`. Level-triggered: nothing
     /// that happened between two calls is missed. Cancel-safe.
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError>;
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError>;
 }
 
 /// On whose behalf a store is read.
@@ -194,14 +194,14 @@ pub struct Key {
     /// Of the whole request: the same key with other input is a conflict.
     pub input_hash: [u8; 32],
     /// How long it holds. Every key holds as long as its job is unfinished.
-    pub holds: KeyLife,
+    pub life: KeyLife,
 }
 
 impl Key {
     /// A key of the caller's own; it holds for a day.
     pub fn given(text: &str, input_hash: [u8; 32]) -> Self {
         const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
-        Self { text: format!("given:{text}"), input_hash, holds: KeyLife::For(WINDOW) }
+        Self { text: format!("given:{text}"), input_hash, life: KeyLife::For(WINDOW) }
     }
 
     /// The key of a held call that may be made twice on purpose, as of a workflow's tool: the same tool with the same
@@ -216,12 +216,12 @@ impl Key {
             HeldAnswer::Report => Duration::from_secs(10 * 60),
             HeldAnswer::Quick => Duration::from_secs(60),
         };
-        Self::of_call(tool, input_hash, KeyLife::Repeats { unanswered: UNANSWERED, answered })
+        Self::of_call(tool, input_hash, KeyLife::Replays { unanswered: UNANSWERED, answered })
     }
 
-    fn of_call(tool: &str, input_hash: [u8; 32], holds: KeyLife) -> Self {
+    fn of_call(tool: &str, input_hash: [u8; 32], life: KeyLife) -> Self {
         let hash: String = input_hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { text: format!("held:{tool}:{hash}"), input_hash, holds }
+        Self { text: format!("held:{tool}:{hash}"), input_hash, life }
     }
 }
 
@@ -252,7 +252,7 @@ pub enum KeyLife {
     /// A held research call. Whether a client received its answer cannot be known, so a report is told again also after
     /// one; a failure is not, unless beginning anew needs the caller's consent
     /// ([`crate::Code::needs_consent`]).
-    Repeats {
+    Replays {
         /// So long after the job's end while no call was answered with it.
         unanswered: Duration,
         /// So long after the job's end once one was.
@@ -455,13 +455,13 @@ pub struct ConversationSummary {
     pub updated_at: Timestamp,
 }
 
-/// How to wait for changes.
+/// How [`Store::changes`] waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glance {
-    /// Give up after this long.
-    pub wait: Duration,
-    /// A store that must look for other processes' changes looks this often.
-    pub every: Duration,
+pub struct ChangeWait {
+    /// The wait ends after this long without a change.
+    pub at_most: Duration,
+    /// How often a store looks for the changes of other processes, where it is not told of them.
+    pub look_every: Duration,
 }
 
 /// What changed.

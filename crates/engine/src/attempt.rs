@@ -109,7 +109,7 @@ impl Attempt<'_> {
                 self.follow(run, limits).await
             }
             Err(LeaseLost) => {
-                self.owe(&remote).await;
+                self.record_late_run(&remote).await;
                 Err(LeaseLost)
             }
         }
@@ -127,7 +127,7 @@ impl Attempt<'_> {
         };
         match resumed {
             Ok(run) => self.follow(run, limits).await,
-            Err(error) if rules::begins_anew(nature, &error) => {
+            Err(error) if rules::may_begin_again(nature, &error) => {
                 tracing::warn!(job.id = %self.job.id, %error, "the remote run is begun anew");
                 self.begin(remote.id).await
             }
@@ -215,10 +215,10 @@ impl Attempt<'_> {
     }
 
     /// The job was cancelled while its request was on the way: the run that came of it must be stopped.
-    async fn owe(&self, remote: &RemoteRun) {
+    async fn record_late_run(&self, remote: &RemoteRun) {
         let mut wait = WRITE_AGAIN;
         loop {
-            match self.shared.store.owe(&self.job.id, remote).await {
+            match self.shared.store.record_late_run(&self.job.id, remote).await {
                 Ok(()) => {
                     return tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "cancelled run will be stopped");
                 }
@@ -239,7 +239,7 @@ impl Attempt<'_> {
         if !self.not_begun {
             return;
         }
-        match self.shared.store.stopped(&self.job.id, RemoteStop::NotNeeded).await {
+        match self.shared.store.record_stop(&self.job.id, RemoteStop::NotNeeded).await {
             // Not cancelled, but taken by another worker: that one knows better.
             Ok(()) | Err(StoreError::NotFound) => {}
             Err(error) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::conversation::Conversation;
-use outlast_core::rules::{Repeat, Sharing};
+use outlast_core::rules::{Replay, Sharing};
 use outlast_core::{
     Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Dead, Insert, Inserted,
     Job, JobId, JobPage, JobQuery, JobState, Key, NewJob, OwnerId, Profile, Provider, Prune,
@@ -100,7 +100,7 @@ pub struct Started {
     /// Whether the caller's key named it already.
     pub existed: bool,
     /// If it has ended and a call was answered with it before: since when, and until when it is told again.
-    pub repeat: Option<Repeat>,
+    pub replay: Option<Replay>,
 }
 
 impl Engine {
@@ -168,10 +168,10 @@ impl Engine {
                     "Job enqueued"
                 );
                 self.warn_of_cost(&job);
-                Started { job, existed: false, repeat: None }
+                Started { job, existed: false, replay: None }
             }
             Inserted::Existing { job, key } => {
-                Started { repeat: rules::repeat(&key, &job), job, existed: true }
+                Started { replay: rules::replay(&key, &job), job, existed: true }
             }
         };
         if let Some(mirror) = &self.shared.options.mirror {
@@ -208,7 +208,7 @@ impl Engine {
             return job;
         }
         job.state = JobState::Cancelled { at, remote: RemoteStop::Unsupported };
-        if let Err(error) = self.shared.store.stopped(&job.id, RemoteStop::Unsupported).await {
+        if let Err(error) = self.shared.store.record_stop(&job.id, RemoteStop::Unsupported).await {
             tracing::warn!(job.id = %job.id, %error, "that a run cannot be stopped is not stored; a worker will see to it");
         }
         job

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Glance, Rev, Store, Timestamp};
+use outlast_core::{ChangeWait, Rev, Store, Timestamp};
 
 use crate::shutdown::Shutdown;
 use crate::wakeups::{Interest, Wakeups};
@@ -37,7 +37,7 @@ pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Wakeups>, mut rev: Re
             }
         };
         let looked = tokio::select! {
-            looked = store.changes(rev, Glance { wait, every }) => looked,
+            looked = store.changes(rev, ChangeWait { at_most: wait, look_every: every }) => looked,
             () = hub.interest_grew() => {
                 wait = Duration::ZERO;
                 continue;

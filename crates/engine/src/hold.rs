@@ -8,7 +8,7 @@ use crate::engine::{Engine, Started};
 
 impl Engine {
     /// Starts a held call, or attaches to the same call made before: while its job runs, and for a while after its end.
-    pub async fn hold(&self, job: NewJob, key: Key) -> Result<Started, StoreError> {
+    pub async fn start_held(&self, job: NewJob, key: Key) -> Result<Started, StoreError> {
         let started = self.start(job, Some(key)).await?;
         if started.job.state.kind().is_terminal() {
             return Ok(started);
@@ -23,8 +23,8 @@ impl Engine {
     }
 
     /// Carries a held call in this process, beside the queue. A job of the queue is left there: it waits for its slot.
-    pub fn carry_held(&self, job: &Job) {
-        if !job.new.visibility.is_queued() {
+    pub fn carry_if_held(&self, job: &Job) {
+        if !job.new.visibility.goes_through_queue() {
             self.carry(&job.id);
         }
     }
@@ -35,7 +35,7 @@ impl Engine {
     }
 
     /// Records that a call was answered with the outcome of this job.
-    pub async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
-        self.shared.store.answered(id).await
+    pub async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
+        self.shared.store.record_answer(id).await
     }
 }

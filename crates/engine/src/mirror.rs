@@ -101,7 +101,7 @@ impl Mirror {
     /// the log and left to the follower: the job is durable, with or without files.
     pub(crate) async fn promise(&self, shared: &Shared, job: &Job) {
         let Some(id) = &job.new.conversation else { return };
-        if job.new.owner != self.owner || !job.new.visibility.is_told() {
+        if job.new.owner != self.owner || !job.new.visibility.caller_has_id() {
             return;
         }
         match self.sync(shared, id).await {

@@ -76,7 +76,7 @@ async fn stop_one(
     let stopping = AssertUnwindSafe(stop(provider, id, run)).catch_unwind();
     match tokio::time::timeout(STOPPING, stopping).await {
         Ok(Ok(Some(outcome))) => {
-            shared.store.stopped(id, outcome).await?;
+            shared.store.record_stop(id, outcome).await?;
             return Ok(Left::Nothing);
         }
         Ok(Ok(None)) => {}

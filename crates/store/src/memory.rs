@@ -11,10 +11,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
-    Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
-    ConversationQuery, Cursor, Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery,
-    JobState, Key, Lease, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop,
-    Rescued, Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp, WorkerId, rules,
+    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
+    ConversationQuery, Cursor, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState,
+    Key, Lease, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, Rescued,
+    Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio::sync::watch;
 
@@ -68,7 +68,7 @@ impl MemoryStore {
     ) -> Claimed {
         let now = self.clock.now();
         let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
-        if record.job.new.visibility.is_queued() {
+        if record.job.new.visibility.goes_through_queue() {
             shelf.serve(&record.job.new.owner);
         }
         let job = shelf.save(seq, record);
@@ -109,7 +109,7 @@ impl Store for MemoryStore {
             && let Some(held) = shelf.keys.get(&(new.owner.clone(), key.text.clone()))
             && let Some(Record { job, .. }) = shelf.records.get(&held.seq)
         {
-            if !rules::key_holds(&held.record, job, now) {
+            if !rules::key_is_valid(&held.record, job, now) {
                 takes_up = takes_up.or_else(|| rules::run_taken_up(&held.record, job, &new));
             } else if held.record.input_hash == key.input_hash {
                 return Ok(Inserted::Existing { job: job.clone(), key: held.record });
@@ -128,8 +128,8 @@ impl Store for MemoryStore {
         }
         let (seq, job) = shelf.add(new, takes_up, now);
         if let Some(key) = key {
-            let Key { text, input_hash, holds } = key;
-            let record = KeyRecord { input_hash, made_at: now, holds, answered_at: None };
+            let Key { text, input_hash, life } = key;
+            let record = KeyRecord { input_hash, made_at: now, life, answered_at: None };
             shelf.keys.insert((job.new.owner.clone(), text), HeldKey { seq, record });
         }
         self.announce(&shelf);
@@ -178,7 +178,7 @@ impl Store for MemoryStore {
         let shelf = self.shelf();
         let orphans = shelf.records.values().map(|record| &record.job).filter(|job| {
             job.state.kind() == StateKind::Queued
-                && !job.new.visibility.is_queued()
+                && !job.new.visibility.goes_through_queue()
                 && profiles.contains(&job.new.profile)
         });
         Ok(orphans.map(|job| job.id).collect())
@@ -260,8 +260,8 @@ impl Store for MemoryStore {
         Ok(rescued)
     }
 
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
-        self.amend(id, |record, now| rules::owe(record, run, now))
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+        self.amend(id, |record, now| rules::record_late_run(record, run, now))
     }
 
     async fn owed_stops(
@@ -282,15 +282,15 @@ impl Store for MemoryStore {
         Ok(owed.take(limit).collect())
     }
 
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        self.amend(id, |record, now| rules::stopped(record, outcome, now))
+    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        self.amend(id, |record, now| rules::record_stop(record, outcome, now))
     }
 
-    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+    async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let mut shelf = self.shelf();
         let Some((seq, Record { job, .. })) = shelf.find(id) else { return Ok(()) };
         if let Some(key) = shelf.keys.values_mut().find(|key| key.seq == seq)
-            && let Some(record) = rules::answered(&key.record, &job, self.clock.now())
+            && let Some(record) = rules::record_answer(&key.record, &job, self.clock.now())
         {
             key.record = record;
         }
@@ -305,7 +305,7 @@ impl Store for MemoryStore {
         let shelf = self.shelf();
         let waiting = shelf.records.values().map(|record| &record.job).filter(|job| {
             job.state.kind() == StateKind::Queued
-                && job.new.visibility.is_queued()
+                && job.new.visibility.goes_through_queue()
                 && profiles.contains(&job.new.profile)
         });
         Ok(waiting.count() as u64)
@@ -316,7 +316,7 @@ impl Store for MemoryStore {
         let Some((seq, Record { job, .. })) = shelf.find(id) else { return Ok(0) };
         let in_queue = |other: &Job| {
             other.state.kind() == StateKind::Queued
-                && other.new.visibility.is_queued()
+                && other.new.visibility.goes_through_queue()
                 && other.new.profile == job.new.profile
         };
         if !in_queue(&job) {
@@ -397,10 +397,10 @@ impl Store for MemoryStore {
         Ok(self.shelf().conversations(owner, query, now))
     }
 
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         let mut rev = self.rev.subscribe();
         // Whether a change came or the wait ended is read off the shelf; the sender lives as long as `self`.
-        let _ = tokio::time::timeout(glance.wait, rev.wait_for(|rev| *rev > after)).await;
+        let _ = tokio::time::timeout(wait.at_most, rev.wait_for(|rev| *rev > after)).await;
         Ok(self.shelf().changes(after, self.clock.now()))
     }
 }

@@ -40,10 +40,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
-    ConversationQuery, Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease,
-    OwnerId, Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope,
-    Settlement, Store, StoreError, Timestamp, WorkerId, rules,
+    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
+    ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId,
+    Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement,
+    Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio::time::Instant;
 
@@ -268,10 +268,12 @@ impl Store for SqliteStore {
         Ok(Rescued { jobs, watched: 0 })
     }
 
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let (id, run) = (*id, run.clone());
-        self.write(move |tx| commands::amend(tx, &id, |record, now| rules::owe(record, &run, now)))
-            .await
+        self.write(move |tx| {
+            commands::amend(tx, &id, |record, now| rules::record_late_run(record, &run, now))
+        })
+        .await
     }
 
     async fn owed_stops(
@@ -283,15 +285,15 @@ impl Store for SqliteStore {
         self.readers.run(move |connection| reads::owed_stops(connection, &profiles, limit)).await
     }
 
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         let id = *id;
         self.write(move |tx| {
-            commands::amend(tx, &id, |record, now| rules::stopped(record, outcome, now))
+            commands::amend(tx, &id, |record, now| rules::record_stop(record, outcome, now))
         })
         .await
     }
 
-    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+    async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let id = *id;
         self.write(move |tx| keys::answered(tx, &id)).await
     }
@@ -350,11 +352,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         const SHORTEST: Duration = Duration::from_millis(1);
         const LONGEST: Duration = Duration::from_secs(86_400);
-        let deadline = Instant::now() + glance.wait.min(LONGEST);
-        let every = glance.every.clamp(SHORTEST, LONGEST);
+        let deadline = Instant::now() + wait.at_most.min(LONGEST);
+        let every = wait.look_every.clamp(SHORTEST, LONGEST);
         let mut own = self.rev.subscribe();
         let (mut seen, mut changes) = (None, Changes::default());
         loop {
@@ -367,7 +369,7 @@ impl Store for SqliteStore {
             if !changes.jobs.is_empty() || now >= deadline {
                 return Ok(changes);
             }
-            // Whether it ends by a commit of ours or by the time for a glance, the next look tells.
+            // Whether it ends by a commit of ours or by the time for a wait, the next look tells.
             let _ = tokio::time::timeout_at(deadline.min(now + every), own.changed()).await;
         }
     }

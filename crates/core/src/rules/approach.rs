@@ -24,7 +24,7 @@ pub enum Approach {
 /// Decides between beginning, resuming and giving up.
 pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
     match &job.checkpoint {
-        checkpoint if is_lost(checkpoint, nature) => {
+        checkpoint if must_give_up(checkpoint, nature) => {
             let sentence = "the server stopped while the request was on its way";
             Approach::GiveUp(submit_unknown(job, sentence, None, now))
         }
@@ -49,7 +49,7 @@ fn key_taken_over(job: &Job) -> Option<String> {
 }
 
 /// Whether a run that could not be taken up is begun anew at once: as after any crash, no try is spent on it.
-pub fn begins_anew(nature: Nature, error: &ProviderError) -> bool {
+pub fn may_begin_again(nature: Nature, error: &ProviderError) -> bool {
     error.trouble == Trouble::RunLost && nature.again == Again::Safe
 }
 
@@ -60,7 +60,7 @@ pub fn job_of_key(key: &str) -> Option<JobId> {
 
 /// Whether a try that ended here cannot be followed by another: what may have been paid for can neither be taken up
 /// nor sent again.
-pub(super) fn is_lost(checkpoint: &Checkpoint, nature: Nature) -> bool {
+pub(super) fn must_give_up(checkpoint: &Checkpoint, nature: Nature) -> bool {
     match checkpoint {
         Checkpoint::NotBegun => false,
         Checkpoint::Beginning { .. } => nature.again == Again::Never,
@@ -201,7 +201,7 @@ mod tests {
             (Again::Safe, Trouble::Unreachable, false),
         ];
         for (again, trouble, expected) in cases {
-            let got = begins_anew(nature(again, WithCursor), &error(trouble.clone()));
+            let got = may_begin_again(nature(again, WithCursor), &error(trouble.clone()));
             assert_eq!(got, expected, "{again:?} {trouble:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! What becomes of an unfinished job when a backup becomes the store again. The store that was backed up went on, so
 //! whatever the backup has not finished may have been run, and paid for, since.
 
-use super::approach::{is_lost, submit_unknown};
+use super::approach::{must_give_up, submit_unknown};
 use super::rescue::rescue;
 use crate::{Again, Checkpoint, JobState, Nature, Record, Timestamp};
 
@@ -50,7 +50,7 @@ fn fate(checkpoint: &Checkpoint, nature: Option<Nature>) -> Fate {
     let is_safe = nature.is_some_and(|nature| nature.again == Again::Safe);
     match checkpoint {
         _ if is_safe => Fate::RunsOn,
-        Checkpoint::Running(_) if nature.is_some_and(|nature| is_lost(checkpoint, nature)) => {
+        Checkpoint::Running(_) if nature.is_some_and(|nature| must_give_up(checkpoint, nature)) => {
             Fate::Ended
         }
         Checkpoint::Running(_) => Fate::Resumes,

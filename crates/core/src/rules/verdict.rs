@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rules::approach::{is_lost, run_lost, submit_unknown};
+use crate::rules::approach::{must_give_up, run_lost, submit_unknown};
 use crate::rules::life_ends_at;
 use crate::{
     Again, BeginError, Checkpoint, Code, Failure, Job, Nature, Output, ProviderError, RequestWords,
@@ -146,7 +146,7 @@ pub fn verdict(
             return Settlement::Fail { failure, raw: None };
         }
     };
-    if is_lost(&checkpoint, nature) {
+    if must_give_up(&checkpoint, nature) {
         // Another try could only give up, after a wait and without knowing what went wrong.
         let failure = submit_unknown(job, &failure.message, failure.detail, now);
         return Settlement::Fail { failure, raw: None };

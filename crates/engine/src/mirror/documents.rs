@@ -27,7 +27,7 @@ impl Documents {
         said.updated_at = said_at(conversation).to_string();
         // Elapsed as of the last change, not as of the writing: a look that finds nothing new writes nothing.
         let status = StatusFile::of(conversation, conversation.last().updated_at);
-        let promised = |job: &Job| job.new.visibility.is_told();
+        let promised = |job: &Job| job.new.visibility.caller_has_id();
         Ok(Self {
             conversation: pretty(&said)?,
             status: conversation.turns().any(promised).then(|| pretty(&status)).transpose()?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
-use outlast_core::{Glance, Rev, Scope, StoreError};
+use outlast_core::{ChangeWait, Rev, Scope, StoreError};
 use tokio::time::Instant;
 
 use super::backlog::Backlog;
@@ -123,8 +123,8 @@ impl Follower<'_> {
 
     /// Looks, sorts some of what is found, and writes some of what is due.
     async fn step(&mut self, wait: Duration) -> Result<(), StoreError> {
-        let glance = Glance { wait, every: EVERY };
-        let changes = self.shared.store.changes(self.backlog.rev(), glance).await?;
+        let wait = ChangeWait { at_most: wait, look_every: EVERY };
+        let changes = self.shared.store.changes(self.backlog.rev(), wait).await?;
         self.backlog.take_in(&changes);
         self.sort(STEP).await?;
         self.write(Some(Instant::now()), STEP).await;
@@ -133,8 +133,8 @@ impl Follower<'_> {
 
     /// The last look: writes everything, due or not, once.
     async fn finish(&mut self) {
-        let glance = Glance { wait: Duration::ZERO, every: EVERY };
-        match self.shared.store.changes(self.backlog.rev(), glance).await {
+        let wait = ChangeWait { at_most: Duration::ZERO, look_every: EVERY };
+        match self.shared.store.changes(self.backlog.rev(), wait).await {
             Ok(changes) => self.backlog.take_in(&changes),
             Err(error) => tracing::debug!(%error, "left without a last look for the files"),
         }

@@ -69,7 +69,7 @@ async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
     bench.quiet().await;
     let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
     assert_eq!(remote_stop(&job), RemoteStop::MaybeBegun, "no run is known yet");
-    let told = job.stop_told().unwrap();
+    let told = job.stop_text().unwrap();
     assert!(told.contains("may have been begun and paid for"), "{told}");
     tokio::time::sleep(seconds(40)).await;
     assert_eq!(bench.provider.begins_dropped(), 0);
@@ -115,7 +115,7 @@ async fn a3_a_process_that_dies_after_a_cancel_during_begin_leaves_the_doubt_on_
     tokio::time::sleep(seconds(120)).await;
     let job = bench.job(&id).await;
     assert_eq!(remote_stop(&job), RemoteStop::MaybeBegun);
-    assert!(job.stop_told().unwrap().contains("could not be stopped"), "{:?}", job.stop_told());
+    assert!(job.stop_text().unwrap().contains("could not be stopped"), "{:?}", job.stop_text());
     assert_eq!(bench.provider.keys().len(), 1, "nothing is sent again");
 }
 
@@ -128,7 +128,7 @@ async fn a3_a_cancel_does_not_promise_a_stop_that_the_provider_cannot_make() {
     let id = process.under_way(&bench, 1).await;
     let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
     assert_eq!(remote_stop(&job), RemoteStop::Unsupported);
-    assert!(job.stop_told().unwrap().contains("may still finish"), "{:?}", job.stop_told());
+    assert!(job.stop_text().unwrap().contains("may still finish"), "{:?}", job.stop_text());
     bench.quiet().await;
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Unsupported);
     assert!(bench.provider.stops().is_empty(), "no worker tries in vain");

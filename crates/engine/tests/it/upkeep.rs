@@ -15,7 +15,7 @@ fn kept_for(keep: u64) -> NewJob {
 
 async fn rows(bench: &Bench) -> usize {
     // Expired jobs are hidden from readers but still there; a key would find them, a count of changes does.
-    let all = outlast_core::Glance { wait: millis(0), every: millis(1) };
+    let all = outlast_core::ChangeWait { at_most: millis(0), look_every: millis(1) };
     bench.store.changes(outlast_core::Rev(0), all).await.unwrap().jobs.len()
 }
 

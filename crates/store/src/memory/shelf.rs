@@ -79,7 +79,7 @@ impl Shelf {
     pub(super) fn turn(&self, owner: &OwnerId) -> Turn {
         let running = |job: &&Job| {
             job.new.owner == *owner
-                && job.new.visibility.is_queued()
+                && job.new.visibility.goes_through_queue()
                 && job.state.kind() == StateKind::Running
         };
         let running = self.records.values().map(|record| &record.job).filter(running).count();

@@ -36,7 +36,7 @@ pub(super) fn named_by(
         return Ok(Named::Free(None));
     };
     let job = stored.record.job;
-    if !rules::key_holds(&record, &job, now) {
+    if !rules::key_is_valid(&record, &job, now) {
         return Ok(Named::Free(rules::run_taken_up(&record, &job, new)));
     }
     if record.input_hash != key.input_hash {
@@ -53,10 +53,10 @@ pub(super) fn take(
     seq: i64,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let (holds, span, span_answered) = match key.holds {
+    let (holds, span, span_answered) = match key.life {
         KeyLife::For(window) => ("for", window, None),
         KeyLife::UntilAnswered { after_end } => ("until_answered", after_end, None),
-        KeyLife::Repeats { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
+        KeyLife::Replays { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
     };
     let before: Option<i64> = tx
         .connection
@@ -90,7 +90,7 @@ pub(super) fn answered(tx: &mut Tx<'_>, id: &JobId) -> Result<(), Fault> {
     let found = rows::whole(tx.connection, "id = ?1", id.to_string())?;
     let Some(stored) = found else { return Ok(()) };
     let Some(key) = of_job(tx.connection, stored.seq)? else { return Ok(()) };
-    let Some(key) = rules::answered(&key, &stored.record.job, tx.now()) else { return Ok(()) };
+    let Some(key) = rules::record_answer(&key, &stored.record.job, tx.now()) else { return Ok(()) };
     tx.connection
         .prepare_cached("UPDATE keys SET answered_at = ?2 WHERE job = ?1")?
         .execute((stored.seq, key.answered_at.map(Timestamp::as_millis)))?;
@@ -115,11 +115,11 @@ fn record(row: &Row<'_>) -> Result<KeyRecord, Fault> {
     Ok(KeyRecord {
         input_hash: input_hash.try_into().map_err(|_| damaged("input_hash"))?,
         made_at: Timestamp::from_millis(row.get("made_at")?),
-        holds: match row.get::<_, String>("holds")?.as_str() {
+        life: match row.get::<_, String>("holds")?.as_str() {
             "for" => KeyLife::For(after_end),
             "until_answered" => match answered {
                 None => KeyLife::UntilAnswered { after_end },
-                Some(answered) => KeyLife::Repeats { unanswered: after_end, answered },
+                Some(answered) => KeyLife::Replays { unanswered: after_end, answered },
             },
             _ => return Err(damaged("holds")),
         },

@@ -131,7 +131,7 @@ pub(super) struct KeySeed {
 pub(super) enum KeyKind {
     For,
     UntilAnswered,
-    Repeats,
+    Replays,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -225,8 +225,8 @@ fn job() -> impl Strategy<Value = JobSeed> {
 }
 
 fn key() -> impl Strategy<Value = KeySeed> {
-    use KeyKind::{For, Repeats, UntilAnswered};
-    let kind = proptest::sample::select(vec![For, UntilAnswered, Repeats]);
+    use KeyKind::{For, Replays, UntilAnswered};
+    let kind = proptest::sample::select(vec![For, UntilAnswered, Replays]);
     (0..2_usize, 0..2_u8, kind, seconds(), seconds()).prop_map(
         |(text, input, kind, seconds, answered_seconds)| KeySeed {
             text,
@@ -297,15 +297,15 @@ impl JobSeed {
 impl KeySeed {
     pub(super) fn grown(&self) -> Key {
         let span = Duration::from_secs(self.seconds);
-        let holds = match self.kind {
+        let life = match self.kind {
             KeyKind::For => KeyLife::For(span),
             KeyKind::UntilAnswered => KeyLife::UntilAnswered { after_end: span },
-            KeyKind::Repeats => KeyLife::Repeats {
+            KeyKind::Replays => KeyLife::Replays {
                 unanswered: span,
                 answered: Duration::from_secs(self.answered_seconds),
             },
         };
-        Key { text: format!("key-{}", self.text), input_hash: [self.input; 32], holds }
+        Key { text: format!("key-{}", self.text), input_hash: [self.input; 32], life }
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, Claimed, Clock, Dead, Glance, Insert, Inserted, Job, JobId, JobQuery, JobState,
+    ChangeWait, Checkpoint, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery, JobState,
     Lease, Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
 };
 use tempfile::TempDir;
@@ -24,7 +24,8 @@ use crate::store_suite::a_run;
 /// How many steps lie between two looks at everything.
 const LOOK_EVERY: usize = 4;
 
-const GLANCE: Glance = Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
+const LOOK_ONCE: ChangeWait =
+    ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_millis(25) };
 
 pub(super) struct World<'a, S: Subject> {
     subject: &'a S,
@@ -237,23 +238,25 @@ impl<'a, S: Subject> World<'a, S> {
                 let Some((model, subject)) = self.job(*job) else { return Ok(()) };
                 let run = a_run("late");
                 let owed = (
-                    self.model.owe(&model, &run).await,
-                    self.handles[via].owe(&subject, &run).await,
+                    self.model.record_late_run(&model, &run).await,
+                    self.handles[via].record_late_run(&subject, &run).await,
                 );
                 self.same("owe", owed, as_it_is)?;
             }
             What::Stopped { job, outcome } => {
                 let Some((model, subject)) = self.job(*job) else { return Ok(()) };
                 let stopped = (
-                    self.model.stopped(&model, *outcome).await,
-                    self.handles[via].stopped(&subject, *outcome).await,
+                    self.model.record_stop(&model, *outcome).await,
+                    self.handles[via].record_stop(&subject, *outcome).await,
                 );
                 self.same("stopped", stopped, as_it_is)?;
             }
             What::Answered { job } => {
                 let Some((model, subject)) = self.job(*job) else { return Ok(()) };
-                let answered =
-                    (self.model.answered(&model).await, self.handles[via].answered(&subject).await);
+                let answered = (
+                    self.model.record_answer(&model).await,
+                    self.handles[via].record_answer(&subject).await,
+                );
                 self.same("answered", answered, as_it_is)?;
             }
             What::Dismiss { worker } => {

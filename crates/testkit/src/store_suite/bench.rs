@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Changes, Claimed, Clock, Code, Cost, Failure, Glance, Insert, Inserted, Job, JobId, Key,
-    KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope, Settlement, Source,
-    Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
+    Body, ChangeWait, Changes, Claimed, Clock, Code, Cost, Failure, Insert, Inserted, Job, JobId,
+    Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope, Settlement,
+    Source, Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -107,14 +107,14 @@ impl Bench {
 
     /// What changed after `after`, without waiting.
     pub async fn look(&self, after: Rev) -> Changes {
-        let glance = Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
-        self.store.changes(after, glance).await.expect("reads never fail")
+        let wait = ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_millis(25) };
+        self.store.changes(after, wait).await.expect("reads never fail")
     }
 
     /// Waits for a change after `after`, for a change that must come.
     pub async fn wait(&self, after: Rev) -> Changes {
-        let glance = Glance { wait: LIMIT, every: Duration::from_millis(25) };
-        let changes = self.store.changes(after, glance).await.expect("reads never fail");
+        let wait = ChangeWait { at_most: LIMIT, look_every: Duration::from_millis(25) };
+        let changes = self.store.changes(after, wait).await.expect("reads never fail");
         assert!(!changes.jobs.is_empty(), "the wake-up was lost");
         changes
     }
@@ -138,23 +138,23 @@ pub fn a_job() -> NewJob {
     }
 }
 
-/// A caller's own key for the input of that number; it holds for a minute.
+/// A caller's own key for the input of that number; it is valid for a minute.
 pub fn a_key(text: &str, input: u8) -> Key {
-    let holds = KeyLife::For(Duration::from_secs(60));
-    Key { text: text.to_owned(), input_hash: [input; 32], holds }
+    let life = KeyLife::For(Duration::from_secs(60));
+    Key { text: text.to_owned(), input_hash: [input; 32], life }
 }
 
-/// The key of a held call for the input of that number; it holds for a minute after the end.
+/// The key of a held call for the input of that number; it is valid for a minute after the end.
 pub fn a_held_key(text: &str, input: u8) -> Key {
-    let holds = KeyLife::UntilAnswered { after_end: Duration::from_secs(60) };
-    Key { holds, ..a_key(text, input) }
+    let life = KeyLife::UntilAnswered { after_end: Duration::from_secs(60) };
+    Key { life, ..a_key(text, input) }
 }
 
-/// The key of a held research call: it holds for a minute after the end, for ten seconds once a call was answered.
+/// The key of a held research call: it is valid for a minute after the end, for ten seconds once a call was answered.
 pub(super) fn a_research_key(text: &str, input: u8) -> Key {
-    let holds =
-        KeyLife::Repeats { unanswered: Duration::from_secs(60), answered: Duration::from_secs(10) };
-    Key { holds, ..a_key(text, input) }
+    let life =
+        KeyLife::Replays { unanswered: Duration::from_secs(60), answered: Duration::from_secs(10) };
+    Key { life, ..a_key(text, input) }
 }
 
 /// The provider's run of that name.

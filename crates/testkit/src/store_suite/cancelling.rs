@@ -28,7 +28,7 @@ pub async fn a_cancel_before_the_run_owes_nothing(bench: Bench) {
     assert!(owed(&bench).await.is_empty());
 }
 
-/// Its worker will know the run, and call `owe`, or that there is none; if it dies first, the doubt is on record.
+/// Its worker will know the run, and call `record_late_run`, or that there is none; if it dies first, the doubt is on record.
 pub async fn a_cancel_while_the_request_is_on_its_way_records_that_a_run_may_come_of_it(
     bench: Bench,
 ) {
@@ -38,7 +38,7 @@ pub async fn a_cancel_while_the_request_is_on_its_way_records_that_a_run_may_com
     assert_eq!(cancelled.checkpoint, Checkpoint::Beginning { key: "k".to_owned() });
     assert_eq!(bench.read(&claimed.job.id).await, cancelled);
     assert!(owed(&bench).await.is_empty());
-    bench.store.stopped(&claimed.job.id, RemoteStop::NotNeeded).await.unwrap();
+    bench.store.record_stop(&claimed.job.id, RemoteStop::NotNeeded).await.unwrap();
     assert_eq!(remote(&bench.read(&claimed.job.id).await), RemoteStop::NotNeeded);
 }
 
@@ -85,7 +85,7 @@ pub async fn only_the_owner_can_cancel(bench: Bench) {
 pub async fn a_run_that_turned_up_late_is_owed(bench: Bench) {
     let claimed = at(&bench, Checkpoint::Beginning { key: "k".to_owned() }).await;
     now(&bench, &claimed.job.id).await;
-    bench.store.owe(&claimed.job.id, &a_run("late")).await.unwrap();
+    bench.store.record_late_run(&claimed.job.id, &a_run("late")).await.unwrap();
     let job = bench.read(&claimed.job.id).await;
     assert_eq!(remote(&job), RemoteStop::Owed);
     assert_eq!(job.checkpoint, Checkpoint::Running(a_run("late")));
@@ -99,7 +99,7 @@ pub async fn a_run_is_owed_on_cancelled_jobs_only(bench: Bench) {
     let queued = bench.add(a_job()).await.id;
     let unknown = "0f8fad5bd9cb469fa16570867728950e".parse().unwrap();
     for id in [queued, running, finished, unknown] {
-        let refused = bench.store.owe(&id, &a_run("x")).await;
+        let refused = bench.store.record_late_run(&id, &a_run("x")).await;
         assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     }
     assert!(owed(&bench).await.is_empty());
@@ -151,9 +151,9 @@ pub async fn a_stop_that_was_made_is_owed_no_more(bench: Bench) {
         let claimed = at(&bench, Checkpoint::Running(a_run("run-1"))).await;
         now(&bench, &claimed.job.id).await;
         assert_eq!(owed(&bench).await.len(), 1);
-        let refused = bench.store.stopped(&claimed.job.id, RemoteStop::NotNeeded).await;
+        let refused = bench.store.record_stop(&claimed.job.id, RemoteStop::NotNeeded).await;
         assert!(matches!(refused, Err(StoreError::NotFound)), "there is a run: {refused:?}");
-        bench.store.stopped(&claimed.job.id, outcome).await.unwrap();
+        bench.store.record_stop(&claimed.job.id, outcome).await.unwrap();
         assert_eq!(remote(&bench.read(&claimed.job.id).await), outcome);
         assert!(owed(&bench).await.is_empty());
     }
@@ -162,10 +162,10 @@ pub async fn a_stop_that_was_made_is_owed_no_more(bench: Bench) {
 /// There is no stop to speak of on any other.
 pub async fn only_a_cancelled_job_can_be_stopped(bench: Bench) {
     let claimed = at(&bench, Checkpoint::Running(a_run("run-1"))).await;
-    let refused = bench.store.stopped(&claimed.job.id, RemoteStop::Done).await;
+    let refused = bench.store.record_stop(&claimed.job.id, RemoteStop::Done).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     bench.store.settle(&claimed.lease, succeed()).await.unwrap();
-    let refused = bench.store.stopped(&claimed.job.id, RemoteStop::Done).await;
+    let refused = bench.store.record_stop(&claimed.job.id, RemoteStop::Done).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
 }
 
@@ -173,12 +173,12 @@ pub async fn only_a_cancelled_job_can_be_stopped(bench: Bench) {
 pub async fn no_stop_is_owed_where_no_run_is_known(bench: Bench) {
     let job = bench.add(a_job()).await;
     let cancelled = now(&bench, &job.id).await;
-    let refused = bench.store.stopped(&job.id, RemoteStop::Owed).await;
+    let refused = bench.store.record_stop(&job.id, RemoteStop::Owed).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     assert_eq!(bench.read(&job.id).await, cancelled);
     let claimed = at(&bench, Checkpoint::Running(a_run("run-1"))).await;
     now(&bench, &claimed.job.id).await;
-    bench.store.stopped(&claimed.job.id, RemoteStop::Owed).await.unwrap();
+    bench.store.record_stop(&claimed.job.id, RemoteStop::Owed).await.unwrap();
     assert_eq!(bench.store.owed_stops(&profiles(), 1).await.unwrap().len(), 1);
 }
 

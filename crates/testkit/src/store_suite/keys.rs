@@ -125,7 +125,7 @@ pub async fn many_inserts_at_once_under_one_key_make_one_job(bench: Bench) {
 /// Promise 2: the same held call finds its job until a call was answered with the outcome.
 pub async fn a_held_calls_key_holds_until_it_was_answered(bench: Bench) {
     let first = new(bench.add_keyed(a_job(), a_held_key("k", 1)).await);
-    bench.store.answered(&first.id).await.unwrap();
+    bench.store.record_answer(&first.id).await.unwrap();
     assert_eq!(existing(bench.add_keyed(a_job(), a_held_key("k", 1)).await).id, first.id);
     let claimed = bench.claim().await;
     bench.clock.advance(Duration::from_secs(3600));
@@ -134,7 +134,7 @@ pub async fn a_held_calls_key_holds_until_it_was_answered(bench: Bench) {
     let refused = bench.add_keyed(a_job(), a_held_key("k", 2)).await;
     assert!(matches!(refused, Err(StoreError::KeyConflict(id)) if id == first.id), "{refused:?}");
     let rev = bench.store.rev().await.unwrap();
-    bench.store.answered(&first.id).await.unwrap();
+    bench.store.record_answer(&first.id).await.unwrap();
     assert_eq!(bench.store.rev().await.unwrap(), rev, "no reader sees a difference");
     assert_eq!(bench.read(&first.id).await, settled);
     assert_ne!(new(bench.add_keyed(a_job(), a_held_key("k", 2)).await).id, first.id);
@@ -156,7 +156,7 @@ pub async fn a_held_calls_key_holds_only_so_long_after_the_end(bench: Bench) {
 pub async fn a_research_calls_key_holds_a_while_after_an_answer(bench: Bench) {
     let ask = || bench.add_keyed(a_job(), a_research_key("k", 1));
     let first = new(ask().await);
-    bench.store.answered(&first.id).await.unwrap();
+    bench.store.record_answer(&first.id).await.unwrap();
     let claimed = bench.claim().await;
     bench.clock.advance(Duration::from_secs(3600));
     let settled = bench.store.settle(&claimed.lease, succeed()).await.unwrap();
@@ -164,10 +164,10 @@ pub async fn a_research_calls_key_holds_a_while_after_an_answer(bench: Bench) {
     assert_eq!(answered_at(ask().await), None, "an unfinished job answers no call");
     bench.clock.advance(Duration::from_secs(1));
     let rev = bench.store.rev().await.unwrap();
-    bench.store.answered(&first.id).await.unwrap();
+    bench.store.record_answer(&first.id).await.unwrap();
     assert_eq!(bench.store.rev().await.unwrap(), rev, "no reader sees a difference");
     bench.clock.advance(Duration::from_millis(8_999));
-    bench.store.answered(&first.id).await.unwrap();
+    bench.store.record_answer(&first.id).await.unwrap();
     assert_eq!(existing(ask().await), settled);
     assert_eq!(answered_at(ask().await), Some(ended_at.after(Duration::from_secs(1))));
     bench.clock.advance(Duration::from_millis(1));
@@ -190,7 +190,7 @@ pub async fn a_research_calls_failure_is_told_again_only_where_consent_is_needed
         let failure = Failure { code, run_goes_on: false, ..a_failure("no") };
         bench.store.settle(&claimed.lease, Settlement::Fail { failure, raw: None }).await.unwrap();
         assert_eq!(existing(ask().await).id, first.id, "no call was answered");
-        bench.store.answered(&first.id).await.unwrap();
+        bench.store.record_answer(&first.id).await.unwrap();
         if code == Code::RateLimited {
             let second = new(ask().await);
             bench.store.cancel(&Scope::Operator, &second.id).await.unwrap();
@@ -220,7 +220,7 @@ pub async fn a_research_call_takes_up_the_run_its_failure_left(bench: Bench) {
         let claimed = bench.claim().await;
         bench.store.checkpoint(&claimed.lease, &left).await.unwrap();
         bench.store.settle(&claimed.lease, fail()).await.unwrap();
-        bench.store.answered(&first.id).await.unwrap();
+        bench.store.record_answer(&first.id).await.unwrap();
         let second = new(bench.add_keyed(again, key).await);
         assert_eq!(second.checkpoint, expected);
         bench.store.cancel(&Scope::Operator, &second.id).await.unwrap();
@@ -244,13 +244,13 @@ pub async fn a_cancelled_held_call_is_not_held(bench: Bench) {
 pub async fn an_answer_does_not_free_a_callers_own_key(bench: Bench) {
     let job = new(bench.add_keyed(a_job(), a_key("k", 1)).await);
     bench.store.cancel(&Scope::Operator, &job.id).await.unwrap();
-    bench.store.answered(&job.id).await.unwrap();
+    bench.store.record_answer(&job.id).await.unwrap();
     assert_eq!(existing(bench.add_keyed(a_job(), a_key("k", 1)).await).id, job.id);
     assert!(answered_at(bench.add_keyed(a_job(), a_key("k", 1)).await).is_some());
     let plain = bench.add_succeeded().await;
-    bench.store.answered(&plain.id).await.unwrap();
+    bench.store.record_answer(&plain.id).await.unwrap();
     let unknown = "0f8fad5bd9cb469fa16570867728950e".parse().unwrap();
-    bench.store.answered(&unknown).await.unwrap();
+    bench.store.record_answer(&unknown).await.unwrap();
 }
 
 fn new(inserted: Result<Inserted, StoreError>) -> Job {

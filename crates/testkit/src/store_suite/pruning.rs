@@ -78,7 +78,7 @@ pub async fn a_job_that_is_owed_a_stop_stays_until_it_was_made(bench: Bench) {
     }
     assert_eq!(bench.store.owed_stops(&profiles(), 10).await.unwrap().len(), 2);
     for id in ids {
-        bench.store.stopped(&id, RemoteStop::Done).await.unwrap();
+        bench.store.record_stop(&id, RemoteStop::Done).await.unwrap();
         assert_eq!(prune(&bench, Prune::Expired).await.jobs, 1);
     }
 }
@@ -115,7 +115,7 @@ pub async fn a_held_call_stays_until_it_was_answered(bench: Bench) {
     finish("unheard").await;
     bench.clock.advance(KEEP);
     assert_eq!(prune(&bench, Prune::Expired).await.jobs, 0);
-    bench.store.answered(&heard.id).await.unwrap();
+    bench.store.record_answer(&heard.id).await.unwrap();
     let pruned = prune(&bench, Prune::Expired).await;
     let next_expiry = Some(START.after(Duration::from_secs(60)));
     assert_eq!(pruned, Pruned { jobs: 1, next_expiry });
@@ -130,7 +130,7 @@ pub async fn a_research_call_stays_as_long_as_it_is_told_again(bench: Bench) {
         let ended = bench.store.settle(&claimed.lease, settlement).await.unwrap().ended_at();
         let next_expiry = Some(ended.unwrap().after(Duration::from_secs(60)));
         assert_eq!(prune(&bench, Prune::Expired).await, Pruned { jobs: 0, next_expiry });
-        bench.store.answered(&job.id).await.unwrap();
+        bench.store.record_answer(&job.id).await.unwrap();
         let next_expiry = Some(ended.unwrap().after(Duration::from_secs(stays)));
         assert_eq!(prune(&bench, Prune::Expired).await, Pruned { jobs: 0, next_expiry }, "{text}");
         bench.clock.advance(Duration::from_secs(stays));

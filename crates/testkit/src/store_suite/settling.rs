@@ -122,7 +122,7 @@ pub async fn a_result_once_read_never_changes(bench: Bench) {
     bench.store.cancel(&Scope::Operator, &settled.id).await.unwrap();
     bench.store.rescue(&Dead::LeasesExpired).await.unwrap();
     bench.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
-    assert!(bench.store.owe(&settled.id, &a_run("x")).await.is_err());
-    assert!(bench.store.stopped(&settled.id, RemoteStop::Done).await.is_err());
+    assert!(bench.store.record_late_run(&settled.id, &a_run("x")).await.is_err());
+    assert!(bench.store.record_stop(&settled.id, RemoteStop::Done).await.is_err());
     assert_eq!(bench.read(&settled.id).await, settled);
 }

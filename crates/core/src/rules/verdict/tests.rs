@@ -285,7 +285,7 @@ fn b9a_a_failure_tells_whether_the_run_goes_on() {
         job.state = JobState::Failed { at: NOW };
         job.failures.push(failure);
         assert_eq!(job.run_left().is_some(), goes_on, "{name}");
-        assert_eq!(job.run_left_told().is_some(), goes_on, "{name}");
+        assert_eq!(job.run_left_text().is_some(), goes_on, "{name}");
     }
 }
 

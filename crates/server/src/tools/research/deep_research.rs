@@ -64,7 +64,9 @@ impl Research {
             ResearchMode::Blocking | ResearchMode::Auto if as_task => {
                 self.engine.start(job, key).await
             }
-            ResearchMode::Blocking => self.engine.hold(job, key.unwrap_or_else(of_the_call)).await,
+            ResearchMode::Blocking => {
+                self.engine.start_held(job, key.unwrap_or_else(of_the_call)).await
+            }
             // Carried by the queue, but the same call is the same job.
             ResearchMode::Auto => {
                 self.engine.start(job, Some(key.unwrap_or_else(of_the_call))).await
@@ -75,7 +77,7 @@ impl Research {
             Err(error) => return Err(self.refused(caller, &place, error).await),
         };
         if as_task {
-            self.engine.carry_held(&started.job);
+            self.engine.carry_if_held(&started.job);
             return Ok(Answered::Task(Box::new(started.job)));
         }
         let asked = Asked {

@@ -4,7 +4,7 @@ use outlast_core::{
     ConversationQuery, Fence, Job, JobState, Profile, Rev, Scope, StateKind, Store,
 };
 
-use super::{GLANCE, World, as_it_is, everything};
+use super::{LOOK_ONCE, World, as_it_is, everything};
 use crate::model::Subject;
 use crate::model::operation::{CONVERSATIONS, OWNERS, PROFILES, conversation, owner, profile};
 use crate::model::view::Ids;
@@ -45,8 +45,8 @@ impl<S: Subject> World<'_, S> {
             self.same("has_worker", has, as_it_is)?;
         }
         let all = (
-            self.model.changes(Rev::default(), GLANCE).await,
-            self.handles[other].changes(Rev::default(), GLANCE).await,
+            self.model.changes(Rev::default(), LOOK_ONCE).await,
+            self.handles[other].changes(Rev::default(), LOOK_ONCE).await,
         );
         let revs = match &all {
             (Ok(model), Ok(subject)) => (model.rev, subject.rev),
@@ -55,8 +55,8 @@ impl<S: Subject> World<'_, S> {
         self.same("changes", all, Ids::changes)?;
         let (model, subject) = std::mem::replace(&mut self.revs, revs);
         let since = (
-            self.model.changes(model, GLANCE).await,
-            self.handles[other].changes(subject, GLANCE).await,
+            self.model.changes(model, LOOK_ONCE).await,
+            self.handles[other].changes(subject, LOOK_ONCE).await,
         );
         self.same("changes since the last step", since, Ids::changes)?;
         Ok(())
