@@ -6,7 +6,7 @@
 mod engine;
 mod poll;
 mod watch;
-mod hold;
+mod held_calls;
 
 mod worker;
 mod attempt;
