@@ -27,7 +27,7 @@ pub use claim::{claim, claimable, takeable};
 pub use expire::{expired, expires_at, life_ends_at};
 pub use key::{KeyRecord, Replay, key_is_valid, record_answer, replay, run_taken_up};
 pub use prune::{prunable, removable_at};
-pub use rescue::rescue;
+pub use rescue::{lease_is_void, rescue};
 pub use restore::{Fate, restore};
 pub use room::{ask_bytes, has_room, settled_bytes};
 pub use share::{Sharing, may_take};

@@ -338,11 +338,9 @@ pub enum Cancelled {
 /// Whose jobs to rescue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dead {
-    /// This worker, whose end the caller vouches for.
-    Worker(WorkerId),
-    /// Every worker the store can prove dead by itself; none where it cannot.
+    /// Workers that the store can prove dead by itself; none where it cannot.
     Proven,
-    /// Whoever let a lease run out. A job at [`Checkpoint::Beginning`] stays with a worker that is provably alive.
+    /// Workers whose lease has ended, as far as [`crate::rules::lease_is_void`] allows.
     LeasesExpired,
 }
 

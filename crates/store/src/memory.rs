@@ -232,17 +232,11 @@ impl Store for MemoryStore {
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
         let mut shelf = self.shelf();
         let now = self.clock.now();
-        match dead {
-            Dead::Worker(worker) => drop(shelf.workers.remove(worker)),
-            Dead::Proven | Dead::LeasesExpired => {}
-        }
-        let is_dead = |record: &Record| {
-            record.holder.as_ref().is_some_and(|holder| match dead {
-                Dead::Worker(worker) => holder.worker == *worker,
-                // Whoever claimed is on the list until somebody says otherwise: that is all the proof there is.
-                Dead::Proven => !shelf.workers.contains_key(&holder.worker),
-                Dead::LeasesExpired => holder.until <= now,
-            })
+        // A worker is on the list from its first claim until it is dismissed: there is no other proof.
+        let is_listed = |worker: &WorkerId| shelf.workers.contains_key(worker);
+        let is_dead = |record: &Record| match dead {
+            Dead::Proven => record.holder.as_ref().is_some_and(|holder| !is_listed(&holder.worker)),
+            Dead::LeasesExpired => rules::lease_is_void(record, is_listed, now),
         };
         let seqs: Vec<u64> = shelf
             .records

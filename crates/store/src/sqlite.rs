@@ -251,10 +251,6 @@ impl Store for SqliteStore {
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
         let jobs = match dead {
             Dead::Proven => return self.rescue_proven().await,
-            Dead::Worker(worker) => {
-                let worker = [worker.clone()];
-                self.write(move |tx| commands::rescue_workers(tx, &worker)).await?
-            }
             Dead::LeasesExpired => {
                 let now = self.clock.now();
                 // Looked for by a reader first: the writer is troubled only if there is something to put back.

@@ -116,6 +116,11 @@ impl Bench {
         tokio::time::timeout(seconds(100), waiting).await.expect("it never comes");
     }
 
+    /// The store learns that the worker with the first claim is dead, as from a lock that the kernel has freed.
+    pub(crate) async fn first_claimant_ends(&self) {
+        self.store.dismiss(&self.store.claimants()[0]).await.unwrap();
+    }
+
     /// The job as it stands.
     pub(crate) async fn job(&self, id: &JobId) -> Job {
         self.store.job(&Scope::Operator, id).await.unwrap().unwrap()

@@ -58,6 +58,7 @@ async fn a_worker_that_died_while_beginning_leaves_a_paid_job_unknown() {
     bench.quiet().await;
     assert!(matches!(bench.job(&id).await.checkpoint, Checkpoint::Beginning { .. }));
     first.die().await;
+    bench.first_claimant_ends().await;
     let second = bench.process().await;
     let job = second.end(&id).await.job;
     assert_eq!(job.state.kind(), StateKind::Failed);
@@ -75,6 +76,7 @@ async fn a_worker_that_died_while_beginning_leaves_a_safe_job_to_be_begun_again(
         let id = first.start(research()).await;
         bench.quiet().await;
         first.die().await;
+        bench.first_claimant_ends().await;
         let second = bench.process().await;
         tokio::time::sleep(LEASE + seconds(1)).await;
         deliver(&bench, 2);
@@ -160,7 +162,8 @@ async fn a_lost_lease_voids_the_old_attempt_and_the_new_one_resumes() {
     let blocker = first.start(research()).await;
     let second = bench.process().await;
     bench.quiet().await;
-    bench.store.rescue(&Dead::Worker(bench.store.claimants()[0].clone())).await.unwrap();
+    bench.first_claimant_ends().await;
+    bench.store.rescue(&Dead::Proven).await.unwrap();
     bench.quiet().await;
     assert_eq!(bench.provider.resumes(), 1);
     assert_eq!(bench.provider.followers(), 3, "the old attempt does not know yet");
@@ -186,7 +189,8 @@ async fn a_late_result_of_a_lost_lease_is_void() {
     deliver(&bench, 1);
     bench.quiet().await;
     bench.provider.next_resumes([outlast_testkit::scripted::Answer::Never]);
-    bench.store.rescue(&Dead::Worker(bench.store.claimants()[0].clone())).await.unwrap();
+    bench.first_claimant_ends().await;
+    bench.store.rescue(&Dead::Proven).await.unwrap();
     bench.quiet().await;
     settling.notify_one();
     bench.quiet().await;
@@ -207,7 +211,8 @@ async fn a_worker_that_takes_over_its_own_job_follows_it_once() {
     let renewing = Arc::new(Notify::new());
     bench.store.next(Method::Renew, [Mood::After(renewing.clone())]);
     tokio::time::sleep(LEASE / 3).await;
-    bench.store.rescue(&Dead::Worker(bench.store.claimants()[0].clone())).await.unwrap();
+    bench.first_claimant_ends().await;
+    bench.store.rescue(&Dead::Proven).await.unwrap();
     bench.quiet().await;
     assert_eq!(bench.provider.resumes(), 1);
     assert_eq!(bench.provider.followers(), 1, "the old attempt is told at once");

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Checkpoint, Claimed, Job, JobId, Lease, Profile, Record, Scope, Settlement,
-    StoreError, Timestamp, WorkerId, rules,
+    Cancelled, Claimed, Job, JobId, Lease, Profile, Record, Scope, Settlement, StoreError,
+    Timestamp, WorkerId, rules,
 };
 
 use super::bodies;
@@ -147,33 +147,36 @@ pub(super) fn rescue_workers(tx: &mut Tx<'_>, workers: &[WorkerId]) -> Result<u3
             .prepare_cached("SELECT seq FROM jobs WHERE state = 'running' AND worker = ?1")?
             .query_map([worker.as_str()], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
-        rescued += put_back(tx, &seqs, |_| true)?;
+        rescued += put_back(tx, &seqs, |_, _| true)?;
     }
     Ok(rescued)
 }
 
-/// Puts back what is held under leases that ran out, except for requests on their way in live hands.
+/// Puts back the jobs whose lease has ended and is void.
 pub(super) fn rescue_expired(tx: &mut Tx<'_>, liveness: &Liveness) -> Result<u32, Fault> {
     let seqs: Vec<i64> = tx
         .connection
         .prepare_cached("SELECT seq FROM jobs WHERE state = 'running' AND lease_until <= ?1")?
         .query_map([tx.now().as_millis()], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    put_back(tx, &seqs, |record| match (&record.job.checkpoint, &record.holder) {
-        // Its worker is only slow. To begin again now could buy the same research twice.
-        (Checkpoint::Beginning { .. }, Some(holder)) => liveness.sign(&holder.worker) == Sign::Dead,
-        _ => true,
-    })
+    let is_alive = |worker: &WorkerId| liveness.sign(worker) == Sign::Alive;
+    put_back(tx, &seqs, |record, now| rules::lease_is_void(record, is_alive, now))
 }
 
-fn put_back(tx: &mut Tx<'_>, seqs: &[i64], wanted: impl Fn(&Record) -> bool) -> Result<u32, Fault> {
+fn put_back(
+    tx: &mut Tx<'_>,
+    seqs: &[i64],
+    is_dead: impl Fn(&Record, Timestamp) -> bool,
+) -> Result<u32, Fault> {
+    let now = tx.now();
     let mut rescued = 0;
     for seq in seqs {
         let found = rows::light(tx.connection, "seq = ?1 AND state = 'running'", seq)?;
-        let Some(Stored { seq, mut record }) = found.filter(|stored| wanted(&stored.record)) else {
+        let Some(Stored { seq, mut record }) = found.filter(|stored| is_dead(&stored.record, now))
+        else {
             continue;
         };
-        rules::rescue(&mut record, tx.now());
+        rules::rescue(&mut record, now);
         rows::save(tx, seq, &mut record)?;
         rescued += 1;
     }

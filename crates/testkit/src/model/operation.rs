@@ -62,9 +62,6 @@ pub(super) enum What {
         scope: Who,
         job: usize,
     },
-    RescueWorker {
-        worker: usize,
-    },
     RescueProven,
     RescueExpired,
     Owe {
@@ -186,7 +183,6 @@ fn what() -> impl Strategy<Value = What> {
         2 => (few(), option::of(0..=100_u8)).prop_map(|(lease, percent)| What::Note { lease, percent }),
         6 => (few(), how()).prop_map(|(lease, how)| What::Settle { lease, how }),
         5 => (who(), few()).prop_map(|(scope, job)| What::Cancel { scope, job }),
-        1 => worker().prop_map(|worker| What::RescueWorker { worker }),
         2 => Just(What::RescueProven),
         2 => Just(What::RescueExpired),
         1 => few().prop_map(|job| What::Owe { job }),

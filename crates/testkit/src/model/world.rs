@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, Checkpoint, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery, JobState,
-    Lease, Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
+    ChangeWait, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery, JobState, Lease,
+    Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
 };
 use tempfile::TempDir;
 
@@ -34,14 +34,13 @@ pub(super) struct World<'a, S: Subject> {
     handles: Vec<S::Handle>,
     /// The model's clock is moved for a moment where the model cannot know what the subject does.
     clock: Arc<ManualClock>,
-    model_clock: Arc<ManualClock>,
     dir: TempDir,
     model_ids: Ids,
     ids: Ids,
     /// Every lease ever given out: the model's and the subject's.
     leases: Vec<(Lease, Lease)>,
-    /// The latest lease of each job, and when it ends.
-    latest: HashMap<JobId, (Lease, Timestamp)>,
+    /// The latest lease of each job.
+    latest: HashMap<JobId, Lease>,
     workers: [Worker; WORKERS],
     steps: usize,
     /// Where the last step left the changes.
@@ -66,16 +65,14 @@ fn everything() -> JobQuery {
 impl<'a, S: Subject> World<'a, S> {
     pub(super) fn new(subject: &'a S) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let model_clock = Arc::new(ManualClock::default());
         let dir = TempDir::new_in(home()).unwrap();
         let open = || subject.open(clock.clone(), dir.path());
         let handles = vec![open(), open()];
         Self {
             subject,
-            model: subject.model(model_clock.clone()),
+            model: subject.model(clock.clone()),
             handles,
             clock,
-            model_clock,
             dir,
             model_ids: Ids::default(),
             ids: Ids::default(),
@@ -157,7 +154,7 @@ impl<'a, S: Subject> World<'a, S> {
                 let subject = handle.claim(&name, &profiles, lease).await;
                 self.workers[*worker].alive = true;
                 if let (Ok(Some(model)), Ok(Some(subject))) = (&model, &subject) {
-                    self.remember(model, subject, lease);
+                    self.remember(model, subject);
                 }
                 self.same("claim", (model, subject), Ids::claimed)?;
             }
@@ -170,7 +167,7 @@ impl<'a, S: Subject> World<'a, S> {
                 let subject = handle.take(&name, &profiles, &subject_id, lease).await;
                 self.workers[*worker].alive = true;
                 if let (Ok(Some(model)), Ok(Some(subject))) = (&model, &subject) {
-                    self.remember(model, subject, lease);
+                    self.remember(model, subject);
                 }
                 self.same("take", (model, subject), Ids::claimed)?;
             }
@@ -179,8 +176,6 @@ impl<'a, S: Subject> World<'a, S> {
                 let pairs = leases.iter().filter_map(|at| self.lease(*at));
                 let (model, subject): (Vec<_>, Vec<_>) = pairs.unzip();
                 let lost = self.model.renew(&model, lease).await;
-                let until = self.clock.now().after(lease);
-                self.extend(&model, lost.as_deref().unwrap_or_default(), until);
                 let lost = (lost, self.handles[via].renew(&subject, lease).await);
                 self.same("renew", lost, Ids::lost)?;
             }
@@ -219,12 +214,6 @@ impl<'a, S: Subject> World<'a, S> {
                 );
                 self.same("cancel", cancelled, Ids::cancelled)?;
             }
-            What::RescueWorker { worker } => {
-                let dead = Dead::Worker(self.name(*worker));
-                let rescued =
-                    (self.model.rescue(&dead).await, self.handles[via].rescue(&dead).await);
-                self.same("rescue", rescued, as_it_is)?;
-            }
             What::RescueProven => {
                 // The model has one handle and watches nobody.
                 let watched = self.others_that_hold(via).await;
@@ -233,7 +222,12 @@ impl<'a, S: Subject> World<'a, S> {
                 let subject = self.handles[via].rescue(&Dead::Proven).await;
                 self.same("rescue", (model, subject), as_it_is)?;
             }
-            What::RescueExpired => self.rescue_expired(via).await?,
+            What::RescueExpired => {
+                let dead = Dead::LeasesExpired;
+                let rescued =
+                    (self.model.rescue(&dead).await, self.handles[via].rescue(&dead).await);
+                self.same("rescue", rescued, as_it_is)?;
+            }
             What::Owe { job } => {
                 let Some((model, subject)) = self.job(*job) else { return Ok(()) };
                 let run = a_run("late");
@@ -287,42 +281,9 @@ impl<'a, S: Subject> World<'a, S> {
             What::MoveClock { seconds } => {
                 let now = moved(self.clock.now(), *seconds);
                 self.clock.set(now);
-                self.model_clock.set(now);
             }
             What::Reopen => self.reopen(via).await?,
         }
-        Ok(())
-    }
-
-    /// The subject knows which workers live, and leaves requests on their way with them; the model does not.
-    async fn rescue_expired(&mut self, via: usize) -> Result<(), String> {
-        let now = self.clock.now();
-        let mut spared = Vec::new();
-        for (lease, until) in self.latest.values() {
-            let alive = (0..WORKERS)
-                .any(|worker| self.workers[worker].alive && self.name(worker) == lease.worker);
-            let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap();
-            let beginning = job.is_some_and(|job| {
-                job.fence == lease.fence
-                    && matches!(job.state, JobState::Running { .. })
-                    && matches!(job.checkpoint, Checkpoint::Beginning { .. })
-            });
-            if alive && beginning && *until <= now {
-                spared.push((lease.clone(), *until));
-            }
-        }
-        for (lease, _) in &spared {
-            let lease = std::slice::from_ref(lease);
-            self.model.renew(lease, Duration::from_secs(1)).await.unwrap();
-        }
-        let model = self.model.rescue(&Dead::LeasesExpired).await;
-        for (lease, until) in &spared {
-            self.model_clock.set(*until);
-            self.model.renew(std::slice::from_ref(lease), Duration::ZERO).await.unwrap();
-        }
-        self.model_clock.set(now);
-        let subject = self.handles[via].rescue(&Dead::LeasesExpired).await;
-        self.same("rescue", (model, subject), as_it_is)?;
         Ok(())
     }
 
@@ -380,9 +341,7 @@ impl<'a, S: Subject> World<'a, S> {
         let mut watched = 0;
         for (number, worker) in self.workers.iter().enumerate() {
             let mut holds = false;
-            for (lease, _) in
-                self.latest.values().filter(|(lease, _)| lease.worker == self.name(number))
-            {
+            for lease in self.latest.values().filter(|lease| lease.worker == self.name(number)) {
                 let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap();
                 holds |= job.is_some_and(|job| {
                     job.fence == lease.fence && matches!(job.state, JobState::Running { .. })
@@ -393,24 +352,9 @@ impl<'a, S: Subject> World<'a, S> {
         watched
     }
 
-    fn remember(&mut self, model: &Claimed, subject: &Claimed, lease: Duration) {
+    fn remember(&mut self, model: &Claimed, subject: &Claimed) {
         self.leases.push((model.lease.clone(), subject.lease.clone()));
-        let until = self.clock.now().after(lease);
-        self.latest.insert(model.job.id, (model.lease.clone(), until));
-    }
-
-    /// A job may be lost under an old lease and kept under its latest in the same call.
-    fn extend(&mut self, leases: &[Lease], lost: &[JobId], until: Timestamp) {
-        for lease in leases {
-            let shown = leases.iter().filter(|shown| shown.job == lease.job).count();
-            let refused = lost.iter().filter(|id| **id == lease.job).count();
-            if let Some((latest, end)) = self.latest.get_mut(&lease.job)
-                && latest == lease
-                && refused < shown
-            {
-                *end = until;
-            }
-        }
+        self.latest.insert(model.job.id, model.lease.clone());
     }
 
     /// The lease that is so many back.

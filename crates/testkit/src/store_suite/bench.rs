@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, ChangeWait, Changes, Claimed, Clock, Code, Cost, Failure, Insert, Inserted, Job, JobId,
-    Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope, Settlement,
-    Source, Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
+    Body, ChangeWait, Changes, Claimed, Clock, Code, Cost, Dead, Failure, Insert, Inserted, Job,
+    JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rescued, Rev, Scope,
+    Settlement, Source, Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -92,6 +92,12 @@ impl Bench {
     pub async fn add_succeeded(&self) -> Job {
         let claimed = self.add_claimed().await;
         self.store.settle(&claimed.lease, succeed()).await.expect("the lease is fresh")
+    }
+
+    /// Ends `worker` as its process's end would, and rescues what it held.
+    pub async fn end_worker(&self, worker: &WorkerId) -> Rescued {
+        self.store.dismiss(worker).await.expect("a worker can be dismissed");
+        self.store.rescue(&Dead::Proven).await.expect("a rescue never fails")
     }
 
     /// The time on the bench's clock.

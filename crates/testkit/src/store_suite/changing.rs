@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Change, ChangeWait, Checkpoint, Dead, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
+    Change, ChangeWait, Checkpoint, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
     Uncarried,
 };
 
@@ -114,7 +114,7 @@ pub async fn every_kind_of_write_is_seen(bench: Bench) {
     seen(id, StateKind::Queued).await;
     bench.claim().await;
     seen(id, StateKind::Running).await;
-    store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    bench.end_worker(&worker("w1")).await;
     seen(id, StateKind::Queued).await;
     store.cancel(&Scope::Operator, &id).await.unwrap();
     seen(id, StateKind::Cancelled).await;

@@ -40,7 +40,7 @@ pub async fn nobody_writes_after_a_cancel(bench: Bench) {
 /// The rescue took the lease, though nobody has claimed the job since.
 pub async fn nobody_writes_after_a_rescue(bench: Bench) {
     let claimed = bench.add_claimed().await;
-    bench.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    bench.end_worker(&worker("w1")).await;
     is_refused(&bench, &claimed.lease).await;
 }
 

@@ -121,7 +121,7 @@ pub async fn a_result_once_read_never_changes(bench: Bench) {
     bench.clock.advance(Duration::from_secs(3600));
     bench.store.cancel(&Scope::Operator, &settled.id).await.unwrap();
     bench.store.rescue(&Dead::LeasesExpired).await.unwrap();
-    bench.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    bench.end_worker(&worker("w1")).await;
     assert!(bench.store.record_late_run(&settled.id, &a_run("x")).await.is_err());
     assert!(bench.store.record_stop(&settled.id, RemoteStop::Done).await.is_err());
     assert_eq!(bench.read(&settled.id).await, settled);
