@@ -8,10 +8,12 @@ mod id;
 mod time;
 
 mod job;
+mod state_kind;
 mod ask;
 mod workflow;
 mod output;
 mod failure;
+mod payment;
 mod standing;
 mod lease;
 pub mod conversation;
@@ -30,7 +32,7 @@ pub use ask::{AskKind, ContextSize, Effort, Message, Recency, ResearchAsk, Role,
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, JobId, NotAJobId, OwnerId, Profile, WorkerId};
 pub use job::{
-    Checkpoint, Job, JobState, NewJob, Progress, RemoteRun, RemoteStop, Rev, StateKind, Visibility,
+    Checkpoint, Job, JobState, NewJob, Progress, RemoteRun, RemoteStop, Rev, Visibility,
 };
 pub use lease::{Claimed, Fence, Holder, Lease, Record};
 pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
@@ -40,6 +42,7 @@ pub use provider::{
 pub use redact_request::RequestWords;
 pub use report_check::{ReportCheck, check as check_report};
 pub use standing::{Standing, Waits};
+pub use state_kind::StateKind;
 pub use store::{
     BoxError, Cancelled, Change, ChangeWait, Changes, ConversationPage, ConversationQuery,
     ConversationSummary, Cursor, Dead, HeldAnswer, Insert, Inserted, JobPage, JobQuery, Key,

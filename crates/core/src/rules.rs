@@ -16,6 +16,8 @@ mod share;
 
 mod approach;
 mod verdict;
+mod retry;
+mod failures;
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -29,8 +31,9 @@ pub use key::{KeyRecord, Replay, key_is_valid, record_answer, replay, run_taken_
 pub use prune::{prunable, removable_at};
 pub use rescue::{lease_is_void, rescue};
 pub use restore::{Fate, restore};
+pub use retry::Retrying;
 pub use room::{ask_bytes, has_room, settled_bytes};
 pub use share::{Sharing, may_take};
 pub use turn::{Turn, ahead};
-pub use verdict::{End, Retrying, verdict};
+pub use verdict::{End, verdict};
 pub use write::{check_lease, checkpoint, note, settle};

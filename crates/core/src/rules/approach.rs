@@ -1,7 +1,9 @@
-//! What a worker does with a job it has just claimed, judged by how far the last worker came.
+//! Whether a request may be sent, a second time too: what a worker does with a job it has just claimed, judged by how far
+//! the last worker came and by what the provider says of the request ([`Nature`]).
 
 use serde_json::Value;
 
+use super::failures;
 use crate::{
     Again, Checkpoint, Code, Failure, Job, JobId, Nature, ProviderError, RemoteRun, Timestamp,
     Trouble,
@@ -12,7 +14,7 @@ use crate::{
 pub enum Approach {
     /// Send the request under this key.
     Begin {
-        /// Of this try; the same again if the fate of an earlier send is unknown.
+        /// The key of this try; the key of an earlier send whose fate is unknown, if there was one.
         key: String,
     },
     /// Take up the provider's run.
@@ -26,7 +28,8 @@ pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
     match &job.checkpoint {
         checkpoint if must_give_up(checkpoint, nature) => {
             let sentence = "the server stopped while the request was on its way";
-            Approach::GiveUp(submit_unknown(job, sentence, None, now))
+            let failure = failures::plain(Code::SubmitUnknown, sentence, now);
+            Approach::GiveUp(failures::submit_unknown(job, failure))
         }
         Checkpoint::NotBegun => {
             let own = || format!("{}-{}", job.id, job.failures.len());
@@ -48,7 +51,8 @@ fn key_taken_over(job: &Job) -> Option<String> {
     key.and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Whether a run that could not be taken up is begun anew at once: as after any crash, no try is spent on it.
+/// Whether a run that the provider no longer knows is replaced by a new one at once: only where running it twice does no
+/// harm. As after any crash, no try is spent on it.
 pub fn may_begin_again(nature: Nature, error: &ProviderError) -> bool {
     error.trouble == Trouble::RunLost && nature.again == Again::Safe
 }
@@ -58,59 +62,14 @@ pub fn job_of_key(key: &str) -> Option<JobId> {
     key.split('-').next()?.parse().ok()
 }
 
-/// Whether a try that ended here cannot be followed by another: what may have been paid for can neither be taken up
-/// nor sent again.
+/// Whether no try can follow one that ended at this checkpoint: what may have been paid for can neither be taken up nor
+/// sent a second time.
 pub(super) fn must_give_up(checkpoint: &Checkpoint, nature: Nature) -> bool {
     match checkpoint {
         Checkpoint::NotBegun => false,
         Checkpoint::Beginning { .. } => nature.again == Again::Never,
         Checkpoint::Running(run) => !nature.resumes.takes_up(run) && nature.again != Again::Safe,
     }
-}
-
-/// The failure of a job whose request may have been accepted and cannot be found again; `sentence` says what happened
-/// to it.
-pub(super) fn submit_unknown(
-    job: &Job,
-    sentence: &str,
-    detail: Option<String>,
-    now: Timestamp,
-) -> Failure {
-    // Its advice, behind the semicolon, is for a request that was certainly not accepted.
-    let sentence = sentence.split("; ").next().unwrap_or(sentence);
-    let known = if job.may_be_charged() {
-        "it may have been accepted and paid for, so it was not sent again"
-    } else {
-        "it may have been done, or half of it, so it was not done again"
-    };
-    in_doubt(job, Code::SubmitUnknown, &format!("{sentence}; {known}"), detail, now)
-}
-
-/// The failure of a job whose run the provider no longer knows.
-pub(super) fn run_lost(
-    job: &Job,
-    sentence: &str,
-    detail: Option<String>,
-    now: Timestamp,
-) -> Failure {
-    let known = if job.may_be_charged() {
-        "it may have been paid for, so no other was begun"
-    } else {
-        "it may have done its work, so no other was begun"
-    };
-    in_doubt(job, Code::RunLost, &format!("{sentence}; {known}"), detail, now)
-}
-
-/// A failure after which only the owner's word begins a new run.
-fn in_doubt(job: &Job, code: Code, known: &str, detail: Option<String>, now: Timestamp) -> Failure {
-    let id = job.id;
-    let next = if job.may_be_charged() {
-        "begins a new run, which may be paid for a second time"
-    } else {
-        "runs it again"
-    };
-    let message = format!("{known}: `outlast jobs retry {id} --again` {next}");
-    Failure { code, message, detail, at: now, run_goes_on: false }
 }
 
 #[cfg(test)]

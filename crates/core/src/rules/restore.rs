@@ -1,9 +1,10 @@
 //! What becomes of an unfinished job when a backup becomes the store again. The store that was backed up went on, so
 //! whatever the backup has not finished may have been run, and paid for, since.
 
-use super::approach::{must_give_up, submit_unknown};
+use super::approach::must_give_up;
+use super::failures;
 use super::rescue::rescue;
-use crate::{Again, Checkpoint, JobState, Nature, Record, Timestamp};
+use crate::{Again, Checkpoint, Code, JobState, Nature, Record, Timestamp};
 
 /// What a restored store does with a job that its backup had not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,8 @@ pub fn restore(record: &mut Record, nature: Option<Nature>, now: Timestamp) -> O
             record.job.new.max_failures = record.job.new.max_failures.min(failures);
         }
         Fate::Ended => {
-            let failure = submit_unknown(&record.job, RESTORED, None, now);
+            let failure = failures::plain(Code::SubmitUnknown, RESTORED, now);
+            let failure = failures::submit_unknown(&record.job, failure);
             record.job.failures.push(failure);
             record.job.state = JobState::Failed { at: now };
         }
@@ -61,8 +63,8 @@ fn fate(checkpoint: &Checkpoint, nature: Option<Nature>) -> Fate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Resumes;
     use crate::rules::sample::{NOW, failure, queued, remote, running};
-    use crate::{Code, Resumes};
 
     const LATER: Timestamp = Timestamp::from_millis(2_000_000);
 
