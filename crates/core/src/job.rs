@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, StateKind, Timestamp,
+    ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Rev, Timestamp, Visibility,
 };
 
 /// What a face asks the engine to make durable.
@@ -64,39 +64,6 @@ impl NewJob {
     }
 }
 
-/// Whether the caller was given the job's id, and with it how a worker gets the job: from the queue, in its turn, or by
-/// name, at once and beside the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Visibility {
-    /// The caller has the id and will come back for it. Any worker with the profile claims the job from the queue.
-    Promised,
-    /// A held call that was answered with a task: the caller has the id. The process that took the call carries the job,
-    /// like any held call.
-    Task,
-    /// A held call: the caller waits for its answer and has no id; conversation tools hide the job until it succeeds. The
-    /// process that took the call carries the job.
-    Unpromised,
-}
-
-impl Visibility {
-    /// Whether the job waits in the queue, where owners share slots, rather than being taken by name.
-    pub fn goes_through_queue(self) -> bool {
-        match self {
-            Self::Promised => true,
-            Self::Task | Self::Unpromised => false,
-        }
-    }
-
-    /// Whether the caller was given the id.
-    pub fn caller_has_id(self) -> bool {
-        match self {
-            Self::Promised | Self::Task => true,
-            Self::Unpromised => false,
-        }
-    }
-}
-
 /// A job as readers see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
@@ -133,16 +100,6 @@ impl Job {
             | JobState::Failed { at }
             | JobState::Cancelled { at, .. } => Some(*at),
         }
-    }
-
-    /// From its start to its end, or to `now` while it has none.
-    pub fn elapsed(&self, now: Timestamp) -> Duration {
-        self.ended_at().unwrap_or(now).since(self.created_at)
-    }
-
-    /// Whether conversation tools show it: the id of a held call that has not succeeded was given to no caller.
-    pub fn is_shown(&self) -> bool {
-        self.new.visibility.caller_has_id() || self.state.kind() == StateKind::Succeeded
     }
 
     /// Whether any worker has ever held it.
@@ -253,7 +210,3 @@ pub struct Progress {
     /// What is happening, in a few words.
     pub message: String,
 }
-
-/// A store's change number: every change of a job gets a higher one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Rev(pub u64);

@@ -18,12 +18,13 @@ mod approach;
 mod verdict;
 mod retry;
 mod failures;
+mod send_key;
 
 #[cfg(test)]
 pub(crate) mod sample;
 
 pub use accept::accept;
-pub use approach::{Approach, RETRY_KEY, approach, job_of_key, may_begin_again};
+pub use approach::{Approach, approach, may_begin_again};
 pub use cancel::{cancel, record_late_run, record_stop};
 pub use claim::{claim, claimable, takeable};
 pub use expire::{expired, expires_at, life_ends_at};
@@ -33,6 +34,7 @@ pub use rescue::{lease_is_void, rescue};
 pub use restore::{Fate, restore};
 pub use retry::Retrying;
 pub use room::{ask_bytes, has_room, settled_bytes};
+pub use send_key::{RETRY_KEY, job_of_key};
 pub use share::{Sharing, may_take};
 pub use turn::{Turn, ahead};
 pub use verdict::{End, verdict};

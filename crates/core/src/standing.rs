@@ -2,8 +2,9 @@
 //! what is known of the provider's run. Every face says this of a job and nothing else.
 
 use std::fmt;
+use std::time::Duration;
 
-use crate::{Code, Job, JobState, Profile, Progress, RemoteStop, Timestamp};
+use crate::{Code, Job, JobState, Profile, Progress, RemoteStop, StateKind, Timestamp};
 
 /// What a queued job waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +121,16 @@ impl fmt::Display for Standing<'_> {
 }
 
 impl Job {
+    /// Whether conversation tools show it: the id of a held call that has not succeeded was given to no caller.
+    pub fn is_shown(&self) -> bool {
+        self.new.visibility.caller_has_id() || self.state.kind() == StateKind::Succeeded
+    }
+
+    /// From its start to its end, or to `now` while it has none.
+    pub fn elapsed(&self, now: Timestamp) -> Duration {
+        self.ended_at().unwrap_or(now).since(self.created_at)
+    }
+
     /// How the owner of a failed job gets the run that the failure left behind, if it left one.
     pub fn run_left_text(&self) -> Option<String> {
         self.run_left().map(|_| {

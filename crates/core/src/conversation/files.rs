@@ -300,7 +300,7 @@ impl JobFile {
 
 /// The tool that asked for the last turn.
 fn tool_name(conversation: &Conversation) -> &'static str {
-    let is_research = conversation.last().new.workflow == "deep_research";
+    let is_research = conversation.last().new.workflow == crate::NewJob::DEEP_RESEARCH;
     match (is_research, conversation.was_continued()) {
         (true, false) => "perplexity_deep_research",
         (true, true) => "perplexity_deep_research_followup",

@@ -1,12 +1,10 @@
 //! Whether a request may be sent, a second time too: what a worker does with a job it has just claimed, judged by how far
 //! the last worker came and by what the provider says of the request ([`Nature`]).
 
-use serde_json::Value;
-
 use super::failures;
+use super::send_key::new_send_key;
 use crate::{
-    Again, Checkpoint, Code, Failure, Job, JobId, Nature, ProviderError, RemoteRun, Timestamp,
-    Trouble,
+    Again, Checkpoint, Code, Failure, Job, Nature, ProviderError, RemoteRun, Timestamp, Trouble,
 };
 
 /// What to do with a claimed job.
@@ -31,35 +29,17 @@ pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
             let failure = failures::plain(Code::SubmitUnknown, sentence, now);
             Approach::GiveUp(failures::submit_unknown(job, failure))
         }
-        Checkpoint::NotBegun => {
-            let own = || format!("{}-{}", job.id, job.failures.len());
-            Approach::Begin { key: key_taken_over(job).unwrap_or_else(own) }
-        }
+        Checkpoint::NotBegun => Approach::Begin { key: new_send_key(job) },
         Checkpoint::Beginning { key } => Approach::Begin { key: key.clone() },
         Checkpoint::Running(run) if nature.resumes.takes_up(run) => Approach::Resume(run.clone()),
         Checkpoint::Running(run) => Approach::Begin { key: run.id.clone() },
     }
 }
 
-/// The field of a request that names the key of the job it repeats, whose fate was unknown (P6): sent under the same key
-/// it is paid for once, where the provider honours keys.
-pub const RETRY_KEY: &str = "retry_key";
-
-/// The key of the job that this one repeats, for its first send.
-fn key_taken_over(job: &Job) -> Option<String> {
-    let key = job.new.ask.get(RETRY_KEY).filter(|_| job.failures.is_empty());
-    key.and_then(Value::as_str).map(str::to_owned)
-}
-
 /// Whether a run that the provider no longer knows is replaced by a new one at once: only where running it twice does no
 /// harm. As after any crash, no try is spent on it.
 pub fn may_begin_again(nature: Nature, error: &ProviderError) -> bool {
     error.trouble == Trouble::RunLost && nature.again == Again::Safe
-}
-
-/// The job a key of [`Approach::Begin`] belongs to; also where a provider went on with the key in the id of its run.
-pub fn job_of_key(key: &str) -> Option<JobId> {
-    key.split('-').next()?.parse().ok()
 }
 
 /// Whether no try can follow one that ended at this checkpoint: what may have been paid for can neither be taken up nor
@@ -81,18 +61,6 @@ mod tests {
 
     const fn nature(again: Again, resumes: Resumes) -> Nature {
         Nature { again, resumes, stops: true }
-    }
-
-    #[test]
-    fn a_key_names_its_job() {
-        let job = running(Checkpoint::NotBegun).0.job;
-        let Approach::Begin { key } = approach(&job, nature(Again::Safe, Resumes::Never), NOW)
-        else {
-            panic!("a fresh job is begun")
-        };
-        assert_eq!(job_of_key(&key), Some(job.id));
-        assert_eq!(job_of_key(&format!("{key}-and more")), Some(job.id));
-        assert_eq!(job_of_key("resp_1"), None);
     }
 
     /// B9a, design.md "what a kill -9 leaves".
@@ -134,24 +102,9 @@ mod tests {
         }
     }
 
-    /// P6: what is asked again after a send of unknown fate is sent under the same key.
-    #[test]
-    fn p6_a_retry_sends_the_key_of_the_job_it_repeats() {
-        let mut job = running(Checkpoint::NotBegun).0.job;
-        job.new.ask = serde_json::json!({ "messages": [], (RETRY_KEY): "old-0" });
-        let key = |job: &Job| match approach(job, nature(Again::WithKey, Always), NOW) {
-            Approach::Begin { key } => key,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(key(&job), "old-0");
-        // That run has ended badly: another one needs a key of its own.
-        job.failures.push(crate::rules::sample::failure());
-        assert_eq!(key(&job), "00000000000000000000000000000007-1");
-    }
-
     /// E6: what may run twice is begun anew, whichever provider lost it.
     #[test]
-    fn a_lost_run_is_begun_anew_only_where_that_harms_nobody() {
+    fn a_lost_run_is_begun_anew_only_where_that_does_no_harm() {
         let error = |trouble| ProviderError { trouble, sentence: String::new(), detail: None };
         let cases = [
             (Again::Safe, Trouble::RunLost, true),

@@ -13,7 +13,7 @@ pub enum Fate {
     Ended,
     /// Its remote run is recorded: a worker takes that up and begins no other.
     Resumes,
-    /// Running it twice is safe: it stays in the queue.
+    /// Running it twice is safe: it waits for a worker, as before.
     RunsOn,
 }
 

@@ -123,14 +123,10 @@ impl FailedTry<'_> {
 
     fn panicked(&self) -> Settlement {
         let failure = failures::worker_panicked(self.now);
-        match self.job.checkpoint {
-            Checkpoint::Beginning { .. } if self.nature.again != Again::Safe => {
-                self.submit_unknown(failure)
-            }
-            Checkpoint::NotBegun | Checkpoint::Beginning { .. } | Checkpoint::Running(_) => {
-                fail(beside_its_run(self.job, self.nature, failure))
-            }
+        if self.is_sending() && self.nature.again != Again::Safe {
+            return self.submit_unknown(failure);
         }
+        fail(beside_its_run(self.job, self.nature, failure))
     }
 
     /// Another try at `checkpoint`, where one is left.
@@ -159,11 +155,14 @@ impl FailedTry<'_> {
         // process that died while it sent.
         let sender_died = earlier.is_empty() && failure.code == Code::Timeout;
         let maybe_accepted = sender_died || is_unknown(&failure) || earlier.iter().any(is_unknown);
-        let sent = matches!(self.job.checkpoint, Checkpoint::Beginning { .. });
-        if sent && maybe_accepted && self.nature.again == Again::WithKey {
+        if self.is_sending() && maybe_accepted && self.nature.again == Again::WithKey {
             return self.submit_unknown(failure);
         }
         fail(failure)
+    }
+
+    fn is_sending(&self) -> bool {
+        matches!(self.job.checkpoint, Checkpoint::Beginning { .. })
     }
 
     fn submit_unknown(&self, failure: Failure) -> Settlement {

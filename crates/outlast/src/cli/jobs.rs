@@ -41,7 +41,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     pub(crate) all: bool,
     /// Only jobs in this state; may be repeated
-    #[arg(long, value_name = "STATE", value_parser = ["queued", "running", "succeeded", "failed", "cancelled"])]
+    #[arg(long, value_name = "STATE", value_parser = outlast_core::StateKind::ALL.map(outlast_core::StateKind::as_str))]
     pub(crate) state: Vec<String>,
     /// Only jobs whose question contains this
     #[arg(long, value_name = "TEXT")]

@@ -132,7 +132,7 @@ pub fn a_job() -> NewJob {
         owner: alice(),
         conversation: None,
         profile: Profile::new("research"),
-        workflow: "deep_research".to_owned(),
+        workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: "What is a lease?".to_owned(),
         ask: json!({ "messages": [{ "role": "user", "content": "What is a lease?" }], "weight": 0.1 }),
         priority: 0,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{AskKind, HeldAnswer, Job, JobState, Key, ResearchAsk, Visibility};
+use outlast_core::{AskKind, HeldAnswer, Job, JobState, Key, NewJob, ResearchAsk, Visibility};
 use outlast_engine::Started;
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ impl Research {
         let as_task = caller.takes_tasks && self.options.mode != ResearchMode::Queued;
         let terms = Terms {
             tool,
-            workflow: "deep_research",
+            workflow: NewJob::DEEP_RESEARCH,
             priority,
             visibility: match self.options.mode {
                 ResearchMode::Blocking if as_task => Visibility::Task,
