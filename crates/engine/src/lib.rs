@@ -4,12 +4,17 @@
 //! decide how the try is settled, and [`Engine::poll`] answers the moment it ends.
 
 mod engine;
+mod worker;
+mod attempt;
 mod poll;
+
+mod options;
+mod shared;
+mod reads;
 mod watch;
 mod held_calls;
 
-mod worker;
-mod attempt;
+mod idle;
 mod keeper;
 mod rescuer;
 mod remote_stops;
@@ -21,10 +26,14 @@ mod shutdown;
 
 mod mirror;
 
-pub use engine::{Engine, Expected, Options, Providers, Started};
+pub use engine::{Engine, Started};
+pub use idle::Until;
 pub use mirror::{ArchiveError, Archived, Mirror, MirrorOptions};
-pub use poll::{PollError, Reading};
+pub use options::{Options, Providers};
+pub use poll::PollError;
+pub use reads::Reading;
+pub use shared::Expected;
 pub use shutdown::Shutdown;
 pub use wakeups::PollLimits;
 pub use watch::JobWatch;
-pub use worker::{Takes, Until, Worker};
+pub use worker::{Takes, Worker};

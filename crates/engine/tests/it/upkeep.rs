@@ -53,7 +53,7 @@ async fn a6_an_expired_job_is_not_found_before_it_is_swept() {
     assert_eq!(rows(&bench).await, 1);
 }
 
-/// A8: while nothing can expire, nobody looks.
+/// A8: while nothing can expire, the sweeper does not look.
 #[tokio::test(start_paused = true)]
 async fn a8_a_job_that_ends_later_but_expires_sooner_is_swept_in_time() {
     let bench = Bench::new();
