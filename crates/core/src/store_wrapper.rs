@@ -5,10 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Cancelled, Changes, Checkpoint, Claimed, ConversationId, ConversationPage, ConversationQuery,
-    Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId, Profile,
-    Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store,
-    StoreError, Timestamp, WorkerId,
+    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ConversationId, ConversationPage,
+    ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId,
+    Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement,
+    Store, StoreError, Timestamp, WorkerId,
 };
 
 /// Every method of the port once: from this come the ones of [`StoreWrapper`] and the store that they make.
@@ -56,10 +56,10 @@ around! {
     fn settle(&self, lease: &Lease, settlement: Settlement) -> Job;
     fn cancel(&self, scope: &Scope, id: &JobId) -> Cancelled;
     fn rescue(&self, dead: &Dead) -> Rescued;
-    fn owe(&self, id: &JobId, run: &RemoteRun) -> ();
+    fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> ();
     fn owed_stops(&self, profiles: &[Profile], limit: usize) -> Vec<(JobId, RemoteRun)>;
-    fn stopped(&self, id: &JobId, outcome: RemoteStop) -> ();
-    fn answered(&self, id: &JobId) -> ();
+    fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> ();
+    fn record_answer(&self, id: &JobId) -> ();
     fn has_worker(&self, profile: &Profile) -> bool;
     fn queued(&self, profiles: &[Profile]) -> u64;
     fn ahead(&self, id: &JobId) -> u64;
@@ -69,5 +69,5 @@ around! {
     fn list(&self, scope: &Scope, query: &JobQuery) -> JobPage;
     fn turns(&self, scope: &Scope, conversation: &ConversationId) -> Vec<Job>;
     fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
-    fn changes(&self, after: Rev, glance: Glance) -> Changes;
+    fn changes(&self, after: Rev, wait: ChangeWait) -> Changes;
 }

@@ -1,80 +1,24 @@
-//! The handle every face holds. Cheap to clone; owner in every call.
+//! The engine's handle, which every face has: starts and cancels jobs. Cheap to clone; the owner is in every call.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use outlast_core::conversation::Conversation;
-use outlast_core::rules::{Repeat, Sharing};
+use outlast_core::rules::{self, Replay};
 use outlast_core::{
-    Cancelled, ConversationId, ConversationPage, ConversationQuery, Cost, Dead, Insert, Inserted,
-    Job, JobId, JobPage, JobQuery, JobState, Key, NewJob, OwnerId, Profile, Provider, Prune,
-    Pruned, RemoteRun, RemoteStop, Rev, Scope, Store, StoreError, Timestamp, rules,
+    Cancelled, Insert, Inserted, Job, JobId, Key, NewJob, Prune, Pruned, RemoteRun, Rev, Scope,
+    Store, StoreError,
 };
-use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::follower;
+use crate::options::{Options, Providers};
+pub(crate) use crate::shared::Shared;
 use crate::shutdown::Shutdown;
-use crate::wakeups::{PollLimits, Wakeups};
+use crate::wakeups::Wakeups;
+use crate::{follower, remote_stops};
 
-/// Who does the work, by the profile a job asks for.
-pub type Providers = HashMap<Profile, Arc<dyn Provider>>;
-
-/// What the engine is told once.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// How many jobs one worker runs at a time.
-    pub concurrency: usize,
-    /// How long a worker may be silent before others may take its jobs.
-    pub lease: Duration,
-    /// The wait after a first failure.
-    pub retry_base: Duration,
-    /// How many unfinished jobs an owner may have.
-    pub max_unfinished: u32,
-    /// How many bytes of requests and results an owner may have stored.
-    pub max_bytes: u64,
-    /// How late expired jobs may be removed.
-    pub sweep_interval: Duration,
-    /// How many polls may wait at a time.
-    pub polls: PollLimits,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            concurrency: 5,
-            lease: Duration::from_secs(30),
-            retry_base: Duration::from_secs(2),
-            max_unfinished: 1000,
-            max_bytes: 1 << 30,
-            sweep_interval: Duration::from_secs(300),
-            polls: PollLimits { in_all: 10_000, per_job: 100, sharing: Sharing::OneOwner },
-        }
-    }
-}
-
-/// Starts, polls, cancels and lists jobs.
+/// Starts, polls, cancels and reads jobs.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) shared: Arc<Shared>,
-}
-
-pub(crate) struct Shared {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) providers: Providers,
-    pub(crate) options: Options,
-    pub(crate) hub: Arc<Wakeups>,
-    pub(crate) stop: Shutdown,
-}
-
-/// What is known of a request before it is made.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
-    /// The model that will answer it.
-    pub model: Option<String>,
-    /// What it usually costs.
-    pub cost: Cost,
 }
 
 /// What came of a start.
@@ -82,10 +26,10 @@ pub struct Expected {
 pub struct Started {
     /// The job, made or found.
     pub job: Job,
-    /// Whether the caller's key named it already.
+    /// Whether the caller's key named the job already.
     pub existed: bool,
-    /// If it has ended and a call was answered with it before: since when, and until when it is told again.
-    pub repeat: Option<Repeat>,
+    /// Since when and until when this outcome is a replay, if a call was answered with it before.
+    pub replay: Option<Replay>,
 }
 
 impl Engine {
@@ -97,21 +41,20 @@ impl Engine {
         options: Options,
         stop: Shutdown,
     ) -> Result<(Self, JoinHandle<()>), StoreError> {
-        // Taken before anybody can wait for anything, so that no change falls between.
+        // Taken before a caller can wait for a job, so that no change falls between.
         let rev: Rev = store.rev().await?;
-        let hub = Arc::new(Wakeups::default());
-        let follower =
-            tokio::spawn(follower::follow(Arc::clone(&store), Arc::clone(&hub), rev, stop.clone()));
-        let shared = Shared { store, providers, options, hub, stop };
+        let wakeups = Arc::new(Wakeups::default());
+        let follower = tokio::spawn(follower::follow(
+            Arc::clone(&store),
+            Arc::clone(&wakeups),
+            rev,
+            stop.clone(),
+        ));
+        let shared = Shared { store, providers, options, wakeups, stop };
         Ok((Self { shared: Arc::new(shared) }, follower))
     }
 
-    /// The store's clock.
-    pub fn now(&self) -> Timestamp {
-        self.shared.store.now()
-    }
-
-    /// Makes a job durable; a worker hears of it at once. Never waits on a provider.
+    /// Makes a job durable; a worker is told of it at once. Never waits on a provider.
     pub async fn start(&self, job: NewJob, key: Option<Key>) -> Result<Started, StoreError> {
         self.insert(job, key, None).await
     }
@@ -135,7 +78,7 @@ impl Engine {
         let Options { max_unfinished, max_bytes, .. } = self.shared.options;
         let insert = Insert { job, key, max_unfinished, max_bytes, takes_up };
         let inserted = self.shared.store.insert(insert).await?;
-        Ok(match inserted {
+        let started = match inserted {
             Inserted::New(job) => {
                 tracing::info!(
                     job.id = %job.id,
@@ -143,13 +86,14 @@ impl Engine {
                     tool = job.new.tool(),
                     "Job enqueued"
                 );
-                self.warn_of_cost(&job);
-                Started { job, existed: false, repeat: None }
+                self.shared.warn_of_cost(&job);
+                Started { job, existed: false, replay: None }
             }
             Inserted::Existing { job, key } => {
-                Started { repeat: rules::repeat(&key, &job), job, existed: true }
+                Started { replay: rules::replay(&key, &job), job, existed: true }
             }
-        })
+        };
+        Ok(started)
     }
 
     /// Ends an unfinished job; `None` when the caller has no such job.
@@ -162,7 +106,7 @@ impl Engine {
                     tool = job.new.tool(),
                     "Job cancelled"
                 );
-                Ok(Some(Cancelled::Now(self.without_vain_stop(job).await)))
+                Ok(Some(Cancelled::Now(remote_stops::without_vain_stop(&self.shared, job).await)))
             }
             Ok(Cancelled::Already(job)) => Ok(Some(Cancelled::Already(job))),
             Err(StoreError::NotFound) => Ok(None),
@@ -170,88 +114,8 @@ impl Engine {
         }
     }
 
-    /// A cancelled job whose provider is known to have no way to stop a run: that is said at once, and no worker is left
-    /// to find it out.
-    async fn without_vain_stop(&self, mut job: Job) -> Job {
-        let JobState::Cancelled { at, remote: RemoteStop::Owed } = job.state else { return job };
-        let provider = self.shared.providers.get(&job.new.profile);
-        if provider.is_none_or(|provider| provider.nature(&job.new.ask).stops) {
-            return job;
-        }
-        job.state = JobState::Cancelled { at, remote: RemoteStop::Unsupported };
-        if let Err(error) = self.shared.store.stopped(&job.id, RemoteStop::Unsupported).await {
-            tracing::warn!(job.id = %job.id, %error, "that a run cannot be stopped is not stored; a worker will see to it");
-        }
-        job
-    }
-
-    /// C10: before anything is spent.
-    fn warn_of_cost(&self, job: &Job) {
-        let expected = self.expects(&job.new.profile, &job.new.ask);
-        if let Some(cost) = expected.cost.over_a_dollar() {
-            let conversation = job.new.conversation.as_ref().map(ConversationId::as_str);
-            tracing::warn!(job.id = %job.id, conversation.id = conversation, estimate = %cost, "this question is likely to cost over $1");
-        }
-    }
-
-    /// The job as it stands; `None` when the caller has no such job.
-    pub async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
-        self.shared.store.job(scope, id).await
-    }
-
     /// Removes finished jobs for good.
     pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
         self.shared.store.prune(scope, prune).await
-    }
-
-    /// What is known of a request before it is made: the model that will answer it, and what that usually costs.
-    pub fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
-        let provider = self.shared.providers.get(profile);
-        Expected {
-            model: provider.and_then(|provider| provider.expected_model(ask)),
-            cost: provider.map_or(Cost::Unknown, |provider| provider.typical_cost(ask)),
-        }
-    }
-
-    /// Puts the jobs of workers that are known to be dead back into the queue, so that what is read next is true. Best
-    /// effort: a store that cannot be written is read as it is.
-    pub async fn find_dead_workers(&self) {
-        if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {
-            tracing::warn!(%error, "dead workers cannot be looked for");
-        }
-    }
-
-    /// Whether this process has the provider for jobs of this profile.
-    pub fn has_provider(&self, profile: &Profile) -> bool {
-        self.shared.providers.contains_key(profile)
-    }
-
-    /// Whether a worker that takes jobs of this profile from the queue is known to live.
-    pub async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
-        self.shared.store.has_worker(profile).await
-    }
-
-    /// A conversation with the turns that may be shown; `None` when the owner has no such conversation.
-    pub async fn conversation(
-        &self,
-        owner: &OwnerId,
-        id: &ConversationId,
-    ) -> Result<Option<Conversation>, StoreError> {
-        let turns = self.shared.store.turns(&Scope::Owner(owner.clone()), id).await?;
-        Ok(Conversation::of(id.clone(), turns))
-    }
-
-    /// The owner's conversations, newest first.
-    pub async fn conversations(
-        &self,
-        owner: &OwnerId,
-        query: &ConversationQuery,
-    ) -> Result<ConversationPage, StoreError> {
-        self.shared.store.conversations(owner, query).await
-    }
-
-    /// The caller's jobs, newest first.
-    pub async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
-        self.shared.store.list(scope, query).await
     }
 }

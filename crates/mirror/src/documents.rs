@@ -236,7 +236,7 @@ impl StatusFile {
             progress: (status == StatusWord::InProgress).then(|| ProgressShape::of(job, now, None)),
             error: job.failures.last().filter(|_| failed).map(|failure| {
                 let mut error = ErrorEntry { timestamp: None, ..ErrorEntry::from(failure) };
-                if let Some(run_left) = job.run_left_told() {
+                if let Some(run_left) = job.run_left_text() {
                     error.message = format!("{}; {run_left}", error.message);
                 }
                 error

@@ -28,7 +28,7 @@ impl FileBytes {
         said.updated_at = messages_changed_at(conversation).to_string();
         // Elapsed as of the last change, not as of the writing: without a change the bytes stay the same.
         let status = StatusFile::of(conversation, conversation.last().updated_at);
-        let promised = |job: &Job| job.new.visibility.is_told();
+        let promised = |job: &Job| job.new.visibility.caller_has_id();
         Ok(Self {
             conversation: pretty(&said)?,
             status: conversation.turns().any(promised).then(|| pretty(&status)).transpose()?,

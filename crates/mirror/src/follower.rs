@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
-use outlast_core::{Glance, Rev, Scope, StoreError};
+use outlast_core::{ChangeWait, Rev, Scope, StoreError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -164,8 +164,8 @@ impl Follower<'_> {
     }
 
     async fn look(&mut self, wait: Duration) -> Result<(), StoreError> {
-        let glance = Glance { wait, every: LOOK_EVERY };
-        let changes = self.mirror.store.changes(self.backlog.rev(), glance).await?;
+        let wait = ChangeWait { at_most: wait, look_every: LOOK_EVERY };
+        let changes = self.mirror.store.changes(self.backlog.rev(), wait).await?;
         self.backlog.take_in(&changes);
         Ok(())
     }

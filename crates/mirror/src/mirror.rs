@@ -100,7 +100,7 @@ impl Mirror {
 
     /// Whether the files of this job must stand before its id is promised (C2).
     fn shows(&self, job: &Job) -> bool {
-        job.new.owner == self.owner && job.new.visibility.is_told()
+        job.new.owner == self.owner && job.new.visibility.caller_has_id()
     }
 
     /// Writes a conversation's files, and logs where that begins or ceases to fail; true when they are written. Files that

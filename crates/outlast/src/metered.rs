@@ -100,12 +100,12 @@ impl StoreWrapper for MeteredStore {
         Ok(cancelled)
     }
 
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
-        self.wrote(self.store.owe(id, run).await)
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+        self.wrote(self.store.record_late_run(id, run).await)
     }
 
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        self.wrote(self.store.stopped(id, outcome).await)
+    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        self.wrote(self.store.record_stop(id, outcome).await)
     }
 }
 

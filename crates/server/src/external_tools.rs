@@ -47,7 +47,7 @@ impl Server {
         let job = NewJob { owner: caller.owner, visibility: Visibility::Task, ..job };
         match self.engine().start(job, None).await {
             Ok(started) => {
-                self.engine().carry_held(&started.job);
+                self.engine().carry_if_held(&started.job);
                 Ok(CallToolResponse::Task(tasks::created(&started.job)))
             }
             Err(error) => Ok(Refusal::from(error).into_result().into()),
@@ -59,7 +59,7 @@ impl Server {
         let tool = job.workflow.clone();
         let input = serde_json::to_vec(&job.ask).map_err(|_| Refusal::internal())?;
         let key = Key::held(&tool, Sha256::digest(input).into());
-        let started = self.engine().hold(job, key).await?;
+        let started = self.engine().start_held(job, key).await?;
         let id = started.job.id;
         let reading = wait::for_job(self.engine(), caller, &id, None).await?;
         let reading = reading.ok_or_else(Refusal::internal)?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_core::rules::Repeat;
+use outlast_core::rules::Replay;
 use outlast_core::{Job, JobState, StateKind, Timestamp};
 use outlast_engine::{Engine, Started};
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -41,7 +41,7 @@ pub(crate) async fn answer(
     ask_anew: AskAnew,
     outcome: impl FnOnce(&Job) -> Option<Result<CallToolResult, Refusal>>,
 ) -> Result<Waited, Refusal> {
-    let Started { mut job, repeat, existed } = started;
+    let Started { mut job, replay, existed } = started;
     if !job.state.kind().is_terminal() {
         if existed {
             refuse_foreign_settings(engine, caller, &job).await?;
@@ -49,10 +49,10 @@ pub(crate) async fn answer(
         let reading = wait::for_job(engine, caller, &job.id, budget).await?;
         job = reading.ok_or_else(removed)?.job;
     }
-    if job.state.kind().is_terminal() && repeat.is_none() {
+    if job.state.kind().is_terminal() && replay.is_none() {
         // Before the answer goes out: the same call may follow it at once. If this cannot be stored, the outcome is
         // told once more than need be.
-        if let Err(error) = engine.answered(&job.id).await {
+        if let Err(error) = engine.record_answer(&job.id).await {
             tracing::warn!(job.id = %job.id, %error, "not recorded that a call was answered");
         }
     }
@@ -60,9 +60,9 @@ pub(crate) async fn answer(
     if job.needs_consent() {
         outcome = outcome.map_err(|refusal| refusal.without_retry(instead_of_again(ask_anew)));
     }
-    Ok(Waited::Answer(match (repeat, outcome) {
-        (Some(repeat), outcome) => {
-            let sentence = sentence(&job, repeat, ask_anew, engine.now());
+    Ok(Waited::Answer(match (replay, outcome) {
+        (Some(replay), outcome) => {
+            let sentence = sentence(&job, replay, ask_anew, engine.now());
             Ok(marked(outcome.unwrap_or_else(Refusal::into_result), sentence))
         }
         (None, Err(refusal)) if takes_its_run_up(&job, ask_anew) => Err(refusal.or_call_again()),
@@ -98,8 +98,8 @@ fn marked(mut answer: CallToolResult, sentence: String) -> CallToolResult {
     answer
 }
 
-fn sentence(job: &Job, repeat: Repeat, ask_anew: AskAnew, now: Timestamp) -> String {
-    let age = age(now.since(repeat.ended_at));
+fn sentence(job: &Job, replay: Replay, ask_anew: AskAnew, now: Timestamp) -> String {
+    let age = age(now.since(replay.ended_at));
     let what = match &job.state {
         JobState::Succeeded { .. } => "the stored answer to the same call, from",
         JobState::Queued { .. }
@@ -110,7 +110,7 @@ fn sentence(job: &Job, repeat: Repeat, ask_anew: AskAnew, now: Timestamp) -> Str
     let how = match ask_anew {
         AskAnew::WithAnotherKey | AskAnew::WithAKey => "give a new `idempotency_key`".to_owned(),
         AskAnew::LaterOrInOtherWords => {
-            format!("ask again after {}, or change the wording", repeat.until)
+            format!("ask again after {}, or change the wording", replay.until)
         }
     };
     let retry = if job.needs_consent() {

@@ -174,13 +174,7 @@ pub(crate) struct Snapshot {
 
 /// A state's word.
 pub(crate) fn word(state: StateKind) -> &'static str {
-    match state {
-        StateKind::Queued => "queued",
-        StateKind::Running => "running",
-        StateKind::Succeeded => "succeeded",
-        StateKind::Failed => "failed",
-        StateKind::Cancelled => "cancelled",
-    }
+    state.as_str()
 }
 
 /// Counts by labels.

@@ -57,7 +57,7 @@ impl Receipts {
             return tracing::debug!(job.id = %job, "the answer crossed a cancellation; it is kept for the next call");
         }
         // If this cannot be stored, the outcome is only told once more.
-        if let Err(error) = engine.answered(&job).await {
+        if let Err(error) = engine.record_answer(&job).await {
             tracing::warn!(job.id = %job, %error, "not recorded that a call was answered");
         }
     }

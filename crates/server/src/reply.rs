@@ -151,7 +151,7 @@ impl Refusal {
     pub(crate) fn failed(job: &Job) -> Self {
         let Some(failure) = job.failures.last() else { return Self::internal() };
         let because = Self::because(failure.code.into(), printable(&failure.message));
-        match job.run_left_told() {
+        match job.run_left_text() {
             None => {
                 let retryable = job.may_succeed_again();
                 Self { retryable, retry_after_seconds: retryable.then_some(30), ..because }

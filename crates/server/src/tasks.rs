@@ -33,7 +33,7 @@ impl Server {
         let payload = match &job.state {
             JobState::Queued { .. } => {
                 // The process that carried it may be gone, or its next try may be due.
-                self.engine().carry_held(&job);
+                self.engine().carry_if_held(&job);
                 TaskPayload::Working
             }
             JobState::Running { .. } => TaskPayload::Working,

@@ -8,7 +8,7 @@ pub(crate) mod perplexity;
 pub(crate) mod research;
 pub(crate) mod research_jobs;
 
-use outlast_core::{Body, Job, JobState};
+use outlast_core::{Body, Job, JobState, NewJob};
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use serde_json::{Map, Value};
 
@@ -132,7 +132,7 @@ impl Tools {
                 perplexity::outcome(job)
             }
             Self::ResearchJobs(set)
-                if job.new.conversation.is_none() && job.new.workflow == "deep_research" =>
+                if job.new.conversation.is_none() && job.new.workflow == NewJob::DEEP_RESEARCH =>
             {
                 Some(set.outcome(job))
             }

@@ -10,10 +10,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
-    Cancelled, Change, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
-    ConversationQuery, Cursor, Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery,
-    JobState, Key, Lease, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop,
-    Rescued, Rev, Scope, Settlement, Store, StoreError, Timestamp, Uncarried, WorkerId, rules,
+    Cancelled, Change, ChangeWait, Changes, Checkpoint, Claimed, Clock, ConversationId,
+    ConversationPage, ConversationQuery, Cursor, Dead, Insert, Inserted, Job, JobId, JobPage,
+    JobQuery, JobState, Key, Lease, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun,
+    RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError, Timestamp, Uncarried, WorkerId,
+    rules,
 };
 
 use crate::page;
@@ -59,7 +60,7 @@ impl MemoryStore {
     ) -> Claimed {
         let now = self.clock.now();
         let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
-        if record.job.new.visibility.is_queued() {
+        if record.job.new.visibility.goes_through_queue() {
             tables.serve(&record.job.new.owner);
         }
         Claimed { job: tables.save(seq, record), lease }
@@ -84,7 +85,7 @@ impl Store for MemoryStore {
             && let Some(held) = tables.keys.get(&(new.owner.clone(), key.text.clone()))
             && let Some(Record { job, .. }) = tables.records.get(&held.seq)
         {
-            if !rules::key_holds(&held.record, job, now) {
+            if !rules::key_is_valid(&held.record, job, now) {
                 takes_up = takes_up.or_else(|| rules::run_taken_up(&held.record, job, &new));
             } else if held.record.input_hash == key.input_hash {
                 return Ok(Inserted::Existing { job: job.clone(), key: held.record });
@@ -103,8 +104,8 @@ impl Store for MemoryStore {
         }
         let (seq, job) = tables.add(new, takes_up, now);
         if let Some(key) = key {
-            let Key { text, input_hash, holds } = key;
-            let record = KeyRecord { input_hash, made_at: now, holds, answered_at: None };
+            let Key { text, input_hash, life } = key;
+            let record = KeyRecord { input_hash, made_at: now, life, answered_at: None };
             tables.keys.insert((job.new.owner.clone(), text), StoredKey { seq, record });
         }
         Ok(Inserted::New(job))
@@ -149,8 +150,9 @@ impl Store for MemoryStore {
 
     async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
         let tables = self.tables();
-        let orphans =
-            tables.jobs().filter(|job| waits(job, profiles) && !job.new.visibility.is_queued());
+        let orphans = tables
+            .jobs()
+            .filter(|job| waits(job, profiles) && !job.new.visibility.goes_through_queue());
         Ok(orphans.map(|job| job.id).collect())
     }
 
@@ -199,17 +201,11 @@ impl Store for MemoryStore {
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
-        match dead {
-            Dead::Worker(worker) => drop(tables.workers.remove(worker)),
-            Dead::Proven | Dead::LeasesExpired => {}
-        }
-        let is_dead = |record: &Record| {
-            record.holder.as_ref().is_some_and(|holder| match dead {
-                Dead::Worker(worker) => holder.worker == *worker,
-                // The list of workers is the only evidence here: a worker is alive until it is taken off.
-                Dead::Proven => !tables.workers.contains_key(&holder.worker),
-                Dead::LeasesExpired => holder.until <= now,
-            })
+        // A worker is on the list from its first claim until it is dismissed: there is no other proof.
+        let is_listed = |worker: &WorkerId| tables.workers.contains_key(worker);
+        let is_dead = |record: &Record| match dead {
+            Dead::Proven => record.holder.as_ref().is_some_and(|holder| !is_listed(&holder.worker)),
+            Dead::LeasesExpired => rules::lease_is_void(record, is_listed, now),
         };
         let seqs: Vec<u64> = tables
             .records
@@ -226,8 +222,8 @@ impl Store for MemoryStore {
         Ok(rescued)
     }
 
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
-        let rule = |record: &mut _, now| rules::owe(record, run, now);
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+        let rule = |record: &mut _, now| rules::record_late_run(record, run, now);
         self.change(id, StoreError::NotFound, rule).map(drop)
     }
 
@@ -248,16 +244,16 @@ impl Store for MemoryStore {
         Ok(owed.take(limit).collect())
     }
 
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        let rule = |record: &mut _, now| rules::stopped(record, outcome, now);
+    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        let rule = |record: &mut _, now| rules::record_stop(record, outcome, now);
         self.change(id, StoreError::NotFound, rule).map(drop)
     }
 
-    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+    async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let mut tables = self.tables();
         let Some((seq, Record { job, .. })) = tables.find(id) else { return Ok(()) };
         if let Some(key) = tables.keys.values_mut().find(|key| key.seq == seq)
-            && let Some(record) = rules::answered(&key.record, &job, self.clock.now())
+            && let Some(record) = rules::record_answer(&key.record, &job, self.clock.now())
         {
             key.record = record;
         }
@@ -270,8 +266,9 @@ impl Store for MemoryStore {
 
     async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
         let tables = self.tables();
-        let queued =
-            tables.jobs().filter(|job| waits(job, profiles) && job.new.visibility.is_queued());
+        let queued = tables
+            .jobs()
+            .filter(|job| waits(job, profiles) && job.new.visibility.goes_through_queue());
         Ok(queued.count() as u64)
     }
 
@@ -279,7 +276,8 @@ impl Store for MemoryStore {
         let tables = self.tables();
         let Some((seq, Record { job, .. })) = tables.find(id) else { return Ok(0) };
         let profile = std::slice::from_ref(&job.new.profile);
-        let in_queue = |other: &Job| waits(other, profile) && other.new.visibility.is_queued();
+        let in_queue =
+            |other: &Job| waits(other, profile) && other.new.visibility.goes_through_queue();
         if !in_queue(&job) {
             return Ok(0);
         }
@@ -369,10 +367,10 @@ impl Store for MemoryStore {
         Ok(ConversationPage { conversations, next })
     }
 
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         let mut rev = self.tables().rev.subscribe();
         // Whether a change came or the time ran out is read from the tables below.
-        let _ = tokio::time::timeout(glance.wait, rev.wait_for(|rev| *rev > after)).await;
+        let _ = tokio::time::timeout(wait.at_most, rev.wait_for(|rev| *rev > after)).await;
         let (tables, now) = (self.tables(), self.clock.now());
         let mut changed: Vec<&Job> = tables.jobs().filter(|job| job.rev > after).collect();
         changed.sort_by_key(|job| job.rev);

@@ -42,10 +42,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
-    ConversationQuery, Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease,
-    OwnerId, Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope,
-    Settlement, Store, StoreError, Timestamp, WorkerId, rules,
+    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
+    ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId,
+    Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement,
+    Store, StoreError, Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
 use tokio::sync::watch;
@@ -233,10 +233,6 @@ impl Store for SqliteStore {
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
         let jobs = match dead {
             Dead::Proven => return self.rescue_proven().await,
-            Dead::Worker(worker) => {
-                let worker = [worker.clone()];
-                self.writer()?.run(move |tx| commands::rescue_workers(tx, &worker)).await?
-            }
             Dead::LeasesExpired => {
                 let now = self.clock.now();
                 // A reader looks first: the write lock is taken only if there is something to put back.
@@ -250,10 +246,12 @@ impl Store for SqliteStore {
         Ok(Rescued { jobs, watched: 0 })
     }
 
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let (id, run) = (*id, run.clone());
         self.writer()?
-            .run(move |tx| commands::amend(tx, &id, |record, now| rules::owe(record, &run, now)))
+            .run(move |tx| {
+                commands::amend(tx, &id, |record, now| rules::record_late_run(record, &run, now))
+            })
             .await
     }
 
@@ -266,16 +264,16 @@ impl Store for SqliteStore {
         self.readers.run(move |connection| reads::owed_stops(connection, &profiles, limit)).await
     }
 
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         let id = *id;
         self.writer()?
             .run(move |tx| {
-                commands::amend(tx, &id, |record, now| rules::stopped(record, outcome, now))
+                commands::amend(tx, &id, |record, now| rules::record_stop(record, outcome, now))
             })
             .await
     }
 
-    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+    async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let id = *id;
         self.writer()?.run(move |tx| commands::answered(tx, &id)).await
     }
@@ -334,11 +332,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         const MIN_INTERVAL: Duration = Duration::from_millis(1);
         const MAX_WAIT: Duration = Duration::from_secs(86_400);
-        let deadline = Instant::now() + glance.wait.min(MAX_WAIT);
-        let every = glance.every.clamp(MIN_INTERVAL, MAX_WAIT);
+        let deadline = Instant::now() + wait.at_most.min(MAX_WAIT);
+        let every = wait.look_every.clamp(MIN_INTERVAL, MAX_WAIT);
         let mut own = self.rev.subscribe();
         loop {
             // Marked as known before the look, so that a commit during it ends the wait below at once.

@@ -17,8 +17,8 @@ use outlast_testkit::store_suite::{
 };
 use tempfile::TempDir;
 
-const GLANCE: outlast_core::Glance =
-    outlast_core::Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
+const LOOK_ONCE: outlast_core::ChangeWait =
+    outlast_core::ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_millis(25) };
 
 #[tokio::test]
 async fn everything_survives_reopening() {
@@ -34,7 +34,7 @@ async fn everything_survives_reopening() {
     for summary in &page.jobs {
         jobs.push(store.job(&Scope::Operator, &summary.id).await.unwrap());
     }
-    let changes = store.changes(Rev(0), GLANCE).await.unwrap();
+    let changes = store.changes(Rev(0), LOOK_ONCE).await.unwrap();
     let owed = store.owed_stops(&profiles(), 10).await.unwrap();
     assert_eq!(owed.len(), 1);
     store.close().await;
@@ -45,7 +45,7 @@ async fn everything_survives_reopening() {
     for (summary, job) in page.jobs.iter().zip(jobs) {
         assert_eq!(store.job(&Scope::Operator, &summary.id).await.unwrap(), job);
     }
-    assert_eq!(store.changes(Rev(0), GLANCE).await.unwrap(), changes);
+    assert_eq!(store.changes(Rev(0), LOOK_ONCE).await.unwrap(), changes);
     assert_eq!(store.owed_stops(&profiles(), 10).await.unwrap(), owed);
     let again = Insert { key: Some(a_key("k", 1)), ..an_insert(a_job()) };
     assert!(matches!(store.insert(again).await, Ok(Inserted::Existing { .. })));
@@ -99,7 +99,7 @@ async fn a_closed_store_leaves_one_file_and_answers_nothing() {
     let store = open(&dir.path().join("jobs.db")).unwrap();
     insert(&store, a_job()).await;
     store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap();
-    store.changes(Rev(0), GLANCE).await.unwrap();
+    store.changes(Rev(0), LOOK_ONCE).await.unwrap();
     assert!(dir.path().join("workers/w1.lock").exists());
     store.close().await;
     store.close().await;
@@ -108,9 +108,9 @@ async fn a_closed_store_leaves_one_file_and_answers_nothing() {
     let query = JobQuery { limit: 1, ..JobQuery::default() };
     let refused = store.list(&Scope::Operator, &query).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-    let refused = store.changes(Rev(0), GLANCE).await;
+    let refused = store.changes(Rev(0), LOOK_ONCE).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-    let refused = store.stopped(&"0".repeat(32).parse().unwrap(), RemoteStop::Done).await;
+    let refused = store.record_stop(&"0".repeat(32).parse().unwrap(), RemoteStop::Done).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
 }
 

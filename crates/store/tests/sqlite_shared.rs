@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{
-    Change, Checkpoint, Dead, Glance, Inserted, Job, JobState, Rescued, Rev, Scope, Settlement,
+    Change, ChangeWait, Checkpoint, Dead, Inserted, Job, JobState, Rescued, Rev, Scope, Settlement,
     StateKind, Store, StoreError, Uncarried,
 };
 use outlast_store::SqliteStore;
@@ -23,8 +23,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_through_one_handle_wakes_another() {
     let (here, there, _dir) = two_handles();
-    let glance = Glance { wait: LIMIT, every: Duration::from_millis(25) };
-    let waiter = tokio::spawn(async move { there.changes(Rev(0), glance).await });
+    let wait = ChangeWait { at_most: LIMIT, look_every: Duration::from_millis(25) };
+    let waiter = tokio::spawn(async move { there.changes(Rev(0), wait).await });
     tokio::task::yield_now().await;
     let job = insert(&here).await;
     let changes = waiter.await.unwrap().unwrap();
@@ -40,10 +40,10 @@ async fn a_waiter_follows_another_handle_without_missing_a_job() {
     const JOBS: usize = 100;
     let (here, there, _dir) = two_handles();
     let follower = tokio::spawn(async move {
-        let glance = Glance { wait: LIMIT, every: Duration::from_millis(5) };
+        let wait = ChangeWait { at_most: LIMIT, look_every: Duration::from_millis(5) };
         let (mut rev, mut ids) = (Rev(0), Vec::new());
         while ids.len() < JOBS {
-            let changes = there.changes(rev, glance).await.unwrap();
+            let changes = there.changes(rev, wait).await.unwrap();
             assert!(!changes.jobs.is_empty(), "a wake-up was lost after {}", ids.len());
             rev = changes.rev;
             ids.extend(changes.jobs.iter().map(|change| change.id));
@@ -106,8 +106,8 @@ async fn many_handles_may_make_the_same_database_at_once() {
     for store in &stores {
         insert(store).await;
     }
-    let glance = Glance { wait: Duration::ZERO, every: LIMIT };
-    assert_eq!(stores[0].changes(Rev(0), glance).await.unwrap().jobs.len(), stores.len());
+    let wait = ChangeWait { at_most: Duration::ZERO, look_every: LIMIT };
+    assert_eq!(stores[0].changes(Rev(0), wait).await.unwrap().jobs.len(), stores.len());
 }
 
 #[tokio::test]
@@ -117,8 +117,8 @@ async fn what_is_queued_together_is_committed_together() {
     write_lock.lock().unwrap();
     let inserts: Vec<_> = (0..200).map(|_| insert(&store)).collect();
     let (jobs, ()) = tokio::join!(join_all(inserts), async { write_lock.unlock().unwrap() });
-    let glance = Glance { wait: Duration::ZERO, every: LIMIT };
-    let changes = store.changes(Rev(0), glance).await.unwrap();
+    let wait = ChangeWait { at_most: Duration::ZERO, look_every: LIMIT };
+    let changes = store.changes(Rev(0), wait).await.unwrap();
     assert_eq!((jobs.len(), changes.jobs.len()), (200, 200));
     // Every commit takes one rev, so this counts them.
     assert!(changes.rev <= Rev(4), "{} commits", changes.rev.0);

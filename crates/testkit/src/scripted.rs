@@ -244,7 +244,7 @@ impl Provider for Handle {
             state.stops.pop_front()
         };
         answer(scripted).await?;
-        Ok(RemoteStop::Done)
+        Ok(if self.0.nature.stops { RemoteStop::Done } else { RemoteStop::Unsupported })
     }
 }
 

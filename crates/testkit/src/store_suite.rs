@@ -133,6 +133,7 @@ macro_rules! store_suite {
                 a_rescue_finds_nothing_when_nothing_runs
                 an_expired_lease_is_rescued_and_a_running_one_is_not
                 a_lease_is_expired_at_its_very_end
+                b9a_a_request_on_its_way_stays_with_a_live_worker_past_its_lease
                 a_rescued_job_is_claimed_again_under_a_higher_fence
                 ones_own_live_worker_is_never_proven_dead
             }
@@ -166,7 +167,7 @@ macro_rules! store_suite {
                 the_next_expiry_is_the_nearest
                 an_unfinished_job_is_never_removed
                 a_job_that_is_owed_a_stop_stays_until_it_was_made
-                a_job_stays_as_long_as_its_key_holds
+                a_job_stays_as_long_as_its_key_is_valid
                 a_held_call_stays_until_it_was_answered
                 a_research_call_stays_as_long_as_it_is_told_again
                 a_key_that_names_another_job_keeps_that_one

@@ -42,7 +42,7 @@ fn log_failure(job: &Job, failure: &Failure) {
     );
 }
 
-/// C4: of conversations alone; elsewhere nobody asked for a length.
+/// C4: of conversations alone; only there a length is asked for.
 fn warn_of_short_report(job: &Job, output: &Output) {
     if job.new.conversation.is_none() {
         return;

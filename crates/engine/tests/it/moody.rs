@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Changes, Checkpoint, Claimed, ConversationId, Dead, Glance, Job, JobId, Lease, Profile,
+    ChangeWait, Changes, Checkpoint, Claimed, ConversationId, Dead, Job, JobId, Lease, Profile,
     Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreError, StoreWrapper,
     WorkerId,
 };
@@ -183,9 +183,9 @@ impl StoreWrapper for Moody {
         answered(mood, self.inner.rescue(dead).await)
     }
 
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let mood = self.mood(Method::Owe).await?;
-        answered(mood, self.inner.owe(id, run).await)
+        answered(mood, self.inner.record_late_run(id, run).await)
     }
 
     async fn owed_stops(
@@ -202,10 +202,10 @@ impl StoreWrapper for Moody {
         self.inner.job(scope, id).await
     }
 
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         *self.looking.lock().unwrap() += 1;
         let _looking = Looking(self);
         let mood = self.mood(Method::Changes).await?;
-        answered(mood, self.inner.changes(after, glance).await)
+        answered(mood, self.inner.changes(after, wait).await)
     }
 }

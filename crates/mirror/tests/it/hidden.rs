@@ -10,7 +10,13 @@ use crate::bench::{Files, Process, TestDir, new_id, turn, until, until_status};
 
 async fn hold(process: &Process, id: &ConversationId) -> JobId {
     let held = NewJob { visibility: Visibility::Unpromised, ..turn(id, "why?") };
-    process.engine.hold(held, Key::held("perplexity_deep_research", [7; 32])).await.unwrap().job.id
+    process
+        .engine
+        .start_held(held, Key::held("perplexity_deep_research", [7; 32]))
+        .await
+        .unwrap()
+        .job
+        .id
 }
 
 /// Waits until the follower has seen everything that happened before this.

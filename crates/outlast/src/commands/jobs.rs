@@ -28,7 +28,7 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
     let store = match &command {
         JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config.store)?,
         // Both put the jobs of dead workers back into the queue, so that what is said of a job is true.
-        JobsCommand::JobWatch(_) | JobsCommand::Wait(_) => OpenStore::existing(&config.store)
+        JobsCommand::Watch(_) | JobsCommand::Wait(_) => OpenStore::existing(&config.store)
             .or_else(|failed| OpenStore::to_read(&config.store).map_err(|_| failed))?,
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_) => {
             OpenStore::existing(&config.store)?
@@ -47,7 +47,7 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
     let done = match command {
         JobsCommand::List(args) => list::run(&engine, &config, args).await,
         JobsCommand::Show(args) => show(&engine, &config, args).await,
-        JobsCommand::JobWatch(args) => watch::run(&engine, &config, args, &stop).await,
+        JobsCommand::Watch(args) => watch::run(&engine, &config, args, &stop).await,
         JobsCommand::Wait(args) => wait::run(&engine, &config, args, &stop).await,
         JobsCommand::Cancel(args) => cancel::run(&engine, &config, args).await,
         JobsCommand::Retry(args) => retry::run(&engine, global, &config, args).await,

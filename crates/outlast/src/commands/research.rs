@@ -183,7 +183,7 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Co
             Ok(ExitCode::SUCCESS)
         }
         JobState::Cancelled { .. } => {
-            let told = job.stop_told().map_or_else(String::new, |told| format!(". {told}"));
+            let told = job.stop_text().map_or_else(String::new, |told| format!(". {told}"));
             let failed = CommandError::from(anyhow::anyhow!("the research was cancelled{told}"));
             Err(failed.hint(format!("`outlast jobs retry {}` asks again", short_id(job))))
         }

@@ -12,7 +12,7 @@ mod schema;
 
 use std::time::Duration;
 
-use outlast_core::Job;
+use outlast_core::{Job, NewJob};
 use outlast_engine::Engine;
 use rmcp::model::{CallToolResult, Tool};
 use serde_json::{Map, Value};
@@ -28,7 +28,7 @@ pub(crate) const CANCEL: &str = "cancel_job";
 pub(crate) const LIST: &str = "list_jobs";
 
 /// The name of the built-in workflow.
-pub const DEEP_RESEARCH: &str = "deep_research";
+pub const DEEP_RESEARCH: &str = NewJob::DEEP_RESEARCH;
 
 /// What this set is told once.
 #[derive(Clone, Debug)]

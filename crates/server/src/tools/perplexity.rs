@@ -115,11 +115,11 @@ impl Perplexity {
             // A task is a promise: its id goes out, and whoever has it comes back for it.
             job.visibility = Visibility::Task;
             let job = self.engine.start(job, None).await?.job;
-            self.engine.carry_held(&job);
+            self.engine.carry_if_held(&job);
             return Ok(Answered::Task(Box::new(job)));
         }
         let key = Key::research(tool, Sha256::digest(input).into(), held_answer(kind));
-        let started = self.engine.hold(job, key).await?;
+        let started = self.engine.start_held(job, key).await?;
         let ask_anew = AskAnew::LaterOrInOtherWords;
         match held::answer(&self.engine, caller, started, None, ask_anew, outcome).await? {
             Waited::Answer(answer) => answer.map(Answered::Now),

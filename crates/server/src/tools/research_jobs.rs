@@ -183,7 +183,7 @@ impl ResearchJobs {
             owner: owner.clone(),
             conversation: None,
             profile: self.options.profile.clone(),
-            workflow: "deep_research".to_owned(),
+            workflow: NewJob::DEEP_RESEARCH.to_owned(),
             title: title(ask.question()),
             ask: serde_json::to_value(ask).map_err(|_| Refusal::internal())?,
             priority: 0,

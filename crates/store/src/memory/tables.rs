@@ -91,7 +91,7 @@ impl Tables {
     pub(super) fn turn(&self, owner: &OwnerId) -> Turn {
         let running = |job: &&Job| {
             job.new.owner == *owner
-                && job.new.visibility.is_queued()
+                && job.new.visibility.goes_through_queue()
                 && job.state.kind() == StateKind::Running
         };
         let running = self.jobs().filter(running).count() as u64;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Checkpoint, Claimed, Job, JobId, Lease, Profile, Record, Scope, Settlement,
-    StoreError, Timestamp, WorkerId, rules,
+    Cancelled, Claimed, Job, JobId, Lease, Profile, Record, Scope, Settlement, StoreError,
+    Timestamp, WorkerId, rules,
 };
 
 use super::bodies;
@@ -146,7 +146,7 @@ pub(super) fn amend(
 pub(super) fn answered(tx: &Tx<'_>, id: &JobId) -> Result<(), Fault> {
     if let Some(stored) = rows::whole(tx.connection, "id = ?1", id.to_string())?
         && let Some(key) = keys::of_job(tx.connection, stored.seq)?
-        && let Some(key) = rules::answered(&key, &stored.record.job, tx.now())
+        && let Some(key) = rules::record_answer(&key, &stored.record.job, tx.now())
     {
         keys::save_answered(tx.connection, stored.seq, key.answered_at)?;
         rows::save_removable_at(tx.connection, &stored, Some(&key))?;
@@ -166,15 +166,13 @@ pub(super) fn rescue_workers(tx: &mut Tx<'_>, workers: &[WorkerId]) -> Result<u3
     Ok(rescued)
 }
 
-/// Puts jobs back whose lease has expired, except for those whose request a live worker is sending.
+/// Puts jobs back whose lease has ended and is void.
 pub(super) fn rescue_expired(tx: &mut Tx<'_>, liveness: &Liveness) -> Result<u32, Fault> {
     let select = "SELECT seq FROM jobs WHERE state = 'running' AND lease_until <= ?1";
     let seqs = sql::column(tx.connection, select, [tx.now().as_millis()])?;
-    put_back(tx, &seqs, |record| match (&record.job.checkpoint, &record.holder) {
-        // The worker is only slow. A second request now could pay for the same research twice.
-        (Checkpoint::Beginning { .. }, Some(holder)) => !liveness.is_alive(&holder.worker),
-        _ => true,
-    })
+    let now = tx.now();
+    let is_alive = |worker: &WorkerId| liveness.is_alive(worker);
+    put_back(tx, &seqs, |record| rules::lease_is_void(record, is_alive, now))
 }
 
 fn put_back(tx: &mut Tx<'_>, seqs: &[i64], wanted: impl Fn(&Record) -> bool) -> Result<u32, Fault> {

@@ -17,7 +17,7 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
         && let Some(stored) = rows::whole(tx.connection, "seq = ?1", seq)?
     {
         let job = stored.record.job;
-        if !rules::key_holds(&found, &job, now) {
+        if !rules::key_is_valid(&found, &job, now) {
             takes_up = takes_up.or_else(|| rules::run_taken_up(&found, &job, &new));
         } else if found.input_hash == key.input_hash {
             return Ok(Inserted::Existing { job, key: found });

@@ -32,10 +32,10 @@ pub(super) fn put(
     seq: i64,
     now: Timestamp,
 ) -> Result<Option<i64>, Fault> {
-    let (holds, span, span_answered) = match key.holds {
+    let (holds, span, span_answered) = match key.life {
         KeyLife::For(window) => ("for", window, None),
         KeyLife::UntilAnswered { after_end } => ("until_answered", after_end, None),
-        KeyLife::Repeats { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
+        KeyLife::Replays { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
     };
     let delete = "DELETE FROM keys WHERE owner = ?1 AND text = ?2 RETURNING job";
     let before = sql::optional(connection, delete, (owner.as_str(), &key.text))?;
@@ -89,11 +89,11 @@ fn record(row: &Row<'_>) -> Result<(i64, KeyRecord), Fault> {
     let record = KeyRecord {
         input_hash: input_hash.try_into().map_err(|_| damaged("input_hash"))?,
         made_at: Timestamp::from_millis(row.get("made_at")?),
-        holds: match (holds.as_str(), answered) {
+        life: match (holds.as_str(), answered) {
             ("for", _) => KeyLife::For(after_end),
             ("until_answered", None) => KeyLife::UntilAnswered { after_end },
             ("until_answered", Some(answered)) => {
-                KeyLife::Repeats { unanswered: after_end, answered }
+                KeyLife::Replays { unanswered: after_end, answered }
             }
             _ => return Err(damaged("holds")),
         },

@@ -62,9 +62,6 @@ pub(super) enum Action {
         scope: ScopeSpec,
         job: usize,
     },
-    RescueWorker {
-        worker: usize,
-    },
     RescueProven,
     RescueExpired,
     Owe {
@@ -131,7 +128,7 @@ pub(super) struct KeySpec {
 pub(super) enum KeyKind {
     For,
     UntilAnswered,
-    Repeats,
+    Replays,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +183,6 @@ fn what() -> impl Strategy<Value = Action> {
         2 => (few(), option::of(0..=100_u8)).prop_map(|(lease, percent)| Action::Note { lease, percent }),
         6 => (few(), how()).prop_map(|(lease, how)| Action::Settle { lease, how }),
         5 => (who(), few()).prop_map(|(scope, job)| Action::Cancel { scope, job }),
-        1 => worker().prop_map(|worker| Action::RescueWorker { worker }),
         2 => Just(Action::RescueProven),
         2 => Just(Action::RescueExpired),
         1 => few().prop_map(|job| Action::Owe { job }),
@@ -225,8 +221,8 @@ fn job() -> impl Strategy<Value = JobSpec> {
 }
 
 fn key() -> impl Strategy<Value = KeySpec> {
-    use KeyKind::{For, Repeats, UntilAnswered};
-    let kind = proptest::sample::select(vec![For, UntilAnswered, Repeats]);
+    use KeyKind::{For, Replays, UntilAnswered};
+    let kind = proptest::sample::select(vec![For, UntilAnswered, Replays]);
     (0..2_usize, 0..2_u8, kind, seconds(), seconds()).prop_map(
         |(text, input, kind, seconds, answered_seconds)| KeySpec {
             text,
@@ -297,15 +293,15 @@ impl JobSpec {
 impl KeySpec {
     pub(super) fn value(&self) -> Key {
         let span = Duration::from_secs(self.seconds);
-        let holds = match self.kind {
+        let life = match self.kind {
             KeyKind::For => KeyLife::For(span),
             KeyKind::UntilAnswered => KeyLife::UntilAnswered { after_end: span },
-            KeyKind::Repeats => KeyLife::Repeats {
+            KeyKind::Replays => KeyLife::Replays {
                 unanswered: span,
                 answered: Duration::from_secs(self.answered_seconds),
             },
         };
-        Key { text: format!("key-{}", self.text), input_hash: [self.input; 32], holds }
+        Key { text: format!("key-{}", self.text), input_hash: [self.input; 32], life }
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, Claimed, Clock, Dead, Glance, Insert, Inserted, Job, JobId, JobQuery, JobState,
-    Lease, Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
+    ChangeWait, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery, JobState, Lease,
+    Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
 };
 use tempfile::TempDir;
 
@@ -24,7 +24,8 @@ use crate::store_suite::a_run;
 /// How many steps lie between two looks at everything.
 const LOOK_EVERY: usize = 4;
 
-const GLANCE: Glance = Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
+const LOOK_ONCE: ChangeWait =
+    ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_millis(25) };
 
 pub(super) struct StorePair<'a, S: TestedStore> {
     subject: &'a S,
@@ -33,14 +34,13 @@ pub(super) struct StorePair<'a, S: TestedStore> {
     handles: Vec<S::Handle>,
     /// The model's clock is moved for a moment where the model cannot know what the subject does.
     clock: Arc<ManualClock>,
-    model_clock: Arc<ManualClock>,
     dir: TempDir,
     model_ids: Ids,
     ids: Ids,
     /// Every lease ever given out: the model's and the subject's.
     leases: Vec<(Lease, Lease)>,
-    /// The latest lease of each job, and when it ends.
-    latest: HashMap<JobId, (Lease, Timestamp)>,
+    /// The latest lease of each job.
+    latest: HashMap<JobId, Lease>,
     workers: [Worker; WORKERS],
     steps: usize,
     /// Where the last step left the changes.
@@ -82,16 +82,14 @@ fn everything() -> JobQuery {
 impl<'a, S: TestedStore> StorePair<'a, S> {
     pub(super) fn new(subject: &'a S) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let model_clock = Arc::new(ManualClock::default());
         let dir = TempDir::new_in(home()).unwrap();
         let open = || subject.open(clock.clone(), dir.path());
         let handles = vec![open(), open()];
         Self {
             subject,
-            model: subject.model(model_clock.clone()),
+            model: subject.model(clock.clone()),
             handles,
             clock,
-            model_clock,
             dir,
             model_ids: Ids::default(),
             ids: Ids::default(),
@@ -170,7 +168,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 let (name, lease) = (self.name(*worker), Duration::from_secs(*seconds));
                 let handle = self.workers[*worker].handle;
                 let claimed = both!(self, handle, |store| store.claim(&name, &profiles, lease));
-                self.claimed("claim", *worker, lease, claimed)?;
+                self.claimed("claim", *worker, claimed)?;
             }
             Action::Take { worker, profiles, job, seconds } => {
                 let Some(ids) = self.job(*job) else { return Ok(()) };
@@ -179,15 +177,13 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 let handle = self.workers[*worker].handle;
                 let claimed =
                     both!(self, handle, ids, |store, id| store.take(&name, &profiles, &id, lease));
-                self.claimed("take", *worker, lease, claimed)?;
+                self.claimed("take", *worker, claimed)?;
             }
             Action::Renew { leases, seconds } => {
                 let lease = Duration::from_secs(*seconds);
                 let pairs = leases.iter().filter_map(|at| self.lease(*at));
                 let (model, subject): (Vec<_>, Vec<_>) = pairs.unzip();
                 let lost = self.model.renew(&model, lease).await;
-                let until = self.clock.now().after(lease);
-                self.extend(&model, lost.as_deref().unwrap_or_default(), until);
                 let lost = (lost, self.handles[via].renew(&subject, lease).await);
                 self.same("renew", lost, Ids::lost)?;
             }
@@ -215,11 +211,6 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 let cancelled = both!(self, via, ids, |store, id| store.cancel(&scope, &id));
                 self.same("cancel", cancelled, Ids::cancelled)?;
             }
-            Action::RescueWorker { worker } => {
-                let dead = Dead::Worker(self.name(*worker));
-                let rescued = both!(self, via, |store| store.rescue(&dead));
-                self.same("rescue", rescued, as_it_is)?;
-            }
             Action::RescueProven => {
                 // The model has one handle and so no other workers to watch.
                 let watched = self.others_that_hold(via).await;
@@ -228,21 +219,24 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 let subject = self.handles[via].rescue(&Dead::Proven).await;
                 self.same("rescue", (model, subject), as_it_is)?;
             }
-            Action::RescueExpired => self.rescue_expired(via).await?,
+            Action::RescueExpired => {
+                let rescued = both!(self, via, |store| store.rescue(&Dead::LeasesExpired));
+                self.same("rescue", rescued, as_it_is)?;
+            }
             Action::Owe { job } => {
                 let Some(ids) = self.job(*job) else { return Ok(()) };
                 let run = a_run("late");
-                let owed = both!(self, via, ids, |store, id| store.owe(&id, &run));
+                let owed = both!(self, via, ids, |store, id| store.record_late_run(&id, &run));
                 self.same("owe", owed, as_it_is)?;
             }
             Action::Stopped { job, outcome } => {
                 let Some(ids) = self.job(*job) else { return Ok(()) };
-                let stopped = both!(self, via, ids, |store, id| store.stopped(&id, *outcome));
+                let stopped = both!(self, via, ids, |store, id| store.record_stop(&id, *outcome));
                 self.same("stopped", stopped, as_it_is)?;
             }
             Action::Answered { job } => {
                 let Some(ids) = self.job(*job) else { return Ok(()) };
-                let answered = both!(self, via, ids, |store, id| store.answered(&id));
+                let answered = both!(self, via, ids, |store, id| store.record_answer(&id));
                 self.same("answered", answered, as_it_is)?;
             }
             Action::Dismiss { worker } => {
@@ -272,42 +266,9 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
             Action::MoveClock { seconds } => {
                 let now = moved(self.clock.now(), *seconds);
                 self.clock.set(now);
-                self.model_clock.set(now);
             }
             Action::Reopen => self.reopen(via).await?,
         }
-        Ok(())
-    }
-
-    /// The subject knows which workers live, and leaves requests on their way with them; the model does not.
-    async fn rescue_expired(&mut self, via: usize) -> Result<(), String> {
-        let now = self.clock.now();
-        let mut spared = Vec::new();
-        for (lease, until) in self.latest.values() {
-            let alive = (0..WORKERS)
-                .any(|worker| self.workers[worker].alive && self.name(worker) == lease.worker);
-            let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap();
-            let beginning = job.is_some_and(|job| {
-                job.fence == lease.fence
-                    && matches!(job.state, JobState::Running { .. })
-                    && matches!(job.checkpoint, Checkpoint::Beginning { .. })
-            });
-            if alive && beginning && *until <= now {
-                spared.push((lease.clone(), *until));
-            }
-        }
-        for (lease, _) in &spared {
-            let lease = std::slice::from_ref(lease);
-            self.model.renew(lease, Duration::from_secs(1)).await.unwrap();
-        }
-        let model = self.model.rescue(&Dead::LeasesExpired).await;
-        for (lease, until) in &spared {
-            self.model_clock.set(*until);
-            self.model.renew(std::slice::from_ref(lease), Duration::ZERO).await.unwrap();
-        }
-        self.model_clock.set(now);
-        let subject = self.handles[via].rescue(&Dead::LeasesExpired).await;
-        self.same("rescue", (model, subject), as_it_is)?;
         Ok(())
     }
 
@@ -364,9 +325,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         let mut watched = 0;
         for (number, worker) in self.workers.iter().enumerate() {
             let mut holds = false;
-            for (lease, _) in
-                self.latest.values().filter(|(lease, _)| lease.worker == self.name(number))
-            {
+            for lease in self.latest.values().filter(|lease| lease.worker == self.name(number)) {
                 let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap();
                 holds |= job.is_some_and(|job| {
                     job.fence == lease.fence && matches!(job.state, JobState::Running { .. })
@@ -382,7 +341,6 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         &mut self,
         what: &str,
         worker: usize,
-        lease: Duration,
         (model, subject): (
             Result<Option<Claimed>, StoreError>,
             Result<Option<Claimed>, StoreError>,
@@ -391,24 +349,9 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         self.workers[worker].alive = true;
         if let (Ok(Some(model)), Ok(Some(subject))) = (&model, &subject) {
             self.leases.push((model.lease.clone(), subject.lease.clone()));
-            let until = self.clock.now().after(lease);
-            self.latest.insert(model.job.id, (model.lease.clone(), until));
+            self.latest.insert(model.job.id, model.lease.clone());
         }
         self.same(what, (model, subject), Ids::claimed).map(drop)
-    }
-
-    /// A job may be lost under an old lease and kept under its latest in the same call.
-    fn extend(&mut self, leases: &[Lease], lost: &[JobId], until: Timestamp) {
-        for lease in leases {
-            let shown = leases.iter().filter(|shown| shown.job == lease.job).count();
-            let refused = lost.iter().filter(|id| **id == lease.job).count();
-            if let Some((latest, end)) = self.latest.get_mut(&lease.job)
-                && latest == lease
-                && refused < shown
-            {
-                *end = until;
-            }
-        }
     }
 
     /// The lease that is so many back.

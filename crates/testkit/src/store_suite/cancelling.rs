@@ -38,7 +38,7 @@ pub async fn a_cancel_while_the_request_is_on_its_way_records_that_a_run_may_com
     assert_eq!(cancelled.checkpoint, Checkpoint::Beginning { key: "k".to_owned() });
     assert_eq!(fixture.read(&claimed.job.id).await, cancelled);
     assert!(owed(&fixture).await.is_empty());
-    fixture.store.stopped(&claimed.job.id, RemoteStop::NotNeeded).await.unwrap();
+    fixture.store.record_stop(&claimed.job.id, RemoteStop::NotNeeded).await.unwrap();
     assert_eq!(remote(&fixture.read(&claimed.job.id).await), RemoteStop::NotNeeded);
 }
 
@@ -85,7 +85,7 @@ pub async fn only_the_owner_can_cancel(fixture: Fixture) {
 pub async fn a_run_that_turned_up_late_is_owed(fixture: Fixture) {
     let claimed = at(&fixture, Checkpoint::Beginning { key: "k".to_owned() }).await;
     now(&fixture, &claimed.job.id).await;
-    fixture.store.owe(&claimed.job.id, &a_run("late")).await.unwrap();
+    fixture.store.record_late_run(&claimed.job.id, &a_run("late")).await.unwrap();
     let job = fixture.read(&claimed.job.id).await;
     assert_eq!(remote(&job), RemoteStop::Owed);
     assert_eq!(job.checkpoint, Checkpoint::Running(a_run("late")));
@@ -99,7 +99,7 @@ pub async fn a_run_is_owed_on_cancelled_jobs_only(fixture: Fixture) {
     let queued = fixture.add(a_job()).await.id;
     let unknown = "0f8fad5bd9cb469fa16570867728950e".parse().unwrap();
     for id in [queued, running, finished, unknown] {
-        let refused = fixture.store.owe(&id, &a_run("x")).await;
+        let refused = fixture.store.record_late_run(&id, &a_run("x")).await;
         assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     }
     assert!(owed(&fixture).await.is_empty());
@@ -151,9 +151,9 @@ pub async fn a_stop_that_was_made_is_owed_no_more(fixture: Fixture) {
         let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
         now(&fixture, &claimed.job.id).await;
         assert_eq!(owed(&fixture).await.len(), 1);
-        let refused = fixture.store.stopped(&claimed.job.id, RemoteStop::NotNeeded).await;
+        let refused = fixture.store.record_stop(&claimed.job.id, RemoteStop::NotNeeded).await;
         assert!(matches!(refused, Err(StoreError::NotFound)), "there is a run: {refused:?}");
-        fixture.store.stopped(&claimed.job.id, outcome).await.unwrap();
+        fixture.store.record_stop(&claimed.job.id, outcome).await.unwrap();
         assert_eq!(remote(&fixture.read(&claimed.job.id).await), outcome);
         assert!(owed(&fixture).await.is_empty());
     }
@@ -162,10 +162,10 @@ pub async fn a_stop_that_was_made_is_owed_no_more(fixture: Fixture) {
 /// There is no stop to speak of on any other.
 pub async fn only_a_cancelled_job_can_be_stopped(fixture: Fixture) {
     let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
-    let refused = fixture.store.stopped(&claimed.job.id, RemoteStop::Done).await;
+    let refused = fixture.store.record_stop(&claimed.job.id, RemoteStop::Done).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
-    let refused = fixture.store.stopped(&claimed.job.id, RemoteStop::Done).await;
+    let refused = fixture.store.record_stop(&claimed.job.id, RemoteStop::Done).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
 }
 
@@ -173,12 +173,12 @@ pub async fn only_a_cancelled_job_can_be_stopped(fixture: Fixture) {
 pub async fn no_stop_is_owed_where_no_run_is_known(fixture: Fixture) {
     let job = fixture.add(a_job()).await;
     let cancelled = now(&fixture, &job.id).await;
-    let refused = fixture.store.stopped(&job.id, RemoteStop::Owed).await;
+    let refused = fixture.store.record_stop(&job.id, RemoteStop::Owed).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     assert_eq!(fixture.read(&job.id).await, cancelled);
     let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
     now(&fixture, &claimed.job.id).await;
-    fixture.store.stopped(&claimed.job.id, RemoteStop::Owed).await.unwrap();
+    fixture.store.record_stop(&claimed.job.id, RemoteStop::Owed).await.unwrap();
     assert_eq!(fixture.store.owed_stops(&profiles(), 1).await.unwrap().len(), 1);
 }
 

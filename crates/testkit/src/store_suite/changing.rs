@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Change, Checkpoint, Dead, Glance, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
+    Change, ChangeWait, Checkpoint, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
     Uncarried,
 };
 
 use super::fixture::{Fixture, LEASE, a_failure, a_job, a_run, succeed, worker};
 use crate::clock::START;
 
-/// Own changes need no glance.
+/// Own changes need no wait.
 pub async fn a_change_wakes_who_waits(fixture: Fixture) {
     let start = fixture.look(Rev::default()).await.rev;
     let hour = Duration::from_secs(3600);
-    let mut waiting = fixture.store.changes(start, Glance { wait: hour, every: hour });
+    let mut waiting = fixture.store.changes(start, ChangeWait { at_most: hour, look_every: hour });
     let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
     assert!(early.is_err(), "nothing has changed yet: {early:?}");
     let job = fixture.add(a_job()).await;
@@ -71,8 +71,9 @@ pub async fn nothing_is_reported_twice(fixture: Fixture) {
 /// Not an error, and the same place to go on from.
 pub async fn a_wait_without_changes_ends_empty(fixture: Fixture) {
     let job = fixture.add(a_job()).await;
-    let glance = Glance { wait: Duration::from_millis(60), every: Duration::from_millis(25) };
-    let waiting = fixture.store.changes(job.rev, glance);
+    let wait =
+        ChangeWait { at_most: Duration::from_millis(60), look_every: Duration::from_millis(25) };
+    let waiting = fixture.store.changes(job.rev, wait);
     let limit = Duration::from_secs(10);
     let changes = tokio::time::timeout(limit, waiting).await.expect("the wait ends").unwrap();
     assert_eq!((changes.rev, changes.jobs), (job.rev, vec![]));
@@ -112,13 +113,13 @@ pub async fn every_kind_of_write_is_seen(fixture: Fixture) {
     seen(id, StateKind::Queued).await;
     fixture.claim().await;
     seen(id, StateKind::Running).await;
-    store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    fixture.end_worker(&worker("w1")).await;
     seen(id, StateKind::Queued).await;
     store.cancel(&Scope::Operator, &id).await.unwrap();
     seen(id, StateKind::Cancelled).await;
-    store.stopped(&id, RemoteStop::Done).await.unwrap();
+    store.record_stop(&id, RemoteStop::Done).await.unwrap();
     seen(id, StateKind::Cancelled).await;
-    store.owe(&id, &a_run("run-2")).await.unwrap();
+    store.record_late_run(&id, &a_run("run-2")).await.unwrap();
     seen(id, StateKind::Cancelled).await;
 }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cancelled, Changes, Claimed, Clock, Code, Cost, Failure, Glance, Insert, Inserted, Job,
-    JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, Rev, Scope,
-    Settlement, Source, Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
+    Body, Cancelled, ChangeWait, Changes, Claimed, Clock, Code, Cost, Dead, Failure, Insert,
+    Inserted, Job, JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun,
+    Rescued, Rev, Scope, Settlement, Source, Store, StoreError, Timestamp, Usage, Visibility,
+    WorkerId,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -94,6 +95,12 @@ impl Fixture {
         self.store.cancel(&Scope::Operator, id).await.expect("the job is there")
     }
 
+    /// Ends `worker` as its process's end would, and rescues what it held.
+    pub async fn end_worker(&self, worker: &WorkerId) -> Rescued {
+        self.store.dismiss(worker).await.expect("a worker can be dismissed");
+        self.store.rescue(&Dead::Proven).await.expect("a rescue never fails")
+    }
+
     /// The time on the fixture's clock.
     pub fn clock_now(&self) -> Timestamp {
         self.clock.now()
@@ -107,14 +114,14 @@ impl Fixture {
 
     /// What changed after `after`, without waiting.
     pub async fn look(&self, after: Rev) -> Changes {
-        let glance = Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
-        self.store.changes(after, glance).await.expect("reads never fail")
+        let wait = ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_millis(25) };
+        self.store.changes(after, wait).await.expect("reads never fail")
     }
 
     /// Waits for a change after `after`, for a change that must come.
     pub async fn wait(&self, after: Rev) -> Changes {
-        let glance = Glance { wait: MAX_WAIT, every: Duration::from_millis(25) };
-        let changes = self.store.changes(after, glance).await.expect("reads never fail");
+        let wait = ChangeWait { at_most: MAX_WAIT, look_every: Duration::from_millis(25) };
+        let changes = self.store.changes(after, wait).await.expect("reads never fail");
         assert!(!changes.jobs.is_empty(), "the wake-up was lost");
         changes
     }
@@ -143,23 +150,23 @@ pub fn a_job() -> NewJob {
     }
 }
 
-/// A caller's own key for the input of that number; it holds for a minute.
+/// A caller's own key for the input of that number; it is valid for a minute.
 pub fn a_key(text: &str, input: u8) -> Key {
-    let holds = KeyLife::For(Duration::from_secs(60));
-    Key { text: text.to_owned(), input_hash: [input; 32], holds }
+    let life = KeyLife::For(Duration::from_secs(60));
+    Key { text: text.to_owned(), input_hash: [input; 32], life }
 }
 
-/// The key of a held call for the input of that number; it holds for a minute after the end.
+/// The key of a held call for the input of that number; it is valid for a minute after the end.
 pub fn a_held_key(text: &str, input: u8) -> Key {
-    let holds = KeyLife::UntilAnswered { after_end: Duration::from_secs(60) };
-    Key { holds, ..a_key(text, input) }
+    let life = KeyLife::UntilAnswered { after_end: Duration::from_secs(60) };
+    Key { life, ..a_key(text, input) }
 }
 
-/// The key of a held research call: it holds for a minute after the end, for ten seconds once a call was answered.
+/// The key of a held research call: it is valid for a minute after the end, for ten seconds once a call was answered.
 pub(super) fn a_research_key(text: &str, input: u8) -> Key {
-    let holds =
-        KeyLife::Repeats { unanswered: Duration::from_secs(60), answered: Duration::from_secs(10) };
-    Key { holds, ..a_key(text, input) }
+    let life =
+        KeyLife::Replays { unanswered: Duration::from_secs(60), answered: Duration::from_secs(10) };
+    Key { life, ..a_key(text, input) }
 }
 
 /// The provider's run of that name.

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{
-    Change, Dead, NewJob, Profile, Scope, Settlement, StateKind, Uncarried, Visibility,
-};
+use outlast_core::{Change, NewJob, Profile, Scope, Settlement, StateKind, Uncarried, Visibility};
 
 use super::fixture::{Fixture, LEASE, a_job, fail, profiles, succeed, worker};
 
@@ -46,7 +44,7 @@ pub async fn held_calls_of_a_dead_worker_are_orphans(fixture: Fixture) {
     fixture.take(&w1, &held.id).await.expect("it is queued");
     assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), []);
     let rev = fixture.store.rev().await.unwrap();
-    fixture.store.rescue(&Dead::Worker(w1)).await.unwrap();
+    fixture.end_worker(&w1).await;
     assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [held.id]);
     let orphaned = Change { id: held.id, state: StateKind::Queued, uncarried: Uncarried::NoMore };
     assert_eq!(fixture.wait(rev).await.jobs, [orphaned], "every process hears of it");

@@ -123,7 +123,7 @@ pub async fn many_inserts_at_once_under_one_key_make_one_job(fixture: Fixture) {
 /// Promise 2: the same held call finds its job until a call was answered with the outcome.
 pub async fn a_held_calls_key_holds_until_it_was_answered(fixture: Fixture) {
     let first = new(fixture.add_keyed(a_job(), a_held_key("k", 1)).await);
-    fixture.store.answered(&first.id).await.unwrap();
+    fixture.store.record_answer(&first.id).await.unwrap();
     assert_eq!(existing(fixture.add_keyed(a_job(), a_held_key("k", 1)).await).id, first.id);
     let claimed = fixture.claim().await;
     fixture.clock.advance(Duration::from_secs(3600));
@@ -132,7 +132,7 @@ pub async fn a_held_calls_key_holds_until_it_was_answered(fixture: Fixture) {
     let refused = fixture.add_keyed(a_job(), a_held_key("k", 2)).await;
     assert!(matches!(refused, Err(StoreError::KeyConflict(id)) if id == first.id), "{refused:?}");
     let rev = fixture.store.rev().await.unwrap();
-    fixture.store.answered(&first.id).await.unwrap();
+    fixture.store.record_answer(&first.id).await.unwrap();
     assert_eq!(fixture.store.rev().await.unwrap(), rev, "no reader sees a difference");
     assert_eq!(fixture.read(&first.id).await, settled);
     assert_ne!(new(fixture.add_keyed(a_job(), a_held_key("k", 2)).await).id, first.id);
@@ -153,7 +153,7 @@ pub async fn a_held_calls_key_holds_only_so_long_after_the_end(fixture: Fixture)
 pub async fn a_research_calls_key_holds_a_while_after_an_answer(fixture: Fixture) {
     let ask = || fixture.add_keyed(a_job(), a_research_key("k", 1));
     let first = new(ask().await);
-    fixture.store.answered(&first.id).await.unwrap();
+    fixture.store.record_answer(&first.id).await.unwrap();
     let claimed = fixture.claim().await;
     fixture.clock.advance(Duration::from_secs(3600));
     let settled = fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
@@ -161,10 +161,10 @@ pub async fn a_research_calls_key_holds_a_while_after_an_answer(fixture: Fixture
     assert_eq!(answered_at(ask().await), None, "an unfinished job answers no call");
     fixture.clock.advance(Duration::from_secs(1));
     let rev = fixture.store.rev().await.unwrap();
-    fixture.store.answered(&first.id).await.unwrap();
+    fixture.store.record_answer(&first.id).await.unwrap();
     assert_eq!(fixture.store.rev().await.unwrap(), rev, "no reader sees a difference");
     fixture.clock.advance(Duration::from_millis(8_999));
-    fixture.store.answered(&first.id).await.unwrap();
+    fixture.store.record_answer(&first.id).await.unwrap();
     assert_eq!(existing(ask().await), settled);
     assert_eq!(answered_at(ask().await), Some(ended_at.after(Duration::from_secs(1))));
     fixture.clock.advance(Duration::from_millis(1));
@@ -190,7 +190,7 @@ pub async fn a_research_calls_failure_is_told_again_only_where_consent_is_needed
             .await
             .unwrap();
         assert_eq!(existing(ask().await).id, first.id, "no call was answered");
-        fixture.store.answered(&first.id).await.unwrap();
+        fixture.store.record_answer(&first.id).await.unwrap();
         if code == Code::RateLimited {
             let second = new(ask().await);
             fixture.cancel(&second.id).await;
@@ -220,7 +220,7 @@ pub async fn a_research_call_takes_up_the_run_its_failure_left(fixture: Fixture)
         let claimed = fixture.claim().await;
         fixture.store.checkpoint(&claimed.lease, &left).await.unwrap();
         fixture.store.settle(&claimed.lease, fail()).await.unwrap();
-        fixture.store.answered(&first.id).await.unwrap();
+        fixture.store.record_answer(&first.id).await.unwrap();
         let second = new(fixture.add_keyed(again, key).await);
         assert_eq!(second.checkpoint, expected);
         fixture.cancel(&second.id).await;
@@ -244,13 +244,13 @@ pub async fn a_cancelled_held_call_is_not_held(fixture: Fixture) {
 pub async fn an_answer_does_not_free_a_callers_own_key(fixture: Fixture) {
     let job = new(fixture.add_keyed(a_job(), a_key("k", 1)).await);
     fixture.cancel(&job.id).await;
-    fixture.store.answered(&job.id).await.unwrap();
+    fixture.store.record_answer(&job.id).await.unwrap();
     assert_eq!(existing(fixture.add_keyed(a_job(), a_key("k", 1)).await).id, job.id);
     assert!(answered_at(fixture.add_keyed(a_job(), a_key("k", 1)).await).is_some());
     let plain = fixture.add_succeeded().await;
-    fixture.store.answered(&plain.id).await.unwrap();
+    fixture.store.record_answer(&plain.id).await.unwrap();
     let unknown = "0f8fad5bd9cb469fa16570867728950e".parse().unwrap();
-    fixture.store.answered(&unknown).await.unwrap();
+    fixture.store.record_answer(&unknown).await.unwrap();
 }
 
 fn new(inserted: Result<Inserted, StoreError>) -> Job {

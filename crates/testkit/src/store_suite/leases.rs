@@ -40,7 +40,7 @@ pub async fn no_worker_writes_after_a_cancel(fixture: Fixture) {
 /// The rescue took the lease, though no worker has claimed the job since.
 pub async fn no_worker_writes_after_a_rescue(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
-    fixture.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    fixture.end_worker(&worker("w1")).await;
     is_refused(&fixture, &claimed.lease).await;
 }
 

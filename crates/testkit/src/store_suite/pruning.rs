@@ -78,13 +78,13 @@ pub async fn a_job_that_is_owed_a_stop_stays_until_it_was_made(fixture: Fixture)
     }
     assert_eq!(fixture.store.owed_stops(&profiles(), 10).await.unwrap().len(), 2);
     for id in ids {
-        fixture.store.stopped(&id, RemoteStop::Done).await.unwrap();
+        fixture.store.record_stop(&id, RemoteStop::Done).await.unwrap();
         assert_eq!(prune(&fixture, Prune::Expired).await.jobs, 1);
     }
 }
 
 /// E9: a call made again within the key's window finds its job and buys nothing, whatever was swept.
-pub async fn a_job_stays_as_long_as_its_key_holds(fixture: Fixture) {
+pub async fn a_job_stays_as_long_as_its_key_is_valid(fixture: Fixture) {
     let job = keyed(&fixture, kept(KEEP), a_key("k", 1)).await;
     fixture.end_next(succeed()).await;
     let window = START.after(Duration::from_secs(60));
@@ -113,7 +113,7 @@ pub async fn a_held_call_stays_until_it_was_answered(fixture: Fixture) {
     finish("unheard").await;
     fixture.clock.advance(KEEP);
     assert_eq!(prune(&fixture, Prune::Expired).await.jobs, 0);
-    fixture.store.answered(&heard.id).await.unwrap();
+    fixture.store.record_answer(&heard.id).await.unwrap();
     let pruned = prune(&fixture, Prune::Expired).await;
     let next_expiry = Some(START.after(Duration::from_secs(60)));
     assert_eq!(pruned, Pruned { jobs: 1, next_expiry });
@@ -128,7 +128,7 @@ pub async fn a_research_call_stays_as_long_as_it_is_told_again(fixture: Fixture)
         let ended = fixture.store.settle(&claimed.lease, settlement).await.unwrap().ended_at();
         let next_expiry = Some(ended.unwrap().after(Duration::from_secs(60)));
         assert_eq!(prune(&fixture, Prune::Expired).await, Pruned { jobs: 0, next_expiry });
-        fixture.store.answered(&job.id).await.unwrap();
+        fixture.store.record_answer(&job.id).await.unwrap();
         let next_expiry = Some(ended.unwrap().after(Duration::from_secs(stays)));
         assert_eq!(
             prune(&fixture, Prune::Expired).await,

@@ -22,7 +22,7 @@ pub async fn a_dead_workers_jobs_go_back_as_they_were(fixture: Fixture) {
         ids.push(claimed.job.id);
     }
     fixture.clock.advance(Duration::from_secs(1));
-    let rescued = fixture.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    let rescued = fixture.end_worker(&worker("w1")).await;
     assert_eq!(rescued.jobs, 3);
     for (id, checkpoint) in ids.iter().zip(&checkpoints) {
         let job = fixture.read(id).await;
@@ -31,7 +31,7 @@ pub async fn a_dead_workers_jobs_go_back_as_they_were(fixture: Fixture) {
         assert_eq!(job.updated_at, fixture.clock_now());
         assert!(job.failures.is_empty() && job.progress.is_none());
     }
-    let again = fixture.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    let again = fixture.end_worker(&worker("w1")).await;
     assert_eq!(again.jobs, 0);
 }
 
@@ -40,7 +40,7 @@ pub async fn a_rescue_leaves_other_workers_alone(fixture: Fixture) {
     let mine = fixture.add_claimed().await;
     fixture.add(a_job()).await;
     let theirs = fixture.try_claim(&worker("w2")).await.unwrap();
-    assert_eq!(fixture.store.rescue(&Dead::Worker(worker("w2"))).await.unwrap().jobs, 1);
+    assert_eq!(fixture.end_worker(&worker("w2")).await.jobs, 1);
     assert_eq!(fixture.read(&mine.job.id).await, mine.job);
     assert!(matches!(fixture.read(&theirs.job.id).await.state, JobState::Queued { .. }));
 }
@@ -50,7 +50,7 @@ pub async fn a_rescue_finds_nothing_when_nothing_runs(fixture: Fixture) {
     fixture.add_succeeded().await;
     let queued = fixture.add(a_job()).await;
     fixture.clock.advance(LEASE * 2);
-    for dead in [Dead::Worker(worker("w1")), Dead::Proven, Dead::LeasesExpired] {
+    for dead in [Dead::Proven, Dead::LeasesExpired] {
         assert_eq!(fixture.store.rescue(&dead).await.unwrap(), Rescued::default(), "{dead:?}");
     }
     assert_eq!(fixture.read(&queued.id).await, queued);
@@ -76,10 +76,30 @@ pub async fn a_lease_is_expired_at_its_very_end(fixture: Fixture) {
     assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
 }
 
+/// B9a: a live worker is only slow, and a second one could buy the same research twice.
+pub async fn b9a_a_request_on_its_way_stays_with_a_live_worker_past_its_lease(fixture: Fixture) {
+    let beginning = Checkpoint::Beginning { key: "k".to_owned() };
+    let sending = fixture.add_claimed().await;
+    fixture.store.checkpoint(&sending.lease, &beginning).await.unwrap();
+    let other = fixture.add_claimed().await;
+    fixture.clock.advance(LEASE);
+    assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    assert!(matches!(fixture.read(&other.job.id).await.state, JobState::Queued { .. }));
+    assert!(matches!(fixture.read(&sending.job.id).await.state, JobState::Running { .. }));
+    let leases = [sending.lease.clone()];
+    assert!(fixture.store.renew(&leases, LEASE).await.unwrap().is_empty(), "still its own");
+    fixture.clock.advance(LEASE);
+    fixture.store.dismiss(&worker("w1")).await.unwrap();
+    assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    let job = fixture.read(&sending.job.id).await;
+    assert_eq!(job.checkpoint, beginning);
+    assert!(matches!(job.state, JobState::Queued { .. }));
+}
+
 /// So that the dead worker, should it wake up, cannot write.
 pub async fn a_rescued_job_is_claimed_again_under_a_higher_fence(fixture: Fixture) {
     let first = fixture.add_claimed().await;
-    fixture.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    fixture.end_worker(&worker("w1")).await;
     let second = fixture.try_claim(&worker("w2")).await.unwrap();
     assert_eq!(second.job.id, first.job.id);
     assert!(second.lease.fence > first.lease.fence);

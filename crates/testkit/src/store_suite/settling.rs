@@ -122,8 +122,8 @@ pub async fn a_result_once_read_never_changes(fixture: Fixture) {
     fixture.clock.advance(Duration::from_secs(3600));
     fixture.cancel(&settled.id).await;
     fixture.store.rescue(&Dead::LeasesExpired).await.unwrap();
-    fixture.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
-    assert!(fixture.store.owe(&settled.id, &a_run("x")).await.is_err());
-    assert!(fixture.store.stopped(&settled.id, RemoteStop::Done).await.is_err());
+    fixture.end_worker(&worker("w1")).await;
+    assert!(fixture.store.record_late_run(&settled.id, &a_run("x")).await.is_err());
+    assert!(fixture.store.record_stop(&settled.id, RemoteStop::Done).await.is_err());
     assert_eq!(fixture.read(&settled.id).await, settled);
 }

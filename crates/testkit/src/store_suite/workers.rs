@@ -50,7 +50,7 @@ pub async fn a_worker_that_was_declared_dead_is_there_no_more(fixture: Fixture) 
     fixture.clock.advance(LEASE);
     assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
     assert!(has(&fixture, "research").await);
-    fixture.store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    fixture.end_worker(&worker("w1")).await;
     assert!(!has(&fixture, "research").await);
 }
 

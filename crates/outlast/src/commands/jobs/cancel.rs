@@ -38,7 +38,7 @@ pub(super) async fn run(
     if was_ended {
         ui::remark("It was cancelled before.");
     }
-    if let Some(told) = job.stop_told() {
+    if let Some(told) = job.stop_text() {
         ui::remark(told);
     }
     if matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. })

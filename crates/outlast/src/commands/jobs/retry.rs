@@ -126,7 +126,7 @@ fn in_doubt(job: &Job) -> CommandError {
     } else {
         ("it may be done a second time", "runs it all the same")
     };
-    let error = match job.stop_told() {
+    let error = match job.stop_text() {
         Some(told) => anyhow::anyhow!("job {} was cancelled. {told}", job.id),
         None => anyhow::anyhow!("job {} failed with {}", job.id, show::why(job)),
     };

@@ -58,7 +58,7 @@ pub(super) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[Jo
             ui::fact("", &ui::short(detail, 500));
         }
     }
-    if let Some(told) = job.run_left_told().or(job.stop_told().map(str::to_owned)) {
+    if let Some(told) = job.run_left_text().or(job.stop_text().map(str::to_owned)) {
         ui::fact("its run", &told);
     }
     for (number, (at, what)) in timeline(job, now).into_iter().enumerate() {

@@ -82,7 +82,7 @@ pub(super) async fn new_job(
         owner: config.owner.clone(),
         conversation: Some(conversation),
         profile,
-        workflow: "deep_research".to_owned(),
+        workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: ui::short(question, 200),
         ask: serde_json::to_value(&ask)?,
         priority: 0,

@@ -102,7 +102,7 @@ impl Answer {
                     retryable: false,
                 });
                 "The job was cancelled.".clone_into(&mut answer.user_message);
-                if let Some(told) = job.stop_told() {
+                if let Some(told) = job.stop_text() {
                     answer.user_message.push_str(&format!(" {told}"));
                 }
                 "The job was cancelled; start a new one only if the user asks for it."
@@ -167,7 +167,7 @@ impl Answer {
         let mut error = job.failures.last().map_or_else(ErrorShape::unexplained, ErrorShape::of);
         error.retryable = job.may_succeed_again();
         answer.user_message = format!("The job failed: {}.", error.message);
-        answer.next_instruction_for_model = match job.run_left_told() {
+        answer.next_instruction_for_model = match job.run_left_text() {
             Some(told) => {
                 error.retryable = false;
                 let twice =

@@ -30,11 +30,11 @@ impl Jobs {
         let job = workflow.new_job(&caller.owner, &given, visibility, self.options.keep)?;
         if caller.takes_tasks {
             let job = self.engine.start(job, key).await?.job;
-            self.engine.carry_held(&job);
+            self.engine.carry_if_held(&job);
             return Ok(Answered::Task(Box::new(job)));
         }
         let key = key.unwrap_or_else(|| Key::held(&workflow.name, hash));
-        let started = self.engine.hold(job, key).await?;
+        let started = self.engine.start_held(job, key).await?;
         let id = started.job.id;
         let Some(reading) = wait::for_job(&self.engine, caller, &id, None).await? else {
             return Err(Refusal::validation(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{AskKind, HeldAnswer, Job, JobState, Key, ResearchAsk, Visibility};
+use outlast_core::{AskKind, HeldAnswer, Job, JobState, Key, NewJob, ResearchAsk, Visibility};
 use outlast_engine::Started;
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ impl Research {
         let as_task = caller.takes_tasks && self.options.mode != ResearchMode::Queued;
         let terms = Terms {
             tool,
-            workflow: "deep_research",
+            workflow: NewJob::DEEP_RESEARCH,
             priority,
             visibility: match self.options.mode {
                 ResearchMode::Blocking if as_task => Visibility::Task,
@@ -64,7 +64,9 @@ impl Research {
             ResearchMode::Blocking | ResearchMode::Auto if as_task => {
                 self.engine.start(job, key).await
             }
-            ResearchMode::Blocking => self.engine.hold(job, key.unwrap_or_else(of_the_call)).await,
+            ResearchMode::Blocking => {
+                self.engine.start_held(job, key.unwrap_or_else(of_the_call)).await
+            }
             // Carried by the queue, but the same call is the same job.
             ResearchMode::Auto => {
                 self.engine.start(job, Some(key.unwrap_or_else(of_the_call))).await
@@ -75,7 +77,7 @@ impl Research {
             Err(error) => return Err(self.refused(caller, &place, error).await),
         };
         if as_task {
-            self.engine.carry_held(&started.job);
+            self.engine.carry_if_held(&started.job);
             return Ok(Answered::Task(Box::new(started.job)));
         }
         let asked = Asked {

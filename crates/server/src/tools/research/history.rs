@@ -134,7 +134,7 @@ impl Research {
             JobState::Failed { .. } | JobState::Cancelled { .. } => None,
         };
         let standing =
-            status::standing(&status, progress.as_ref(), conversation.last().stop_told());
+            status::standing(&status, progress.as_ref(), conversation.last().stop_text());
         let path = self.path(&caller.owner, id);
         let shape = shape(&conversation, show, path);
         let notes = notes(&conversation, &shape);

@@ -50,7 +50,7 @@ impl Research {
         };
         let job = self.new_job(&caller.owner, &place, &ask, terms)?;
         let key = Key::research(tool, hash, HeldAnswer::Quick);
-        let started = match self.engine.hold(job, key).await {
+        let started = match self.engine.start_held(job, key).await {
             Ok(started) => started,
             Err(error) => return Err(self.refused(caller, &place, error).await),
         };

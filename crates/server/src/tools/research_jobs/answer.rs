@@ -29,8 +29,8 @@ impl Answer {
     /// What is to be said about a job. Takes it, because a report may be megabytes and moves into the answer.
     pub(super) fn about(reading: Reading, options: &ResearchJobsOptions) -> Self {
         let Reading { job, now, waits } = reading;
-        let stop_told = job.stop_told();
-        let run_left = job.run_left_told();
+        let stop_told = job.stop_text();
+        let run_left = job.run_left_text();
         let mut answer = Self {
             job_id: job.id.to_string(),
             status: "IN_PROGRESS",

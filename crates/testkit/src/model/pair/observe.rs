@@ -4,7 +4,7 @@ use outlast_core::{
     ConversationQuery, Fence, Job, JobState, Profile, Rev, Scope, StateKind, Store,
 };
 
-use super::{GLANCE, StorePair, as_it_is, both, everything};
+use super::{LOOK_ONCE, StorePair, as_it_is, both, everything};
 use crate::model::TestedStore;
 use crate::model::operation::{CONVERSATIONS, OWNERS, PROFILES, conversation, owner, profile};
 use crate::model::view::Ids;
@@ -36,14 +36,14 @@ impl<S: TestedStore> StorePair<'_, S> {
             let has = both!(self, other, |store| store.has_worker(profile));
             self.same("has_worker", has, as_it_is)?;
         }
-        let all = both!(self, other, |store| store.changes(Rev::default(), GLANCE));
+        let all = both!(self, other, |store| store.changes(Rev::default(), LOOK_ONCE));
         let revs = match &all {
             (Ok(model), Ok(subject)) => (model.rev, subject.rev),
             _ => self.revs,
         };
         self.same("changes", all, Ids::changes)?;
         let revs = std::mem::replace(&mut self.revs, revs);
-        let since = both!(self, other, revs, |store, rev| store.changes(rev, GLANCE));
+        let since = both!(self, other, revs, |store, rev| store.changes(rev, LOOK_ONCE));
         self.same("changes since the last step", since, Ids::changes)?;
         Ok(())
     }
