@@ -1,12 +1,12 @@
 //! MCP over Streamable HTTP, both eras, for many owners: who may ask, how often, and how everybody leaves.
 //!
-//! [`gate`] stands before every route; behind it rmcp speaks MCP.
+//! [`admission`] stands before every route; behind it rmcp speaks MCP.
 
-mod gate;
+mod admission;
 mod allowed_hosts;
 mod tokens;
 mod limits;
-mod refused;
+mod http_refusal;
 
 mod routes;
 mod mcp;
@@ -15,8 +15,8 @@ mod metrics_route;
 
 mod listener;
 mod connections;
-mod patience;
-mod shares;
+mod write_timeout;
+mod capacity;
 
 pub use allowed_hosts::{Hosts, NotAName, Origins};
 pub use limits::Rates;
@@ -39,7 +39,7 @@ use limits::Limits;
 use listener::Listener;
 use routes::App;
 use sessions::Sessions;
-use shares::Shares;
+use capacity::Shares;
 
 /// How long calls under way may take to be answered after a stop was asked.
 const LAST_WORDS: Duration = Duration::from_millis(1200);

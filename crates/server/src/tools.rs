@@ -2,7 +2,8 @@
 
 pub(crate) mod jobs;
 pub(crate) mod recipient;
-mod shape;
+mod instructions;
+mod schema;
 
 pub(crate) mod perplexity;
 pub(crate) mod research;

@@ -9,7 +9,7 @@ use outlast_core::rules::Sharing;
 use tokio_util::sync::CancellationToken;
 
 use super::limits::network_of;
-use super::shares::{Share, Shares};
+use super::capacity::{Share, Shares};
 
 /// All connections.
 pub(super) struct Connections {

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connections::{Connection, Connections};
-use super::gate::Peer;
-use super::patience::Patience;
+use super::admission::Peer;
+use super::write_timeout::Patience;
 
 /// How long a client may take over its headers, and how long a connection may rest between requests.
 const HEADERS: Duration = Duration::from_secs(30);

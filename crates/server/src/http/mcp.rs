@@ -19,10 +19,10 @@ use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::refused::Refused;
+use super::http_refusal::Refused;
 use super::routes::App;
 use super::sessions::{OwnSessions, Use};
-use super::shares::Share;
+use super::capacity::Share;
 use crate::caller::{BodyRoom, Principal};
 use crate::malformed;
 

@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 use outlast_core::rules::Sharing;
 use outlast_core::{JobQuery, OwnerId, Scope, StateKind, StoreError};
 
-use super::refused::Refused;
+use super::http_refusal::Refused;
 use super::routes::App;
 use crate::caller::Principal;
 use crate::metrics::{Snapshot, word};

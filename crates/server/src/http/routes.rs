@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::allowed_hosts::{Hosts, Origins};
 use super::limits::Limits;
-use super::refused::Refused;
+use super::http_refusal::Refused;
 use super::sessions::Sessions;
-use super::shares::Shares;
-use super::{Callers, gate, mcp, metrics_route};
+use super::capacity::Shares;
+use super::{Callers, admission, mcp, metrics_route};
 use crate::metrics::Metrics;
 use crate::server::Server;
 
@@ -52,7 +52,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/metrics", get(metrics_route::figures))
         .fallback(|| async { Refused::not_found() })
         .method_not_allowed_fallback(|| async { Refused::method() })
-        .layer(from_fn_with_state(Arc::clone(&app), gate::guard))
+        .layer(from_fn_with_state(Arc::clone(&app), admission::guard))
         .with_state(app)
 }
 

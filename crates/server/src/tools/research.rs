@@ -2,7 +2,6 @@
 //! research is held until its report is there, or queued, as the mode says; search is always held.
 
 mod arguments;
-pub(super) mod instruct;
 mod ask;
 mod deep_research;
 mod search;
@@ -28,7 +27,7 @@ use crate::caller::Caller;
 use crate::reply::{Answered, Refusal};
 use crate::tools::recipient::Disclaimer;
 use answer::Asked;
-pub use instruct::research as research_instructions;
+pub use super::instructions::research as research_instructions;
 
 pub(crate) const DEEP_RESEARCH: &str = "perplexity_deep_research";
 pub(crate) const DEEP_RESEARCH_FOLLOWUP: &str = "perplexity_deep_research_followup";

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::arguments::{self, MAX_CHARS, check_query};
 use crate::reply::Refusal;
 use crate::text::title;
-use crate::tools::research::instruct;
+use crate::tools::instructions as instruct;
 
 /// A command gets its arguments in its environment, where one value has about 128 KiB.
 const LONGEST_ARGUMENTS: usize = 100 * 1024;

@@ -6,7 +6,7 @@ use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 use super::super::recipient::Recipient;
-use super::super::shape::{messages, object};
+use super::super::schema::{messages, object};
 use super::{ASK, REASON, RESEARCH, SEARCH};
 
 pub(super) fn tools(recipient: Recipient<'_>) -> Vec<Tool> {

@@ -11,11 +11,12 @@ use tokio::time::Instant;
 use super::answer::{self, Asked};
 use super::arguments::{ResearchArguments, input_hash, take_conversation};
 use super::ask::{Place, Terms};
-use super::{DEEP_RESEARCH_FOLLOWUP, Research, ResearchMode, instruct};
+use super::{DEEP_RESEARCH_FOLLOWUP, Research, ResearchMode};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::held::{self, AskAnew, Waited};
 use crate::reply::{Answered, Refusal, RefusalCode};
+use crate::tools::instructions as instruct;
 
 impl Research {
     pub(super) async fn deep_research(

@@ -9,7 +9,7 @@ use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
 use super::super::recipient::Recipient;
-use super::super::shape::object;
+use super::super::schema::object;
 use super::{
     AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, HISTORIES, HISTORY, LIST, ResearchMode,
     ResearchOptions, SEARCH, SEARCH_FOLLOWUP,

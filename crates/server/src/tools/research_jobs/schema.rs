@@ -7,7 +7,7 @@ use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 use super::super::recipient::Recipient;
-use super::super::shape::{messages, object};
+use super::super::schema::{messages, object};
 use super::{CANCEL, POLL, ResearchJobsOptions, START};
 
 pub(super) fn tools(options: &ResearchJobsOptions) -> Vec<Tool> {

@@ -19,7 +19,7 @@ use outlast_core::OwnerId;
 
 use super::Callers;
 use super::connections::Connection;
-use super::refused::Refused;
+use super::http_refusal::Refused;
 use super::routes::{App, HEALTH};
 use crate::caller::Principal;
 
