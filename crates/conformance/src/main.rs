@@ -47,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let owner = OwnerId::new("local");
     let options = HttpOptions {
-        callers: Callers::Anybody(owner.clone()),
+        callers: Callers::WithoutToken(owner.clone()),
         hosts: Hosts::loopback(),
         // The runner plays a page of this very server.
         origins: Origins::parse(&format!("http://{address},http://localhost:{}", address.port()))?,

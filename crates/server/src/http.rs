@@ -1,4 +1,4 @@
-//! MCP over Streamable HTTP, both eras, for many owners: who may ask, how often, and how everybody leaves.
+//! MCP over Streamable HTTP, both eras, for many owners: who may ask, how often, and how the server shuts down.
 //!
 //! [`admission`] stands before every route; behind it rmcp speaks MCP.
 
@@ -34,17 +34,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::server::Server;
+use capacity::Capacity;
 use connections::Connections;
 use limits::Limits;
 use listener::Listener;
 use routes::App;
 use sessions::Sessions;
-use capacity::Shares;
 
 /// How long calls under way may take to be answered after a stop was asked.
-const LAST_WORDS: Duration = Duration::from_millis(1200);
+const ANSWER_GRACE: Duration = Duration::from_millis(1200);
 /// How long connections may take to close after that.
-const CLOSING: Duration = Duration::from_millis(300);
+const CLOSE_GRACE: Duration = Duration::from_millis(300);
 
 /// What an HTTP server is told once.
 pub struct HttpOptions {
@@ -56,7 +56,7 @@ pub struct HttpOptions {
     pub origins: Origins,
     /// How often.
     pub rates: Rates,
-    /// How long a session nobody uses is kept.
+    /// How long an idle session is kept.
     pub session_idle: Duration,
     /// How much of the machine they may take.
     pub room: Room,
@@ -84,18 +84,18 @@ impl Default for Room {
 
 /// Who may ask.
 pub enum Callers {
-    /// Whoever shows one of these; its name is the owner.
-    With(Tokens),
-    /// Whoever can connect, all as this owner.
-    Anybody(OwnerId),
+    /// Clients that show one of these tokens; its name is the owner.
+    WithToken(Tokens),
+    /// Every client that can connect, as this owner.
+    WithoutToken(OwnerId),
 }
 
 impl Callers {
     /// Whether several owners share the server.
     pub fn sharing(&self) -> Sharing {
         match self {
-            Self::With(tokens) => tokens.sharing(),
-            Self::Anybody(_) => Sharing::OneOwner,
+            Self::WithToken(tokens) => tokens.sharing(),
+            Self::WithoutToken(_) => Sharing::OneOwner,
         }
     }
 }
@@ -113,7 +113,7 @@ pub async fn serve_http(
     serve_http_as(server.clone(), server, engine, options, listener, stop).await;
 }
 
-/// The same, spoken by a handler that stands before the server: for tools that are no part of it.
+/// The same with a handler before the server: for tools that are no part of it.
 pub async fn serve_http_as<H: ServerHandler + Clone>(
     handler: H,
     server: Server,
@@ -135,7 +135,7 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
         hosts,
         origins,
         limits: Limits::new(rates),
-        bodies: Shares::new(room.body_bytes, sharing),
+        bodies: Capacity::new(room.body_bytes, sharing),
         sessions: Arc::new(Sessions::new()),
         stop: stop.clone(),
         closed: closed.clone(),
@@ -148,7 +148,7 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
         tracing::info!("listening on http://{address}/mcp");
     }
     let open = TaskTracker::new();
-    let doors = Listener {
+    let accepting = Listener {
         listener,
         router: routes::router(app),
         connections,
@@ -157,15 +157,15 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
         stop: stop.clone(),
         closed: closed.clone(),
     };
-    let accepting = tokio::spawn(closed.clone().run_until_cancelled_owned(doors.accept()));
+    let accepting = tokio::spawn(closed.clone().run_until_cancelled_owned(accepting.accept()));
 
     stop.asked().await;
     // Parked polls hear the stop as well and answer "still running"; new callers hear that we leave.
     open.close();
-    if tokio::time::timeout(LAST_WORDS, open.wait()).await.is_err() {
+    if tokio::time::timeout(ANSWER_GRACE, open.wait()).await.is_err() {
         tracing::info!("connections are closed with calls under way; the jobs go on");
     }
     closed.cancel();
-    drop(tokio::time::timeout(CLOSING, open.wait()).await);
+    drop(tokio::time::timeout(CLOSE_GRACE, open.wait()).await);
     drop(tokio::join!(accepting, upkeep));
 }

@@ -8,14 +8,14 @@ use outlast_core::OwnerId;
 use outlast_core::rules::Sharing;
 use tokio_util::sync::CancellationToken;
 
+use super::capacity::{Capacity, CapacityShare};
 use super::limits::network_of;
-use super::capacity::{Share, Shares};
 
 /// All connections.
 pub(super) struct Connections {
     strangers: Mutex<Strangers>,
-    strangers_share: Arc<Shares<IpAddr>>,
-    owners_share: Arc<Shares<OwnerId>>,
+    strangers_share: Arc<Capacity<IpAddr>>,
+    owners_share: Arc<Capacity<OwnerId>>,
 }
 
 /// Connections that have not shown a token.
@@ -28,7 +28,7 @@ struct Strangers {
 
 struct Stranger {
     address: IpAddr,
-    _share: Share<IpAddr>,
+    _share: CapacityShare<IpAddr>,
     closed: CancellationToken,
 }
 
@@ -38,8 +38,8 @@ impl Connections {
         let strangers = in_all.div_ceil(4);
         Self {
             strangers: Mutex::default(),
-            strangers_share: Shares::new(strangers, Sharing::SeveralOwners),
-            owners_share: Shares::new(in_all - strangers, sharing),
+            strangers_share: Capacity::new(strangers, Sharing::SeveralOwners),
+            owners_share: Capacity::new(in_all - strangers, sharing),
         }
     }
 
@@ -101,7 +101,7 @@ struct Counted {
 
 enum Place {
     Stranger(u64),
-    Owner(OwnerId, #[expect(dead_code, reason = "kept to be counted")] Share<OwnerId>),
+    Owner(OwnerId, #[expect(dead_code, reason = "kept to be counted")] CapacityShare<OwnerId>),
 }
 
 impl Connection {

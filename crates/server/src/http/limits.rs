@@ -1,4 +1,4 @@
-//! How often somebody may ask: each owner, and each address that shows no token of ours.
+//! How many requests a minute are let through: of each owner, and of each address that shows no token of ours.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;

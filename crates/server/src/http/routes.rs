@@ -15,10 +15,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::allowed_hosts::{Hosts, Origins};
+use super::capacity::Capacity;
+use super::http_refusal::HttpRefusal;
 use super::limits::Limits;
-use super::http_refusal::Refused;
 use super::sessions::Sessions;
-use super::capacity::Shares;
 use super::{Callers, admission, mcp, metrics_route};
 use crate::metrics::Metrics;
 use crate::server::Server;
@@ -37,7 +37,7 @@ pub(super) struct App {
     pub(super) origins: Origins,
     pub(super) limits: Limits,
     /// The bytes of requests that are being read or worked on.
-    pub(super) bodies: Arc<Shares<OwnerId>>,
+    pub(super) bodies: Arc<Capacity<OwnerId>>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) stop: Shutdown,
     /// Ends every stream.
@@ -49,14 +49,14 @@ pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
         .route(HEALTH, get(health))
-        .route("/metrics", get(metrics_route::figures))
-        .fallback(|| async { Refused::not_found() })
-        .method_not_allowed_fallback(|| async { Refused::method() })
+        .route("/metrics", get(metrics_route::metrics))
+        .fallback(|| async { HttpRefusal::not_found() })
+        .method_not_allowed_fallback(|| async { HttpRefusal::bad_method() })
         .layer(from_fn_with_state(Arc::clone(&app), admission::guard))
         .with_state(app)
 }
 
-/// Whether calls are worth making. Names nobody and nothing.
+/// Whether calls are worth making. Names no owner and no job.
 async fn health(State(app): State<Arc<App>>) -> Response {
     let (status, word) = if app.stop.is_asked() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
