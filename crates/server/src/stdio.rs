@@ -18,9 +18,9 @@ use crate::server::Server;
 use lines::Lines;
 
 /// How long calls may take to be answered after a stop was asked.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const ANSWER_GRACE: Duration = Duration::from_millis(500);
 /// How long the connection may take to close after that.
-const CLOSING: Duration = Duration::from_millis(500);
+const CLOSE_GRACE: Duration = Duration::from_millis(500);
 
 /// The conversation could not be held.
 #[derive(Debug, thiserror::Error)]
@@ -54,15 +54,15 @@ pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeErro
     // Parked polls hear the stop as well and answer "still running". At the end of input rmcp ends by itself once every
     // call was answered, those among them that it has not even handed over yet.
     if input_ended.is_cancelled() {
-        if tokio::time::timeout(LAST_WORDS, &mut ended).await.is_ok() {
-            drop(tokio::time::timeout(CLOSING, server.calls_answered()).await);
+        if tokio::time::timeout(ANSWER_GRACE, &mut ended).await.is_ok() {
+            drop(tokio::time::timeout(CLOSE_GRACE, server.calls_answered()).await);
             return Ok(());
         }
     } else {
-        drop(tokio::time::timeout(LAST_WORDS, server.calls_answered()).await);
+        drop(tokio::time::timeout(ANSWER_GRACE, server.calls_answered()).await);
     }
     closer.cancel();
-    drop(tokio::time::timeout(CLOSING, ended).await);
+    drop(tokio::time::timeout(CLOSE_GRACE, ended).await);
     Ok(())
 }
 
