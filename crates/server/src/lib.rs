@@ -3,10 +3,11 @@
 //! Only this crate and the client know rmcp. A tool is read in one place: its arguments, its call, its answer.
 
 mod tools;
-pub use tools::jobs::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Work, Workflow};
+pub use tools::instructions::{DEEP_RESEARCH, research_instructions};
+pub use tools::jobs::{Jobs, JobsMode, JobsOptions, Work, Workflow};
 pub use tools::perplexity::{Perplexity, PerplexityOptions};
 pub use tools::recipient::Disclaimer;
-pub use tools::research::{Research, ResearchMode, ResearchOptions, research_instructions};
+pub use tools::research::{Research, ResearchMode, ResearchOptions};
 pub use tools::research_jobs::{ResearchJobs, ResearchJobsOptions};
 pub use tools::{ToolSet, Tools, UnknownToolSet};
 
@@ -31,7 +32,9 @@ mod wait;
 mod held;
 mod receipt;
 mod external_tools;
+pub use external_tools::AsTask;
 
+mod tool_names;
 mod arguments;
 mod malformed;
 mod reply;

@@ -11,12 +11,12 @@ use crate::json_size::JsonSize;
 use crate::text::printable;
 
 /// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.
-pub(crate) fn structured<T: Serialize>(shape: &T) -> Result<CallToolResult, Refusal> {
+pub(crate) fn structured<T: Serialize>(shape: &T) -> ToolResult {
     told(indented(shape)?, shape)
 }
 
 /// The same of a shape that may be megabytes: it gives away what is long instead of copying it.
-pub(crate) fn structured_long<T>(shape: T) -> Result<CallToolResult, Refusal>
+pub(crate) fn structured_long<T>(shape: T) -> ToolResult
 where
     T: Serialize + TryInto<Value>,
 {
@@ -26,7 +26,7 @@ where
 }
 
 /// An answer in the tool's own shape with a text of its own.
-pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> Result<CallToolResult, Refusal> {
+pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> ToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(serde_json::to_value(shape).map_err(|_| Refusal::internal())?);
     Ok(result)
@@ -61,6 +61,9 @@ impl From<CallToolResult> for Answered {
         Self::Now(result)
     }
 }
+
+/// What a tool answers, or why it did not do what it was asked.
+pub(crate) type ToolResult<T = CallToolResult> = Result<T, Refusal>;
 
 /// Why a tool did not do what it was asked.
 #[derive(Debug)]
@@ -113,7 +116,7 @@ refusal_codes! {
 }
 
 impl Refusal {
-    /// The caller can mend this.
+    /// The caller can correct this.
     pub(crate) fn validation(sentence: impl Into<String>) -> Self {
         Self::of(RefusalCode::Validation, sentence, None)
     }
@@ -187,7 +190,7 @@ impl Refusal {
         format!("{}: {}", self.code.as_str(), self.sentence)
     }
 
-    /// As MCP has it: an error result that a model can read and mend.
+    /// As MCP has it: an error result that a model can read and act on.
     pub(crate) fn into_result(self) -> CallToolResult {
         let Self { code, sentence, retryable, retry_after_seconds } = self;
         let mut result = CallToolResult::error(vec![ContentBlock::text(format!(

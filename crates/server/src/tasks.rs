@@ -13,6 +13,7 @@ use crate::caller::Caller;
 use crate::reply::Refusal;
 use crate::server::Server;
 use crate::text::printable;
+use crate::tools::outcome::{outcome, plain};
 
 /// How often a client should ask.
 const POLL_EVERY_MS: u64 = 2_000;
@@ -39,7 +40,7 @@ impl Server {
             JobState::Running { .. } => TaskPayload::Working,
             JobState::Cancelled { .. } => TaskPayload::Cancelled,
             JobState::Succeeded { .. } | JobState::Failed { .. } => {
-                TaskPayload::Completed { result: object(&self.outcome(&job))? }
+                TaskPayload::Completed { result: object(self.outcome(&job))? }
             }
         };
         Ok(GetTaskResult::new(DetailedTask::new(task(&job, waits), payload)))
@@ -55,7 +56,7 @@ impl Server {
         }
     }
 
-    /// `tasks/update`: no task of ours asks for anything, and an answer nobody asked for is to be ignored.
+    /// `tasks/update`: no task of ours asks for anything, and an answer that was not asked for is ignored.
     pub(crate) async fn task_updated(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
         self.task_job(caller, id).await.map(drop)
     }
@@ -69,10 +70,10 @@ impl Server {
     }
 
     /// What the tool that began the job would have answered.
-    pub(crate) fn outcome(&self, job: &Job) -> CallToolResult {
-        let told = self.sets().find_map(|set| set.outcome(job));
-        told.unwrap_or_else(|| crate::tools::plain_outcome(job))
-            .unwrap_or_else(Refusal::into_result)
+    pub(crate) fn outcome(&self, job: &Job) -> Option<CallToolResult> {
+        let of_a_set = self.sets().find_map(|set| set.outcome(job));
+        let told = of_a_set.or_else(|| outcome(job, |output| Ok(plain(job, output))));
+        told.map(|told| told.unwrap_or_else(Refusal::into_result))
     }
 }
 
@@ -107,7 +108,7 @@ fn millis_between(start: Timestamp, end: Timestamp) -> u64 {
     u64::try_from(end.since(start).as_millis()).unwrap_or(u64::MAX)
 }
 
-fn object(result: &CallToolResult) -> Result<JsonObject, ErrorData> {
+fn object(result: Option<CallToolResult>) -> Result<JsonObject, ErrorData> {
     match serde_json::to_value(result) {
         Ok(serde_json::Value::Object(object)) => Ok(object),
         Ok(_) | Err(_) => Err(refused(Refusal::internal())),

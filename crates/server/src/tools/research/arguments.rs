@@ -1,12 +1,13 @@
-//! What callers send, checked: every mistake names its field, so that a model can mend it.
+//! What callers send, checked: every mistake names its field, so that a model can correct it.
 
 use outlast_core::{ConversationId, Effort, Recency, SearchFilters};
+use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
+use serde_json::Value;
 
-use crate::arguments::{check_domains, check_query};
+use crate::arguments::{check_domains, check_priority, check_query, digest};
 use crate::reply::Refusal;
+use crate::tool_names::research::{DEEP_RESEARCH_FOLLOWUP, SEARCH_FOLLOWUP};
 
 /// Of deep research. What is serialized of it is what makes two calls the same.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,10 +46,7 @@ impl ResearchArguments {
     /// The priority, once everything is as it should be.
     pub(super) fn check(&self) -> Result<i16, Refusal> {
         check_query(&self.query)?;
-        let priority = i16::try_from(self.priority).ok();
-        priority.filter(|priority| (-100..=100).contains(priority)).ok_or_else(|| {
-            Refusal::validation(format!("priority must be -100 to 100, not {}", self.priority))
-        })
+        check_priority(self.priority)
     }
 }
 
@@ -130,9 +128,15 @@ pub(super) struct HistoriesArguments {
 }
 
 /// Takes the conversation out of a follow-up's arguments; the rest is read like those of a first question.
-pub(super) fn take_conversation(arguments: &mut Map<String, Value>) -> Result<String, Refusal> {
-    match arguments.remove("conversationId") {
-        Some(Value::String(id)) => Ok(id),
+pub(super) fn take_conversation(
+    tool: &str,
+    given: &mut JsonObject,
+) -> Result<Option<String>, Refusal> {
+    if ![DEEP_RESEARCH_FOLLOWUP, SEARCH_FOLLOWUP].contains(&tool) {
+        return Ok(None);
+    }
+    match given.remove("conversationId") {
+        Some(Value::String(id)) => Ok(Some(id)),
         Some(_) => Err(Refusal::validation("conversationId must be a string")),
         None => Err(Refusal::validation("conversationId is missing")),
     }
@@ -159,8 +163,7 @@ pub(super) fn input_hash<A: Serialize>(
     conversation: Option<&ConversationId>,
     arguments: &A,
 ) -> Result<[u8; 32], Refusal> {
-    let input = serde_json::to_vec(&(tool, conversation, arguments));
-    Ok(Sha256::digest(input.map_err(|_| Refusal::internal())?).into())
+    digest(&(tool, conversation, arguments))
 }
 
 fn check_date(field: &str, date: Option<&str>) -> Result<(), Refusal> {

@@ -1,15 +1,12 @@
 //! Reading a conversation: what was said, where it stands, what it cost.
 
-use std::time::Duration;
-
 use outlast_core::conversation::{
     Conversation, CostShape, ErrorEntry, ProgressShape, Said, SearchResult, StatusFile, StatusWord,
     UsageShape, cost_of, usage_of,
 };
-use outlast_core::{ConversationId, Job, JobState, ReportCheck, Role, Waits};
-use rmcp::model::CallToolResult;
+use outlast_core::{ConversationId, Job, JobState, ReportCheck, Role, StateKind, Waits};
+use rmcp::model::JsonObject;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::answer::{progress, report_check, sources};
 use super::arguments::{HistoryArguments, OneOrMany, check_count, conversation_id};
@@ -18,7 +15,7 @@ use super::render::{self, Lines};
 use super::{Research, status};
 use crate::arguments;
 use crate::caller::Caller;
-use crate::reply::{Refusal, told};
+use crate::reply::{Refusal, ToolResult, told};
 use crate::text::printable;
 
 /// How much of a conversation is shown.
@@ -88,12 +85,8 @@ pub(super) struct Shown {
 }
 
 impl Research {
-    pub(super) async fn history(
-        &self,
-        caller: &Caller,
-        given: Map<String, Value>,
-    ) -> Result<CallToolResult, Refusal> {
-        let arguments: HistoryArguments = arguments::read(Some(given))?;
+    pub(super) async fn history(&self, caller: &Caller, given: JsonObject) -> ToolResult {
+        let arguments: HistoryArguments = arguments::read(given)?;
         let show =
             Show { system: arguments.include_system_prompt, thinking: arguments.show_thinking };
         match arguments.conversation_id {
@@ -132,8 +125,7 @@ impl Research {
             }
             JobState::Failed { .. } | JobState::Cancelled { .. } => None,
         };
-        let standing =
-            status::standing(&status, progress.as_ref(), conversation.last().stop_told());
+        let standing = status::standing(&status, progress.as_ref(), last.stop_told());
         let path = self.path(&caller.owner, id);
         let shape = shape(&conversation, show, path);
         let notes = notes(&conversation, &shape);
@@ -142,16 +134,10 @@ impl Research {
 
     /// Why a turn waits, if it does; a reason that cannot be found is not worth an error.
     async fn waits(&self, caller: &Caller, job: &Job) -> Option<Waits> {
-        match job.state {
-            JobState::Queued { .. } => {
-                let reading = self.engine.poll(&caller.scope(), &job.id, Duration::ZERO).await;
-                reading.ok().flatten().and_then(|reading| reading.waits)
-            }
-            JobState::Running { .. }
-            | JobState::Succeeded { .. }
-            | JobState::Failed { .. }
-            | JobState::Cancelled { .. } => None,
+        if job.state.kind() != StateKind::Queued {
+            return None;
         }
+        self.engine.reading(&caller.scope(), &job.id).await.ok()??.waits
     }
 }
 
@@ -161,10 +147,7 @@ fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> Conve
     let messages: Vec<MessageShape> = said.map(|said| message(said, show)).collect();
     let answered = conversation.turns().filter_map(|job| match &job.state {
         JobState::Succeeded { output, .. } => Some((job, &**output)),
-        JobState::Queued { .. }
-        | JobState::Running { .. }
-        | JobState::Failed { .. }
-        | JobState::Cancelled { .. } => None,
+        _ => None,
     });
     let last = answered.last();
     ConversationShape {

@@ -3,7 +3,7 @@
 use outlast_core::conversation::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
 use super::render::Lines;
-use super::{DEEP_RESEARCH_FOLLOWUP, HISTORY, SEARCH_FOLLOWUP};
+use crate::tool_names::research::{DEEP_RESEARCH_FOLLOWUP, HISTORY, SEARCH_FOLLOWUP};
 
 /// The status block.
 pub(super) fn standing(
