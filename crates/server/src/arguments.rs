@@ -79,7 +79,7 @@ pub(crate) fn key(given: Option<&str>, input_hash: [u8; 32]) -> Result<Option<Ke
 }
 
 /// The most characters of one request, all its messages together.
-pub(crate) const MAX_CHARS: usize = 1_000_000;
+pub(crate) const MAX_REQUEST_CHARS: usize = 1_000_000;
 
 /// At least one thing to answer, not too many, and none of it empty where it matters.
 pub(crate) fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
@@ -90,9 +90,9 @@ pub(crate) fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
         )));
     }
     let length: usize = messages.iter().map(|message| message.content.chars().count()).sum();
-    if length > MAX_CHARS {
+    if length > MAX_REQUEST_CHARS {
         return Err(Refusal::validation(format!(
-            "messages must have {MAX_CHARS} characters at most in all, not {length}"
+            "messages must have {MAX_REQUEST_CHARS} characters at most in all, not {length}"
         )));
     }
     let mut said = messages.iter().enumerate().filter(|(_, message)| message.role != Role::System);
@@ -190,7 +190,7 @@ mod tests {
         }
         assert!(check_messages(&[message(Role::User, "why?")]).is_ok());
         // F10: in all, and in characters.
-        let half = "ä".repeat(MAX_CHARS / 2);
+        let half = "ä".repeat(MAX_REQUEST_CHARS / 2);
         let mut long = vec![message(Role::System, &half), message(Role::User, &half)];
         assert!(check_messages(&long).is_ok());
         long.push(message(Role::User, "x"));

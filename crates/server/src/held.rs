@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_core::conversation::StatusWord;
 use outlast_core::rules::{self, Repeat};
 use outlast_core::{
-    ConversationId, Job, JobId, JobState, Key, NewJob, StateKind, StoreError, Timestamp,
+    Code, ConversationId, Job, JobId, JobState, Key, NewJob, StateKind, StoreError, Timestamp,
 };
 use outlast_engine::{Engine, Started};
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -79,14 +79,14 @@ impl Carried {
         match self {
             Self::Answered(answer) => Ok(answer),
             Self::Unfinished { timed_out: Some(limit), .. } => Err(Refusal::because(
-                RefusalCode::Timeout,
+                Code::Timeout,
                 format!(
                     "there is no answer after {} s; make the same call again to pick it up",
                     limit.as_secs()
                 ),
             )),
             Self::Unfinished { timed_out: None, .. } => Err(Refusal::because(
-                RefusalCode::ServiceUnavailable,
+                Code::ServiceUnavailable,
                 "this server is stopping; make the same call again: it goes on, or says what became of it",
             )),
         }
@@ -168,7 +168,7 @@ async fn busy(engine: &Engine, caller: &Caller, job: &JobId, id: &ConversationId
     let status = job.map_or(StatusWord::InProgress, |job| job.state.kind().into());
     tracing::info!(conversation.id = %id, status = status.as_str(), "follow-up refused: the conversation is busy");
     Refusal::because(
-        RefusalCode::JobInProgress,
+        RefusalCode::JOB_IN_PROGRESS,
         format!(
             "conversation {id} has an unfinished question (status: {}); use {HISTORY} to see when it has ended, then \
              ask again",
@@ -299,7 +299,7 @@ async fn refuse_foreign_settings(
     let job = engine.job(&caller.scope(), &job.id).await?;
     match job {
         Some(job) if job.state.kind() == StateKind::Queued => Err(Refusal::because(
-            RefusalCode::Configuration,
+            RefusalCode::CONFIGURATION,
             format!(
                 "the same call was made with another provider or key, and its job {} waits for a server that has \
                  them; start one, or end the job with `outlast jobs cancel {}` and call again",

@@ -1,6 +1,6 @@
 //! MCP over Streamable HTTP, both eras, for many owners: who may ask, how often, and how the server shuts down.
 //!
-//! [`admission`] stands before every route; behind it rmcp speaks MCP.
+//! [`admission`] checks every request before its route; MCP itself is rmcp's.
 
 mod admission;
 mod allowed_hosts;
@@ -129,7 +129,7 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
     let app = Arc::new(App {
         metrics: server.metrics(),
         server,
-        speaker: mcp::speaker(handler),
+        mcp_service: mcp::mcp_service(handler),
         engine,
         callers,
         hosts,
@@ -160,7 +160,7 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
     let accepting = tokio::spawn(closed.clone().run_until_cancelled_owned(accepting.accept()));
 
     stop.asked().await;
-    // Parked polls hear the stop as well and answer "still running"; new callers hear that we leave.
+    // Parked polls end with the stop and answer "still running"; new callers are told that the server stops.
     open.close();
     if tokio::time::timeout(ANSWER_GRACE, open.wait()).await.is_err() {
         tracing::info!("connections are closed with calls under way; the jobs go on");

@@ -29,6 +29,7 @@ pub use metrics::{Attempt, Metrics};
 mod caller;
 mod tasks;
 mod wait;
+mod job_by_id;
 mod held;
 mod receipt;
 mod external_tools;

@@ -86,7 +86,7 @@ impl Metrics {
         *locked(&self.refused_at) = None;
     }
 
-    /// The store answered a write with an error; only some of them speak against the store.
+    /// The store answered a write with an error; only some of them make it unhealthy.
     pub fn store_refused(&self, error: &StoreError) {
         let kind = match error {
             StoreError::Full => "full",
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refused_write_speaks_against_the_store_until_one_is_taken_or_it_is_long_ago() {
+    async fn a_refused_write_makes_the_store_unhealthy_until_one_is_taken_or_it_is_long_ago() {
         let metrics = Metrics::default();
         metrics.store_refused(&StoreError::TooManyJobs);
         assert!(!metrics.store_refuses(), "that was the caller");

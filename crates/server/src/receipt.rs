@@ -11,7 +11,7 @@ use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
 /// Longer than a cancellation takes that left before the answer arrived.
-const CROSSING: Duration = Duration::from_secs(2);
+const CANCEL_CROSSING_TIME: Duration = Duration::from_secs(2);
 
 /// What is to be recorded once a call has been answered.
 pub(crate) struct Receipt {
@@ -48,7 +48,7 @@ impl Receipts {
         let Receipt { engine, job } = receipt;
         let received = tokio::select! {
             () = taken_back.cancelled() => false,
-            () = tokio::time::sleep(CROSSING) => true,
+            () = tokio::time::sleep(CANCEL_CROSSING_TIME) => true,
             () = engine.leaving() => true,
         };
         self.open().remove(&call);

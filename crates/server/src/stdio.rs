@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
-use lines::Lines;
+use lines::LineTransport;
 
 /// How long calls may take to be answered after a stop was asked.
 const ANSWER_GRACE: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ const CLOSE_GRACE: Duration = Duration::from_millis(500);
 /// The conversation could not be held.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The other side does not speak MCP.
+    /// What the client sends is not MCP.
     #[error("the client does not speak MCP: {0}")]
     NotMcp(String),
 }
@@ -38,7 +38,7 @@ pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeErro
     let input_ended = CancellationToken::new();
     let input = AskAtEnd { input, stop: stop.clone(), ended: input_ended.clone() };
     let service = tokio::select! {
-        served = server.clone().serve(Lines::new(input, output)) => match served {
+        served = server.clone().serve(LineTransport::new(input, output)) => match served {
             Ok(service) => service,
             Err(_) if stop.is_asked() => return Ok(()),
             Err(error) => return Err(not_mcp(&error)),
@@ -51,7 +51,7 @@ pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeErro
         _ = &mut ended => return Ok(()),
         () = stop.asked() => {}
     }
-    // Parked polls hear the stop as well and answer "still running". At the end of input rmcp ends by itself once every
+    // Parked polls end with the stop and answer "still running". At the end of input rmcp ends by itself once every
     // call was answered, those among them that it has not even handed over yet.
     if input_ended.is_cancelled() {
         if tokio::time::timeout(ANSWER_GRACE, &mut ended).await.is_ok() {

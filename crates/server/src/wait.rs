@@ -1,4 +1,4 @@
-//! The one wait of this server: for a job's end, with progress to a caller that wants it. A caller that hangs up ends the
+//! The one wait of this server: for a job's end, with progress to a caller that wants it. A caller that gives up ends the
 //! wait, never the job.
 
 use std::time::Duration;

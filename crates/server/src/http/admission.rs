@@ -25,7 +25,7 @@ use crate::caller::Principal;
 
 /// What is known of a connection.
 #[derive(Clone)]
-pub(super) struct Peer {
+pub(super) struct HttpPeer {
     /// Where it comes from.
     pub(super) address: IpAddr,
     /// Whose it is.
@@ -35,7 +35,7 @@ pub(super) struct Peer {
 /// Lets a request through to its route, or answers it.
 pub(super) async fn guard(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
+    Extension(peer): Extension<HttpPeer>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -50,7 +50,7 @@ pub(super) async fn guard(
     response
 }
 
-async fn checked(app: &App, peer: &Peer, request: Request, next: Next) -> Response {
+async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
     let origin = match addressed(app, &request) {
         Ok(origin) => origin.cloned(),
         Err(refused) => return with_cors(refused.into_response(), None),
@@ -84,7 +84,7 @@ fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderVal
 }
 
 /// Finds out who asks and puts their name on the request.
-fn admitted(app: &App, peer: &Peer, mut request: Request) -> Result<Request, HttpRefusal> {
+fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, HttpRefusal> {
     if request.uri().path() == HEALTH {
         return Ok(request);
     }

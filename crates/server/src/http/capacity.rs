@@ -14,7 +14,7 @@ pub(super) struct Capacity<K> {
     in_all: usize,
     sharing: Sharing,
     taken: Mutex<Taken<K>>,
-    /// Rung when parts are given back.
+    /// Notified when parts are given back.
     freed: Notify,
 }
 

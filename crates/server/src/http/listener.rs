@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::admission::Peer;
+use super::admission::HttpPeer;
 use super::connections::{Connection, Connections};
 use super::write_timeout::WriteTimeout;
 
@@ -36,7 +36,7 @@ pub(super) struct Listener {
     /// Counts the open connections, so that a stop can wait for the last one.
     pub(super) open: TaskTracker,
     pub(super) stop: Shutdown,
-    /// Hangs up all of them.
+    /// Closes all of them.
     pub(super) closed: CancellationToken,
 }
 
@@ -72,7 +72,7 @@ impl Listener {
         let stream = WriteTimeout::new(stream, self.write_timeout);
         let made_room = connection.closed.clone();
         let router =
-            self.router.clone().layer(Extension(Peer { address: address.ip(), connection }));
+            self.router.clone().layer(Extension(HttpPeer { address: address.ip(), connection }));
         let (stop, closed) = (self.stop.clone(), self.closed.clone());
         async move {
             let mut http = http1::Builder::new();

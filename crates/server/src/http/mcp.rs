@@ -22,7 +22,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use super::capacity::CapacityShare;
 use super::http_refusal::HttpRefusal;
 use super::routes::App;
-use super::sessions::{OwnSessions, Use};
+use super::sessions::{OwnSessions, SessionUse};
 use crate::caller::{BodyRoom, Principal};
 use crate::malformed;
 
@@ -32,11 +32,11 @@ const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a body may wait for others to be worked on.
 const CAPACITY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How much of a body that is too large is read and thrown away, so that the answer can be read; and for how long.
+/// How much of a body that is too large is read and discarded, so that the answer can be read; and for how long.
 const MAX_DISCARDED_BYTES: usize = 32 * 1024 * 1024;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The whole of MCP.
+/// Every request of MCP.
 pub(super) async fn endpoint(
     State(app): State<Arc<App>>,
     Extension(Principal(owner)): Extension<Principal>,
@@ -74,7 +74,7 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     });
     let message = body.clone();
     let request = Request::from_parts(parts, Full::new(body));
-    let response = (app.speaker)(request, Arc::clone(&sessions), config(app)).await;
+    let response = (app.mcp_service)(request, Arc::clone(&sessions), config(app)).await;
     if sessions.refused.load(Ordering::Relaxed) {
         return Err(HttpRefusal::too_many_sessions());
     }
@@ -87,8 +87,8 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     rendered(app, &method, response, in_use).await
 }
 
-/// Who speaks MCP, whatever its type.
-pub(super) type Speaker = Box<
+/// rmcp's HTTP service over a handler, whatever the type of that is.
+pub(super) type McpService = Box<
     dyn Fn(
             Request<Full<Bytes>>,
             Arc<OwnSessions>,
@@ -98,8 +98,8 @@ pub(super) type Speaker = Box<
         + Sync,
 >;
 
-/// Lets this handler speak.
-pub(super) fn speaker<H: ServerHandler + Clone>(handler: H) -> Speaker {
+/// The service over this handler.
+pub(super) fn mcp_service<H: ServerHandler + Clone>(handler: H) -> McpService {
     Box::new(move |request, sessions, config| {
         // Made anew for each request: that is how rmcp's sessions learn whose request it is.
         let handler = handler.clone();
@@ -109,7 +109,7 @@ pub(super) fn speaker<H: ServerHandler + Clone>(handler: H) -> Speaker {
 }
 
 fn config(app: &App) -> StreamableHttpServerConfig {
-    // The gate has seen to hosts and origins, for every route and with its own answers.
+    // `admission` checks hosts and origins, for every route and with our own answers.
     StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
@@ -189,7 +189,7 @@ async fn rendered(
     app: &App,
     method: &Method,
     response: Response,
-    in_use: Option<Arc<Use>>,
+    in_use: Option<Arc<SessionUse>>,
 ) -> Result<Response, HttpRefusal> {
     let (mut parts, body) = response.into_parts();
     let is = |kind: &str| parts.headers.get(CONTENT_TYPE).is_some_and(|found| found == kind);

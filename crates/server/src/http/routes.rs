@@ -29,7 +29,7 @@ pub(super) const HEALTH: &str = "/health";
 /// What every request can reach.
 pub(super) struct App {
     pub(super) server: Server,
-    pub(super) speaker: mcp::Speaker,
+    pub(super) mcp_service: mcp::McpService,
     pub(super) engine: Engine,
     pub(super) metrics: Arc<Metrics>,
     pub(super) callers: Callers,
@@ -44,7 +44,7 @@ pub(super) struct App {
     pub(super) closed: CancellationToken,
 }
 
-/// Every route, behind the gate.
+/// Every route, behind [`admission`].
 pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))

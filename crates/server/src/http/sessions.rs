@@ -50,11 +50,11 @@ impl Sessions {
     }
 
     /// Uses a session until the returned value is dropped; `None` when the owner has no such session.
-    pub(super) fn enter(self: &Arc<Self>, owner: &OwnerId, id: &SessionId) -> Option<Use> {
+    pub(super) fn enter(self: &Arc<Self>, owner: &OwnerId, id: &SessionId) -> Option<SessionUse> {
         let mut known = self.known();
         let session = known.get_mut(id).filter(|session| session.owner == *owner)?;
         session.uses += 1;
-        Some(Use { sessions: Arc::clone(self), id: id.clone() })
+        Some(SessionUse { sessions: Arc::clone(self), id: id.clone() })
     }
 
     /// Ends sessions that have been idle for so long, for ever.
@@ -127,12 +127,12 @@ fn longest_idle(
 }
 
 /// One use of a session: a request with its answer, or a stream.
-pub(super) struct Use {
+pub(super) struct SessionUse {
     sessions: Arc<Sessions>,
     id: SessionId,
 }
 
-impl Drop for Use {
+impl Drop for SessionUse {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.known().get_mut(&self.id) {
             session.uses -= 1;
@@ -142,13 +142,13 @@ impl Drop for Use {
 }
 
 /// One request of a session; its id is free again when this is dropped.
-struct Asking {
+struct OpenRequest {
     sessions: Arc<Sessions>,
     session: SessionId,
     id: RequestId,
 }
 
-impl Drop for Asking {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.known().get_mut(&self.session) {
             session.asked.remove(&self.id);
@@ -199,13 +199,13 @@ impl OwnSessions {
         {
             return Some(id_in_use(id));
         }
-        let asking = Asking {
+        let open_request = OpenRequest {
             sessions: Arc::clone(&self.sessions),
             session: session.clone(),
             id: id.clone(),
         };
         if let Some(parts) = request.extensions_mut().get_mut::<http::request::Parts>() {
-            parts.extensions.insert(Arc::new(asking));
+            parts.extensions.insert(Arc::new(open_request));
         }
         None
     }

@@ -24,7 +24,7 @@ const MAX_WHOLE_BYTES: usize = 256 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// A connection. Messages are read here, so that one that rmcp cannot read is answered.
-pub(super) struct Lines<R, W> {
+pub(super) struct LineTransport<R, W> {
     input: Input<R>,
     output: Arc<Mutex<W>>,
     /// The ids of requests that are not answered yet.
@@ -33,7 +33,7 @@ pub(super) struct Lines<R, W> {
     answering: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl<R, W> Lines<R, W>
+impl<R, W> LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -51,7 +51,7 @@ where
     }
 }
 
-impl<R, W> Transport<RoleServer> for Lines<R, W>
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,

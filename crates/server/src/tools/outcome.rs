@@ -1,10 +1,10 @@
 //! What came of a job, in the shape of the tool that made it.
 
-use outlast_core::{Body, Job, JobState, Output};
+use outlast_core::{Body, Code, Job, JobState, Output};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
-use crate::reply::{Refusal, RefusalCode, ToolResult};
+use crate::reply::{Refusal, ToolResult};
 use crate::text::with_citations;
 
 /// The output of a job as `completed` shows it, or why there is none; `None` while the job is unfinished.
@@ -17,7 +17,7 @@ pub(crate) fn outcome(
         JobState::Succeeded { output, .. } => completed(output),
         JobState::Failed { .. } => Err(Refusal::failed(job)),
         JobState::Cancelled { .. } => Err(Refusal::because(
-            RefusalCode::Execution,
+            Code::ExecutionError,
             "the call was cancelled by its owner; make it again to begin anew",
         )),
     })

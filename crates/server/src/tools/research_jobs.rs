@@ -5,20 +5,18 @@ mod options;
 mod answer;
 mod schema;
 
-use outlast_core::{
-    Cancelled, Effort, JobId, Message, NewJob, NotAJobId, OwnerId, ResearchAsk, Visibility, rules,
-};
+use outlast_core::{Effort, Message, NewJob, OwnerId, ResearchAsk, Visibility, rules};
 use outlast_engine::{Engine, Reading};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
 use crate::arguments::{self, as_json, digest};
 use crate::caller::Caller;
+use crate::job_by_id;
 use crate::reply::{Refusal, ToolResult, structured_long};
 use crate::text::title;
 use crate::tool_names::research_jobs::START;
 use crate::tools::instructions::DEEP_RESEARCH;
-use crate::wait;
 use answer::ResearchJobAnswer;
 pub use options::ResearchJobsOptions;
 
@@ -67,27 +65,13 @@ impl ResearchJobs {
 
     async fn poll(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {
         let JobArguments { job_id } = arguments::read(given)?;
-        let budget = Some(self.options.poll_budget);
-        let reading = match job_id.parse::<JobId>() {
-            Ok(id) => wait::for_job(&self.engine, caller, &id, budget).await?,
-            Err(NotAJobId) => None,
-        };
-        self.answer(&job_id, reading)
+        let budget = self.options.poll_budget;
+        self.answer(&job_id, job_by_id::poll(&self.engine, caller, &job_id, budget).await?)
     }
 
     async fn cancel(&self, caller: &Caller, given: JsonObject) -> ToolResult {
         let JobArguments { job_id } = arguments::read(given)?;
-        let cancelled = match job_id.parse::<JobId>() {
-            Ok(id) => self.engine.cancel(&caller.scope(), &id).await?,
-            Err(NotAJobId) => None,
-        };
-        let now = self.engine.now();
-        let reading = cancelled.map(|(Cancelled::Now(job) | Cancelled::Already(job))| Reading {
-            job,
-            now,
-            waits: None,
-        });
-        self.answer(&job_id, reading)
+        self.answer(&job_id, job_by_id::cancel(&self.engine, caller, &job_id).await?)
     }
 
     fn answer(&self, given: &str, reading: Option<Reading>) -> ToolResult {

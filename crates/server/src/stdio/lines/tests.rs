@@ -9,9 +9,9 @@ use super::*;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn lines() -> (Lines<tokio::io::Empty, DuplexStream>, DuplexStream) {
+fn lines() -> (LineTransport<tokio::io::Empty, DuplexStream>, DuplexStream) {
     let (output, client) = tokio::io::duplex(1000);
-    (Lines::new(tokio::io::empty(), output), client)
+    (LineTransport::new(tokio::io::empty(), output), client)
 }
 
 fn message(id: i64, text: &str) -> ServerJsonRpcMessage {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use outlast_core::{Cancelled, JobId, NotAJobId};
 use outlast_engine::Reading;
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -12,8 +11,8 @@ use super::Jobs;
 use super::answer::JobAnswer;
 use crate::arguments;
 use crate::caller::Caller;
+use crate::job_by_id;
 use crate::reply::{Refusal, ToolResult, structured};
-use crate::wait;
 
 /// How long before the wait is over the answer leaves, so that it arrives in time (E3).
 const SENT_BEFORE_END: Duration = Duration::from_millis(500);
@@ -39,28 +38,14 @@ impl Jobs {
     pub(super) async fn get(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {
         let GetArguments { job_id, wait_seconds, offset } = arguments::read(given)?;
         let wait = wait_seconds.map(|number| wait(&number)).transpose()?;
-        let reading = match (job_id.parse::<JobId>(), wait.unwrap_or(self.options.wait)) {
-            (Err(NotAJobId), _) => None,
-            (Ok(id), Duration::ZERO) => self.engine.reading(&caller.scope(), &id).await?,
-            (Ok(id), wait) => {
-                let budget = Some(wait.saturating_sub(SENT_BEFORE_END));
-                wait::for_job(&self.engine, caller, &id, budget).await?
-            }
-        };
+        let budget = wait.unwrap_or(self.options.wait).saturating_sub(SENT_BEFORE_END);
+        let reading = job_by_id::poll(&self.engine, caller, &job_id, budget).await?;
         self.answer(&job_id, reading, offset)
     }
 
     pub(super) async fn cancel(&self, caller: &Caller, given: JsonObject) -> ToolResult {
         let CancelArguments { job_id } = arguments::read(given)?;
-        let cancelled = match job_id.parse::<JobId>() {
-            Ok(id) => self.engine.cancel(&caller.scope(), &id).await?,
-            Err(NotAJobId) => None,
-        };
-        let reading = cancelled.map(|(Cancelled::Now(job) | Cancelled::Already(job))| Reading {
-            job,
-            now: self.engine.now(),
-            waits: None,
-        });
+        let reading = job_by_id::cancel(&self.engine, caller, &job_id).await?;
         self.answer(&job_id, reading, 0)
     }
 

@@ -10,7 +10,7 @@ use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::arguments::{self, MAX_CHARS, as_json, check_priority, check_query, digest};
+use crate::arguments::{self, MAX_REQUEST_CHARS, as_json, check_priority, check_query, digest};
 use crate::reply::Refusal;
 use crate::text::title;
 use crate::tools::instructions::research_instructions;
@@ -167,9 +167,9 @@ impl WorkflowArguments {
             }
         }
         let message = self.message.as_ref().map_or(0, |message| message.chars().count());
-        if message > MAX_CHARS {
+        if message > MAX_REQUEST_CHARS {
             return Err(Refusal::validation(format!(
-                "message must have {MAX_CHARS} characters at most, not {message}"
+                "message must have {MAX_REQUEST_CHARS} characters at most, not {message}"
             )));
         }
         check_priority(self.priority)
@@ -204,9 +204,9 @@ fn research(given: WorkflowArguments) -> Result<Value, Refusal> {
 fn tool(given: WorkflowArguments, takes_message: bool) -> Result<Value, Refusal> {
     let arguments = serde_json::to_string(&given.arguments).map_err(|_| Refusal::internal())?;
     let length = arguments.chars().count();
-    if length > MAX_CHARS {
+    if length > MAX_REQUEST_CHARS {
         return Err(Refusal::validation(format!(
-            "arguments must have {MAX_CHARS} characters at most as JSON, not {length}"
+            "arguments must have {MAX_REQUEST_CHARS} characters at most as JSON, not {length}"
         )));
     }
     if given.message.is_some() && !takes_message {

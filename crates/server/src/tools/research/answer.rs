@@ -10,7 +10,7 @@ use outlast_engine::Expected;
 use serde::Serialize;
 
 use super::ask::Asking;
-use super::render::{self, Lines};
+use super::render::{self, TextLines};
 use crate::reply::{ToolResult, told};
 use crate::text::{block_texts, printable};
 use crate::tool_names::research::{AWAIT, DEEP_RESEARCH_FOLLOWUP, HISTORY, LIST, SEARCH_FOLLOWUP};
@@ -54,11 +54,9 @@ pub(super) fn completed(
         conversation_path: path,
         status: StatusWord::Completed,
     };
-    let mut text = Lines::new(header(asking, &answer.conversation_id));
+    let mut text = TextLines::new(header(asking, &answer.conversation_id));
     text.path(answer.conversation_path.as_deref());
-    text.line("");
-    text.line("---");
-    text.line("");
+    text.line("\n---\n");
     text.line(&answer.raw_result_text);
     text.sources(output);
     text.line("");
@@ -81,21 +79,17 @@ pub(super) fn queued(
         Cost::Unknown => Cost::Unknown,
     }
     .into();
-    // These lines are a contract; what helps further comes after them.
-    let mut text = Lines::new(header(asking, &id));
-    text.line("Deep research query has been queued for background processing.");
-    text.line("");
-    text.line("**To check status and retrieve results:**");
-    text.line(&format!("Use the `{HISTORY}` tool with this conversation ID."));
-    text.line(
-        "The system will process your query in the background and stream results as they become available.",
-    );
-    text.line("");
-    text.line(&format!(
-        "Deep research takes minutes; it goes on if the client disconnects. `{AWAIT}` waits for one or more \
-         conversations, `{LIST}` finds a lost id. Do not ask the same question again while it runs."
+    // The lines up to the second blank one are a contract; what helps further comes after them.
+    let mut text = TextLines::new(format!(
+        "{}\nDeep research query has been queued for background processing.\n\n\
+         **To check status and retrieve results:**\n\
+         Use the `{HISTORY}` tool with this conversation ID.\n\
+         The system will process your query in the background and stream results as they become available.\n\n\
+         Deep research takes minutes; it goes on if the client disconnects. `{AWAIT}` waits for one or more \
+         conversations, `{LIST}` finds a lost id. Do not ask the same question again while it runs.\n{}",
+        header(asking, &id),
+        render::estimate(&cost)
     ));
-    text.line(&render::estimate(&cost));
     text.path(path.as_deref());
     let text = text.done();
     let answer = QuestionAnswer {

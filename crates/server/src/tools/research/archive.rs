@@ -2,7 +2,7 @@
 //! alone. No server works on them any more, whatever their files say.
 
 use outlast_core::conversation::{StatusFile, StatusWord};
-use outlast_core::{ConversationId, Message, OwnerId, Role};
+use outlast_core::{Code, ConversationId, Message, OwnerId, Role};
 use outlast_engine::{ArchiveError, Archived};
 
 use super::ask::AskedIn;
@@ -48,14 +48,14 @@ impl Research {
             ArchiveError::Corrupted { .. } => {
                 tracing::warn!(conversation.id = %id, %error, "a conversation's files are damaged");
                 Refusal::because(
-                    RefusalCode::ConversationCorrupted,
+                    RefusalCode::CONVERSATION_CORRUPTED,
                     format!("the files of conversation {id} are damaged; repair or remove its folder"),
                 )
             }
             ArchiveError::Unreadable { .. } => {
                 tracing::warn!(conversation.id = %id, %error, "a conversation's files cannot be read");
                 Refusal::because(
-                    RefusalCode::ServiceUnavailable,
+                    Code::ServiceUnavailable,
                     format!("the files of conversation {id} cannot be read just now; try again"),
                 )
             }

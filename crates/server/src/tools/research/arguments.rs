@@ -1,5 +1,6 @@
 //! What callers send, checked: every mistake names its field, so that a model can correct it.
 
+use chrono::{Datelike, NaiveDate};
 use outlast_core::{ConversationId, Effort, Recency, SearchFilters};
 use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
@@ -175,27 +176,15 @@ fn check_date(field: &str, date: Option<&str>) -> Result<(), Refusal> {
     }
 }
 
-/// Whether there is such a day, `MM/DD/YYYY`.
+/// Whether there is such a day, `MM/DD/YYYY`; chrono alone would take shorter numbers and signs as well.
 fn is_date(text: &str) -> bool {
-    let digits = |piece: &str, length: usize| {
-        let is_number = piece.len() == length && piece.bytes().all(|byte| byte.is_ascii_digit());
-        piece.parse::<u32>().ok().filter(|_| is_number)
+    let is_plain = |(at, byte): (usize, u8)| match at {
+        2 | 5 => byte == b'/',
+        _ => byte.is_ascii_digit(),
     };
-    let pieces: Vec<&str> = text.split('/').collect();
-    let &[month, day, year] = pieces.as_slice() else { return false };
-    let (Some(month), Some(day), Some(year)) = (digits(month, 2), digits(day, 2), digits(year, 4))
-    else {
-        return false;
-    };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 if leap => 29,
-        2 => 28,
-        _ => return false,
-    };
-    year > 0 && (1..=days).contains(&day)
+    text.len() == 10
+        && text.bytes().enumerate().all(is_plain)
+        && NaiveDate::parse_from_str(text, "%m/%d/%Y").is_ok_and(|day| day.year() > 0)
 }
 
 #[cfg(test)]

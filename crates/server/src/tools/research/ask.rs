@@ -164,7 +164,7 @@ impl Research {
 pub(super) fn not_found(given: &str) -> Refusal {
     let id = echoed_id(given);
     Refusal::because(
-        RefusalCode::ConversationNotFound,
+        RefusalCode::CONVERSATION_NOT_FOUND,
         format!("there is no conversation `{id}`; check the id, or find it with {LIST}"),
     )
 }
@@ -177,7 +177,7 @@ fn not_configured(provider: &str) -> Refusal {
         _ => "configure it",
     };
     Refusal::because(
-        RefusalCode::Configuration,
+        RefusalCode::CONFIGURATION,
         format!(
             "this conversation belongs to the provider `{provider}`, which is not configured on this server, and is \
              sent to no other; tell the user to {how} and restart outlast, or begin a new conversation"

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::Research;
 use super::arguments::{HistoriesArguments, check_count, conversation_id};
 use super::history::{ConversationShape, Show};
-use super::render::Lines;
+use super::render::TextLines;
 use crate::arguments;
 use crate::caller::Caller;
 use crate::reply::{Refusal, ToolResult, told};
@@ -77,7 +77,7 @@ impl Research {
         waited: BatchWait,
     ) -> ToolResult {
         let mut entries = BTreeMap::new();
-        let mut text = Lines::new(format!("**{} conversations**", ids.len()));
+        let mut text = TextLines::new(format!("**{} conversations**", ids.len()));
         let mut counts = Counts::default();
         for given in ids {
             let name = echoed_id(given);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::answer::{progress, report_check, sources};
 use super::arguments::{HistoryArguments, OneOrMany, check_count, conversation_id};
 use super::ask::not_found;
-use super::render::{self, Lines};
+use super::render::{self, TextLines};
 use super::{Research, status};
 use crate::arguments;
 use crate::caller::Caller;
@@ -184,7 +184,7 @@ pub(super) fn sanitised(mut status: StatusFile) -> StatusFile {
 
 fn notes(conversation: &Conversation, shape: &ConversationShape) -> String {
     let Some(output) = conversation.last_output() else { return String::new() };
-    let mut notes = Lines::new(String::new());
+    let mut notes = TextLines::new(String::new());
     notes.sources(output);
     if let (Some(usage), Some(cost)) = (&shape.usage, &shape.cost) {
         notes.line("");
@@ -212,14 +212,13 @@ impl Shown {
     /// Where it stands, what it is, what was said.
     pub(super) fn text(&self) -> String {
         let Self { conversation, standing, notes, .. } = self;
-        let mut text = Lines::new(standing.clone());
-        text.line("");
-        text.line("---");
-        text.line("");
-        text.line(&format!("Conversation ID: `{}`", conversation.conversation_id));
-        text.line(&format!("Created: {}", conversation.created_at));
-        text.line(&format!("Updated: {}", conversation.updated_at));
-        text.line(&format!("Messages: {}", conversation.message_count));
+        let mut text = TextLines::new(format!(
+            "{standing}\n\n---\n\nConversation ID: `{}`\nCreated: {}\nUpdated: {}\nMessages: {}",
+            conversation.conversation_id,
+            conversation.created_at,
+            conversation.updated_at,
+            conversation.message_count
+        ));
         text.path(conversation.conversation_path.as_deref());
         for message in &conversation.messages {
             let who = match message.role {
@@ -228,10 +227,7 @@ impl Shown {
                 Role::Assistant => "Assistant",
             };
             let failed = if message.failed { " (not answered)" } else { "" };
-            text.line("");
-            text.line("---");
-            text.line("");
-            text.line(&format!("**{who}{failed}:**"));
+            text.line(&format!("\n---\n\n**{who}{failed}:**"));
             text.line(&message.content);
         }
         let mut text = text.done();

@@ -6,7 +6,7 @@ use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
 
 use super::Research;
-use super::render::Lines;
+use super::render::TextLines;
 use crate::arguments;
 use crate::caller::Caller;
 use crate::reply::{ToolResult, told};
@@ -76,7 +76,7 @@ fn text(list: &ConversationList) -> String {
     if list.conversations.is_empty() {
         return "There are no such conversations.".to_owned();
     }
-    let mut text = Lines::new(format!("Conversations, newest first; `{HISTORY}` reads one:"));
+    let mut text = TextLines::new(format!("Conversations, newest first; `{HISTORY}` reads one:"));
     for listed in &list.conversations {
         let ListedConversation {
             conversation_id, title, status, updated_at, message_count, ..

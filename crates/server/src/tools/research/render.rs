@@ -6,9 +6,9 @@ use outlast_core::{Body, Cost, Output, ReportCheck};
 use crate::text::printable;
 
 /// A text that grows line by line.
-pub(super) struct Lines(String);
+pub(super) struct TextLines(String);
 
-impl Lines {
+impl TextLines {
     pub(super) fn new(first: String) -> Self {
         Self(first)
     }

@@ -14,7 +14,7 @@ use crate::held::{AnswerWith, AskAnew, HeldCall, ToldAgain};
 use crate::reply::{Answered, ToolResult};
 
 /// How long after its timeout a search is waited for: its worker gives it up by then, unless the provider hangs.
-const GRACE: Duration = Duration::from_secs(1);
+const SEARCH_GRACE: Duration = Duration::from_secs(1);
 
 impl Research {
     pub(super) async fn search(
@@ -42,7 +42,7 @@ impl Research {
             job: self.new_job(&caller.owner, &asked_in, &ask, terms)?,
             key: None,
             call_key: Key::research(tool, hash, HeldAnswer::Quick),
-            answer_with: AnswerWith::Outcome { within: Some(timeout + GRACE) },
+            answer_with: AnswerWith::Outcome { within: Some(timeout + SEARCH_GRACE) },
             told_again: ToldAgain::ForAWhile(AskAnew::LaterOrInOtherWords),
         };
         let continued = asked_in.conversation().is_some();

@@ -2,7 +2,7 @@
 
 use outlast_core::conversation::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
-use super::render::Lines;
+use super::render::TextLines;
 use crate::tool_names::research::{DEEP_RESEARCH_FOLLOWUP, HISTORY, SEARCH_FOLLOWUP};
 
 /// The status block.
@@ -24,7 +24,7 @@ pub(super) fn standing(
 
 fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>) -> String {
     let percent = progress.map_or(0, |progress| progress.percentage);
-    let mut text = Lines::new(format!("**Status: {word}** ({percent} %)"));
+    let mut text = TextLines::new(format!("**Status: {word}** ({percent} %)"));
     if let Some(progress) = progress {
         text.line(&progress.message);
         text.line(&format!("Elapsed: {} s", progress.elapsed_ms / 1000));
@@ -37,7 +37,7 @@ fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>)
 fn failed(status: &StatusFile) -> String {
     let tries = status.attempts;
     let word = if tries == 1 { "attempt" } else { "attempts" };
-    let mut text = Lines::new(format!("**Status: Failed** after {tries} {word}"));
+    let mut text = TextLines::new(format!("**Status: Failed** after {tries} {word}"));
     if let Some(error) = &status.error {
         text.line(&format!("Error: {}: {}", error.code, error.message));
     }
@@ -51,7 +51,7 @@ fn failed(status: &StatusFile) -> String {
 }
 
 fn cancelled(stop_told: Option<&str>) -> String {
-    let mut text = Lines::new("**Status: Cancelled**".to_owned());
+    let mut text = TextLines::new("**Status: Cancelled**".to_owned());
     text.line("The last question was cancelled by its owner; a follow-up may be asked.");
     if let Some(told) = stop_told {
         text.line(told);
@@ -60,21 +60,21 @@ fn cancelled(stop_told: Option<&str>) -> String {
 }
 
 /// B10: the try, when it is not the first, and what went wrong before.
-fn retries(text: &mut Lines, status: &StatusFile) {
+fn retries(text: &mut TextLines, status: &StatusFile) {
     if status.attempts > 0 {
         text.line(&format!("Retry Attempt: {}", status.attempts + 1));
         errors(text, &status.error_history);
     }
 }
 
-fn errors(text: &mut Lines, history: &[ErrorEntry]) {
+fn errors(text: &mut TextLines, history: &[ErrorEntry]) {
     text.line("Earlier errors:");
     for (at, error) in history.iter().enumerate() {
         text.line(&format!("{}. [{}] {}", at + 1, error.code, error.message));
     }
 }
 
-fn come_back(text: &mut Lines) {
+fn come_back(text: &mut TextLines) {
     text.line(&format!(
         "Call `{HISTORY}` again in half a minute; do not ask the same question again meanwhile."
     ));
