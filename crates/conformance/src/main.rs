@@ -69,7 +69,7 @@ async fn main() -> anyhow::Result<()> {
         serde_json::json!({ "url": format!("http://{address}/mcp") })
     )?;
 
-    serve_http_as(fixtures, server, engine, options, listener, stop.clone()).await;
+    serve_http_as(fixtures, server, options, listener, stop.clone()).await;
     stop.ask();
     drop(tokio::time::timeout(Duration::from_secs(2), worker).await);
     follower.await?;

@@ -57,7 +57,7 @@ impl Server {
             answer_with,
             told_again: ToldAgain::UntilReceived,
         };
-        let outcome = |job: &Job| self.outcome(job).map(Ok);
+        let outcome = |job: &Job| self.face().outcome(job).map(Ok);
         held::carry(self.engine(), caller, call, &outcome).await?.answered()
     }
 }

@@ -109,36 +109,38 @@ pub(crate) async fn carry(
         told_again => told_again,
     };
     let mut started = start(engine, caller, call).await?;
-    let mut timed_out = None;
-    match answer_with {
+    let within = match answer_with {
         AnswerWith::Task => {
             engine.carry_held(&started.job);
             return Ok(Carried::Answered(Answered::Task(Box::new(started.job))));
         }
-        AnswerWith::JobAtOnce => {}
-        AnswerWith::Outcome { within } => {
-            let since = Instant::now();
-            started.job = ended(engine, caller, &started, within).await?;
-            timed_out = within.filter(|limit| since.elapsed() >= *limit);
+        AnswerWith::JobAtOnce => {
+            return Ok(match outcome(&started.job) {
+                Some(outcome) => Carried::Answered(outcome?.into()),
+                None => Carried::Unfinished { job: Box::new(started.job), timed_out: None },
+            });
         }
-    }
+        AnswerWith::Outcome { within } => within,
+    };
+    let since = Instant::now();
+    started.job = ended(engine, caller, &started, within).await?;
     let Some(outcome) = outcome(&started.job) else {
+        let timed_out = within.filter(|limit| since.elapsed() >= *limit);
         return Ok(Carried::Unfinished { job: Box::new(started.job), timed_out });
     };
-    let answer = match (answer_with, told_again) {
-        (AnswerWith::Task | AnswerWith::JobAtOnce, _) => outcome,
-        (_, ToldAgain::ForAWhile(ask_anew)) => tell(engine, &started, ask_anew, outcome).await,
-        (_, ToldAgain::UntilReceived) if rules::expired(&started.job, engine.now()) => {
+    let answer = match told_again {
+        ToldAgain::ForAWhile(ask_anew) => tell(engine, &started, ask_anew, outcome).await?,
+        ToldAgain::UntilReceived if rules::expired(&started.job, engine.now()) => {
             return Err(Refusal::validation(
                 "idempotency_key names a call that is no longer kept; use a new key to make it again",
             ));
         }
-        (_, ToldAgain::UntilReceived) => {
+        ToldAgain::UntilReceived => {
             caller.receipt = Some(Receipt { engine: engine.clone(), job: started.job.id });
-            outcome
+            outcome?
         }
     };
-    answer.map(|result| Carried::Answered(result.into()))
+    Ok(Carried::Answered(answer.into()))
 }
 
 /// Starts the job of a call, or attaches to that of the same call.

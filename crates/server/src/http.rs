@@ -8,6 +8,7 @@ mod tokens;
 mod limits;
 mod http_refusal;
 
+mod app;
 mod routes;
 mod mcp;
 mod sessions;
@@ -20,25 +21,23 @@ mod capacity;
 
 pub use allowed_hosts::{Hosts, NotAName, Origins};
 pub use limits::Rates;
-pub use tokens::{BadToken, Token, Tokens};
+pub use tokens::{BadToken, Callers, Token, Tokens};
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::OwnerId;
-use outlast_core::rules::Sharing;
-use outlast_engine::{Engine, Shutdown};
+use outlast_engine::Shutdown;
 use rmcp::ServerHandler;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::server::Server;
+use app::App;
 use capacity::Capacity;
 use connections::Connections;
 use limits::Limits;
 use listener::Listener;
-use routes::App;
 use sessions::Sessions;
 
 /// How long calls under way may take to be answered after a stop was asked.
@@ -62,7 +61,7 @@ pub struct HttpOptions {
     pub room: Room,
 }
 
-/// How much of the machine all clients together may take. Owners share it: see [`Sharing`].
+/// How much of the machine all clients together may take. Owners share it: see [`outlast_core::rules::Sharing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Connections. A quarter is for those that have not shown a token yet.
@@ -82,42 +81,20 @@ impl Default for Room {
     }
 }
 
-/// Who may ask.
-pub enum Callers {
-    /// Clients that show one of these tokens; its name is the owner.
-    WithToken(Tokens),
-    /// Every client that can connect, as this owner.
-    WithoutToken(OwnerId),
-}
-
-impl Callers {
-    /// Whether several owners share the server.
-    pub fn sharing(&self) -> Sharing {
-        match self {
-            Self::WithToken(tokens) => tokens.sharing(),
-            Self::WithoutToken(_) => Sharing::OneOwner,
-        }
-    }
-}
-
 /// Serves until `stop` is asked, then answers calls under way with what is known and closes every connection.
-///
-/// The engine is asked for figures only; calls go through the server.
 pub async fn serve_http(
     server: Server,
-    engine: Engine,
     options: HttpOptions,
     listener: TcpListener,
     stop: Shutdown,
 ) {
-    serve_http_as(server.clone(), server, engine, options, listener, stop).await;
+    serve_http_as(server.clone(), server, options, listener, stop).await;
 }
 
 /// The same with a handler before the server: for tools that are no part of it.
 pub async fn serve_http_as<H: ServerHandler + Clone>(
     handler: H,
     server: Server,
-    engine: Engine,
     options: HttpOptions,
     listener: TcpListener,
     stop: Shutdown,
@@ -130,7 +107,6 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
         metrics: server.metrics(),
         server,
         mcp_service: mcp::mcp_service(handler),
-        engine,
         callers,
         hosts,
         origins,

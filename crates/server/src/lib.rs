@@ -11,8 +11,10 @@ pub use tools::research::{Research, ResearchMode, ResearchOptions};
 pub use tools::research_jobs::{ResearchJobs, ResearchJobsOptions};
 pub use tools::{ToolSet, Tools, UnknownToolSet};
 
+mod face;
+pub use face::Face;
 mod server;
-pub use server::{Face, Server};
+pub use server::Server;
 
 mod stdio;
 pub use stdio::{ServeError, serve_stdio};

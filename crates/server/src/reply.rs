@@ -78,35 +78,27 @@ pub(crate) struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalCode {
     text: &'static str,
-    is_retryable: bool,
+    retryable: bool,
 }
 
 impl RefusalCode {
-    const VALIDATION: Self = Self::lasting("VALIDATION_ERROR");
-    pub(crate) const CONVERSATION_NOT_FOUND: Self = Self::lasting("CONVERSATION_NOT_FOUND");
-    pub(crate) const CONVERSATION_CORRUPTED: Self = Self::lasting("CONVERSATION_CORRUPTED");
-    pub(crate) const JOB_IN_PROGRESS: Self = Self::passing("JOB_IN_PROGRESS");
-    pub(crate) const CONFIGURATION: Self = Self::lasting("CONFIGURATION_ERROR");
-    const IDEMPOTENCY_CONFLICT: Self = Self::lasting("IDEMPOTENCY_CONFLICT");
-    const TOO_MANY_JOBS: Self = Self::passing("TOO_MANY_JOBS");
-    const TOO_MANY_POLLS: Self = Self::passing("TOO_MANY_POLLS");
-    const STORE_FULL: Self = Self::passing("STORE_FULL");
-    const STORE_CORRUPT: Self = Self::lasting("STORE_CORRUPT");
-
-    /// Trying again does not help.
-    const fn lasting(text: &'static str) -> Self {
-        Self { text, is_retryable: false }
-    }
-
-    /// Trying again may help.
-    const fn passing(text: &'static str) -> Self {
-        Self { text, is_retryable: true }
-    }
+    const VALIDATION: Self = Self { text: "VALIDATION_ERROR", retryable: false };
+    pub(crate) const CONVERSATION_NOT_FOUND: Self =
+        Self { text: "CONVERSATION_NOT_FOUND", retryable: false };
+    pub(crate) const CONVERSATION_CORRUPTED: Self =
+        Self { text: "CONVERSATION_CORRUPTED", retryable: false };
+    pub(crate) const JOB_IN_PROGRESS: Self = Self { text: "JOB_IN_PROGRESS", retryable: true };
+    pub(crate) const CONFIGURATION: Self = Self { text: "CONFIGURATION_ERROR", retryable: false };
+    const IDEMPOTENCY_CONFLICT: Self = Self { text: "IDEMPOTENCY_CONFLICT", retryable: false };
+    const TOO_MANY_JOBS: Self = Self { text: "TOO_MANY_JOBS", retryable: true };
+    const TOO_MANY_POLLS: Self = Self { text: "TOO_MANY_POLLS", retryable: true };
+    const STORE_FULL: Self = Self { text: "STORE_FULL", retryable: true };
+    const STORE_CORRUPT: Self = Self { text: "STORE_CORRUPT", retryable: false };
 }
 
 impl From<Code> for RefusalCode {
     fn from(code: Code) -> Self {
-        Self { text: code.as_str(), is_retryable: code.is_retryable() }
+        Self { text: code.as_str(), retryable: code.is_retryable() }
     }
 }
 
@@ -133,7 +125,7 @@ impl Refusal {
     /// A refusal of this kind; one that passes says when to try again.
     pub(crate) fn because(code: impl Into<RefusalCode>, sentence: impl Into<String>) -> Self {
         let code = code.into();
-        let retry_after_seconds = code.is_retryable.then_some(30);
+        let retry_after_seconds = code.retryable.then_some(30);
         Self::of(code, sentence, retry_after_seconds)
     }
 
@@ -142,7 +134,7 @@ impl Refusal {
         sentence: impl Into<String>,
         retry_after_seconds: Option<u64>,
     ) -> Self {
-        let retryable = code.is_retryable;
+        let retryable = code.retryable;
         Self { code, sentence: sentence.into(), retryable, retry_after_seconds }
     }
 

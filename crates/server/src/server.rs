@@ -20,6 +20,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
 use crate::caller::{self, Caller};
+use crate::face::Face;
 use crate::malformed;
 use crate::metrics::Metrics;
 use crate::receipt::Receipts;
@@ -27,16 +28,6 @@ use crate::reply::{Answered, ToolResult};
 use crate::tasks;
 use crate::text::echoed_id;
 use crate::tools::{ListedTool, Tools};
-
-/// What a server shows: whose jobs, and which tool sets.
-pub struct Face {
-    /// Whose jobs callers without a token of their own see.
-    pub owner: OwnerId,
-    /// Where jobs are.
-    pub engine: Engine,
-    /// The tool sets that are on, in the order they are listed; a name that two share belongs to the first.
-    pub sets: Vec<Tools>,
-}
 
 /// The MCP server. Cheap to clone.
 #[derive(Clone)]
@@ -75,8 +66,8 @@ impl Server {
         &self.face.owner
     }
 
-    pub(crate) fn sets(&self) -> impl Iterator<Item = &Tools> {
-        self.face.sets.iter()
+    pub(crate) fn face(&self) -> &Face {
+        &self.face
     }
 
     fn listed(&self, name: &str) -> Option<&ListedTool> {
@@ -151,18 +142,6 @@ impl Server {
         self.calls.close();
         self.calls.wait().await;
     }
-
-    /// Fewer than 200 words with any two sets: they are sent with every conversation.
-    fn instructions(&self) -> String {
-        let mut text = "outlast runs research as durable jobs: a job goes on when the client gives up, disconnects \
-                        or restarts the server, and is never paid for twice without the user's word."
-            .to_owned();
-        for set in &self.face.sets {
-            text.push_str("\n\n");
-            text.push_str(&set.instructions());
-        }
-        text
-    }
 }
 
 impl ServerHandler for Server {
@@ -171,7 +150,7 @@ impl ServerHandler for Server {
             .with_server_info(
                 Implementation::new("outlast", env!("CARGO_PKG_VERSION")).with_title("outlast"),
             )
-            .with_instructions(self.instructions())
+            .with_instructions(self.face.instructions())
     }
 
     /// Older revisions know nothing of tasks, and their clients take one for an empty result.
@@ -192,7 +171,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         let caller = self.task_caller::<GetTaskMethod>(&context)?;
-        self.task_state(&caller, &request.task_id).await
+        self.face.task_state(&caller, &request.task_id).await
     }
 
     async fn update_task(
@@ -201,7 +180,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let caller = self.task_caller::<UpdateTaskMethod>(&context)?;
-        self.task_updated(&caller, &request.task_id).await
+        self.face.task_updated(&caller, &request.task_id).await
     }
 
     async fn cancel_task(
@@ -210,7 +189,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let caller = self.task_caller::<CancelTaskMethod>(&context)?;
-        self.task_cancelled(&caller, &request.task_id).await
+        self.face.task_cancelled(&caller, &request.task_id).await
     }
 
     async fn list_tools(

@@ -10,10 +10,9 @@ use rmcp::model::{
 };
 
 use crate::caller::Caller;
+use crate::face::Face;
 use crate::reply::Refusal;
-use crate::server::Server;
 use crate::text::printable;
-use crate::tools::outcome::{outcome, plain};
 
 /// How often a client should ask.
 const POLL_EVERY_MS: u64 = 2_000;
@@ -23,7 +22,7 @@ pub(crate) fn created(job: &Job) -> CreateTaskResult {
     CreateTaskResult::new(task(job, None))
 }
 
-impl Server {
+impl Face {
     /// `tasks/get`: where the task stands, with what came of it.
     pub(crate) async fn task_state(
         &self,
@@ -34,7 +33,7 @@ impl Server {
         let payload = match &job.state {
             JobState::Queued { .. } => {
                 // The process that carried it may be gone, or its next try may be due.
-                self.engine().carry_held(&job);
+                self.engine.carry_held(&job);
                 TaskPayload::Working
             }
             JobState::Running { .. } => TaskPayload::Working,
@@ -49,7 +48,7 @@ impl Server {
     /// `tasks/cancel`: ends the job; one that has ended keeps its end.
     pub(crate) async fn task_cancelled(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
         let job = self.task_job(caller, id).await?.job;
-        match self.engine().cancel(&caller.scope(), &job.id).await {
+        match self.engine.cancel(&caller.scope(), &job.id).await {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(unknown()),
             Err(error) => Err(refused(error.into())),
@@ -63,17 +62,10 @@ impl Server {
 
     async fn task_job(&self, caller: &Caller, id: &str) -> Result<Reading, ErrorData> {
         let Ok(id) = id.parse::<JobId>() else { return Err(unknown()) };
-        match self.engine().reading(&caller.scope(), &id).await {
+        match self.engine.reading(&caller.scope(), &id).await {
             Ok(job) => job.ok_or_else(unknown),
             Err(error) => Err(refused(error.into())),
         }
-    }
-
-    /// What the tool that began the job would have answered.
-    pub(crate) fn outcome(&self, job: &Job) -> Option<CallToolResult> {
-        let of_a_set = self.sets().find_map(|set| set.outcome(job));
-        let told = of_a_set.or_else(|| outcome(job, |output| Ok(plain(job, output))));
-        told.map(|told| told.unwrap_or_else(Refusal::into_result))
     }
 }
 

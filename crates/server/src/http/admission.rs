@@ -17,10 +17,10 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use outlast_core::OwnerId;
 
-use super::Callers;
+use super::app::{App, HEALTH};
 use super::connections::Connection;
 use super::http_refusal::HttpRefusal;
-use super::routes::{App, HEALTH};
+use super::tokens::Callers;
 use crate::caller::Principal;
 
 /// What is known of a connection.

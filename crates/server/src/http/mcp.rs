@@ -9,7 +9,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -19,9 +18,9 @@ use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
+use super::app::{App, McpService};
 use super::capacity::CapacityShare;
 use super::http_refusal::HttpRefusal;
-use super::routes::App;
 use super::sessions::{OwnSessions, SessionUse};
 use crate::caller::{BodyRoom, Principal};
 use crate::malformed;
@@ -86,17 +85,6 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     }
     rendered(app, &method, response, in_use).await
 }
-
-/// rmcp's HTTP service over a handler, whatever the type of that is.
-pub(super) type McpService = Box<
-    dyn Fn(
-            Request<Full<Bytes>>,
-            Arc<OwnSessions>,
-            StreamableHttpServerConfig,
-        ) -> BoxFuture<'static, Response>
-        + Send
-        + Sync,
->;
 
 /// The service over this handler.
 pub(super) fn mcp_service<H: ServerHandler + Clone>(handler: H) -> McpService {

@@ -9,8 +9,8 @@ use http::header::CONTENT_TYPE;
 use outlast_core::rules::Sharing;
 use outlast_core::{JobQuery, OwnerId, Scope, StateKind, StoreError};
 
+use super::app::App;
 use super::http_refusal::HttpRefusal;
-use super::routes::App;
 use crate::caller::Principal;
 use crate::metrics::Snapshot;
 
@@ -57,7 +57,7 @@ async fn snapshot(app: &App, reader: &Scope) -> Result<Snapshot, StoreError> {
     };
     let mut read = 0;
     loop {
-        let page = app.engine.list(reader, &query).await?;
+        let page = app.server.engine().list(reader, &query).await?;
         read += page.jobs.len();
         for job in page.jobs {
             if job.state == StateKind::Queued {
@@ -70,7 +70,7 @@ async fn snapshot(app: &App, reader: &Scope) -> Result<Snapshot, StoreError> {
             break;
         }
     }
-    let now = app.engine.now();
+    let now = app.server.engine().now();
     Ok(Snapshot {
         unfinished,
         oldest_queued: oldest.map(|oldest| now.since(oldest)),

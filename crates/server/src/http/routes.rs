@@ -9,40 +9,11 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
-use outlast_core::OwnerId;
-use outlast_engine::{Engine, Shutdown};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
-use super::allowed_hosts::{Hosts, Origins};
-use super::capacity::Capacity;
+use super::app::{App, HEALTH};
 use super::http_refusal::HttpRefusal;
-use super::limits::Limits;
-use super::sessions::Sessions;
-use super::{Callers, admission, mcp, metrics_route};
-use crate::metrics::Metrics;
-use crate::server::Server;
-
-/// The one route that asks for no token.
-pub(super) const HEALTH: &str = "/health";
-
-/// What every request can reach.
-pub(super) struct App {
-    pub(super) server: Server,
-    pub(super) mcp_service: mcp::McpService,
-    pub(super) engine: Engine,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) callers: Callers,
-    pub(super) hosts: Hosts,
-    pub(super) origins: Origins,
-    pub(super) limits: Limits,
-    /// The bytes of requests that are being read or worked on.
-    pub(super) bodies: Arc<Capacity<OwnerId>>,
-    pub(super) sessions: Arc<Sessions>,
-    pub(super) stop: Shutdown,
-    /// Ends every stream.
-    pub(super) closed: CancellationToken,
-}
+use super::{admission, mcp, metrics_route};
 
 /// Every route, behind [`admission`].
 pub(super) fn router(app: Arc<App>) -> Router {

@@ -1,4 +1,4 @@
-//! Tokens and who they stand for. Only digests are kept.
+//! Who may ask: tokens and the owners they stand for. Only digests are kept.
 
 use std::fmt;
 
@@ -100,6 +100,24 @@ impl Tokens {
             }
         }
         found.map(OwnerId::new)
+    }
+}
+
+/// Who may ask.
+pub enum Callers {
+    /// Clients that show one of these tokens; its name is the owner.
+    WithToken(Tokens),
+    /// Every client that can connect, as this owner.
+    WithoutToken(OwnerId),
+}
+
+impl Callers {
+    /// Whether several owners share the server.
+    pub fn sharing(&self) -> Sharing {
+        match self {
+            Self::WithToken(tokens) => tokens.sharing(),
+            Self::WithoutToken(_) => Sharing::OneOwner,
+        }
     }
 }
 

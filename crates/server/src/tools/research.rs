@@ -28,7 +28,7 @@ use crate::tool_names::research::{
 };
 use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
-use ask::Asking;
+use answer::Asking;
 
 /// How a call for deep research is answered (B1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

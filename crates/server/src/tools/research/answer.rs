@@ -9,11 +9,19 @@ use outlast_core::{
 use outlast_engine::Expected;
 use serde::Serialize;
 
-use super::ask::Asking;
 use super::render::{self, TextLines};
 use crate::reply::{ToolResult, told};
 use crate::text::{block_texts, printable};
 use crate::tool_names::research::{AWAIT, DEEP_RESEARCH_FOLLOWUP, HISTORY, LIST, SEARCH_FOLLOWUP};
+
+/// How it was asked, as far as the answer depends on it.
+#[derive(Clone, Copy)]
+pub(super) struct Asking {
+    /// In a conversation that was there before.
+    pub(super) continued: bool,
+    /// With the model's thinking.
+    pub(super) show_thinking: bool,
+}
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

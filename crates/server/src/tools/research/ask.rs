@@ -7,7 +7,7 @@ use outlast_core::{
     ConversationId, Job, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, Visibility,
 };
 
-use super::answer;
+use super::answer::{self, Asking};
 use super::arguments::conversation_id;
 use super::{Research, ResearchOptions};
 use crate::arguments::as_json;
@@ -36,15 +36,6 @@ pub(super) struct Terms {
     pub(super) visibility: Visibility,
     /// How long one try may take.
     pub(super) timeout: Duration,
-}
-
-/// How it was asked, as far as the answer depends on it.
-#[derive(Clone, Copy)]
-pub(super) struct Asking {
-    /// In a conversation that was there before.
-    pub(super) continued: bool,
-    /// With the model's thinking.
-    pub(super) show_thinking: bool,
 }
 
 impl AskedIn {

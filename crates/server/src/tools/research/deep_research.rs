@@ -3,8 +3,9 @@
 use outlast_core::{AskKind, HeldAnswer, Key, ResearchAsk, Visibility};
 use rmcp::model::JsonObject;
 
+use super::answer::Asking;
 use super::arguments::{ResearchArguments, input_hash, take_conversation};
-use super::ask::{Asking, Terms};
+use super::ask::Terms;
 use super::{Research, ResearchMode};
 use crate::arguments;
 use crate::caller::Caller;

@@ -6,8 +6,9 @@ use outlast_core::{AskKind, HeldAnswer, Key, ResearchAsk, Visibility};
 use rmcp::model::JsonObject;
 
 use super::Research;
+use super::answer::Asking;
 use super::arguments::{SearchArguments, input_hash, take_conversation};
-use super::ask::{Asking, Terms};
+use super::ask::Terms;
 use crate::arguments;
 use crate::caller::Caller;
 use crate::held::{AnswerWith, AskAnew, HeldCall, ToldAgain};
