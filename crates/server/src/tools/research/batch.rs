@@ -78,27 +78,30 @@ impl Research {
     ) -> ToolResult {
         let mut entries = BTreeMap::new();
         let mut text = TextLines::new(format!("**{} conversations**", ids.len()));
-        let mut counts = Counts::default();
         for given in ids {
             let name = echoed_id(given);
             if entries.contains_key(&name) {
                 continue;
             }
             let (entry, said) = self.entry(caller, given, show).await;
-            counts.add(&entry);
             text.line("");
             text.line(&format!("`{name}`: {said}"));
             entries.insert(name, entry);
         }
-        text.line("");
-        text.line(&counts.summary());
+        let count = |is: fn(&BatchEntry) -> bool| entries.values().filter(|it| is(it)).count();
+        let read = count(|entry| entry.conversation.is_some());
+        let errors = count(|entry| entry.error.is_some());
+        let unfinished = count(BatchEntry::is_unfinished);
+        text.line(&format!(
+            "\n{read} read, {errors} not found or not readable, {unfinished} not yet ended."
+        ));
         match waited {
             // An unknown id has no result to wait for, however long it took to look for it.
-            BatchWait::InPart if counts.unfinished > 0 => text.line(&format!(
+            BatchWait::InPart if unfinished > 0 => text.line(&format!(
                 "Not all have ended. Call `{AWAIT}` again with the same ids to go on waiting; nothing is lost and \
                  nothing runs twice."
             )),
-            BatchWait::No if counts.unfinished > 0 => {
+            BatchWait::No if unfinished > 0 => {
                 text.line("Not all have ended. Ask again in half a minute.");
             }
             BatchWait::No | BatchWait::ToTheEnd | BatchWait::InPart => {}
@@ -182,25 +185,9 @@ fn failed(code: &str, message: &str) -> (BatchEntry, String) {
     (BatchEntry { error: Some(error), ..BatchEntry::default() }, format!("{code}: {message}"))
 }
 
-#[derive(Default)]
-struct Counts {
-    read: usize,
-    errors: usize,
-    unfinished: usize,
-}
-
-impl Counts {
-    fn add(&mut self, entry: &BatchEntry) {
-        self.read += usize::from(entry.conversation.is_some());
-        self.errors += usize::from(entry.error.is_some());
-        let status = entry.status.as_ref();
-        let unfinished = status.is_some_and(|status| !status.status.state().is_terminal());
-        self.unfinished += usize::from(unfinished);
-    }
-
-    fn summary(&self) -> String {
-        let Self { read, errors, unfinished } = self;
-        format!("{read} read, {errors} not found or not readable, {unfinished} not yet ended.")
+impl BatchEntry {
+    fn is_unfinished(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| !status.status.state().is_terminal())
     }
 }
 

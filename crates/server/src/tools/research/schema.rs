@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Research, ResearchMode};
+use super::{Research, ResearchMode, ResearchOptions};
 use crate::tool_names::research::{
     AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
 };
@@ -23,6 +23,9 @@ enum AsksIn {
 }
 
 pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
+    let reading = |name, title, description: &str, input, output| {
+        tool(name, title, description.to_owned(), input, output, reads())
+    };
     let mut tools = questions(set);
     tools.extend([
         listed(
@@ -73,6 +76,8 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
     let recipient = Recipient { profile: &options.profile, disclaimer: options.disclaimer };
     let (warning, long_warning) = (recipient.warning(), recipient.long_warning());
     let quick = recipient.either("the server's own documents", "a quick web search");
+    let depth = recipient.either("in the server's own documents", "in depth");
+    let research = research(options, depth);
     let known = "within a conversation: its earlier questions and answers are known.";
     let asking =
         |name, title, description, input| tool(name, title, description, input, answer(), asks());
@@ -82,10 +87,7 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
             asking(
                 DEEP_RESEARCH,
                 "Deep research",
-                format!(
-                    "{} Give full context: earlier chat is not seen.{long_warning}",
-                    research(set)
-                ),
+                format!("{research} Give full context: earlier chat is not seen.{long_warning}"),
                 research_input(AsksIn::NewConversation),
             ),
             |set, caller, given| Box::pin(set.deep_research(caller, DEEP_RESEARCH, given)),
@@ -124,10 +126,7 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
 }
 
 /// What deep research does in this mode.
-fn research(set: &Research) -> String {
-    let options = &set.options;
-    let recipient = Recipient { profile: &options.profile, disclaimer: options.disclaimer };
-    let depth = recipient.either("in the server's own documents", "in depth");
+fn research(options: &ResearchOptions, depth: &str) -> String {
     match options.mode {
         ResearchMode::Blocking => format!(
             "Researches a question {depth} and returns a long report with citations. Takes minutes: set the client's \
@@ -145,16 +144,6 @@ fn research(set: &Research) -> String {
             options.inline_budget.as_secs()
         ),
     }
-}
-
-fn reading(
-    name: &str,
-    title: &str,
-    description: &str,
-    input: Value,
-    output: Value,
-) -> rmcp::model::Tool {
-    tool(name, title, description.to_owned(), input, output, reads())
 }
 
 fn research_input(asks_in: AsksIn) -> Value {
