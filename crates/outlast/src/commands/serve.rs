@@ -105,12 +105,12 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Co
             }
         }
     }
-    let face = Face { owner: config.owner.clone(), engine: engine.clone(), sets };
+    let face = Face { owner: config.owner.clone(), engine, sets };
     let server = Server::new(face).counted(metrics);
     let served = match http {
         None => serve_stdio(server, stop.clone()).await,
         Some((listener, options)) => {
-            serve_http(server, engine, options, listener, stop.clone()).await;
+            serve_http(server, options, listener, stop.clone()).await;
             Ok(())
         }
     };

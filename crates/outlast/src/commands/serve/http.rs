@@ -72,15 +72,15 @@ pub(super) async fn open(
 fn callers(no_auth: bool, config: &Config) -> Result<Callers, ConfigError> {
     if no_auth {
         tracing::warn!("no token is asked for: every program on this machine can start jobs");
-        return Ok(Callers::Anybody(OwnerId::new(LOCAL)));
+        return Ok(Callers::WithoutToken(OwnerId::new(LOCAL)));
     }
     let tokens = config.http.tokens.read()?;
     if !tokens.is_empty() {
-        return Ok(Callers::With(tokens));
+        return Ok(Callers::WithToken(tokens));
     }
     let (tokens, file) = config.http.own_token()?;
     tracing::info!("clients need the token in {}", file.display());
-    Ok(Callers::With(tokens))
+    Ok(Callers::WithToken(tokens))
 }
 
 /// How many connections there may be. Some open files are kept back for the store, for provider calls and for commands,

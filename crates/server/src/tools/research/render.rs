@@ -7,9 +7,9 @@ use outlast_mirror::{CostShape, UsageShape};
 use crate::text::printable;
 
 /// A text that grows line by line.
-pub(super) struct Lines(String);
+pub(super) struct TextLines(String);
 
-impl Lines {
+impl TextLines {
     pub(super) fn new(first: String) -> Self {
         Self(first)
     }

@@ -10,9 +10,11 @@ use outlast_core::{
 use outlast_engine::{Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_mirror::MirrorOptions;
 use outlast_store::{MemoryStore, SystemClock};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::caller::Caller;
+use crate::reply::{Answered, ToolResult};
 
 /// A provider that answers at once, or never.
 #[derive(Clone)]
@@ -136,11 +138,18 @@ pub(super) fn caller(owner: &str) -> Caller {
     }
 }
 
+async fn call(set: &Research, owner: &str, tool: &str, arguments: Value) -> ToolResult<Answered> {
+    let Value::Object(arguments) = arguments else { panic!("not an object") };
+    let tools = set.listed();
+    let listed = tools.iter().find(|listed| listed.tool.name == tool).unwrap();
+    (listed.call)(&mut caller(owner), arguments).await
+}
+
 /// The structured content and the text of a call that does as it is asked.
 async fn ask(set: &Research, owner: &str, tool: &str, arguments: Value) -> (Value, String) {
-    let Value::Object(arguments) = arguments else { panic!("not an object") };
-    let answer = set.call(&mut caller(owner), tool, Some(arguments)).await.unwrap();
-    let Ok(Answered::Now(answer)) = answer else { panic!("refused, or a task") };
+    let Ok(Answered::Now(answer)) = call(set, owner, tool, arguments).await else {
+        panic!("refused, or a task")
+    };
     let result = serde_json::to_value(answer).unwrap();
     let text = result["content"][0]["text"].as_str().unwrap().to_owned();
     (result["structuredContent"].clone(), text)
@@ -263,8 +272,7 @@ async fn a_search_ends_after_its_time() {
     let oracle = Oracle::answering(None, Cost::Unknown);
     let set = research(oracle, ResearchMode::Blocking).await;
     let before = tokio::time::Instant::now();
-    let arguments = json!({ "query": "why?" }).as_object().cloned();
-    let answer = set.call(&mut caller("local"), SEARCH, arguments).await.unwrap();
+    let answer = call(&set, "local", SEARCH, json!({ "query": "why?" })).await;
     let result = answer.unwrap_err().into_result();
     let text = serde_json::to_value(result).unwrap()["content"][0]["text"].clone();
     assert!(text.as_str().unwrap().starts_with("TIMEOUT: "), "{text}");

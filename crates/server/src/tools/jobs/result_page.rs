@@ -9,14 +9,7 @@ use crate::reply::Refusal;
 use crate::text::printable;
 
 /// A result whose compact JSON is longer comes in parts, in bytes.
-const PART: usize = 256 * 1024;
-
-/// A result, or a part of it.
-pub(super) struct Page {
-    pub(super) result: Value,
-    /// Which part, if it is one.
-    pub(super) page: Option<ResultPage>,
-}
+const PART_BYTES: usize = 256 * 1024;
 
 /// Which part of a result this is, in bytes of its JSON.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -26,18 +19,22 @@ pub(super) struct ResultPage {
     pub(super) next_offset: Option<u64>,
 }
 
-/// The result of a job that succeeded; of a long one, the part from `offset` on.
-pub(super) fn result(job: &Job, output: &Output, offset: u64) -> Result<Page, Refusal> {
+/// The result of a job that succeeded; of a long one, the part from `offset` on and which part that is.
+pub(super) fn result(
+    job: &Job,
+    output: &Output,
+    offset: u64,
+) -> Result<(Value, Option<ResultPage>), Refusal> {
     let result = whole(job.new.conversation.as_ref(), output);
     let text = serde_json::to_string(&result).map_err(|error| {
         tracing::error!(job.id = %job.id, %error, "a result cannot be shown");
         Refusal::internal()
     })?;
-    if text.len() <= PART {
-        return Ok(Page { result, page: None });
+    if text.len() <= PART_BYTES {
+        return Ok((result, None));
     }
     let (part, page) = part(&text, offset);
-    Ok(Page { result: Value::String(part.to_owned()), page: Some(page) })
+    Ok((Value::String(part.to_owned()), Some(page)))
 }
 
 /// The whole result.
@@ -80,7 +77,7 @@ fn shown(sources: &[Source]) -> Vec<Source> {
 /// From `offset`, or the character it is in, up to a part's length; never half a character.
 fn part(text: &str, offset: u64) -> (&str, ResultPage) {
     let start = text.floor_char_boundary(usize::try_from(offset).unwrap_or(usize::MAX));
-    let end = text.floor_char_boundary(start.saturating_add(PART));
+    let end = text.floor_char_boundary(start.saturating_add(PART_BYTES));
     let page = ResultPage {
         offset: start as u64,
         total_bytes: text.len() as u64,
@@ -96,11 +93,11 @@ mod tests {
     /// E10: parts are cut between characters, and joined they are the whole.
     #[test]
     fn e10_parts_joined_are_the_result() {
-        let text = "\u{20ac}".repeat(PART);
+        let text = "\u{20ac}".repeat(PART_BYTES);
         let (mut joined, mut next) = (String::new(), Some(0));
         while let Some(offset) = next {
             let (piece, page) = part(&text, offset);
-            assert!(piece.len() <= PART && page.offset == offset);
+            assert!(piece.len() <= PART_BYTES && page.offset == offset);
             assert_eq!(page.total_bytes, text.len() as u64);
             joined.push_str(piece);
             next = page.next_offset;
@@ -110,7 +107,7 @@ mod tests {
 
     #[test]
     fn an_offset_of_the_callers_own_is_brought_to_a_character() {
-        let text = "\u{20ac}".repeat(PART);
+        let text = "\u{20ac}".repeat(PART_BYTES);
         assert_eq!(part(&text, 4).1.offset, 3);
         let (piece, page) = part(&text, u64::MAX);
         assert_eq!((piece, page.next_offset), ("", None));

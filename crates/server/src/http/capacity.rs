@@ -10,11 +10,11 @@ use outlast_core::rules::{Sharing, may_take};
 use tokio::sync::Notify;
 
 /// A number of parts that takers share.
-pub(super) struct Shares<K> {
+pub(super) struct Capacity<K> {
     in_all: usize,
     sharing: Sharing,
     taken: Mutex<Taken<K>>,
-    /// Rung when parts are given back.
+    /// Notified when parts are given back.
     freed: Notify,
 }
 
@@ -23,21 +23,21 @@ struct Taken<K> {
     by: HashMap<K, usize>,
 }
 
-impl<K: Clone + Eq + Hash> Shares<K> {
+impl<K: Clone + Eq + Hash> Capacity<K> {
     pub(super) fn new(in_all: usize, sharing: Sharing) -> Arc<Self> {
         let taken = Mutex::new(Taken { all: 0, by: HashMap::new() });
         Arc::new(Self { in_all, sharing, taken, freed: Notify::new() })
     }
 
     /// One part, if the taker may have it.
-    pub(super) fn take(self: &Arc<Self>, taker: &K) -> Option<Share<K>> {
+    pub(super) fn take(self: &Arc<Self>, taker: &K) -> Option<CapacityShare<K>> {
         let mut share = self.none(taker);
         share.grow(1).then_some(share)
     }
 
     /// No part yet.
-    pub(super) fn none(self: &Arc<Self>, taker: &K) -> Share<K> {
-        Share { shares: Arc::clone(self), taker: taker.clone(), parts: 0 }
+    pub(super) fn none(self: &Arc<Self>, taker: &K) -> CapacityShare<K> {
+        CapacityShare { shares: Arc::clone(self), taker: taker.clone(), parts: 0 }
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken<K>> {
@@ -46,13 +46,13 @@ impl<K: Clone + Eq + Hash> Shares<K> {
 }
 
 /// Parts that one taker has; given back when dropped.
-pub(super) struct Share<K: Clone + Eq + Hash> {
-    shares: Arc<Shares<K>>,
+pub(super) struct CapacityShare<K: Clone + Eq + Hash> {
+    shares: Arc<Capacity<K>>,
     taker: K,
     parts: usize,
 }
 
-impl<K: Clone + Eq + Hash> Share<K> {
+impl<K: Clone + Eq + Hash> CapacityShare<K> {
     /// Takes so many more, all or none.
     fn grow(&mut self, more: usize) -> bool {
         let mut taken = self.shares.taken();
@@ -84,7 +84,7 @@ impl<K: Clone + Eq + Hash> Share<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> Drop for Share<K> {
+impl<K: Clone + Eq + Hash> Drop for CapacityShare<K> {
     fn drop(&mut self) {
         if self.parts == 0 {
             return;
@@ -109,7 +109,7 @@ mod tests {
     /// F10: an owner that waits gets what others give back, and nothing is kept of who has left.
     #[tokio::test(start_paused = true)]
     async fn f10_parts_are_given_back_and_waited_for() {
-        let shares = Shares::new(100, Sharing::SeveralOwners);
+        let shares = Capacity::new(100, Sharing::SeveralOwners);
         let (mut ann, mut bob) = (shares.none(&"ann"), shares.none(&"bob"));
         let moment = Duration::from_secs(2);
         assert!(ann.grow_within(50, moment).await);

@@ -1,9 +1,12 @@
-//! What is asked of a report (C4), in the words the provider gets.
+//! Deep research as every tool set means it: its workflow's name, and what is asked of a report (C4).
 
 use outlast_core::{Effort, Message, Role};
 
-/// The system message of deep research.
-pub fn research(effort: Effort) -> Message {
+/// The name of the built-in workflow.
+pub const DEEP_RESEARCH: &str = "deep_research";
+
+/// The system message of deep research, in the words the provider gets.
+pub fn research_instructions(effort: Effort) -> Message {
     let mut content = "You are a careful research analyst. Answer with a research report in Markdown.\n\
         - Begin with an executive summary under a heading of its own.\n\
         - Go on in sections with Markdown headings.\n\

@@ -1,4 +1,4 @@
-//! Stands before every route: the host, the origin, the token, the rate, in this order.
+//! Checks every request before its route: the host, the origin, the token, the connection, the rate, in this order.
 //!
 //! Without a token nothing is served but `/health` and what a browser asks before it asks (CORS), the latter only for
 //! origins that are listed.
@@ -17,15 +17,15 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use outlast_core::OwnerId;
 
-use super::Callers;
+use super::app::{App, HEALTH};
 use super::connections::Connection;
-use super::refused::Refused;
-use super::routes::{App, HEALTH};
+use super::http_refusal::HttpRefusal;
+use super::tokens::Callers;
 use crate::caller::Principal;
 
 /// What is known of a connection.
 #[derive(Clone)]
-pub(super) struct Peer {
+pub(super) struct HttpPeer {
     /// Where it comes from.
     pub(super) address: IpAddr,
     /// Whose it is.
@@ -35,7 +35,7 @@ pub(super) struct Peer {
 /// Lets a request through to its route, or answers it.
 pub(super) async fn guard(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
+    Extension(peer): Extension<HttpPeer>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -50,7 +50,7 @@ pub(super) async fn guard(
     response
 }
 
-async fn checked(app: &App, peer: &Peer, request: Request, next: Next) -> Response {
+async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
     let origin = match addressed(app, &request) {
         Ok(origin) => origin.cloned(),
         Err(refused) => return with_cors(refused.into_response(), None),
@@ -66,45 +66,45 @@ async fn checked(app: &App, peer: &Peer, request: Request, next: Next) -> Respon
 }
 
 /// Checks that the request is meant for us and comes from a page that may ask; returns the page's origin.
-fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderValue>, Refused> {
+fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderValue>, HttpRefusal> {
     let headers = request.headers();
     let host = the_one(headers, &HOST).and_then(|host| host.to_str().ok());
     // Of an absolute target both must be ours: intermediaries do not agree on which of the two counts.
     let target = request.uri().authority().map(|authority| authority.as_str());
     let ours = |name: &str| app.hosts.allow(name);
     if !host.is_some_and(ours) || !target.is_none_or(ours) {
-        return Err(Refused::host());
+        return Err(HttpRefusal::bad_host());
     }
     if !headers.contains_key(ORIGIN) {
         return Ok(None);
     }
     let origin = the_one(headers, &ORIGIN);
     let allowed = |origin: &&HeaderValue| origin.to_str().is_ok_and(|it| app.origins.allow(it));
-    origin.filter(allowed).map(Some).ok_or_else(Refused::origin)
+    origin.filter(allowed).map(Some).ok_or_else(HttpRefusal::bad_origin)
 }
 
 /// Finds out who asks and puts their name on the request.
-fn admitted(app: &App, peer: &Peer, mut request: Request) -> Result<Request, Refused> {
+fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, HttpRefusal> {
     if request.uri().path() == HEALTH {
         return Ok(request);
     }
     let owner: OwnerId = match &app.callers {
-        Callers::Anybody(owner) => owner.clone(),
-        Callers::With(tokens) => match tokens.owner(request.headers()) {
+        Callers::WithoutToken(owner) => owner.clone(),
+        Callers::WithToken(tokens) => match tokens.owner(request.headers()) {
             Some(owner) => owner,
             None => {
-                app.limits.stranger(peer.address).map_err(Refused::too_many_requests)?;
-                return Err(Refused::token());
+                app.limits.stranger(peer.address).map_err(HttpRefusal::too_many_requests)?;
+                return Err(HttpRefusal::no_token());
             }
         },
     };
     if !peer.connection.belongs_to(&owner) {
         tracing::warn!(%owner, "connections are closed: their owner has too many");
-        return Err(Refused::too_many_connections());
+        return Err(HttpRefusal::too_many_connections());
     }
-    app.limits.owner(&owner).map_err(Refused::too_many_requests)?;
+    app.limits.owner(&owner).map_err(HttpRefusal::too_many_requests)?;
     if app.stop.is_asked() {
-        return Err(Refused::leaving());
+        return Err(HttpRefusal::leaving());
     }
     request.extensions_mut().insert(Principal(owner));
     Ok(request)

@@ -9,14 +9,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 /// Fails a write that makes no progress for so long.
-pub(super) struct Patience<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     /// Runs while a write waits for the client.
     wait: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patience<S> {
+impl<S> WriteTimeout<S> {
     pub(super) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, wait: None }
     }
@@ -38,7 +38,7 @@ impl<S> Patience<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -48,7 +48,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -92,7 +92,7 @@ mod tests {
     async fn a_client_that_takes_nothing_is_given_up_and_a_slow_one_is_not() {
         let minute = Duration::from_secs(60);
         let (near, mut far) = tokio::io::duplex(1000);
-        let mut patience = Patience::new(near, minute);
+        let mut patience = WriteTimeout::new(near, minute);
         let slow = tokio::spawn(async move {
             let mut piece = [0; 100];
             for _ in 0..40 {
