@@ -45,7 +45,7 @@ pub use store::{
     Cursor, Dead, Glance, HeldAnswer, Insert, Inserted, JobPage, JobQuery, Key, KeyLife, Prune,
     Pruned, Rescued, Scope, Settlement, Store, StoreError, Summary, Uncarried,
 };
-pub use store_wrapper::StoreWrapper;
+pub use store_wrapper::{StoreMethod, StoreWrapper};
 pub use text::{escaped_json, is_shown, is_terminal_control, printable};
 pub use thinking::told_apart;
 pub use time::{Clock, Timestamp};
