@@ -156,7 +156,7 @@ fn refused(client: Client, path: &Path, refusal: Refusal) -> CommandError {
     let error = anyhow::Error::new(refusal)
         .context(format!("{} cannot be changed; nothing was written", path.display()));
     let hint = format!(
-        "mend the file, or put in by hand what `outlast init {} --print` shows",
+        "fix the file, or put in by hand what `outlast init {} --print` shows",
         client.id()
     );
     CommandError::usage(error, hint)

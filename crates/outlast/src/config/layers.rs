@@ -54,7 +54,7 @@ impl ConfigError {
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::BadValue { allowed, .. } => format!("allowed: {allowed}"),
-            Self::Unreadable { .. } | Self::Syntax { .. } => "mend the file, or name another with --config".to_owned(),
+            Self::Unreadable { .. } | Self::Syntax { .. } => "fix the file, or name another with --config".to_owned(),
             Self::UnknownKey { .. } | Self::BadEntry { .. } => {
                 "docs/configuration.md lists every key".to_owned()
             }

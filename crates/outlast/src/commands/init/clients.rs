@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::codex;
 use super::edit;
 use super::entry::{Entry, Field};
-use super::json::{Node, Refusal, parse};
+use super::json::{Refusal, parse};
 use super::layout::Layout;
 use crate::cli::Client;
 use crate::config::Places;
@@ -184,9 +184,11 @@ impl Format {
     /// Whether the text is `before` with nothing but our entry put in.
     pub(super) fn is_only_added(self, before: &str, text: &str) -> bool {
         match self {
-            Self::Json(container) => edit::raw(text, container)
-                .and_then(|raw| edit::put_raw(before, container, raw))
-                .is_some_and(|put| put == text),
+            Self::Json(container) => {
+                let ours = parse(text).ok().and_then(|root| edit::ours(&root, container));
+                let put = ours.and_then(|it| edit::put_raw(before, container, &it.to_string()));
+                put.is_some_and(|put| put == text)
+            }
             Self::Toml => codex::is_only_added(before, text),
         }
     }
@@ -196,11 +198,9 @@ impl Format {
         match self {
             Self::Toml => codex::command(text),
             Self::Json(container) => {
-                let root = parse(text)?;
-                let ours =
-                    root.as_ref().and_then(|root| root.member(container)?.member(edit::NAME));
-                let command = |ours: &Node| ours.member("command")?.text().map(str::to_owned);
-                Ok(ours.map(|ours| command(ours).unwrap_or_default()))
+                let ours = edit::ours(&parse(text)?, container);
+                let ours = ours.map(|ours| ours.to_serde_value().unwrap_or_default());
+                Ok(ours.map(|ours| ours["command"].as_str().unwrap_or_default().to_owned()))
             }
         }
     }

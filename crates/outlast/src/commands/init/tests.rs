@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::clients::{Format, Program};
 use super::entry::Entry;
-use super::json::{Kind, Node, parse};
+use super::json::parse;
 use super::{ALL, edit};
 use crate::cli::Client;
 
@@ -29,19 +29,7 @@ fn entry() -> Entry {
 
 /// What a document says, without comments and layout.
 fn meaning(text: &str) -> Value {
-    fn of(node: &Node, text: &str) -> Value {
-        match &node.kind {
-            Kind::Text(said) => Value::from(said.as_str()),
-            Kind::Other => serde_json::from_str(&text[node.span.clone()]).unwrap(),
-            Kind::Array(items) => items.iter().map(|item| of(item, text)).collect(),
-            Kind::Object(members) => {
-                let pairs =
-                    members.iter().map(|member| (member.name.clone(), of(&member.value, text)));
-                Value::Object(pairs.collect::<Map<_, _>>())
-            }
-        }
-    }
-    parse(text).unwrap().map_or(Value::Null, |root| of(&root, text))
+    parse(text).unwrap().to_serde_value().unwrap_or_default()
 }
 
 /// The meaning without our entry, and without a container that has nothing else in it.
@@ -100,8 +88,8 @@ fn indentation_and_line_ends_are_those_of_the_file() {
 #[test]
 fn a_broken_file_is_refused_with_line_and_column() {
     let cases = [
-        ("{", (1, 2)),
-        ("{\n  \"a\": 1\n  \"b\": 2\n}", (3, 3)),
+        ("{", (1, 1)),
+        ("{\n  \"a\": 1\n  \"b\": 2\n}", (2, 9)),
         ("{\n  \"ä\": nope\n}", (2, 8)),
         ("{\"a\": \"x}", (1, 7)),
         ("{} x", (1, 4)),
@@ -109,14 +97,14 @@ fn a_broken_file_is_refused_with_line_and_column() {
         ("[1]", (1, 1)),
         ("{'a': 1}", (1, 2)),
         ("{\"mcpServers\": []}", (1, 16)),
-        ("{\"a\": 01}", (1, 7)),
+        ("{\"a\": 01}", (1, 8)),
     ];
     for (text, place) in cases {
         let refusal = JSON.put(text, &entry()).unwrap_err();
         assert_eq!((refusal.line, refusal.column), place, "{text}: {refusal}");
     }
     let deep = "[".repeat(100_000);
-    assert!(JSON.put(&deep, &entry()).unwrap_err().to_string().contains("too deeply"));
+    assert!(JSON.put(&deep, &entry()).unwrap_err().to_string().contains("nesting depth"));
 }
 
 #[test]
@@ -213,9 +201,9 @@ fn a_toml_file_keeps_its_bytes_too() {
             "# mine\n[tail]\nx = 1\n"
         };
         let moved = after.replace("/opt/outlast", "/old/outlast") + tail;
-        let mended = Format::Toml.put(&moved, &entry).unwrap();
-        assert_eq!(mended, moved.replace("/old/outlast", "/opt/outlast"));
-        let without = Format::Toml.take(&mended).unwrap().unwrap();
+        let corrected = Format::Toml.put(&moved, &entry).unwrap();
+        assert_eq!(corrected, moved.replace("/old/outlast", "/opt/outlast"));
+        let without = Format::Toml.take(&corrected).unwrap().unwrap();
         let (without, mut before): (toml::Table, toml::Table) =
             (without.parse().unwrap(), before.parse().unwrap());
         before.insert("tail".to_owned(), toml::toml! { x = 1 }.into());
