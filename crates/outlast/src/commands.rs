@@ -8,7 +8,8 @@ mod signals;
 
 mod research;
 mod run;
-mod detach;
+mod start;
+mod follow;
 mod detached_worker;
 mod call;
 mod jobs;

@@ -11,14 +11,12 @@ use outlast_client::{
 };
 use serde_json::{Value, json};
 
-use super::signals::{Asked, Signals};
+use super::signals::{Asked, INTERRUPTED, Signals};
 use crate::cli::{CallArgs, Global};
 use crate::error::CommandError;
 use crate::logging;
 use crate::ui::{self, Bar, Cell, Mark};
 
-/// What the shell sees when the person left before the end.
-const INTERRUPTED: u8 = 130;
 /// What the shell sees when the tool says that it failed.
 const TOOL_FAILED: u8 = 1;
 

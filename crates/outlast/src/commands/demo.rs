@@ -13,8 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use super::research::INTERRUPTED;
-use super::signals::stop_on_signals;
+use super::signals::{INTERRUPTED, stop_on_signals};
 use crate::error::CommandError;
 use crate::ui::{self, Bar, Mark};
 

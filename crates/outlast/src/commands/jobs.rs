@@ -2,8 +2,9 @@
 
 mod list;
 pub(super) mod show;
-pub(super) mod watch;
+mod watch;
 mod wait;
+pub(super) mod outcome;
 mod cancel;
 mod retry;
 pub(super) mod json;

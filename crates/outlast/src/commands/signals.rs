@@ -4,6 +4,9 @@
 use outlast_engine::Shutdown;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// What the shell sees when the person left before the end.
+pub(super) const INTERRUPTED: u8 = 130;
+
 /// Why the process was asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
@@ -58,7 +61,7 @@ pub(super) fn stop_on_signals(stop: Shutdown) -> std::io::Result<impl Future<Out
         loop {
             let asked = signals.next().await;
             if stop.is_asked() && asked != Asked::HangUp {
-                std::process::exit(130);
+                std::process::exit(INTERRUPTED.into());
             }
             stop.ask();
         }

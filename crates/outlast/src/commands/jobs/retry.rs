@@ -10,10 +10,11 @@ use outlast_core::{
 use outlast_engine::Engine;
 use serde_json::Value;
 
-use super::{find, json, own, show};
+use super::outcome::why;
+use super::{find, json, own};
 use crate::cli::{Global, RetryArgs};
 use crate::commands::detached_worker::{self, Flags, short_id};
-use crate::commands::research::refused;
+use crate::commands::start::refused;
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
@@ -128,12 +129,12 @@ fn in_doubt(job: &Job) -> CommandError {
     };
     let error = match job.stop_told() {
         Some(told) => anyhow::anyhow!("job {} was cancelled. {told}", job.id),
-        None => anyhow::anyhow!("job {} failed with {}", job.id, show::why(job)),
+        None => anyhow::anyhow!("job {} failed with {}", job.id, why(job)),
     };
     CommandError::usage(error.context(twice), format!("`outlast jobs retry {id} --again` {begins}"))
 }
 
-/// The same request, for the queue: whoever held the first call is no longer there. Limits of time are those of today,
+/// The same request, for the queue: the process that held the first call is no longer there. Limits of time are those of today,
 /// since raising one is a reason to try again; so are the settings of its provider.
 fn again(job: &Job, config: &Config) -> NewJob {
     let mut new = job.new.clone();
@@ -178,7 +179,7 @@ fn key(id: &JobId) -> Key {
     Key::given(&format!("retry:{id}"), [0; 32])
 }
 
-/// Sees to it that somebody works on the job, if this configuration can.
+/// Makes sure that a worker goes on with the job, if this configuration has one that can.
 async fn go_on(
     engine: &Engine,
     global: &Global,

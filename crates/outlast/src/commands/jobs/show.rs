@@ -125,14 +125,6 @@ fn timeline(job: &Job, now: Timestamp) -> Vec<(Timestamp, String)> {
     events
 }
 
-/// Why it failed, as far as it has.
-pub(in crate::commands) fn why(job: &Job) -> String {
-    job.failures.last().map_or_else(
-        || "for no known reason".to_owned(),
-        |failure| format!("{}: {}", failure.code, failure.message),
-    )
-}
-
 /// The result itself, and what it cites.
 pub(in crate::commands) fn report(body: &Body) {
     match body {

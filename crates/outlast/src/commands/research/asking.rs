@@ -4,7 +4,7 @@ use outlast_core::{
     ConversationId, Effort, Message, NewJob, Profile, ResearchAsk, Role, Visibility,
 };
 use outlast_engine::Engine;
-use outlast_server::research_instructions;
+use outlast_server::{DEEP_RESEARCH, research_instructions};
 
 use crate::cli::{ProviderName, ResearchArgs, ResearchEffort};
 use crate::commands::find::{self, Found};
@@ -83,7 +83,7 @@ pub(super) async fn new_job(
         owner: config.owner.clone(),
         conversation: Some(conversation),
         profile,
-        workflow: "deep_research".to_owned(),
+        workflow: DEEP_RESEARCH.to_owned(),
         title: ui::short(question, 200),
         ask: serde_json::to_value(&ask)?,
         priority: 0,
