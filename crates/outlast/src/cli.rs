@@ -90,7 +90,7 @@ pub(crate) enum Command {
     /// PERPLEXITY_API_KEY, or OUTLAST_LIBRARY with folders of your documents.
     #[command(after_long_help = examples::SERVE)]
     Serve(ServeArgs),
-    /// Run jobs without serving anybody
+    /// Run jobs without serving clients
     ///
     /// For work that other processes on the same store left behind or handed over. Needs the same key and base URL
     /// as the process that started the jobs.
@@ -210,7 +210,7 @@ pub(crate) struct ServeArgs {
     /// A file that holds how many milliseconds the clock is ahead, or behind; for tests
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) clock_file: Option<PathBuf>,
-    /// How long an HTTP session nobody uses is kept; for tests
+    /// How long an unused HTTP session is kept; for tests
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(10..))]
     pub(crate) session_idle_ms: Option<u64>,
     /// How many HTTP connections there may be; for tests

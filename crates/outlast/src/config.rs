@@ -27,8 +27,8 @@ pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{Flags, Source};
 pub(crate) use places::Places;
-pub(crate) use shown::{Showing, Shown};
-pub(crate) use workflows::{Program, Tool, Upstream, Work, Workflow};
+pub(crate) use shown::{ShownConfig, ShownSetting};
+pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
 
 /// Everything a command may need to know, parsed once.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError, printable};
 use outlast_engine::{Engine, Providers, Shutdown};
 
-use super::find::{self, Found};
+use super::find::{self, FoundConversation};
 use super::research::{is_stdout, writable};
 use crate::cli::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, Global, ListConversationsArgs,
@@ -128,8 +128,8 @@ fn write(path: &Path, text: &str) -> Result<(), CommandError> {
 
 async fn told(engine: &Engine, config: &Config, given: &str) -> Result<Transcript, CommandError> {
     Ok(match find::conversation(engine, &config.owner, given).await? {
-        Found::Stored(conversation) => Transcript::stored(&conversation),
-        Found::Archived(archived) => Transcript::archived(&archived),
+        FoundConversation::Stored(conversation) => Transcript::stored(&conversation),
+        FoundConversation::Archived(archived) => Transcript::archived(&archived),
     })
 }
 
@@ -139,10 +139,11 @@ async fn prune(
     config: &Config,
     args: PruneConversationsArgs,
 ) -> Result<ExitCode, CommandError> {
-    const PAGE: u32 = 1_000;
+    const CONVERSATIONS_PER_PAGE: u32 = 1_000;
     let before = engine.now().before(args.older_than);
     let states = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
-    let mut query = ConversationQuery { states, limit: PAGE, ..ConversationQuery::default() };
+    let mut query =
+        ConversationQuery { states, limit: CONVERSATIONS_PER_PAGE, ..ConversationQuery::default() };
     let mut old = Vec::new();
     loop {
         let page = engine.conversations(&config.owner, &query).await?;
@@ -177,8 +178,8 @@ async fn delete(
     args: DeleteArgs,
 ) -> Result<ExitCode, CommandError> {
     let conversation = match find::conversation(engine, &config.owner, &args.id).await? {
-        Found::Stored(conversation) => *conversation,
-        Found::Archived(archived) => {
+        FoundConversation::Stored(conversation) => *conversation,
+        FoundConversation::Archived(archived) => {
             let error =
                 anyhow::anyhow!("the store does not know this conversation, only its files");
             let hint = format!("remove the folder {}", archived.folder.display());
@@ -188,7 +189,7 @@ async fn delete(
     let turns = conversation.turns().count();
     if !args.yes {
         if !ui::can_ask() {
-            let error = anyhow::anyhow!("nobody is there to be asked whether to delete it");
+            let error = anyhow::anyhow!("there is no terminal to ask whether to delete it");
             return Err(CommandError::usage(error, "give --yes"));
         }
         let title = ui::short(&Transcript::stored(&conversation).title, 60);

@@ -23,7 +23,7 @@ const KILL_AT_PERCENT: u64 = 30;
 /// How long the server stays dead, so that one can see the provider go on without it.
 const DEAD_FOR: Duration = Duration::from_millis(1_500);
 /// No demo lasts longer.
-const LONGEST: Duration = Duration::from_secs(120);
+const MAX_DEMO: Duration = Duration::from_secs(120);
 
 pub(super) async fn run() -> Result<ExitCode, CommandError> {
     let folder = tempfile::tempdir().context("make a folder for the demo's job store")?;
@@ -32,7 +32,7 @@ pub(super) async fn run() -> Result<ExitCode, CommandError> {
     let stop = Shutdown::new();
     tokio::spawn(stop_on_signals(stop.clone())?);
     let played = tokio::select! {
-        played = tokio::time::timeout(LONGEST, play(&simulator, folder.path())) => Some(played),
+        played = tokio::time::timeout(MAX_DEMO, play(&simulator, folder.path())) => Some(played),
         // What it was at is dropped: its bar goes, and so does its server.
         () = stop.asked() => None,
     };
@@ -41,7 +41,7 @@ pub(super) async fn run() -> Result<ExitCode, CommandError> {
         ui::mark(Mark::Step, "the demo was left before its end; it leaves nothing behind");
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    played.map_err(|_| anyhow!("the demo did not end within {} s", LONGEST.as_secs()))?
+    played.map_err(|_| anyhow!("the demo did not end within {} s", MAX_DEMO.as_secs()))?
 }
 
 async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandError> {
@@ -51,7 +51,7 @@ async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandE
     ));
     ui::remark("");
 
-    let mut server = Server::spawn(simulator.url(), folder).await?;
+    let mut server = DemoServer::spawn(simulator.url(), folder).await?;
     ui::mark(Mark::Good, &format!("server started {}", ui::dim(&format!("(pid {})", server.pid))));
     ui::mark(Mark::Step, &format!("question: {QUESTION}"));
     let asked = Instant::now();
@@ -84,9 +84,9 @@ async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandE
         Mark::Bad,
         &format!("kill -9 {}: the server is gone, in the middle of the research", server.pid),
     );
-    ui::remark(&ui::dim("  nobody is listening; the provider goes on with what was paid for"));
+    ui::remark(&ui::dim("  no server is listening; the provider goes on with what was paid for"));
     tokio::time::sleep(DEAD_FOR).await;
-    let server = Server::spawn(simulator.url(), folder).await?;
+    let server = DemoServer::spawn(simulator.url(), folder).await?;
     ui::mark(
         Mark::Again,
         &format!("server started again {}", ui::dim(&format!("(pid {})", server.pid))),
@@ -160,13 +160,13 @@ fn progress(poll: &Value) -> (u64, String) {
 }
 
 /// The real server as a child process.
-struct Server {
+struct DemoServer {
     child: Child,
     client: Client,
     pid: u32,
 }
 
-impl Server {
+impl DemoServer {
     async fn spawn(provider: &str, folder: &Path) -> Result<Self, CommandError> {
         let program = std::env::current_exe().context("find this program")?;
         let log =

@@ -63,7 +63,7 @@ impl Flags<'_> {
             let child = self.spawn(&log).map_err(|error| not_left(error, job, &log))?;
             let pid = child.id();
             let shown = shows_itself(engine, job, child).await;
-            if shown.map_err(|error| not_left(error, job, &log))? == Shown::There {
+            if shown.map_err(|error| not_left(error, job, &log))? == WorkerStart::There {
                 return Ok(Carrier::LeftBehind { pid, log });
             }
         }
@@ -133,7 +133,7 @@ pub(super) fn short_id(job: &Job) -> String {
 
 /// What became of a worker that was started.
 #[derive(PartialEq, Eq)]
-enum Shown {
+enum WorkerStart {
     /// It goes on with the job.
     There,
     /// The signal of a closing terminal ended it.
@@ -141,22 +141,26 @@ enum Shown {
 }
 
 /// Waits until the worker is known, or the job has gone on, whichever is seen first.
-async fn shows_itself(engine: &Engine, job: &Job, mut worker: Child) -> anyhow::Result<Shown> {
+async fn shows_itself(
+    engine: &Engine,
+    job: &Job,
+    mut worker: Child,
+) -> anyhow::Result<WorkerStart> {
     let scope = Scope::Owner(job.new.owner.clone());
     let deadline = Instant::now() + MAX_START;
     while Instant::now() < deadline {
         if engine.has_worker(&job.new.profile).await? {
-            return Ok(Shown::There);
+            return Ok(WorkerStart::There);
         }
         let now = engine.job(&scope, &job.id).await?;
         if now.is_none_or(|now| now.state.kind() != StateKind::Queued) {
-            return Ok(Shown::There);
+            return Ok(WorkerStart::There);
         }
         if let Some(status) = worker.try_wait()?
             && !status.success()
         {
             if status.signal() == Some(Signal::HUP.as_raw()) {
-                return Ok(Shown::HungUp);
+                return Ok(WorkerStart::HungUp);
             }
             anyhow::bail!("it ended at once ({status})");
         }

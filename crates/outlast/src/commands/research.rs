@@ -39,7 +39,7 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     let providers: Providers = providers.into_iter().collect();
     let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     let flags = Flags { global, config: &config, library: &args.library };
-    let asked = asking::Asked { profiles: &profiles, question: &question };
+    let asked = asking::NewQuestion { profiles: &profiles, question: &question };
     let done = match asking::new_job(&engine, &config, asked, &args).await {
         Ok(job) if args.detach => match start::start(&engine, job).await {
             Ok(job) => start::detach(&engine, &flags, &job, args.json).await,

@@ -9,7 +9,7 @@ pub(super) const INTERRUPTED: u8 = 130;
 
 /// Why the process was asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum StopSignal {
     /// Ctrl-C.
     Interrupt,
     /// SIGTERM.
@@ -38,7 +38,7 @@ impl Signals {
     }
 
     /// The next of them.
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(super) async fn next(&mut self) -> StopSignal {
         let Self { interrupt, terminate, hang_up } = self;
         let hung_up = async {
             match hang_up {
@@ -47,9 +47,9 @@ impl Signals {
             }
         };
         tokio::select! {
-            _ = interrupt.recv() => Asked::Interrupt,
-            _ = terminate.recv() => Asked::Terminate,
-            _ = hung_up => Asked::HangUp,
+            _ = interrupt.recv() => StopSignal::Interrupt,
+            _ = terminate.recv() => StopSignal::Terminate,
+            _ = hung_up => StopSignal::HangUp,
         }
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn stop_on_signals(stop: Shutdown) -> std::io::Result<impl Future<Out
     Ok(async move {
         loop {
             let asked = signals.next().await;
-            if stop.is_asked() && asked != Asked::HangUp {
+            if stop.is_asked() && asked != StopSignal::HangUp {
                 std::process::exit(INTERRUPTED.into());
             }
             stop.ask();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use outlast_server::{BadToken, Hosts, Origins, Token, Tokens};
 
 use super::error::ConfigError;
-use super::layers::{Found, Layers};
+use super::layers::{FoundValue, Layers};
 
 /// Whose token it is that is made at first start: the same owner as stdio and the command line have by default.
 pub(crate) const LOCAL: &str = "local";
@@ -95,8 +95,8 @@ impl Layers {
 
 /// Where tokens are configured. Read when they are needed: other commands must not fail for want of them.
 pub(crate) struct TokenSources {
-    list: Found,
-    file: Found,
+    list: FoundValue,
+    file: FoundValue,
 }
 
 impl fmt::Debug for TokenSources {
@@ -134,7 +134,7 @@ fn add(tokens: &mut Tokens, name: &str, token: &str) -> Result<(), BadToken> {
     tokens.add(Token::new(name, token)?)
 }
 
-fn bad_tokens(found: &Found, why: String) -> ConfigError {
+fn bad_tokens(found: &FoundValue, why: String) -> ConfigError {
     ConfigError::BadTokens { name: found.name(), source_name: found.source.to_string(), why }
 }
 

@@ -39,13 +39,13 @@ impl fmt::Display for Source {
 }
 
 /// A setting's value, and which layer it is from.
-pub(super) struct Found {
+pub(super) struct FoundValue {
     pub(super) setting: &'static Setting,
     pub(super) text: String,
     pub(super) source: Source,
 }
 
-impl Found {
+impl FoundValue {
     /// What it is called in its layer.
     pub(super) fn name(&self) -> String {
         match &self.source {
@@ -93,17 +93,17 @@ impl Layers {
     }
 
     /// The value of the first layer that has one; an empty one counts as none.
-    pub(super) fn find(&self, key: &str) -> Found {
+    pub(super) fn find(&self, key: &str) -> FoundValue {
         // A key that is asked for and not in the table is a defect, caught by the test that loads a default.
         let setting = SETTINGS.iter().find(|setting| setting.key == key).unwrap_or(&SETTINGS[0]);
-        let counts = |found: &Found| !is_key(key) || !is_placeholder(&found.text);
+        let counts = |found: &FoundValue| !is_key(key) || !is_placeholder(&found.text);
         let text = setting.default.to_owned();
-        let default = Found { setting, text, source: Source::Default };
+        let default = FoundValue { setting, text, source: Source::Default };
         self.set(setting).find(counts).unwrap_or(default)
     }
 
     /// What each layer has of a setting, the first that counts first; an empty variable counts as none.
-    pub(super) fn set(&self, setting: &'static Setting) -> impl Iterator<Item = Found> {
+    pub(super) fn set(&self, setting: &'static Setting) -> impl Iterator<Item = FoundValue> {
         let flag = self.flags.values.iter().find(|(flag, _, _)| *flag == setting.key);
         let flag = flag.map(|(_, name, value)| (value, Source::Flag(name)));
         let variables = setting.variables.iter().filter_map(|name| {
@@ -114,7 +114,11 @@ impl Layers {
             Some((file.values.get(setting.key)?, Source::File(file.path.clone())))
         });
         let found = flag.into_iter().chain(variables).chain(file);
-        found.map(move |(text, source)| Found { setting, text: text.trim().to_owned(), source })
+        found.map(move |(text, source)| FoundValue {
+            setting,
+            text: text.trim().to_owned(),
+            source,
+        })
     }
 
     /// Text, if there is any.

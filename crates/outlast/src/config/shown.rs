@@ -11,7 +11,7 @@ use super::{Config, StoreUrl};
 
 /// A setting as people may see it.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ShownSetting {
     /// `section.key` in outlast.toml.
     pub(crate) key: &'static str,
     /// What counts; empty when there is none.
@@ -23,17 +23,17 @@ pub(crate) struct Shown {
 
 /// The whole configuration as people may see it.
 #[derive(Debug)]
-pub(crate) struct Showing {
+pub(crate) struct ShownConfig {
     /// The file that was read, if there is one.
     pub(crate) file: Option<PathBuf>,
     /// Whether that holds what others must not read.
     pub(crate) file_has_secrets: bool,
-    pub(crate) settings: Vec<Shown>,
+    pub(crate) settings: Vec<ShownSetting>,
     /// What the program makes of it.
     pub(crate) config: Result<Config, ConfigError>,
 }
 
-impl Showing {
+impl ShownConfig {
     /// Reads all layers; fails only where the file itself cannot be read.
     pub(crate) fn read(flags: Flags) -> Result<Self, ConfigError> {
         Ok(Self::of(&mut Layers::read(flags)?))
@@ -48,7 +48,7 @@ impl Showing {
                 (true, Some(derived)) => derived,
                 _ => presentable(setting.key, &found.text),
             };
-            Shown { key: setting.key, value, source: found.source, about: setting.help }
+            ShownSetting { key: setting.key, value, source: found.source, about: setting.help }
         });
         let settings = settings.collect();
         let file_has_secrets = layers.file.as_ref().is_some_and(ConfigFile::has_secrets);
@@ -57,7 +57,7 @@ impl Showing {
     }
 
     /// One setting.
-    pub(crate) fn setting(&self, key: &str) -> Option<&Shown> {
+    pub(crate) fn setting(&self, key: &str) -> Option<&ShownSetting> {
         self.settings.iter().find(|shown| shown.key == key)
     }
 }
@@ -91,7 +91,7 @@ mod tests {
             ("OUTLAST_DATA_DIR", "/data"),
         ];
         let file = "[server]\nconcurrency = 7\n[perplexity]\napi_key = \"pplx-hunter2\"\n";
-        let showing = Showing::of(&mut Layers::of(&environment, Some(file)).unwrap());
+        let showing = ShownConfig::of(&mut Layers::of(&environment, Some(file)).unwrap());
         assert_eq!(showing.settings.len(), SETTINGS.len());
         assert!(!format!("{showing:?}").contains("hunter2"), "{showing:?}");
         let cases = [
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_setting_that_is_not_allowed_hides_none_of_the_others() {
         let environment = [("OUTLAST_DATA_DIR", "/data"), ("OUTLAST_CONCURRENCY", "lots")];
-        let showing = Showing::of(&mut Layers::of(&environment, None).unwrap());
+        let showing = ShownConfig::of(&mut Layers::of(&environment, None).unwrap());
         assert_eq!(showing.setting("server.concurrency").unwrap().value, "lots");
         assert_eq!(showing.settings.len(), SETTINGS.len());
         assert!(showing.config.is_err());

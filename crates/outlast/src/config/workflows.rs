@@ -29,12 +29,12 @@ pub(crate) struct Workflow {
     pub(crate) description: String,
     pub(crate) retries: u32,
     pub(crate) rerun_after_crash: bool,
-    pub(crate) work: Work,
+    pub(crate) work: WorkflowAction,
 }
 
 /// Who does it.
 #[derive(Clone, Debug)]
-pub(crate) enum Work {
+pub(crate) enum WorkflowAction {
     Command { program: Program, timeout: Duration },
     Tool(Tool),
 }
@@ -163,7 +163,7 @@ impl Reader<'_> {
         &self,
         entry: &WorkflowEntry,
         command: &Spanned<Vec<String>>,
-    ) -> Result<Work, ConfigError> {
+    ) -> Result<WorkflowAction, ConfigError> {
         let of_tools = "is for tools of an upstream server, not for commands";
         self.absent("message_argument", entry.message_argument.as_ref(), of_tools)?;
         self.absent(
@@ -175,7 +175,7 @@ impl Reader<'_> {
         let timeout = self.duration("timeout", entry.timeout.as_ref())?;
         let program =
             self.program(command, entry.cwd.as_ref(), entry.env.as_ref(), entry.pass_env.as_ref())?;
-        Ok(Work::Command { program, timeout: timeout.unwrap_or(COMMAND_TIMEOUT) })
+        Ok(WorkflowAction::Command { program, timeout: timeout.unwrap_or(COMMAND_TIMEOUT) })
     }
 
     fn tool(
@@ -183,7 +183,7 @@ impl Reader<'_> {
         entry: &WorkflowEntry,
         tool: &Spanned<String>,
         upstreams: &BTreeMap<String, Upstream>,
-    ) -> Result<Work, ConfigError> {
+    ) -> Result<WorkflowAction, ConfigError> {
         let of_commands = "is for commands; a tool's server has its own, in [upstream]";
         self.absent("cwd", entry.cwd.as_ref(), of_commands)?;
         self.absent("env", entry.env.as_ref(), of_commands)?;
@@ -202,7 +202,7 @@ impl Reader<'_> {
         }
         let resets =
             entry.reset_timeout_on_progress.as_ref().is_none_or(|resets| *resets.get_ref());
-        Ok(Work::Tool(Tool {
+        Ok(WorkflowAction::Tool(Tool {
             upstream: upstream.to_owned(),
             name: name.to_owned(),
             message_argument: entry.message_argument.as_ref().map(|name| name.get_ref().clone()),

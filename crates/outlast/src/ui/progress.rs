@@ -127,7 +127,7 @@ impl Rows {
     }
 }
 
-/// Where bars are drawn: nowhere, if nobody watches.
+/// Where bars are drawn: nowhere without a terminal.
 fn target() -> ProgressDrawTarget {
     match is_drawn() {
         true => ProgressDrawTarget::term_like_with_hz(Box::new(Screen::default()), 20),

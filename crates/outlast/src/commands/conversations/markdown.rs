@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::transcript::{Answer, Transcript};
+use super::transcript::{Transcript, TurnAnswer};
 
 /// The document.
 pub(super) fn document(told: &Transcript) -> String {
@@ -31,7 +31,7 @@ pub(super) fn document(told: &Transcript) -> String {
     text
 }
 
-fn push_answer(text: &mut String, answer: &Answer) {
+fn push_answer(text: &mut String, answer: &TurnAnswer) {
     text.push_str(&format!("\n{}\n", answer.text.trim()));
     if !answer.sources.is_empty() {
         text.push_str("\n## Sources\n\n");

@@ -7,7 +7,7 @@ use outlast_provider::perplexity::KeyState;
 use outlast_store::SystemClock;
 use tokio::time::Instant;
 
-use super::check::{Check, LIMIT, Verdict};
+use super::check::{CHECK_LIMIT, Check, Verdict};
 use crate::config::{Config, Secret};
 use crate::ui;
 use crate::wire;
@@ -46,7 +46,7 @@ fn beside_library(check: Check, config: &Config) -> Check {
 async fn perplexity(config: &Config, key: &Secret) -> (Check, Check) {
     let begun = Instant::now();
     // A little less than a check may take, so that the answer is its own.
-    let checked = wire::check_perplexity(config, key, LIMIT.mul_f32(0.9)).await;
+    let checked = wire::check_perplexity(config, key, CHECK_LIMIT.mul_f32(0.9)).await;
     let took = ui::ago(begun.elapsed());
     match checked {
         Err(failed) => {

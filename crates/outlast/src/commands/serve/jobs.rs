@@ -77,8 +77,8 @@ pub(super) fn check_names(sets: &[Tools], config: &Config) -> Result<(), Command
 
 fn workflow(workflow: &config::Workflow) -> Workflow {
     let (work, timeout) = match &workflow.work {
-        config::Work::Command { timeout, .. } => (Work::Command, *timeout),
-        config::Work::Tool(tool) => {
+        config::WorkflowAction::Command { timeout, .. } => (Work::Command, *timeout),
+        config::WorkflowAction::Tool(tool) => {
             (Work::Tool { takes_message: tool.message_argument.is_some() }, tool.idle_timeout)
         }
     };
