@@ -12,6 +12,7 @@ mod start;
 mod follow;
 mod detached_worker;
 mod call;
+mod job_view;
 mod jobs;
 mod conversations;
 mod find;

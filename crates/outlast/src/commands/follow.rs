@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::jobs::outcome;
+use super::job_view::outcome;
 use crate::error::CommandError;
 use crate::ui::Bar;
 

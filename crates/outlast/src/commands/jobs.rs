@@ -1,13 +1,10 @@
 //! `outlast jobs`: what is in the store, for people and for scripts.
 
 mod list;
-pub(super) mod show;
 mod watch;
 mod wait;
-pub(super) mod outcome;
 mod cancel;
 mod retry;
-pub(super) mod json;
 
 use std::process::ExitCode;
 
@@ -15,6 +12,7 @@ use outlast_core::{Prune, Scope};
 use outlast_engine::{Engine, Providers, Shutdown};
 
 use super::find;
+use super::job_view::{json, show};
 use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
 use crate::config::Config;
 use crate::error::CommandError;

@@ -14,9 +14,10 @@ use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 
 use super::detached_worker::{self, Flags, short_id};
 use super::follow::{self, CarriedBy};
-use super::jobs::outcome::unsuccessful;
+use super::job_view::outcome::unsuccessful;
+use super::job_view::{json, show};
 use super::signals::stop_on_signals;
-use super::{jobs, start};
+use super::start;
 use crate::cli::{Global, ResearchArgs};
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
@@ -159,7 +160,7 @@ async fn ended_or_left(
 
 fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, CommandError> {
     if args.json {
-        ui::line(&jobs::json::job(job, engine.now()));
+        ui::line(&json::job(job, engine.now()));
     }
     let JobState::Succeeded { output, .. } = &job.state else {
         return Err(unsuccessful("research", job));
@@ -170,7 +171,7 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Co
         file::write(path, job, output)?;
         ui::mark(Mark::Good, &format!("written to {}", path.display()));
     } else if !args.json {
-        jobs::show::report(&output.body);
+        show::report(&output.body);
     }
     ui::remark("");
     ui::remark(&ui::dim(&epilogue(job, output, engine)));
@@ -184,7 +185,7 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, Co
 fn epilogue(job: &Job, output: &Output, engine: &Engine) -> String {
     let mut facts = vec![short_id(job)];
     facts.extend(output.model.clone());
-    facts.push(jobs::show::cost(output.cost));
+    facts.push(show::cost(output.cost));
     facts.push(ui::took(job.elapsed(engine.now())));
     if let Some(conversation) = &job.new.conversation {
         let id: String = conversation.as_str().chars().take(8).collect();

@@ -11,10 +11,11 @@ use serde_json::{Map, Value};
 
 use super::detached_worker::{self, Carrier, Flags};
 use super::follow::{self, CarriedBy};
-use super::jobs::outcome::unsuccessful;
+use super::job_view::outcome::unsuccessful;
+use super::job_view::{json, show};
 use super::serve::jobs::startable;
 use super::signals::stop_on_signals;
-use super::{jobs, start};
+use super::start;
 use crate::cli::{Global, RunArgs};
 use crate::config::Config;
 use crate::error::CommandError;
@@ -110,13 +111,13 @@ async fn attended(
 
 fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> Result<ExitCode, CommandError> {
     if args.json {
-        ui::line(&jobs::json::job(job, engine.now()));
+        ui::line(&json::job(job, engine.now()));
     }
     let JobState::Succeeded { output, .. } = &job.state else {
         return Err(unsuccessful("workflow", job));
     };
     if !args.json {
-        jobs::show::report(&output.body);
+        show::report(&output.body);
     }
     if let Body::Tool { is_error: true, .. } = &output.body {
         ui::mark(Mark::Bad, "the tool says that it failed");

@@ -6,7 +6,7 @@ use outlast_core::{Job, NewJob, StoreError};
 use outlast_engine::Engine;
 
 use super::detached_worker::{self, Flags};
-use super::jobs;
+use super::job_view::json;
 use crate::config::{Config, StoreUrl};
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
@@ -30,11 +30,11 @@ pub(super) async fn detach(
     engine: &Engine,
     flags: &Flags<'_>,
     job: &Job,
-    json: bool,
+    as_json: bool,
 ) -> Result<ExitCode, CommandError> {
     // First of all, so that the id is known whatever follows.
-    match json {
-        true => ui::line(&jobs::json::job(job, engine.now())),
+    match as_json {
+        true => ui::line(&json::job(job, engine.now())),
         false => ui::line(&job.id.to_string()),
     }
     let carrier = flags.ensure_worker(engine, job).await?;

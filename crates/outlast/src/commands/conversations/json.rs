@@ -4,7 +4,7 @@ use outlast_core::{ConversationId, ConversationPage};
 use serde_json::{Value, json};
 
 use super::transcript::{Transcript, Turn, TurnAnswer};
-use crate::commands::jobs::json::pretty;
+use crate::commands::job_view::json::pretty;
 
 /// `conversations list --json`
 pub(super) fn page(page: &ConversationPage) -> String {

@@ -4,7 +4,7 @@ use outlast_core::conversation::{Conversation, CostShape, ErrorEntry, SearchResu
 use outlast_core::{Body, Job, JobState, ResearchAsk, Role, Source, StateKind};
 use outlast_engine::Archived;
 
-use crate::commands::jobs::show;
+use crate::commands::job_view::show;
 use crate::ui;
 
 /// A conversation.

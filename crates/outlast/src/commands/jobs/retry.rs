@@ -10,18 +10,17 @@ use outlast_core::{
 use outlast_engine::Engine;
 use serde_json::Value;
 
-use super::outcome::why;
-use super::{find, json, own};
+use super::{find, own};
 use crate::cli::{Global, RetryArgs};
 use crate::commands::detached_worker::{self, Flags, short_id};
+use crate::commands::job_view::outcome::why;
+use crate::commands::job_view::{RETRY_OF, json, retry_of};
 use crate::commands::start::refused;
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
 
-/// Where a request names the job it repeats.
-const RETRY_OF: &str = "retry_of";
 /// How many jobs with the same question are looked through for retries.
 const LOOKED_AT: u32 = 20;
 
@@ -112,11 +111,6 @@ pub(super) async fn retries_of(
         retries.extend(same.filter(|same| retry_of(same) == Some(job.id)).map(|same| same.id));
     }
     Ok(retries)
-}
-
-/// The job this one repeats.
-pub(super) fn retry_of(job: &Job) -> Option<JobId> {
-    job.new.ask.get(RETRY_OF)?.as_str()?.parse().ok()
 }
 
 /// Why a job in doubt is not retried by a mere `retry`.

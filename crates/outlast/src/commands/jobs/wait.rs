@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use outlast_engine::{Engine, Shutdown};
 use tokio::time::Instant;
 
-use super::{STILL_RUNNING, outcome, own, watch};
+use super::{STILL_RUNNING, own, watch};
 use crate::cli::WaitArgs;
 use crate::commands::follow::{CarriedBy, FollowOptions, follow};
+use crate::commands::job_view::outcome;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::config::Config;
 use crate::error::CommandError;

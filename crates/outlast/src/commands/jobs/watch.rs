@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use outlast_core::{Job, JobQuery, Scope, StateKind, Waits};
 use outlast_engine::{Engine, Shutdown};
 
-use super::{find, outcome, own};
+use super::{find, own};
 use crate::cli::WatchArgs;
 use crate::commands::detached_worker::short_id;
 use crate::commands::follow::{CarriedBy, FollowOptions, follow, standing};
+use crate::commands::job_view::outcome;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::config::Config;
 use crate::error::CommandError;

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use outlast_core::{Body, Job, Output, ResearchAsk, printable};
 use serde_json::Value;
 
-use super::jobs;
+use super::show;
 use crate::error::CommandError;
 
 /// Writes the report, or says why it cannot be. The job keeps it in any case.
@@ -28,7 +28,7 @@ pub(super) fn text(job: &Job, output: &Output) -> String {
     let mut front = vec![
         ("question", quoted(ask.question())),
         ("model", quoted(output.model.as_deref().unwrap_or("unknown"))),
-        ("cost", quoted(&jobs::show::cost(output.cost))),
+        ("cost", quoted(&show::cost(output.cost))),
     ];
     if let Some(ended_at) = job.ended_at() {
         front.push(("duration_seconds", format!("{:.1}", job.elapsed(ended_at).as_secs_f64())));

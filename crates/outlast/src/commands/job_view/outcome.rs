@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::ui;
 
 /// Prints how jobs have ended; the exit code says whether all did well.
-pub(super) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
+pub(in crate::commands) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
     if as_json {
         ui::line(&json::jobs(jobs, engine.now()));
     } else {

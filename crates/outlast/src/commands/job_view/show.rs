@@ -7,10 +7,10 @@ use outlast_core::{
 
 use outlast_server::DEEP_RESEARCH;
 
-use super::retry::retry_of;
+use super::retry_of;
 use crate::ui;
 
-pub(super) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
+pub(in crate::commands) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
     ui::line(&job.id.to_string());
     if job.new.workflow != DEEP_RESEARCH {
         ui::fact("workflow", &job.new.workflow);
