@@ -4,7 +4,7 @@ mod jobs;
 mod conversations;
 mod examples;
 #[cfg(test)]
-mod documented;
+mod tests;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
