@@ -8,6 +8,7 @@ mod signals;
 
 mod research;
 mod run;
+mod engine;
 mod start;
 mod follow;
 mod detached_worker;

@@ -17,7 +17,7 @@ pub(crate) enum JobsCommand {
     ///
     /// Exit code 0 when all succeeded, 1 when one failed or was cancelled. Ctrl-C leaves; the jobs go on.
     #[command(after_long_help = examples::JOBS_WATCH)]
-    JobWatch(WatchArgs),
+    Watch(WatchArgs),
     /// Wait until jobs have ended, and say how
     ///
     /// Exit code 0 when all succeeded, 1 when one failed or was cancelled, 3 when the time ended first.

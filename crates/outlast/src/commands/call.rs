@@ -88,13 +88,9 @@ async fn called(
     args: &CallArgs,
     signals: &mut Signals,
 ) -> Result<ExitCode, CommandError> {
-    let bar = LiveBar::start();
     let work = RemoteWork::at(client, args.url.is_none());
-    let (telling, noting) = (bar.clone(), work.clone());
-    let mut options = CallOptions::with_limits(limits).on_progress(move |progress| {
-        noting.note(progress);
-        telling.show(progress);
-    });
+    let noting = work.clone();
+    let mut options = CallOptions::with_limits(limits).on_progress(move |it| noting.note(it));
     if args.cancel_on_timeout {
         options = options.cancel_on_give_up();
     }
@@ -112,7 +108,7 @@ async fn called(
         answer = calling => Ok(answer),
         asked = signals.next() => Err(asked),
     };
-    bar.end();
+    work.end_bar();
     match ended {
         Ok(Ok(answer)) => Ok(show(&answer, args.json)),
         Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
@@ -164,8 +160,9 @@ struct RemoteWork {
     known: Arc<Mutex<KnownWork>>,
 }
 
-#[derive(Default)]
 struct KnownWork {
+    /// Shows the progress; `None` once the call is over.
+    bar: Option<Bar>,
     /// The task that the call became.
     task: Option<String>,
     /// The job that the server's progress named.
@@ -175,7 +172,8 @@ struct KnownWork {
 impl RemoteWork {
     fn at(client: &Client, leaves: bool) -> Self {
         let is_outlast = client.server_name().as_deref() == Some("outlast");
-        Self { is_outlast, leaves, known: Arc::default() }
+        let known = KnownWork { bar: Some(Bar::start()), task: None, job: None };
+        Self { is_outlast, leaves, known: Arc::new(Mutex::new(known)) }
     }
 
     fn known(&self) -> MutexGuard<'_, KnownWork> {
@@ -191,10 +189,19 @@ impl RemoteWork {
     }
 
     fn note(&self, progress: &Progress) {
+        let mut known = self.known();
         let job = progress.meta.as_ref().and_then(|meta| meta["outlast/jobId"].as_str());
         if let Some(job) = job.filter(|_| self.is_outlast) {
-            self.known().job = Some(job.to_owned());
+            known.job = Some(job.to_owned());
         }
+        if let Some(bar) = &mut known.bar {
+            let words = progress.message.as_deref().unwrap_or("working");
+            bar.show(progress.percent().map(whole), &ui::short(words, 100));
+        }
+    }
+
+    fn end_bar(&self) {
+        drop(self.known().bar.take());
     }
 
     /// What becomes of it without the caller, and how to come back to it. A call that became a task is found by the
@@ -357,30 +364,6 @@ fn connect_options(limits: &Limits) -> ConnectOptions {
     let options = ConnectOptions::default();
     let greeting = limits.max_total_timeout.map_or(options.greeting, |t| t.min(options.greeting));
     ConnectOptions { greeting, ..options }
-}
-
-/// A bar that progress moves from wherever it comes.
-#[derive(Clone)]
-struct LiveBar(Arc<Mutex<Option<Bar>>>);
-
-impl LiveBar {
-    fn start() -> Self {
-        Self(Arc::new(Mutex::new(Some(Bar::start()))))
-    }
-
-    fn show(&self, progress: &Progress) {
-        let mut bar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bar) = bar.as_mut() {
-            let words = progress.message.as_deref().unwrap_or("working");
-            bar.show(progress.percent().map(whole), &ui::short(words, 100));
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            bar.end();
-        }
-    }
 }
 
 /// A percentage in whole steps.

@@ -10,8 +10,9 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError, printable};
-use outlast_engine::{Engine, Providers, Shutdown};
+use outlast_engine::{Engine, Providers};
 
+use super::engine::with_engine;
 use super::find::{self, FoundConversation};
 use super::research::{is_stdout, writable};
 use crate::cli::{
@@ -37,19 +38,14 @@ pub(super) async fn run(
             OpenStore::existing(&config.store)?
         }
     };
-    let stop = Shutdown::new();
-    let (engine, follower) = store.engine(&config, Providers::new(), stop.clone()).await?;
-    let done = match command {
-        ConversationsCommand::List(args) => list(&engine, &config, args).await,
-        ConversationsCommand::Show(args) => show(&engine, &config, args).await,
-        ConversationsCommand::Export(args) => export(&engine, &config, args).await,
-        ConversationsCommand::Delete(args) => delete(&engine, &config, args).await,
-        ConversationsCommand::Prune(args) => prune(&engine, &config, args).await,
-    };
-    stop.ask();
-    drop(follower.await);
-    store.close().await;
-    done
+    with_engine(store, &config, Providers::new(), async |engine, _| match command {
+        ConversationsCommand::List(args) => list(engine, &config, args).await,
+        ConversationsCommand::Show(args) => show(engine, &config, args).await,
+        ConversationsCommand::Export(args) => export(engine, &config, args).await,
+        ConversationsCommand::Delete(args) => delete(engine, &config, args).await,
+        ConversationsCommand::Prune(args) => prune(engine, &config, args).await,
+    })
+    .await
 }
 
 async fn list(

@@ -63,21 +63,10 @@ async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandE
         &format!("job {job} is durable {}", ui::dim(&format!("(answered in {answered_in})"))),
     );
 
-    let mut bar = Bar::start();
-    loop {
-        let poll = server.poll(&job).await?;
-        let (percent, message) = progress(&poll);
-        bar.at(percent, &message);
-        if poll["status"] != "IN_PROGRESS" && poll["status"] != "CREATED" {
-            return Err(
-                anyhow!("the research ended before the server could be killed: {poll}").into()
-            );
-        }
-        if percent >= KILL_AT_PERCENT {
-            break;
-        }
+    let poll = polled(&server, &job, KILL_AT_PERCENT).await?;
+    if !is_unfinished(&poll) {
+        return Err(anyhow!("the research ended before the server could be killed: {poll}").into());
     }
-    bar.end();
 
     server.kill().await?;
     ui::mark(
@@ -93,19 +82,10 @@ async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandE
     );
     ui::mark(Mark::Step, &format!("polling the same job {job}"));
 
-    let mut bar = Bar::start();
-    let report = loop {
-        let poll = server.poll(&job).await?;
-        match poll["status"].as_str() {
-            Some("COMPLETED") => break poll,
-            Some("IN_PROGRESS" | "CREATED") => {
-                let (percent, message) = progress(&poll);
-                bar.at(percent, &message);
-            }
-            _ => return Err(anyhow!("the research did not complete: {}", poll["error"]).into()),
-        }
-    };
-    bar.end();
+    let report = polled(&server, &job, 101).await?;
+    if report["status"] != "COMPLETED" {
+        return Err(anyhow!("the research did not complete: {}", report["error"]).into());
+    }
     server.leave().await;
 
     let elapsed = report["elapsedSec"].as_f64().unwrap_or_default();
@@ -143,6 +123,23 @@ fn summary(simulator: &Simulator) -> Result<ExitCode, CommandError> {
 
 fn question() -> Value {
     json!({ "messages": [{ "role": "user", "content": QUESTION }], "reasoning_effort": "low" })
+}
+
+/// Polls until the research has ended or come so far, and shows how far it is.
+async fn polled(server: &DemoServer, job: &str, percent: u64) -> Result<Value, CommandError> {
+    let mut bar = Bar::start();
+    loop {
+        let poll = server.call("perplexity_research_poll", json!({ "jobId": job })).await?;
+        let (reached, message) = progress(&poll);
+        if !is_unfinished(&poll) || reached >= percent {
+            return Ok(poll);
+        }
+        bar.show(Some(reached), &message);
+    }
+}
+
+fn is_unfinished(poll: &Value) -> bool {
+    matches!(poll["status"].as_str(), Some("IN_PROGRESS" | "CREATED"))
 }
 
 /// Percent and words out of a poll's message: "Still running: Researching: ... (30 %). Call ...".
@@ -205,10 +202,6 @@ impl DemoServer {
             return Err(anyhow!("{tool} answered {}", answer.text).into());
         }
         Ok(answer.structured.context("the server's answer has no structured content")?)
-    }
-
-    async fn poll(&self, job: &str) -> Result<Value, CommandError> {
-        self.call("perplexity_research_poll", json!({ "jobId": job })).await
     }
 
     /// SIGKILL: the server gets no chance to say or save anything.

@@ -13,6 +13,7 @@ use outlast_core::{Job, JobState, NewJob, Output, Profile, Scope};
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 
 use super::detached_worker::{self, Flags, short_id};
+use super::engine::with_engine;
 use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
@@ -35,27 +36,20 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     let providers = asking::providers(&config, &args)?;
     let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
 
-    let stop = Shutdown::new();
+    let flags = Flags { global, config: &config, library: &args.library };
     let store = OpenStore::open(&config.store)?;
     let providers: Providers = providers.into_iter().collect();
-    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
-    let flags = Flags { global, config: &config, library: &args.library };
     let asked = asking::NewQuestion { profiles: &profiles, question: &question };
-    let done = match asking::new_job(&engine, &config, asked, &args).await {
-        Ok(job) if args.detach => match start::start(&engine, job).await {
-            Ok(job) => start::detach(&engine, &flags, &job, args.json).await,
-            Err(failed) => Err(failed),
-        },
-        Ok(job) => {
-            tokio::spawn(stop_on_signals(stop.clone())?);
-            attended(&engine, &flags, job, &args, &stop).await
+    with_engine(store, &config, providers, async |engine, stop| {
+        let job = asking::new_job(engine, &config, asked, &args).await?;
+        if args.detach {
+            let job = start::start(engine, job).await?;
+            return start::detach(engine, &flags, &job, args.json).await;
         }
-        Err(failed) => Err(failed),
-    };
-    stop.ask();
-    drop(follower.await);
-    store.close().await;
-    done
+        tokio::spawn(stop_on_signals(stop.clone())?);
+        attended(engine, &flags, job, &args, stop).await
+    })
+    .await
 }
 
 /// What can be known to be wrong before anything is paid for.

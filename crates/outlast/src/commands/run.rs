@@ -10,6 +10,7 @@ use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use serde_json::{Map, Value};
 
 use super::detached_worker::{self, Carrier, Flags};
+use super::engine::with_engine;
 use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
@@ -31,22 +32,17 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, Comm
     let mut providers: Providers = workflow_providers(&config, None)?;
     providers.extend(research);
 
-    let stop = Shutdown::new();
-    let store = OpenStore::open(&config.store)?;
-    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     let flags = Flags { global, config: &config, library: &[] };
-    let done = match start::start(&engine, job).await {
-        Ok(job) if args.detach => start::detach(&engine, &flags, &job, args.json).await,
-        Ok(job) => {
-            tokio::spawn(stop_on_signals(stop.clone())?);
-            attended(&engine, &flags, job, &args, &stop).await
+    let store = OpenStore::open(&config.store)?;
+    with_engine(store, &config, providers, async |engine, stop| {
+        let job = start::start(engine, job).await?;
+        if args.detach {
+            return start::detach(engine, &flags, &job, args.json).await;
         }
-        Err(failed) => Err(failed),
-    };
-    stop.ask();
-    drop(follower.await);
-    store.close().await;
-    done
+        tokio::spawn(stop_on_signals(stop.clone())?);
+        attended(engine, &flags, job, &args, stop).await
+    })
+    .await
 }
 
 fn new_job(

@@ -21,13 +21,8 @@ pub(crate) struct Bar {
 impl Bar {
     /// Starts one for something that began just now.
     pub(crate) fn start() -> Self {
-        Self::since(Duration::ZERO)
-    }
-
-    /// Starts one for something that has been going on for so long.
-    pub(crate) fn since(elapsed: Duration) -> Self {
         let bar = ProgressBar::with_draw_target(Some(100), target());
-        Self::over(bar, elapsed, String::new())
+        Self::over(bar, Duration::ZERO, String::new())
     }
 
     fn over(bar: ProgressBar, elapsed: Duration, label: String) -> Self {
@@ -42,12 +37,7 @@ impl Bar {
         Self { bar, label, last: String::new() }
     }
 
-    /// Shows how far it has come.
-    pub(crate) fn at(&mut self, percent: u64, message: &str) {
-        self.show(Some(percent), message);
-    }
-
-    /// The same, where it may be unknown how far that is.
+    /// Shows how far it has come, if that is known.
     pub(crate) fn show(&mut self, percent: Option<u64>, message: &str) {
         if is_drawn() {
             let columns = columns();
