@@ -26,8 +26,6 @@ use clients::{KeyWay, Program};
 use file::Document;
 use json::Refusal;
 
-pub(super) use clients::ALL;
-
 pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, CommandError> {
     let InitArgs { client, library, print, dry_run, remove } = args;
     let places = Places::read().ok_or_else(|| {

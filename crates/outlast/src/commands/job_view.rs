@@ -3,6 +3,7 @@
 
 pub(super) mod show;
 pub(super) mod json;
+pub(super) mod markdown;
 pub(super) mod outcome;
 
 use outlast_core::{Job, JobId};

@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use clap::ValueEnum as _;
+
 use super::check::Check;
 use crate::cli::Client;
 use crate::commands::init::{self, ClientSetup};
@@ -107,7 +109,7 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
         return [Check::skipped(NAME, "there is no home directory to look in")];
     };
     let (mut set_up, mut without) = (Vec::new(), Vec::new());
-    for client in init::ALL {
+    for &client in Client::value_variants() {
         match init::look(client, places) {
             ClientSetup::NoFile => {}
             ClientSetup::NotSetUp => without.push(client.id()),
@@ -133,7 +135,11 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
             Check::warn(NAME, line, format!("outlast init {client}"))
         }
         ([], None) => {
-            let known = init::ALL.map(Client::id).join(", ");
+            let known = Client::value_variants()
+                .iter()
+                .map(|client| client.id())
+                .collect::<Vec<_>>()
+                .join(", ");
             Check::skipped(NAME, format!("none of {known} is used here"))
         }
         (_, None) => Check::pass(NAME, format!("set up: {}", set_up.join(", "))),

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum as _;
+
 use super::codex;
 use super::edit;
 use super::entry::{Entry, Field};
@@ -18,18 +20,6 @@ const LIBRARY: &str = "OUTLAST_LIBRARY";
 
 /// The mode of research that suits every client, however patient.
 const MODE: (&str, &str) = ("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "auto");
-
-/// All of them, in the order of the documentation.
-pub(crate) const ALL: [Client; 8] = [
-    Client::ClaudeCode,
-    Client::ClaudeDesktop,
-    Client::Cursor,
-    Client::Vscode,
-    Client::Codex,
-    Client::Windsurf,
-    Client::Zed,
-    Client::GeminiCli,
-];
 
 /// How a client's file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,17 +57,8 @@ pub(super) struct Program {
 
 impl Client {
     /// The name on the command line.
-    pub(crate) fn id(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::ClaudeDesktop => "claude-desktop",
-            Self::Cursor => "cursor",
-            Self::Vscode => "vscode",
-            Self::Codex => "codex",
-            Self::Windsurf => "windsurf",
-            Self::Zed => "zed",
-            Self::GeminiCli => "gemini-cli",
-        }
+    pub(crate) fn id(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     /// The name people know.

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use clap::ValueEnum as _;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::clients::{Format, Program};
+use super::edit;
 use super::entry::Entry;
 use super::json::parse;
-use super::{ALL, edit};
 use crate::cli::Client;
 
 const JSON: Format = Format::Json("mcpServers");
@@ -159,12 +160,13 @@ fn every_client_has_a_file_of_its_own_and_no_key_in_its_entry() {
         xdg_config: "/h/.config".into(),
         codex: "/h/.codex".into(),
     };
-    let mut files: Vec<_> = ALL.iter().map(|client| client.file(&places)).collect();
+    let mut files: Vec<_> =
+        Client::value_variants().iter().map(|client| client.file(&places)).collect();
     assert!(files.iter().all(|file| file.starts_with(Path::new("/h"))));
     files.sort();
     files.dedup();
-    assert_eq!(files.len(), ALL.len());
-    for client in ALL {
+    assert_eq!(files.len(), Client::value_variants().len());
+    for client in Client::value_variants() {
         let snippet = client.format().snippet(&client.entry(&program()));
         assert!(snippet.contains("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"), "{snippet}");
         assert!(snippet.contains("/opt/outlast") && snippet.contains("\"serve\""), "{snippet}");
