@@ -1,4 +1,4 @@
-//! `outlast config`: what the program was told, and by whom.
+//! `outlast config`: every setting, its value and where the value comes from.
 
 use std::process::ExitCode;
 

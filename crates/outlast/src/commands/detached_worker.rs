@@ -134,7 +134,7 @@ pub(super) fn short_id(job: &Job) -> String {
 /// What became of a worker that was started.
 #[derive(PartialEq, Eq)]
 enum WorkerStart {
-    /// It goes on with the job.
+    /// The worker goes on with the job.
     There,
     /// The signal of a closing terminal ended it.
     HungUp,

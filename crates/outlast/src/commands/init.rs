@@ -88,7 +88,7 @@ pub(super) enum ClientSetup {
     NoFile,
     /// The file says nothing about this program.
     NotSetUp,
-    /// It runs this.
+    /// The entry runs this.
     Runs(String),
     /// The file cannot be read.
     Unreadable(String),

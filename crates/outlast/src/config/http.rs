@@ -1,4 +1,4 @@
-//! What the HTTP face is told: who may ask, under which names, how often.
+//! Settings of `serve --http`: who may ask, under which host names, how often.
 
 use std::fmt;
 use std::io::{Read, Write};

@@ -11,7 +11,7 @@ pub(super) fn presentable(key: &str, text: &str) -> String {
     match text {
         "" => String::new(),
         _ if SECRETS.contains(&key) => REDACTED.to_owned(),
-        // Where it is no address, what of it is a password cannot be told.
+        // Not an address: any part of it may be a password.
         text if key == "perplexity.base_url" && !is_http(text) => REDACTED.to_owned(),
         text => without_credentials(text),
     }

@@ -35,7 +35,7 @@ struct RenderedReport {
     code: Option<String>,
     links: Vec<Link>,
     table: Option<Table>,
-    /// Whether the block before wants a blank line after it.
+    /// Whether a blank line follows the block before.
     gap: bool,
 }
 

@@ -28,7 +28,7 @@ impl Bar {
     fn over(bar: ProgressBar, elapsed: Duration, label: String) -> Self {
         let bar = bar.with_elapsed(elapsed).with_prefix(label.clone());
         if is_drawn() {
-            // Before the first tick, which would draw a bar of the library's own taste.
+            // Before the first tick, which would draw the library's default bar.
             if let Some(style) = style(columns(), false, !label.is_empty()) {
                 bar.set_style(style);
             }
@@ -137,7 +137,7 @@ fn bar_width(columns: usize, has_label: bool) -> usize {
 }
 
 fn style(columns: usize, has_percent: bool, has_label: bool) -> Option<ProgressStyle> {
-    // In our own hand: the library would ask whether standard output is a terminal.
+    // Styled here: the library would ask whether standard output is a terminal.
     let [cyan, bold, dim] = if has_colour() { [CYAN, BOLD, DIM] } else { [Style::new(); 3] };
     let label = if has_label { format!("{bold}{{prefix}}{bold:#}  ") } else { String::new() };
     let percent = match has_percent {

@@ -18,7 +18,7 @@ const CLOCK: &str = "clock";
 /// No clock that is right shows an earlier time: 2026-01-01.
 const EARLIEST: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
-/// Certificates and the provider's dates bear more than this; people who read the times do not.
+/// How far this machine's clock may be from the provider's before people are misled by the times they read.
 const SKEW: Duration = Duration::from_secs(120);
 
 /// The provider answers and takes the key, or the library can be read; and this machine's time is the provider's.

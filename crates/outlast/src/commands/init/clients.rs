@@ -51,7 +51,7 @@ pub(super) struct Program {
     pub(super) key_in_file: bool,
     /// Folders of documents, as one variable.
     pub(super) library: Option<String>,
-    /// They were given on the command line.
+    /// Whether the folders were given on the command line.
     pub(super) library_given: bool,
 }
 

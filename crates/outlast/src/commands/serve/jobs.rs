@@ -8,7 +8,7 @@ use outlast_server::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Tools, Work, Wo
 use crate::config::{self, Config};
 use crate::error::CommandError;
 
-/// What the set is told; `None` where there is nothing to show.
+/// The options of the tool set; `None` where it would have no tool.
 pub(super) fn options(
     config: &Config,
     research: Option<&Profile>,
