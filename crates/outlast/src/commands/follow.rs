@@ -41,13 +41,14 @@ pub(super) async fn with_bar(
 ) -> Result<Job, CommandError> {
     let mut bar = Bar::start();
     let options = FollowOptions { carried_by, until: None };
-    let jobs = follow(engine, vec![job.clone()], options, |_, reading| {
+    let mut show = |_, reading: &Reading| {
         if !reading.job.state.kind().is_terminal() {
             let (percent, words) = standing(reading);
             bar.show(percent, &words);
         }
-    });
-    Ok(jobs.await?.pop().unwrap_or(job))
+    };
+    let mut jobs = follow(engine, vec![job.clone()], options, &mut show).await?;
+    Ok(jobs.pop().unwrap_or(job))
 }
 
 /// Follows jobs, and shows each change with the job's place in the list. An error if one of them is removed meanwhile.
@@ -55,7 +56,7 @@ pub(super) async fn follow(
     engine: &Engine,
     mut jobs: Vec<Job>,
     options: FollowOptions,
-    mut show: impl FnMut(usize, &Reading),
+    show: &mut dyn FnMut(usize, &Reading),
 ) -> Result<Vec<Job>, CommandError> {
     let FollowOptions { carried_by, until } = options;
     let carries = carried_by == CarriedBy::ThisProcess;

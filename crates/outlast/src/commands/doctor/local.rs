@@ -124,7 +124,7 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
                 return [Check::warn(
                     NAME,
                     line,
-                    format!("fix it; {} cannot read it either", client.id()),
+                    format!("correct it; {} cannot read it either", client.id()),
                 )];
             }
         }

@@ -25,7 +25,7 @@ pub(super) async fn run(
     let jobs = watch::named(engine, &scope, &args.ids).await?;
     tokio::spawn(stop_on_signals(stop.clone())?);
     let options = FollowOptions { carried_by: CarriedBy::Workers, until };
-    let jobs = follow(engine, jobs, options, |_, _| {}).await?;
+    let jobs = follow(engine, jobs, options, &mut |_, _| {}).await?;
     let code = outcome::print(&jobs, engine, args.json);
     if jobs.iter().all(|job| job.state.kind().is_terminal()) {
         return Ok(code);

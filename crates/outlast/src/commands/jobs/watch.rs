@@ -105,7 +105,7 @@ async fn followed(engine: &Engine, jobs: Vec<Job>) -> Result<Vec<Job>, CommandEr
     let mut rows = Rows::start(named);
     let mut warned = false;
     let options = FollowOptions { carried_by: CarriedBy::Workers, until: None };
-    let jobs = follow(engine, jobs, options, |row, reading| {
+    let jobs = follow(engine, jobs, options, &mut |row, reading| {
         let (percent, message) = standing(reading);
         rows.show(row, percent, &message);
         if reading.job.state.kind().is_terminal() {
