@@ -52,7 +52,7 @@ pub use store::{
     BoxError, Cancelled, Dead, Insert, Inserted, Prune, Pruned, Rescued, Scope, Settlement, Store,
     StoreError,
 };
-pub use store_wrapper::StoreWrapper;
+pub use store_wrapper::{StoreMethod, StoreWrapper};
 pub use text::{escaped_json, is_shown, is_terminal_control, printable};
 pub use thinking::split_thinking;
 pub use time::{Clock, Timestamp};

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use outlast_core::conversation::Conversation;
 use outlast_core::{
     ConversationId, Insert, Inserted, Job, OwnerId, Profile, Provider, Prune, Pruned, Scope, Store,
-    StoreError, StoreWrapper,
+    StoreError, StoreMethod, StoreWrapper,
 };
 
 use crate::cursor::Cursor;
@@ -164,6 +164,9 @@ impl StoreWrapper for Mirror {
     fn inner(&self) -> &dyn Store {
         &*self.store
     }
+
+    // Only an insert and a prune write or remove files at once; the follower shows every other change.
+    fn after(&self, _: StoreMethod, _: Option<&StoreError>) {}
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
         let inserted = self.store.insert(insert).await?;

@@ -8,9 +8,12 @@ mod signals;
 
 mod research;
 mod run;
-mod detach;
+mod engine;
+mod start;
+mod follow;
 mod detached_worker;
 mod call;
+mod job_view;
 mod jobs;
 mod conversations;
 mod find;

@@ -1,9 +1,14 @@
 //! The configuration: flag, then environment, then file, then default. The only place that reads the environment.
 
-mod layers;
 mod settings;
-mod http;
+mod layers;
+mod file;
+mod values;
+mod definitions;
 mod workflows;
+mod http;
+mod error;
+mod redact;
 mod shown;
 mod places;
 
@@ -17,12 +22,13 @@ use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 
+pub(crate) use error::ConfigError;
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
-pub(crate) use layers::{ConfigError, Flags, Source};
+pub(crate) use layers::{Flags, Source};
 pub(crate) use places::Places;
-pub(crate) use shown::{Showing, Shown};
-pub(crate) use workflows::{Program, Tool, Upstream, Work, Workflow};
+pub(crate) use shown::{ShownConfig, ShownSetting};
+pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
 
 /// Everything a command may need to know, parsed once.
 #[derive(Debug)]
@@ -47,7 +53,7 @@ pub(crate) struct Config {
     pub(crate) job_ttl: Duration,
     pub(crate) owner: OwnerId,
     pub(crate) log: String,
-    /// Whether anybody asked for that.
+    /// Whether a layer has it.
     pub(crate) log_is_set: bool,
     pub(crate) store: StoreUrl,
     pub(crate) data_dir: PathBuf,
@@ -173,7 +179,7 @@ impl Config {
                 sharing: Sharing::OneOwner,
             },
             http: layers.http()?,
-            warnings: layers.take_warnings(),
+            warnings: std::mem::take(&mut layers.warnings),
         })
     }
 }

@@ -20,7 +20,7 @@ use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
 use crate::config::{
-    self, Config, Dialect, Perplexity, Program, Secret, StoreUrl, Tool, Work, Workflow,
+    self, Config, Dialect, Perplexity, Program, Secret, StoreUrl, Tool, Workflow, WorkflowAction,
 };
 use crate::error::CommandError;
 use crate::kill_points::{KillPoint, KillPointProvider, KillPointStore};
@@ -38,7 +38,7 @@ pub(crate) struct OpenEngine {
     pub(crate) mirror: Option<Arc<Mirror>>,
 }
 
-/// An open store, to be closed by whoever opened it.
+/// An open store, to be closed by the command that opened it.
 pub(crate) struct OpenStore {
     store: Arc<dyn Store>,
     sqlite: Option<Arc<SqliteStore>>,
@@ -87,14 +87,14 @@ impl OpenStore {
         }
     }
 
-    /// The same store, armed.
-    pub(crate) fn armed(self, point: Option<KillPoint>) -> Self {
+    /// The same store, which kills this process at a point.
+    pub(crate) fn with_kill_point(self, point: Option<KillPoint>) -> Self {
         let Some(point) = point else { return self };
         Self { store: Arc::new(KillPointStore { store: self.store, point }), ..self }
     }
 
     /// The same store, its writes counted.
-    pub(crate) fn observed(self, metrics: &Arc<Metrics>) -> Self {
+    pub(crate) fn metered(self, metrics: &Arc<Metrics>) -> Self {
         let metrics = Arc::clone(metrics);
         Self { store: Arc::new(MeteredStore { store: self.store, metrics }), ..self }
     }
@@ -331,8 +331,10 @@ pub(crate) fn workflow_providers(
         upstreams.insert(name.as_str(), Arc::new(upstream));
     }
     let providers = config.workflows.iter().map(|workflow| match &workflow.work {
-        Work::Command { program, timeout } => Ok(command(workflow, program, *timeout, &children)),
-        Work::Tool(called) => match upstreams.get(called.upstream.as_str()) {
+        WorkflowAction::Command { program, timeout } => {
+            Ok(command(workflow, program, *timeout, &children))
+        }
+        WorkflowAction::Tool(called) => match upstreams.get(called.upstream.as_str()) {
             Some(upstream) => Ok(tool(workflow, called, upstream)),
             None => Err(anyhow::anyhow!("there is no upstream `{}`", called.upstream).into()),
         },
@@ -421,7 +423,7 @@ fn server(
             });
             endpoint.map(Server::Endpoint).map_err(|error| {
                 let error = anyhow::Error::new(error).context(format!("read [upstream.{name}]"));
-                CommandError::usage(error, "mend it in outlast.toml")
+                CommandError::usage(error, "fix it in outlast.toml")
             })
         }
     }

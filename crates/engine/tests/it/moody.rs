@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     ChangeWait, Changes, Checkpoint, Claimed, ConversationId, Dead, Job, JobId, Lease, Profile,
-    Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreError, StoreWrapper,
-    WorkerId,
+    Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreError, StoreMethod,
+    StoreWrapper, WorkerId,
 };
 use outlast_store::MemoryStore;
 use outlast_testkit::clock::{START, TokioClock};
@@ -128,6 +128,8 @@ impl StoreWrapper for Moody {
     fn inner(&self) -> &dyn Store {
         &self.inner
     }
+
+    fn after(&self, _: StoreMethod, _: Option<&StoreError>) {}
 
     async fn rev(&self) -> Result<Rev, StoreError> {
         let mood = self.mood(Method::Rev).await?;

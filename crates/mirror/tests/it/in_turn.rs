@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    ConversationId, Insert, Inserted, Job, Key, Scope, Store, StoreError, StoreWrapper,
+    ConversationId, Insert, Inserted, Job, Key, Scope, Store, StoreError, StoreMethod, StoreWrapper,
 };
 use outlast_engine::Providers;
 use outlast_mirror::{Mirror, MirrorOptions};
@@ -31,6 +31,8 @@ impl StoreWrapper for SlowReads {
     fn inner(&self) -> &dyn Store {
         &*self.store
     }
+
+    fn after(&self, _: StoreMethod, _: Option<&StoreError>) {}
 
     async fn turns(&self, scope: &Scope, id: &ConversationId) -> Result<Vec<Job>, StoreError> {
         let turns = self.store.turns(scope, id).await;

@@ -11,14 +11,12 @@ use outlast_client::{
 };
 use serde_json::{Value, json};
 
-use super::signals::{Asked, Signals};
+use super::signals::{INTERRUPTED, Signals, StopSignal};
 use crate::cli::{CallArgs, Global};
 use crate::error::CommandError;
 use crate::logging;
 use crate::ui::{self, Bar, Cell, Mark};
 
-/// What the shell sees when the person left before the end.
-const INTERRUPTED: u8 = 130;
 /// What the shell sees when the tool says that it failed.
 const TOOL_FAILED: u8 = 1;
 
@@ -31,7 +29,7 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> Result<ExitCode, Com
     // Of our configuration only the proxy counts: another server is called, and it has its own.
     logging::start(global, "error").map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
-    let server = Server::of(global, &args)?;
+    let server = CalledServer::of(global, &args)?;
     let limits = Limits {
         timeout: args.timeout,
         reset_timeout_on_progress: args.reset_timeout_on_progress,
@@ -90,13 +88,9 @@ async fn called(
     args: &CallArgs,
     signals: &mut Signals,
 ) -> Result<ExitCode, CommandError> {
-    let bar = LiveBar::start();
-    let work = Work::at(client, args.url.is_none());
-    let (telling, noting) = (bar.clone(), work.clone());
-    let mut options = CallOptions::with_limits(limits).on_progress(move |progress| {
-        noting.note(progress);
-        telling.show(progress);
-    });
+    let work = RemoteWork::at(client, args.url.is_none());
+    let noting = work.clone();
+    let mut options = CallOptions::with_limits(limits).on_progress(move |it| noting.note(it));
     if args.cancel_on_timeout {
         options = options.cancel_on_give_up();
     }
@@ -114,7 +108,7 @@ async fn called(
         answer = calling => Ok(answer),
         asked = signals.next() => Err(asked),
     };
-    bar.end();
+    work.end_bar();
     match ended {
         Ok(Ok(answer)) => Ok(show(&answer, args.json)),
         Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
@@ -126,16 +120,16 @@ async fn called(
 /// The person has left: the job or task goes on, unless Ctrl-C is typed a second time.
 async fn interrupted(
     client: &Client,
-    asked: Asked,
-    work: &Work,
+    asked: StopSignal,
+    work: &RemoteWork,
     signals: &mut Signals,
 ) -> ExitCode {
     let goes_on = work.goes_on().unwrap_or_else(|| "the server was told".to_owned());
     ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
-    if let (Asked::Interrupt, Some(task)) = (asked, work.task()) {
+    if let (StopSignal::Interrupt, Some(task)) = (asked, work.task()) {
         ui::remark("  Ctrl-C again cancels it");
         let second = tokio::time::timeout(SECOND_CTRL_C, signals.next()).await;
-        if second == Ok(Asked::Interrupt) {
+        if second == Ok(StopSignal::Interrupt) {
             cancel(client, &task).await;
         }
     }
@@ -158,29 +152,31 @@ async fn cancel(client: &Client, id: &str) {
 
 /// What is known of the work behind a call, for a caller that leaves before the answer.
 #[derive(Clone)]
-struct Work {
+struct RemoteWork {
     /// Whether the server is an outlast server, whose jobs outlive their callers.
     is_outlast: bool,
     /// Whether it was started for the call, and leaves with it.
     leaves: bool,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<KnownWork>>,
 }
 
-#[derive(Default)]
-struct Known {
+struct KnownWork {
+    /// Shows the progress; `None` once the call is over.
+    bar: Option<Bar>,
     /// The task that the call became.
     task: Option<String>,
     /// The job that the server's progress named.
     job: Option<String>,
 }
 
-impl Work {
+impl RemoteWork {
     fn at(client: &Client, leaves: bool) -> Self {
         let is_outlast = client.server_name().as_deref() == Some("outlast");
-        Self { is_outlast, leaves, known: Arc::default() }
+        let known = KnownWork { bar: Some(Bar::start()), task: None, job: None };
+        Self { is_outlast, leaves, known: Arc::new(Mutex::new(known)) }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownWork> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,10 +189,19 @@ impl Work {
     }
 
     fn note(&self, progress: &Progress) {
+        let mut known = self.known();
         let job = progress.meta.as_ref().and_then(|meta| meta["outlast/jobId"].as_str());
         if let Some(job) = job.filter(|_| self.is_outlast) {
-            self.known().job = Some(job.to_owned());
+            known.job = Some(job.to_owned());
         }
+        if let Some(bar) = &mut known.bar {
+            let words = progress.message.as_deref().unwrap_or("working");
+            bar.show(progress.percent().map(whole), &ui::short(words, 100));
+        }
+    }
+
+    fn end_bar(&self) {
+        drop(self.known().bar.take());
     }
 
     /// What becomes of it without the caller, and how to come back to it. A call that became a task is found by the
@@ -223,7 +228,7 @@ impl Work {
 }
 
 /// A limit was reached: what goes on, and what would wait longer.
-fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &Work) -> CommandError {
+fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &RemoteWork) -> CommandError {
     let longer = longer_wait(&timed_out, limits);
     let fate = timed_out.task.as_ref().map(|task| task.fate);
     let hint = match work.goes_on() {
@@ -285,12 +290,12 @@ fn show_text(answer: &Answer) {
 }
 
 /// Where the tool is.
-enum Server {
+enum CalledServer {
     Program(Program),
     Address(Endpoint),
 }
 
-impl Server {
+impl CalledServer {
     fn of(global: &Global, args: &CallArgs) -> Result<Self, CommandError> {
         let Some(url) = &args.url else { return program(global, args).map(Self::Program) };
         let mut endpoint = Endpoint::new(url).map_err(failed)?;
@@ -331,7 +336,7 @@ fn program(global: &Global, args: &CallArgs) -> Result<Program, CommandError> {
         })?;
         program = program.env(name, value);
     }
-    // Its log would tear the bar apart; whoever wants it asks for it. Its last words are told when it dies.
+    // Its log would break the bar up; -v shows it. Its last lines are told when it dies.
     let last_words = if global.verbose > 0 { LastWords::Pass } else { LastWords::Keep };
     Ok(program.last_words(last_words))
 }
@@ -359,30 +364,6 @@ fn connect_options(limits: &Limits) -> ConnectOptions {
     let options = ConnectOptions::default();
     let greeting = limits.max_total_timeout.map_or(options.greeting, |t| t.min(options.greeting));
     ConnectOptions { greeting, ..options }
-}
-
-/// A bar that progress moves from wherever it comes.
-#[derive(Clone)]
-struct LiveBar(Arc<Mutex<Option<Bar>>>);
-
-impl LiveBar {
-    fn start() -> Self {
-        Self(Arc::new(Mutex::new(Some(Bar::start()))))
-    }
-
-    fn show(&self, progress: &Progress) {
-        let mut bar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bar) = bar.as_mut() {
-            let words = progress.message.as_deref().unwrap_or("working");
-            bar.show(progress.percent().map(whole), &ui::short(words, 100));
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            bar.end();
-        }
-    }
 }
 
 /// A percentage in whole steps.

@@ -10,9 +10,10 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError, printable};
-use outlast_engine::{Engine, Providers, Shutdown};
+use outlast_engine::{Engine, Providers};
 
-use super::find::{self, Found};
+use super::engine::with_engine;
+use super::find::{self, FoundConversation};
 use super::research::{is_stdout, writable};
 use crate::cli::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, Global, ListConversationsArgs,
@@ -37,19 +38,14 @@ pub(super) async fn run(
             OpenStore::existing(&config.store)?
         }
     };
-    let stop = Shutdown::new();
-    let opened = store.engine(&config, Providers::new(), stop.clone()).await?;
-    let done = match command {
+    with_engine(store, &config, Providers::new(), async |opened, _| match command {
         ConversationsCommand::List(args) => list(&opened.engine, &config, args).await,
-        ConversationsCommand::Show(args) => show(&opened, &config, args).await,
-        ConversationsCommand::Export(args) => export(&opened, &config, args).await,
-        ConversationsCommand::Delete(args) => delete(&opened, &config, args).await,
+        ConversationsCommand::Show(args) => show(opened, &config, args).await,
+        ConversationsCommand::Export(args) => export(opened, &config, args).await,
+        ConversationsCommand::Delete(args) => delete(opened, &config, args).await,
         ConversationsCommand::Prune(args) => prune(&opened.engine, &config, args).await,
-    };
-    stop.ask();
-    drop(opened.follower.await);
-    store.close().await;
-    done
+    })
+    .await
 }
 
 async fn list(
@@ -132,8 +128,8 @@ async fn told(
     given: &str,
 ) -> Result<Transcript, CommandError> {
     Ok(match find::conversation(opened, &config.owner, given).await? {
-        Found::Stored(conversation) => Transcript::stored(&conversation),
-        Found::Archived(archived) => Transcript::archived(&archived),
+        FoundConversation::Stored(conversation) => Transcript::stored(&conversation),
+        FoundConversation::Archived(archived) => Transcript::archived(&archived),
     })
 }
 
@@ -143,10 +139,11 @@ async fn prune(
     config: &Config,
     args: PruneConversationsArgs,
 ) -> Result<ExitCode, CommandError> {
-    const PAGE: u32 = 1_000;
+    const CONVERSATIONS_PER_PAGE: u32 = 1_000;
     let before = engine.now().before(args.older_than);
     let states = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
-    let mut query = ConversationQuery { states, limit: PAGE, ..ConversationQuery::default() };
+    let mut query =
+        ConversationQuery { states, limit: CONVERSATIONS_PER_PAGE, ..ConversationQuery::default() };
     let mut old = Vec::new();
     loop {
         let page = engine.conversations(&config.owner, &query).await?;
@@ -181,8 +178,8 @@ async fn delete(
     args: DeleteArgs,
 ) -> Result<ExitCode, CommandError> {
     let conversation = match find::conversation(opened, &config.owner, &args.id).await? {
-        Found::Stored(conversation) => *conversation,
-        Found::Archived(archived) => {
+        FoundConversation::Stored(conversation) => *conversation,
+        FoundConversation::Archived(archived) => {
             let error =
                 anyhow::anyhow!("the store does not know this conversation, only its files");
             let hint = format!("remove the folder {}", archived.folder.display());
@@ -192,7 +189,7 @@ async fn delete(
     let turns = conversation.turns().count();
     if !args.yes {
         if !ui::can_ask() {
-            let error = anyhow::anyhow!("nobody is there to be asked whether to delete it");
+            let error = anyhow::anyhow!("there is no terminal to ask whether to delete it");
             return Err(CommandError::usage(error, "give --yes"));
         }
         let title = ui::short(&Transcript::stored(&conversation).title, 60);

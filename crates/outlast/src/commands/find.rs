@@ -16,7 +16,7 @@ const JOB_IDS: &str = "`outlast jobs list` shows the ids";
 /// How many ids an ambiguous prefix is answered with.
 const SHOWN: usize = 5;
 /// How many conversations are read at a time to find one by its prefix.
-const PAGE: u32 = 1_000;
+const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
 /// The job of this id or unique prefix.
 pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<Job, CommandError> {
@@ -97,7 +97,7 @@ async fn is_job(
 }
 
 /// A conversation, and who knows it.
-pub(super) enum Found {
+pub(super) enum FoundConversation {
     /// The store.
     Stored(Box<Conversation>),
     /// Only its files: an older server made it, or the store is gone.
@@ -109,7 +109,7 @@ pub(super) async fn conversation(
     opened: &OpenEngine,
     owner: &OwnerId,
     given: &str,
-) -> Result<Found, CommandError> {
+) -> Result<FoundConversation, CommandError> {
     let hint = "`outlast conversations list` shows the ids";
     let is_prefix = given.len() >= SHORTEST_PREFIX
         && given.len() <= 64
@@ -145,13 +145,13 @@ async fn whole(
     opened: &OpenEngine,
     owner: &OwnerId,
     id: &ConversationId,
-) -> Result<Option<Found>, CommandError> {
+) -> Result<Option<FoundConversation>, CommandError> {
     if let Some(stored) = opened.engine.conversation(owner, id).await? {
-        return Ok(Some(Found::Stored(Box::new(stored))));
+        return Ok(Some(FoundConversation::Stored(Box::new(stored))));
     }
     let Some(mirror) = &opened.mirror else { return Ok(None) };
     let archived = mirror.archived(owner, id).await?;
-    Ok(archived.map(|archived| Found::Archived(Box::new(archived))))
+    Ok(archived.map(|archived| FoundConversation::Archived(Box::new(archived))))
 }
 
 /// The ids that start with this, no more than an answer names.
@@ -160,7 +160,8 @@ async fn starting_with(
     owner: &OwnerId,
     given: &str,
 ) -> Result<Vec<ConversationId>, CommandError> {
-    let mut query = ConversationQuery { limit: PAGE, ..ConversationQuery::default() };
+    let mut query =
+        ConversationQuery { limit: CONVERSATIONS_PER_PAGE, ..ConversationQuery::default() };
     let mut found = Vec::new();
     loop {
         let page = engine.conversations(owner, &query).await?;

@@ -67,7 +67,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Co
         None => OpenStore::open(&config.store)?,
     };
     let metrics = Arc::new(Metrics::default());
-    let store = store.armed(args.kill_at).observed(&metrics);
+    let store = store.with_kill_point(args.kill_at).metered(&metrics);
     let mut options = options(&config);
     if let Some((_, http)) = &http {
         options.polls.sharing = http.callers.sharing();

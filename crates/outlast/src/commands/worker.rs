@@ -14,7 +14,7 @@ use crate::wire::{
 
 pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, CommandError> {
     if args.own_session {
-        // Refused only to whoever leads one already.
+        // Refused only to a process that leads one already.
         if let Err(error) = rustix::process::setsid() {
             tracing::debug!(%error, "no session of its own");
         }

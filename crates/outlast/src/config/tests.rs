@@ -172,7 +172,7 @@ fn every_setting_has_one_key_and_its_own_variables() {
 
 /// docs/configuration.md holds the table of settings as it is here; set UPDATE_DOCS=1 to write it.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a switch for people who mend the docs")]
+#[expect(clippy::disallowed_methods, reason = "a switch for people who correct the docs")]
 fn the_documented_settings_are_the_settings() {
     let mut table = "| key | variable | default | what it is |\n|---|---|---|---|\n".to_owned();
     for setting in SETTINGS {
@@ -248,7 +248,7 @@ fn example() -> String {
 
 /// examples/outlast.toml is made from the settings; set UPDATE_DOCS=1 to write it.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a switch for people who mend the docs")]
+#[expect(clippy::disallowed_methods, reason = "a switch for people who correct the docs")]
 fn the_example_file_is_made_from_the_settings() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/outlast.toml");
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -273,7 +273,7 @@ fn the_example_file_has_every_setting_once_and_parses() {
         .map(|line| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line))
         .collect();
     let turned_on = turned_on.join("\n");
-    // The parser refuses a key that is there twice, and one that nobody knows.
+    // The parser refuses a key that is there twice, and an unknown one.
     let table: toml::Table = turned_on.parse().unwrap();
     let keys: HashSet<String> = table
         .iter()

@@ -222,7 +222,7 @@ async fn clients_are_found_and_one_that_runs_nothing_is_named() {
         &report(&world.run(&["doctor", "--json"]).await),
         "clients",
         "warn",
-        "line 1, column 2",
+        "line 1, column 1",
     );
 }
 

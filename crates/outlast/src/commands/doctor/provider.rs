@@ -7,7 +7,7 @@ use outlast_provider::perplexity::KeyState;
 use outlast_store::SystemClock;
 use tokio::time::Instant;
 
-use super::check::{Check, LIMIT, Verdict};
+use super::check::{CHECK_LIMIT, Check, Verdict};
 use crate::config::{Config, Secret};
 use crate::ui;
 use crate::wire;
@@ -18,7 +18,7 @@ const CLOCK: &str = "clock";
 /// No clock that is right shows an earlier time: 2026-01-01.
 const EARLIEST: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
-/// Certificates and the provider's dates bear more than this; people who read the times do not.
+/// How far this machine's clock may be from the provider's before people are misled by the times they read.
 const SKEW: Duration = Duration::from_secs(120);
 
 /// The provider answers and takes the key, or the library can be read; and this machine's time is the provider's.
@@ -46,7 +46,7 @@ fn beside_library(check: Check, config: &Config) -> Check {
 async fn perplexity(config: &Config, key: &Secret) -> (Check, Check) {
     let begun = Instant::now();
     // A little less than a check may take, so that the answer is its own.
-    let checked = wire::check_perplexity(config, key, LIMIT.mul_f32(0.9)).await;
+    let checked = wire::check_perplexity(config, key, CHECK_LIMIT.mul_f32(0.9)).await;
     let took = ui::ago(begun.elapsed());
     match checked {
         Err(failed) => {

@@ -6,7 +6,7 @@ use outlast_core::{
 use outlast_server::research_instructions;
 
 use crate::cli::{ProviderName, ResearchArgs, ResearchEffort};
-use crate::commands::find::{self, Found};
+use crate::commands::find::{self, FoundConversation};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
@@ -35,7 +35,7 @@ pub(super) fn providers(
 }
 
 /// What is asked, and who may be asked, the first in line first.
-pub(super) struct Asked<'a> {
+pub(super) struct NewQuestion<'a> {
     pub(super) profiles: &'a [Profile],
     pub(super) question: &'a str,
 }
@@ -51,10 +51,10 @@ struct Earlier {
 pub(super) async fn new_job(
     opened: &OpenEngine,
     config: &Config,
-    asked: Asked<'_>,
+    asked: NewQuestion<'_>,
     args: &ResearchArgs,
 ) -> Result<NewJob, CommandError> {
-    let Asked { profiles, question } = asked;
+    let NewQuestion { profiles, question } = asked;
     let earlier = match &args.follow_up {
         Some(given) => Some(earlier(opened, config, given).await?),
         None => None,
@@ -101,12 +101,12 @@ async fn earlier(
     given: &str,
 ) -> Result<Earlier, CommandError> {
     Ok(match find::conversation(opened, &config.owner, given).await? {
-        Found::Stored(earlier) => Earlier {
+        FoundConversation::Stored(earlier) => Earlier {
             id: earlier.id.clone(),
             provider: earlier.provider().to_owned(),
             said: earlier.context(),
         },
-        Found::Archived(earlier) => {
+        FoundConversation::Archived(earlier) => {
             let file = earlier.conversation;
             let provider = file.provider().to_owned();
             let said = file.messages.into_iter().filter(|said| said.role != Role::System);

@@ -65,7 +65,7 @@ async fn a_conversation_is_deleted_only_with_consent() {
     let files = world.data_dir().join("conversation-logs").join(&id);
     assert!(files.exists());
     let unasked = world.run(&["conversations", "delete", &id]).await;
-    super::assert_usage_error(&unasked, "nobody is there to be asked", "--yes");
+    super::assert_usage_error(&unasked, "there is no terminal to ask", "--yes");
 
     let mut terminal = Terminal::run(&world, 80, &["conversations", "delete", &id]);
     terminal.shows("[y/N]").await;

@@ -5,11 +5,11 @@ use outlast_core::{
 };
 use serde_json::{Value, json};
 
-use super::retry::retry_of;
+use super::retry_of;
 use crate::ui;
 
 /// `jobs list --json`
-pub(super) fn page(page: &JobPage) -> String {
+pub(in crate::commands) fn page(page: &JobPage) -> String {
     let jobs: Vec<Value> = page.jobs.iter().map(summary).collect();
     pretty(&json!({ "jobs": jobs, "more": page.next.is_some() }))
 }
@@ -20,13 +20,13 @@ pub(in crate::commands) fn job(job: &Job, now: Timestamp) -> String {
 }
 
 /// `jobs watch --json`, `jobs wait --json`
-pub(super) fn jobs(jobs: &[Job], now: Timestamp) -> String {
+pub(in crate::commands) fn jobs(jobs: &[Job], now: Timestamp) -> String {
     let jobs: Vec<Value> = jobs.iter().map(|job| whole(job, now)).collect();
     pretty(&json!({ "jobs": jobs }))
 }
 
 /// `jobs prune --json`
-pub(super) fn pruned(jobs: u32) -> String {
+pub(in crate::commands) fn pruned(jobs: u32) -> String {
     pretty(&json!({ "removed": jobs }))
 }
 

@@ -7,10 +7,10 @@ use outlast_core::{
 
 use outlast_server::DEEP_RESEARCH;
 
-use super::retry::retry_of;
+use super::retry_of;
 use crate::ui;
 
-pub(super) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
+pub(in crate::commands) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
     ui::line(&job.id.to_string());
     if job.new.workflow != DEEP_RESEARCH {
         ui::fact("workflow", &job.new.workflow);
@@ -123,14 +123,6 @@ fn timeline(job: &Job, now: Timestamp) -> Vec<(Timestamp, String)> {
     }
     events.sort_by_key(|(at, _)| *at);
     events
-}
-
-/// Why it failed, as far as it has.
-pub(in crate::commands) fn why(job: &Job) -> String {
-    job.failures.last().map_or_else(
-        || "for no known reason".to_owned(),
-        |failure| format!("{}: {}", failure.code, failure.message),
-    )
 }
 
 /// The result itself, and what it cites.
