@@ -12,7 +12,7 @@ use super::document::{Kind, Unit};
 use super::words;
 
 /// Raised whenever the tables or the parsers change: an index of another number is made anew.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 /// How long to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -20,7 +20,7 @@ const TABLES: &str = "
     DROP TABLE IF EXISTS vocabulary; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS passages; DROP TABLE IF EXISTS files;
     CREATE TABLE files (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, modified INTEGER NOT NULL,
-        title TEXT, unit INTEGER NOT NULL, skipped INTEGER NOT NULL);
+        converter TEXT NOT NULL, title TEXT, unit INTEGER NOT NULL, skipped INTEGER NOT NULL);
     CREATE TABLE passages (
         id INTEGER PRIMARY KEY, file INTEGER NOT NULL, section INTEGER NOT NULL, block INTEGER NOT NULL,
         line INTEGER NOT NULL, kind INTEGER NOT NULL, headings TEXT NOT NULL, text TEXT NOT NULL);

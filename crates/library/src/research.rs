@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use outlast_core::{Output, ProviderError, ResearchAsk, Trouble as Kind};
 
+use super::convert::Converters;
 use super::index::{self, Index, Place};
 use super::note::Searched;
 use super::query::Query;
@@ -17,6 +18,7 @@ use super::{clean, rank, report, select};
 pub(super) struct Research {
     pub(super) folders: Arc<[Folder]>,
     pub(super) cache: PathBuf,
+    pub(super) converters: Arc<Converters>,
     pub(super) ask: ResearchAsk,
 }
 
@@ -69,11 +71,9 @@ impl Research {
         reporter: &mut Reporter,
     ) -> Result<Output, Trouble> {
         let mut index = Index::open(place)?;
-        let mut skipped = refresh(&mut index, walked, reporter)?;
-        let left_out: usize = skipped.values().sum();
-        for (skip, count) in &walked.skipped {
-            *skipped.entry(*skip).or_default() += count;
-        }
+        let mut left_out = walked.left_out.clone();
+        refresh(&mut index, walked, &self.converters.installed(), &mut left_out, reporter)?;
+        let unread = left_out.count() - walked.left_out.count();
         // One view of the index from here on, whatever other processes write meanwhile.
         index.connection.execute_batch("BEGIN")?;
         let passages = index.passages()?;
@@ -84,9 +84,9 @@ impl Research {
         reporter.say(90, "Writing the report")?;
         let searched = Searched {
             folders: self.folders.len() - walked.gone.len(),
-            files: walked.files.len().saturating_sub(left_out),
+            files: walked.files.len().saturating_sub(unread),
             passages,
-            skipped,
+            left_out,
             gone: walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect(),
         };
         Ok(report::write(&self.ask, &query, &ranked, &blocks, &searched))

@@ -9,12 +9,12 @@ use ignore::WalkBuilder;
 
 use super::clean;
 use super::reporter::{Reporter, Stopped};
-use super::skip::Skip;
+use super::skip::{LeftOut, Skip};
 
 /// Longer files are left out: they are data, not reading matter.
-pub(super) const LARGEST: u64 = 8 * 1024 * 1024;
-/// Pictures make a PDF large that is still reading matter.
-pub(super) const LARGEST_PDF: u64 = 64 * 1024 * 1024;
+const LARGEST: u64 = 8 * 1024 * 1024;
+/// Pictures make a document large that is still reading matter.
+const LARGEST_DOCUMENT: u64 = 64 * 1024 * 1024;
 
 /// One folder of the library.
 #[derive(Clone, Debug)]
@@ -52,6 +52,8 @@ pub(super) enum Format {
     AsciiDoc,
     Html,
     Pdf,
+    /// Named as pandoc names it.
+    Office(&'static str),
 }
 
 impl Format {
@@ -61,7 +63,7 @@ impl Format {
             Self::Markdown | Self::Plain | Self::ReStructuredText | Self::AsciiDoc | Self::Html => {
                 LARGEST
             }
-            Self::Pdf => LARGEST_PDF,
+            Self::Pdf | Self::Office(_) => LARGEST_DOCUMENT,
         }
     }
 }
@@ -82,17 +84,9 @@ pub(super) struct Found {
 pub(super) struct Walked {
     /// By name.
     pub(super) files: Vec<Found>,
-    pub(super) skipped: BTreeMap<Skip, usize>,
+    pub(super) left_out: LeftOut,
     /// Folders that were there when the library was opened.
     pub(super) gone: Vec<PathBuf>,
-}
-
-impl Walked {
-    /// Counts a file that is left out; the log at debug level names it.
-    fn leave_out(&mut self, name: &str, skip: Skip) {
-        skip.log(name);
-        *self.skipped.entry(skip).or_default() += 1;
-    }
 }
 
 /// Lists every folder.
@@ -110,7 +104,7 @@ pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<Walked, St
     for (name, path) in links {
         reporter.go_on()?;
         if let Some(skip) = unread_link(folders, &read, &path) {
-            walked.leave_out(&name, skip);
+            walked.left_out.add(skip, name);
         }
     }
     walked.files.sort_by(|a, b| a.name.cmp(&b.name));
@@ -148,7 +142,7 @@ fn list(
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                walked.leave_out(&clean::line(&error.to_string()), Skip::Unreadable);
+                walked.left_out.add(Skip::Unreadable, clean::line(&error.to_string()));
                 continue;
             }
         };
@@ -160,7 +154,7 @@ fn list(
         }
         match look(name.clone(), entry.path()) {
             Ok(found) => walked.files.push(found),
-            Err(skip) => walked.leave_out(&name, skip),
+            Err(skip) => walked.left_out.add(skip, name),
         }
     }
     Ok(())
@@ -180,7 +174,8 @@ fn look(name: String, path: &Path) -> Result<Found, Skip> {
         return Err(Skip::OtherKind);
     }
     if metadata.len() > format.largest() {
-        return Err(if format == Format::Pdf { Skip::LargePdf } else { Skip::TooLarge });
+        let is_text = format.largest() == LARGEST;
+        return Err(if is_text { Skip::TooLarge } else { Skip::TooLargeDocument });
     }
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     Ok(Found {
@@ -206,6 +201,10 @@ fn format_of(path: &Path) -> Result<Format, Skip> {
         "adoc" | "asciidoc" | "asc" => Ok(Format::AsciiDoc),
         "html" | "htm" | "xhtml" => Ok(Format::Html),
         "pdf" => Ok(Format::Pdf),
+        "docx" => Ok(Format::Office("docx")),
+        "odt" => Ok(Format::Office("odt")),
+        "epub" => Ok(Format::Office("epub")),
+        "rtf" => Ok(Format::Office("rtf")),
         _ => Err(Skip::OtherKind),
     }
 }

@@ -252,6 +252,22 @@ impl Layers {
         split.into_iter().filter(|path| !path.as_os_str().is_empty()).collect()
     }
 
+    /// A program: its name, or where it is.
+    pub(super) fn program(&self, key: &str) -> Result<PathBuf, ConfigError> {
+        let (setting, found) = self.find(key);
+        let program = PathBuf::from(&found.text);
+        if program.is_absolute() || !found.text.contains('/') {
+            return Ok(program);
+        }
+        Err(self.bad(setting, found, "the name of a program, or an absolute path"))
+    }
+
+    /// The folders in which programs are looked for.
+    pub(super) fn search_path(&self) -> String {
+        let path = self.environment.get("PATH");
+        path.cloned().unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned())
+    }
+
     /// What is spoken at the provider.
     pub(super) fn dialect(&self) -> Result<Dialect, ConfigError> {
         let (setting, found) = self.find("perplexity.api");
@@ -534,15 +550,34 @@ fn parse_file(path: &Path, text: &str) -> Result<File, ConfigError> {
         let toml::Value::Table(entries) = entries else {
             return Err(ConfigError::UnknownKey { path: path.to_owned(), key: section });
         };
-        for (name, value) in entries {
-            let key = format!("{section}.{name}");
-            if !SETTINGS.iter().any(|setting| setting.key == key) {
-                return Err(ConfigError::UnknownKey { path: path.to_owned(), key });
-            }
-            values.insert(key, plain(&value));
-        }
+        insert_settings(path, &section, entries, &mut values)?;
     }
     Ok(File { path: path.to_owned(), text: text.to_owned(), values, definitions })
+}
+
+/// Adds the settings of a section, and of the sections in it.
+fn insert_settings(
+    path: &Path,
+    section: &str,
+    entries: toml::Table,
+    values: &mut HashMap<String, String>,
+) -> Result<(), ConfigError> {
+    for (name, value) in entries {
+        let key = format!("{section}.{name}");
+        let below = format!("{key}.");
+        match value {
+            toml::Value::Table(entries)
+                if SETTINGS.iter().any(|setting| setting.key.starts_with(&below)) =>
+            {
+                insert_settings(path, &key, entries, values)?;
+            }
+            value if SETTINGS.iter().any(|setting| setting.key == key) => {
+                values.insert(key, plain(&value));
+            }
+            _ => return Err(ConfigError::UnknownKey { path: path.to_owned(), key }),
+        }
+    }
+    Ok(())
 }
 
 /// Where the file is no TOML, and why, in the parser's own words; these repeat nothing of the file.
