@@ -53,13 +53,13 @@ impl Default for ConvertLimits {
             memory: 1 << 30,
             processor_time: Duration::from_secs(30),
             time: Duration::from_secs(60),
-            text: MAX_TEXT,
+            text: MAX_CONVERTED_BYTES,
         }
     }
 }
 
 /// How much text of one file is read; [`Skip::TooMuchText`] says it in words.
-const MAX_TEXT: usize = 16 << 20;
+const MAX_CONVERTED_BYTES: usize = 16 << 20;
 /// What the launcher exits with when it could not become the converter.
 const CANNOT_START: i32 = 126;
 

@@ -15,6 +15,7 @@ mod walk;
 mod skip;
 mod convert;
 mod clean;
+mod tags;
 mod document;
 mod breaks;
 mod markdown;
@@ -147,7 +148,7 @@ impl Provider for Library {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
-        // Reading twice harms nobody, and a run does not outlive its process: after a crash it is simply made again.
+        // Reading twice does no harm, and a run does not outlive its process: after a crash it is simply made again.
         Nature { again: Again::Safe, resumes: Resumes::Never, stops: true }
     }
 

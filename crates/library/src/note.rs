@@ -1,6 +1,6 @@
 //! Plain words about where a report comes from, what was searched and what was left out.
 
-use super::page::Page;
+use super::page::ReportPage;
 use super::query::Query;
 use super::rank::Ranked;
 use super::refresh::grouped;
@@ -17,7 +17,7 @@ pub(super) struct Searched {
 }
 
 /// The page for a question that nothing answers.
-pub(super) fn nothing(page: &mut Page, query: &Query, ranked: &Ranked, searched: &Searched) {
+pub(super) fn nothing(page: &mut ReportPage, query: &Query, ranked: &Ranked, searched: &Searched) {
     let asked = !query.terms.is_empty();
     page.add(if asked {
         format!("Nothing in the library answers this question.{}", missing(ranked))

@@ -147,7 +147,8 @@ fn goes_on(paragraph: &Paragraph, page: u32, line: &str, width: usize) -> bool {
     let word = line.split(' ').next().unwrap_or("").chars().count();
     let had_room = (last.chars().count() + 1 + word) * 20 < width * 17;
     let opens = line.starts_with(|c: char| c.is_uppercase() || c.is_numeric());
-    !(had_room && (ends || opens))
+    let is_heading = ends && could_be_heading(line) && line.chars().count() * 2 < width;
+    !(is_heading || had_room && (ends || opens))
 }
 
 /// The text of a paragraph. A hyphen at a line's end goes, unless the file writes the same word with one elsewhere.
@@ -211,14 +212,14 @@ mod tests {
 
     #[test]
     fn lines_become_paragraphs_under_their_headings_with_their_pages() {
-        let text = "The boiler\nThe boiler of the office is a small unit that was fit-\nted in the cellar; it is well-known and well-\nknown still.\nF28 No gas\nF75 No water\n\u{c}Inspection\nThe inspection takes place in October and goes\n\u{c}on until March.\n• Bring a lamp.\n";
+        let text = "The boiler\nThe boiler of the office is a small unit that was fit-\nted in the cellar; it is well-known and well-\nknown still, as all of the people who use it say.\nF28 No gas\nF75 No water\n\u{c}Inspection\nThe inspection takes place in October and goes\n\u{c}on until March.\n• Bring a lamp.\n";
         let document = parse(text);
         assert_eq!(document.title.as_deref(), Some("The boiler"));
         let expected = [
             (
                 1,
                 "",
-                "The boiler of the office is a small unit that was fitted in the cellar; it is well-known and well-known still.",
+                "The boiler of the office is a small unit that was fitted in the cellar; it is well-known and well-known still, as all of the people who use it say.",
             ),
             (1, "", "F28 No gas"),
             (1, "", "F75 No water"),

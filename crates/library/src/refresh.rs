@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::convert::{ConvertError, InstalledConverters};
-use super::document::{Document, Kind};
+use super::document::{Document, PassageKind};
 use super::index::Index;
 use super::reporter::{Reporter, Stopped};
 use super::skip::{LeftOut, Skip};
-use super::walk::{Format, Found, Walked};
+use super::walk::{Format, FoundFile, Walked};
 use super::{clean, html, markdown, pages, plain};
 
 /// Read text that may wait for its transaction; beyond that there is more than one.
@@ -23,18 +23,18 @@ const CONVERTED_BATCH: usize = 16;
 const SNIFFED: usize = 8 * 1024;
 
 /// Why a refresh did not come to its end.
-pub(super) enum Trouble {
+pub(super) enum SearchError {
     Stopped,
     Index(rusqlite::Error),
 }
 
-impl From<Stopped> for Trouble {
+impl From<Stopped> for SearchError {
     fn from(_: Stopped) -> Self {
         Self::Stopped
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for SearchError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Index(error)
     }
@@ -47,9 +47,9 @@ pub(super) fn refresh(
     converters: &InstalledConverters<'_>,
     left_out: &mut LeftOut,
     reporter: &mut Reporter,
-) -> Result<(), Trouble> {
+) -> Result<(), SearchError> {
     let known = known(index)?;
-    let is_new = |file: &&Found| {
+    let is_new = |file: &&FoundFile| {
         let Some(known) = known.get(&file.name) else { return true };
         // Where its converter has gone, what it once made of the file is still its text.
         let converter = converters.stamp(file.format).unwrap_or(&known.converter);
@@ -77,7 +77,7 @@ pub(super) fn refresh(
                 left_out.add(Skip::Unreadable, file.name.clone());
                 continue;
             }
-            Err(ConvertError::Stopped) => return Err(Trouble::Stopped),
+            Err(ConvertError::Stopped) => return Err(SearchError::Stopped),
         };
         waiting += match converter {
             "" => usize::try_from(file.size).unwrap_or(0),
@@ -104,7 +104,7 @@ struct Known {
 
 /// What came of reading a file, and which version of its converter has read it.
 struct ReadFile<'a> {
-    file: &'a Found,
+    file: &'a FoundFile,
     converter: &'a str,
     read: Result<Document, Skip>,
 }
@@ -119,7 +119,7 @@ fn known(index: &Index) -> rusqlite::Result<HashMap<String, Known>> {
     statement.query_map([], row)?.collect()
 }
 
-fn left_out_before(index: &Index, left_out: &mut LeftOut) -> Result<(), Trouble> {
+fn left_out_before(index: &Index, left_out: &mut LeftOut) -> Result<(), SearchError> {
     let mut statement = index
         .connection
         .prepare("SELECT name, skipped FROM files WHERE skipped > 0 ORDER BY name")?;
@@ -131,7 +131,7 @@ fn left_out_before(index: &Index, left_out: &mut LeftOut) -> Result<(), Trouble>
 }
 
 fn read(
-    file: &Found,
+    file: &FoundFile,
     converters: &InstalledConverters<'_>,
     reporter: &Reporter,
 ) -> Result<Document, ConvertError> {
@@ -155,7 +155,7 @@ fn read(
 }
 
 /// What is written as text.
-fn text(file: &Found) -> Result<String, Skip> {
+fn text(file: &FoundFile) -> Result<String, Skip> {
     let mut bytes = Vec::new();
     let opened = File::open(&file.path);
     let read = opened.and_then(|open| open.take(file.format.largest()).read_to_end(&mut bytes));
@@ -184,7 +184,7 @@ fn write(
     batch: &mut Vec<ReadFile<'_>>,
     vanished: &mut Vec<&String>,
     reporter: &Reporter,
-) -> Result<(), Trouble> {
+) -> Result<(), SearchError> {
     let transaction = index.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for name in vanished.drain(..) {
         reporter.go_on()?;
@@ -230,7 +230,7 @@ fn insert(
             file.modified,
             converter,
             document.title,
-            document.unit.code(),
+            document.unit as u8,
             skipped
         ])?;
     let id = transaction.last_insert_rowid();
@@ -247,7 +247,7 @@ fn insert(
             found.section,
             found.block,
             found.line,
-            found.kind.code(),
+            found.kind as u8,
             found.headings,
             found.text
         ])?;
@@ -255,12 +255,12 @@ fn insert(
         let body = body(&found.text);
         let body = match found.kind {
             // Shown with its rows, and found by them; alone it says nothing.
-            Kind::Head => {
+            PassageKind::Head => {
                 head = body;
                 continue;
             }
-            Kind::Row => format!("{body} {head}"),
-            Kind::Paragraph | Kind::Line | Kind::Item | Kind::Code => {
+            PassageKind::Row => format!("{body} {head}"),
+            PassageKind::Paragraph | PassageKind::Line | PassageKind::Item | PassageKind::Code => {
                 head.clear();
                 body
             }

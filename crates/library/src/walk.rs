@@ -12,9 +12,9 @@ use super::reporter::{Reporter, Stopped};
 use super::skip::{LeftOut, Skip};
 
 /// Longer files are left out: they are data, not reading matter.
-const LARGEST: u64 = 8 * 1024 * 1024;
+const MAX_TEXT_BYTES: u64 = 8 * 1024 * 1024;
 /// Pictures make a document large that is still reading matter.
-const LARGEST_DOCUMENT: u64 = 64 * 1024 * 1024;
+const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One folder of the library.
 #[derive(Clone, Debug)]
@@ -61,16 +61,16 @@ impl Format {
     pub(super) fn largest(self) -> u64 {
         match self {
             Self::Markdown | Self::Plain | Self::ReStructuredText | Self::AsciiDoc | Self::Html => {
-                LARGEST
+                MAX_TEXT_BYTES
             }
-            Self::Pdf | Self::Office(_) => LARGEST_DOCUMENT,
+            Self::Pdf | Self::Office(_) => MAX_DOCUMENT_BYTES,
         }
     }
 }
 
 /// One file that can be read.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundFile {
     pub(super) path: PathBuf,
     /// What reports call it: relative, with `/`, with the folder's name before it where there are several.
     pub(super) name: String,
@@ -83,7 +83,7 @@ pub(super) struct Found {
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     /// By name.
-    pub(super) files: Vec<Found>,
+    pub(super) files: Vec<FoundFile>,
     pub(super) left_out: LeftOut,
     /// Folders that were there when the library was opened.
     pub(super) gone: Vec<PathBuf>,
@@ -167,18 +167,18 @@ fn name(folder: &Folder, path: &Path) -> String {
     clean::line(&format!("{}{}", folder.prefix, parts.join("/")))
 }
 
-fn look(name: String, path: &Path) -> Result<Found, Skip> {
+fn look(name: String, path: &Path) -> Result<FoundFile, Skip> {
     let format = format_of(path)?;
     let metadata = path.symlink_metadata().map_err(|_| Skip::Unreadable)?;
     if !metadata.is_file() {
         return Err(Skip::OtherKind);
     }
     if metadata.len() > format.largest() {
-        let is_text = format.largest() == LARGEST;
+        let is_text = format.largest() == MAX_TEXT_BYTES;
         return Err(if is_text { Skip::TooLarge } else { Skip::TooLargeDocument });
     }
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    Ok(Found {
+    Ok(FoundFile {
         path: path.to_owned(),
         name,
         format,
