@@ -22,6 +22,7 @@ pub(super) fn parse(text: &str) -> Document {
         line_starts: std::iter::once(0).chain(starts).collect(),
         builder: Builder::default(),
         lists: 0,
+        quotes: 0,
         item: None,
     };
     let mut events = Parser::new_ext(text, options).into_offset_iter();
@@ -30,6 +31,7 @@ pub(super) fn parse(text: &str) -> Document {
             Event::Start(tag) => reader.start(tag, range, &mut events),
             Event::End(TagEnd::Item) => reader.end_item(range.end),
             Event::End(TagEnd::List(_)) => reader.end_list(),
+            Event::End(TagEnd::BlockQuote(_)) => reader.quotes -= 1,
             Event::End(TagEnd::Table) | Event::Rule => reader.builder.end_block(),
             _ => {}
         }
@@ -43,6 +45,8 @@ struct Reader<'a> {
     builder: Builder,
     /// How many lists are open.
     lists: usize,
+    /// How many quotes are open.
+    quotes: usize,
     /// Where an item begins whose text has not been added yet.
     item: Option<usize>,
 }
@@ -70,6 +74,8 @@ impl Reader<'_> {
         match tag {
             Tag::Paragraph => self.paragraph(raw, line),
             Tag::HtmlBlock if !raw.trim_start().starts_with("<!--") => self.paragraph(raw, line),
+            // What stands below a quote does not stand below the headings in it.
+            Tag::Heading { .. } if self.quotes > 0 => self.paragraph(heading_text(raw), line),
             Tag::Heading { level, .. } => self.builder.heading(level as u8, heading_text(raw)),
             Tag::CodeBlock(_) => self.builder.code(&text_until(events, TagEnd::CodeBlock), line),
             Tag::MetadataBlock(kind) => {
@@ -77,6 +83,7 @@ impl Reader<'_> {
                 self.builder.title(metadata_title(&text));
             }
             Tag::List(_) => self.lists += 1,
+            Tag::BlockQuote(_) => self.quotes += 1,
             Tag::TableHead => self.builder.row(PassageKind::Head, &cells(raw), line),
             Tag::TableRow => self.builder.row(PassageKind::Row, &cells(raw), line),
             _ => {}
@@ -239,6 +246,14 @@ mod tests {
             (31, 6, PassageKind::Paragraph, "Setext", "Last."),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_heading_in_a_quote_is_a_paragraph_of_it() {
+        let document = parse("# Guide\n\n> ## Note\n> Mind it.\n\nText.\n");
+        let seen: Vec<_> =
+            document.passages.iter().map(|p| (p.line, &*p.headings, p.text.as_str())).collect();
+        assert_eq!(seen, [(3, "", "Note"), (4, "", "Mind it."), (6, "", "Text.")]);
     }
 
     #[test]
