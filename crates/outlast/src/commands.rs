@@ -4,6 +4,7 @@ mod serve;
 mod worker;
 mod guard;
 pub(crate) mod launch;
+pub(crate) mod limited;
 mod signals;
 
 mod research;

@@ -59,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// Folders of documents that answer when there is no key.
     pub(crate) library: Vec<PathBuf>,
+    /// The programs that read its PDFs and office files.
+    pub(crate) converters: ConverterPrograms,
     /// Where conversations are shown as files; `None` where they are not.
     pub(crate) conversation_logs: Option<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
@@ -67,6 +69,14 @@ pub(crate) struct Config {
     pub(crate) http: Http,
     /// Values that were replaced by their default, each with its reason.
     pub(crate) warnings: Vec<String>,
+}
+
+/// The programs that turn documents into text, and where they are looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct ConverterPrograms {
+    pub(crate) pdftotext: PathBuf,
+    pub(crate) pandoc: PathBuf,
+    pub(crate) search_path: String,
 }
 
 /// How to reach Perplexity, and for how long.
@@ -154,6 +164,11 @@ impl Config {
             perplexity,
             data_dir: layers.data_dir_beside(&store)?,
             library: layers.paths("server.library"),
+            converters: ConverterPrograms {
+                pdftotext: layers.program("library.converters.pdftotext")?,
+                pandoc: layers.program("library.converters.pandoc")?,
+                search_path: layers.search_path(),
+            },
             tools,
             tools_are_named: layers.is_set("server.tools"),
             async_mode,

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use outlast_client::{Endpoint, ProxyOptions};
 use outlast_core::{BoxError, Clock, Profile, Provider, ProviderError, Store, StoreError};
 use outlast_engine::{Engine, Options, Providers, Shutdown};
-use outlast_library::{Library, LibraryOptions};
+use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
 use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::http::HttpOptions;
@@ -19,8 +19,10 @@ use outlast_server::Metrics;
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
+use crate::commands::limited;
 use crate::config::{
-    self, Config, Dialect, Perplexity, Program, Secret, StoreUrl, Tool, Workflow, WorkflowAction,
+    self, Config, ConverterPrograms, Dialect, Perplexity, Program, Secret, StoreUrl, Tool,
+    Workflow, WorkflowAction,
 };
 use crate::error::CommandError;
 use crate::kill_points::{KillPoint, KillPointProvider, KillPointStore};
@@ -294,12 +296,26 @@ pub(crate) fn library_provider(
     folders: Vec<PathBuf>,
 ) -> Result<Profiled, CommandError> {
     let cache_dir = config.data_dir.join("library");
-    let library = Library::new(LibraryOptions { folders, cache_dir, clock: Arc::new(SystemClock) });
+    let converters = converters(config)?;
+    let clock = Arc::new(SystemClock);
+    let library = Library::new(LibraryOptions { folders, cache_dir, converters, clock });
     let library = library.map_err(|error| {
         let error = anyhow::Error::new(error).context("open the library");
         CommandError::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
     })?;
     Ok((library.profile(), Arc::new(library)))
+}
+
+/// The programs that read a library's PDFs and office files.
+pub(crate) fn converters(config: &Config) -> Result<Converters, CommandError> {
+    let ConverterPrograms { pdftotext, pandoc, search_path } = config.converters.clone();
+    Ok(Converters {
+        launcher: vec![own_program()?.into(), limited::NAME.into()],
+        search_path: search_path.into(),
+        pdftotext,
+        pandoc,
+        limits: ConvertLimits::default(),
+    })
 }
 
 /// What a worker must have to run this workflow's jobs.

@@ -59,6 +59,7 @@ async fn checks(flags: Flags) -> Vec<Check> {
     all.push(local::sqlite());
     all.extend(locks);
     all.extend([provider, clock]);
+    all.extend(provider::converters(config.as_ref()));
     all.extend(ports);
     all.extend(clients);
     all.push(worker);

@@ -55,13 +55,7 @@ impl ConfigFile {
             let toml::Value::Table(entries) = entries else {
                 return Err(ConfigError::UnknownKey { path: path.to_owned(), key: section });
             };
-            for (name, value) in entries {
-                let key = format!("{section}.{name}");
-                if !SETTINGS.iter().any(|setting| setting.key == key) {
-                    return Err(ConfigError::UnknownKey { path: path.to_owned(), key });
-                }
-                values.insert(key, plain(&value));
-            }
+            insert_settings(path, &section, entries, &mut values)?;
         }
         Ok(Self { path: path.to_owned(), text: text.to_owned(), values, definitions })
     }
@@ -71,6 +65,31 @@ impl ConfigFile {
         self.values.iter().any(|(key, value)| is_secret(key, value))
             || self.definitions.have_secrets()
     }
+}
+
+/// Adds the settings of a section, and of the sections in it.
+fn insert_settings(
+    path: &Path,
+    section: &str,
+    entries: toml::Table,
+    values: &mut HashMap<String, String>,
+) -> Result<(), ConfigError> {
+    for (name, value) in entries {
+        let key = format!("{section}.{name}");
+        let below = format!("{key}.");
+        match value {
+            toml::Value::Table(entries)
+                if SETTINGS.iter().any(|setting| setting.key.starts_with(&below)) =>
+            {
+                insert_settings(path, &key, entries, values)?;
+            }
+            value if SETTINGS.iter().any(|setting| setting.key == key) => {
+                values.insert(key, plain(&value));
+            }
+            _ => return Err(ConfigError::UnknownKey { path: path.to_owned(), key }),
+        }
+    }
+    Ok(())
 }
 
 fn default_path(environment: &HashMap<String, String>) -> Option<PathBuf> {

@@ -132,6 +132,12 @@ impl Layers {
         found.source != Source::Default && !found.text.is_empty()
     }
 
+    /// The folders in which programs are looked for.
+    pub(super) fn search_path(&self) -> String {
+        let path = self.environment.get("PATH");
+        path.cloned().unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned())
+    }
+
     /// A value that must be one of those allowed.
     pub(super) fn parsed<T>(
         &self,

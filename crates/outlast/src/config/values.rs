@@ -41,6 +41,14 @@ impl Layers {
         split.into_iter().filter(|path| !path.as_os_str().is_empty()).collect()
     }
 
+    /// A program: its name, or where it is.
+    pub(super) fn program(&self, key: &str) -> Result<PathBuf, ConfigError> {
+        self.parsed(key, "the name of a program, or an absolute path", |text| {
+            let program = PathBuf::from(text);
+            (program.is_absolute() || !text.contains('/')).then_some(program)
+        })
+    }
+
     /// What is spoken at the provider.
     pub(super) fn dialect(&self) -> Result<Dialect, ConfigError> {
         self.parsed("perplexity.api", "agent, sonar", |text| match text {

@@ -8,13 +8,15 @@ use tokio::time::Instant;
 
 use crate::support::{Ran, World, running, start};
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 11] = [
     "configuration",
     "store",
     "sqlite",
     "locks",
     "provider",
     "clock",
+    "pdftotext",
+    "pandoc",
     "ports",
     "clients",
     "worker",
@@ -104,7 +106,7 @@ async fn a_configuration_that_cannot_be_used_is_named_with_what_would_be_right()
     let found = report(&world.run(&["doctor", "--json"]).await);
     assert_found(&found, "configuration", "fail", "OUTLAST_CONCURRENCY");
     assert_found(&found, "configuration", "fail", "a whole number");
-    for name in ["store", "locks", "provider", "worker"] {
+    for name in ["store", "locks", "provider", "pdftotext", "pandoc", "worker"] {
         assert_found(&found, name, "skipped", "configuration");
     }
     world.set("OUTLAST_CONCURRENCY", "5");

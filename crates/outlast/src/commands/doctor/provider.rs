@@ -1,5 +1,6 @@
 //! Checks of the research provider, and of the clock by what it says the time is.
 
+use std::path::Path;
 use std::time::Duration;
 
 use outlast_core::{Clock as _, ProviderError, Timestamp, Trouble};
@@ -104,6 +105,27 @@ fn library(config: &Config) -> Check {
             Check::pass(NAME, format!("the library: {folders} folders of documents, no key"))
         }
     }
+}
+
+/// Whether the programs are installed that read the PDFs and office files of a library.
+pub(super) fn converters(config: Option<&Config>) -> [Check; 2] {
+    let Some(converters) = config.and_then(|config| wire::converters(config).ok()) else {
+        return ["pdftotext", "pandoc"].map(Check::unconfigured);
+    };
+    let check = |name, program: &Path, otherwise: &str| match converters.locate(program) {
+        Some(file) => Check::pass(name, file.display().to_string()),
+        None => {
+            Check::skipped(name, format!("{} is not installed; {otherwise}", program.display()))
+        }
+    };
+    [
+        check(
+            "pdftotext",
+            &converters.pdftotext,
+            "PDFs of a library are left out until poppler-utils is",
+        ),
+        check("pandoc", &converters.pandoc, "office files of a library are left out until it is"),
+    ]
 }
 
 fn clock(server_time: Option<Timestamp>) -> Check {
