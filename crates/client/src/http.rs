@@ -12,6 +12,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
+use outlast_http::ProxyOptions;
 use reqwest::{RequestBuilder, Response, redirect};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -24,7 +25,6 @@ use sse_stream::{Error as SseError, Sse, SseStream};
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
 use crate::pending::{Fault, PendingCalls};
-use crate::proxy::ProxyOptions;
 
 pub(crate) use error::failure;
 use error::{WebError, chain};
@@ -68,7 +68,9 @@ fn client(proxy: Option<&ProxyOptions>) -> Result<reqwest::Client, ClientError> 
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .no_proxy();
-    let builder = match proxy.map(ProxyOptions::made).transpose()?.flatten() {
+    let proxy = proxy.map(ProxyOptions::made).transpose();
+    let proxy = proxy.map_err(|error| ClientError::Usage(error.to_string()))?;
+    let builder = match proxy.flatten() {
         Some(proxy) => builder.proxy(proxy),
         None => builder,
     };

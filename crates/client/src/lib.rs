@@ -36,7 +36,6 @@ mod pending;
 mod stream;
 mod child;
 mod endpoint;
-mod proxy;
 mod http;
 
 pub use answer::Answer;
@@ -45,8 +44,8 @@ pub use client::Client;
 pub use endpoint::Endpoint;
 pub use error::{ClientError, GivenUpTask, TaskFate, TimedOut};
 pub use options::{CallOptions, ConnectOptions, Era};
+pub use outlast_http::{ProxyOptions, ProxyScope};
 pub use patience::{Limit, Limits, Noted, Patience, Verdict};
 pub use pending::Dropped;
 pub use progress::{Progress, Token};
-pub use proxy::{ProxyOptions, ProxyScope};
 pub use task::{Started, TaskCall};

@@ -1,6 +1,6 @@
 //! Doors for the fuzz targets, for the test that runs their corpus, and for benchmarks. Not part of the library.
 
-use crate::sse::{Decoder, MAX_EVENT};
+use outlast_http::{Decoder, MAX_EVENT};
 
 pub use crate::perplexity::fuzzing::{event, followed, response, sonar};
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use outlast_core::BoxError;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, redirect};
 
-pub use outlast_client::{ProxyOptions, ProxyScope};
+pub use outlast_http::{ProxyOptions, ProxyScope};
 pub(crate) use redact::{redacted, told};
 pub(crate) use retry_after::retry_after;
 

@@ -7,7 +7,6 @@ pub mod http;
 pub mod mcp_tool;
 pub mod perplexity;
 pub mod prices;
-mod sse;
 
 #[doc(hidden)]
 pub mod fuzzing;

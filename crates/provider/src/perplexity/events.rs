@@ -4,7 +4,7 @@ use outlast_core::BoxError;
 use reqwest::Response;
 
 use super::wire::Event;
-use crate::sse::Decoder;
+use outlast_http::Decoder;
 
 /// The last frame of a stream; what follows it, if anything, is silence.
 const END: &str = "[DONE]";

@@ -10,7 +10,7 @@ use super::meter::Meter;
 use super::wire::{Event, Response};
 use super::{report, search};
 use crate::http::MAX_REFUSAL;
-use crate::sse::Decoder;
+use outlast_http::Decoder;
 
 /// Takes the bytes for an event; says what is wrong with what we make of it.
 pub fn event(bytes: &[u8]) -> Result<(), String> {

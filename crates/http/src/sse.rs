@@ -2,23 +2,23 @@
 //! bounded event.
 
 /// An event larger than this is an error, not memory.
-pub(crate) const MAX_EVENT: usize = 8 * 1024 * 1024;
+pub const MAX_EVENT: usize = 8 * 1024 * 1024;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// The `data` lines, joined by newlines.
-    pub(crate) data: String,
+    pub data: String,
 }
 
 /// The stream sent an event we will not hold.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is larger than {MAX_EVENT} bytes")]
-pub(crate) struct TooLarge;
+pub struct TooLarge;
 
 /// Turns bytes, cut anywhere, into events.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     line: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     /// Takes in bytes as they came off the wire.
-    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<(), TooLarge> {
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), TooLarge> {
         while let Some(&first) = bytes.first() {
             let after_cr = std::mem::take(&mut self.last_was_cr);
             if after_cr && first == b'\n' {
@@ -54,13 +54,13 @@ impl Decoder {
     }
 
     /// How much it holds of an event that is not whole yet.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.line.capacity() + self.data.capacity()
     }
 
     /// Takes the memory of an event that was read, for the next ones: a report comes several times in one stream, and
     /// what is allocated and freed again each time is not given back to the system at once.
-    pub(crate) fn reuse(&mut self, data: String) {
+    pub fn reuse(&mut self, data: String) {
         let mut line = data.into_bytes();
         if line.capacity() > self.line.capacity() {
             line.clear();
@@ -70,7 +70,7 @@ impl Decoder {
     }
 
     /// The next whole event, if there is one.
-    pub(crate) fn next(&mut self) -> Option<Frame> {
+    pub fn next(&mut self) -> Option<Frame> {
         self.frames.pop_front()
     }
 

@@ -1,13 +1,12 @@
 //! Which calls go through a proxy. The configuration decides; the environment is not read here.
 
-mod except;
+mod no_proxy;
 
 use std::fmt;
 
 use reqwest::{Proxy, Url};
 
-use crate::error::ClientError;
-use except::Except;
+use no_proxy::Except;
 
 /// A proxy, and what does not go through it.
 #[derive(Clone)]
@@ -39,7 +38,7 @@ impl fmt::Debug for ProxyOptions {
 
 impl ProxyOptions {
     /// The proxy for an HTTP client; `None` when nothing goes through it. Errors never repeat the address.
-    pub fn made(&self) -> Result<Option<Proxy>, ClientError> {
+    pub fn made(&self) -> Result<Option<Proxy>, BadProxy> {
         let except = Except::parse(&self.except);
         if except.is_everything() {
             return Ok(None);
@@ -52,24 +51,24 @@ impl ProxyOptions {
         Ok(Some(Proxy::custom(move |url| (!except.covers(url)).then(|| address.clone()))))
     }
 
-    fn address(&self) -> Result<Url, ClientError> {
+    fn address(&self) -> Result<Url, BadProxy> {
         let text = match self.url.contains("://") {
             true => self.url.clone(),
             false => format!("http://{}", self.url),
         };
-        let url = Url::parse(&text).map_err(|_| not_a_proxy())?;
+        let url = Url::parse(&text).map_err(|_| BadProxy)?;
         // One the library cannot use would be passed by in silence.
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return Err(not_a_proxy());
+            return Err(BadProxy);
         }
         Ok(url)
     }
 }
 
-fn not_a_proxy() -> ClientError {
-    let must = "the proxy must be an address that begins with http:// or https://";
-    ClientError::Usage(must.to_owned())
-}
+/// The address of a proxy cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the proxy must be an address that begins with http:// or https://")]
+pub struct BadProxy;
 
 #[cfg(test)]
 mod tests {
