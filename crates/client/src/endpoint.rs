@@ -51,7 +51,7 @@ impl Endpoint {
 
     /// Through this proxy. Without, every request goes straight to the server: the environment is not read.
     pub fn proxy(mut self, proxy: ProxyOptions) -> Result<Self, ClientError> {
-        proxy.made().map_err(|error| ClientError::Usage(error.to_string()))?;
+        proxy.to_proxy().map_err(|error| ClientError::Usage(error.to_string()))?;
         self.proxy = Some(proxy);
         Ok(self)
     }

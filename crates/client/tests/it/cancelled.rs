@@ -87,11 +87,12 @@ async fn d11_a_wedged_pipe_holds_the_error_up_for_a_second_at_most() {
 async fn d11_the_greeting_has_its_own_limit_and_is_never_cancelled() {
     for (era, first) in [(Era::Initialize, "initialize"), (Era::Stateless, "server/discover")] {
         let (mut peer, read, write) = Peer::new();
-        let options = ConnectOptions { greeting: ms(700), era, ..ConnectOptions::default() };
+        let options =
+            ConnectOptions { handshake_timeout: ms(700), era, ..ConnectOptions::default() };
         let began = Instant::now();
         let client = Client::connect_with(read, write, options).await.err();
         assert!(
-            matches!(client, Some(ClientError::GreetingTimedOut { limit }) if limit == ms(700)),
+            matches!(client, Some(ClientError::HandshakeTimedOut { limit }) if limit == ms(700)),
             "{client:?}"
         );
         assert_eq!(began.elapsed().as_millis(), 700);

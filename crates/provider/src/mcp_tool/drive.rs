@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use outlast_client::{Answer, CallOptions, ClientError, Started};
+use outlast_client::{CallOptions, ClientError, StartedCall, ToolAnswer};
 use outlast_core::{Body, Cost, Output, Progress, ProviderError, Step, Usage};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
@@ -73,7 +73,7 @@ impl Drive {
                 let arguments = Value::Object(arguments);
                 let client = &self.connected.client;
                 match client.start_tool(&tool, arguments, options(self.elapsed)).await {
-                    Ok(Started::Task(task)) => {
+                    Ok(StartedCall::Task(task)) => {
                         let id = task.id().to_owned();
                         let (sender, recorded) = oneshot::channel();
                         let became = Event::Became { task: id.clone(), recorded: sender };
@@ -82,7 +82,7 @@ impl Drive {
                         recorded.await.ok()?;
                         (id, task.left_running().finish().await)
                     }
-                    Ok(Started::Answered(answer)) => return Some(Ok(done(answer))),
+                    Ok(StartedCall::Answered(answer)) => return Some(Ok(done(answer))),
                     Err(error) => {
                         self.lost_if_gone(&error).await;
                         return Some(Err(trouble(&error)));
@@ -121,7 +121,7 @@ async fn follow(
     connected: &Connected,
     id: &str,
     options: CallOptions,
-) -> Result<Answer, ClientError> {
+) -> Result<ToolAnswer, ClientError> {
     connected.client.resume_task(id, options)?.left_running().finish().await
 }
 
@@ -146,8 +146,8 @@ fn silence(heard: &Mutex<Instant>) -> Duration {
 }
 
 /// The answer as it came, also one that its tool calls an error.
-fn done(answer: Answer) -> Step {
-    let Answer { content, structured, is_error, .. } = answer;
+fn done(answer: ToolAnswer) -> Step {
+    let ToolAnswer { content, structured, is_error, .. } = answer;
     let output = Output {
         body: Body::Tool { content, structured, is_error },
         model: None,

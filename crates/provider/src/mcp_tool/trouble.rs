@@ -15,7 +15,7 @@ pub(super) fn trouble(error: &ClientError) -> ProviderError {
             Trouble::Rejected,
             "the server of this workflow cannot be started; mend its [upstream] entry",
         ),
-        ClientError::Greeting(_) | ClientError::GreetingTimedOut { .. } => (
+        ClientError::Handshake(_) | ClientError::HandshakeTimedOut { .. } => (
             Trouble::Unavailable { retry_after: None },
             "the server of this workflow did not greet us; the log says why",
         ),

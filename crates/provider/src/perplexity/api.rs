@@ -13,7 +13,9 @@ use super::errors::{self, Answer};
 use super::events::EventStream;
 use super::waits::Waits;
 use super::wire;
-use crate::http::{Http, HttpOptions, read_body, read_refusal, redacted, retry_after, send, told};
+use crate::http::{
+    Http, HttpOptions, MAX_BODY, read_body, read_refusal, redacted, retry_after, send, told,
+};
 
 /// A stop that takes longer is tried again later.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
@@ -208,7 +210,8 @@ impl Api {
             let body = read_refusal(response, self.timeout()).await;
             return Ok(Answer { status, retry_after, body });
         }
-        let body = read_body(response).await.map_err(|error| errors::broken_answer(&error))?;
+        let body =
+            read_body(response, MAX_BODY).await.map_err(|error| errors::broken_answer(&error))?;
         Ok(Answer { status, retry_after, body })
     }
 

@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::wire::{ErrorCode, RunError, Status};
-use crate::http::{BodyError, MAX_BODY, SendError, redacted};
+use crate::http::{BodyError, SendError, redacted};
 
 /// An HTTP answer, whole.
 pub(super) struct Answer {
@@ -115,8 +115,8 @@ pub(super) fn broken_answer(error: &BodyError) -> ProviderError {
     let (trouble, sentence) = match error {
         BodyError::Broken(error) if error.is_timeout() => (Trouble::TimedOut, unread.to_owned()),
         BodyError::Broken(_) => (Trouble::Unreachable, unread.to_owned()),
-        BodyError::TooLarge => {
-            let limit = MAX_BODY / (1024 * 1024);
+        BodyError::TooLarge { limit } => {
+            let limit = limit / (1024 * 1024);
             let sentence = format!(
                 "the provider's answer is larger than the {limit} MiB that are read; ask for less at a time"
             );

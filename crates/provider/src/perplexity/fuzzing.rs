@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use outlast_core::{Body, Step};
+use outlast_http::SseDecoder;
 use reqwest::StatusCode;
 
 use super::errors::{self, Answer};
 use super::meter::Meter;
 use super::wire::{Event, Response};
 use super::{report, search};
-use crate::http::MAX_REFUSAL;
-use outlast_http::Decoder;
+use crate::http::{MAX_EVENT, MAX_REFUSAL};
 
 /// Takes the bytes for an event; says what is wrong with what we make of it.
 pub fn event(bytes: &[u8]) -> Result<(), String> {
@@ -58,11 +58,13 @@ pub fn sonar(bytes: &[u8]) -> Result<(), String> {
 
 /// Follows a stream that arrives in pieces of this size: the text at its end, if it has one.
 pub fn followed(stream: &[u8], size: usize) -> Option<String> {
-    let (mut decoder, mut meter) = (Decoder::default(), Meter::default());
+    let (mut decoder, mut meter) = (SseDecoder::new(MAX_EVENT), Meter::default());
     for piece in stream.chunks(size.max(1)) {
         decoder.push(piece).ok()?;
-        while let Some(mut frame) = decoder.next() {
-            let Some(mut event) = Event::parse(&mut frame.data) else { continue };
+        while let Some(sse) = decoder.next_event() {
+            let Some(mut event) = sse.data.and_then(|mut data| Event::parse(&mut data)) else {
+                continue;
+            };
             drop(meter.event(&event));
             let (Some(status), Some(response)) = (event.status(), &mut event.response) else {
                 continue;

@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::api::Api;
 use super::errors::{self, Answer};
-use crate::http::{read_body, read_refusal, retry_after, send};
+use crate::http::{MAX_BODY, read_body, read_refusal, retry_after, send};
 
 /// A submit under way: one limit for all that it waits for.
 pub(super) struct Submit<'a> {
@@ -39,7 +39,7 @@ impl<'a> Submit<'a> {
 
     /// The whole body of a success. It was accepted, so without its body its fate is unknown.
     pub(super) async fn read(&self, response: Response) -> Result<Vec<u8>, BeginError> {
-        let body = self.in_time(read_body(response)).await?;
+        let body = self.in_time(read_body(response, MAX_BODY)).await?;
         body.map_err(|error| BeginError::Unknown(errors::broken_answer(&error)))
     }
 
