@@ -11,7 +11,7 @@ use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 
 pub(crate) use outlast_http::{BodyError, read_body};
 pub use outlast_http::{ProxyOptions, ProxyScope};
-pub(crate) use redact::{redacted, told};
+pub(crate) use redact::{body_shape, redacted};
 pub(crate) use retry_after::retry_after;
 
 /// How long a connection may take to open; at most half the limit of a call, so that a call that ran out of time was

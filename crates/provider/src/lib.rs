@@ -7,6 +7,7 @@ pub mod http;
 pub mod mcp_tool;
 pub mod perplexity;
 pub mod prices;
+mod provider_error;
 
 #[doc(hidden)]
 pub mod fuzzing;

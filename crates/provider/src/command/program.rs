@@ -35,9 +35,9 @@ pub(super) fn check(file: &Path) -> io::Result<()> {
 }
 
 fn is_program(file: &Path) -> bool {
-    let anybody_runs = 0o111;
+    let executable = 0o111;
     std::fs::metadata(file)
-        .is_ok_and(|found| found.is_file() && found.permissions().mode() & anybody_runs != 0)
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & executable != 0)
 }
 
 #[cfg(test)]

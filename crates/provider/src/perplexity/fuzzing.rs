@@ -1,4 +1,4 @@
-//! The vendor's JSON, from bytes nobody meant to what we would make of it.
+//! Arbitrary bytes, read as the vendor's JSON.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use outlast_core::{Body, Step};
 use outlast_http::SseDecoder;
 use reqwest::StatusCode;
 
-use super::errors::{self, Answer};
+use super::errors::{self, HttpAnswer};
 use super::meter::Meter;
 use super::wire::{Event, Response};
 use super::{report, search};
@@ -36,7 +36,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     for status in [StatusCode::BAD_REQUEST, StatusCode::BAD_GATEWAY] {
         // No more of a refusal is read.
         let body = bytes[..bytes.len().min(MAX_REFUSAL)].to_vec();
-        let answer = Answer { status, retry_after: None, body };
+        let answer = HttpAnswer { status, retry_after: None, body };
         let error = errors::trouble(&answer, "key");
         if error.detail.is_some_and(|detail| detail.chars().count() > 12_000) {
             return Err("more than a detail".to_owned());
@@ -78,7 +78,7 @@ pub fn followed(stream: &[u8], size: usize) -> Option<String> {
     None
 }
 
-/// Every source has a number of its own, and an address.
+/// Every source has a number and an address of its own.
 fn finished(step: &Option<Step>) -> Result<(), String> {
     let Some(Step::Done { output, .. }) = step else { return Ok(()) };
     let Body::Report { sources, .. } = &output.body else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What the Sonar dialect answers, and nobody else's business. What has another type than we know is taken to be
+//! What the Sonar dialect answers, known to no other module. What has another type than we know is taken to be
 //! absent.
 
 use outlast_core::ContextSize;
