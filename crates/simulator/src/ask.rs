@@ -19,7 +19,6 @@ pub(crate) struct Ask {
     pub(crate) background: bool,
     pub(crate) stream: bool,
     pub(crate) store: bool,
-    pub(crate) previous: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,8 +33,6 @@ pub(crate) struct Sonar {
     pub(crate) via: Via,
     pub(crate) model: &'static Model,
     pub(crate) context: Context,
-    pub(crate) mode: StreamMode,
-    pub(crate) searches: bool,
     pub(crate) related_questions: bool,
 }
 
@@ -51,12 +48,6 @@ pub(crate) struct IdempotencyKey {
     pub(crate) key: String,
     /// The whole request: the same key with another one is a mistake.
     pub(crate) request: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum StreamMode {
-    Full,
-    Concise,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

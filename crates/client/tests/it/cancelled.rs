@@ -73,7 +73,7 @@ async fn d11_a_wedged_pipe_holds_the_error_up_for_a_second_at_most() {
     let called = client.call_tool("slow", long, CallOptions::default().timeout(ms(300))).await;
     let waited = began.elapsed();
     let timed_out = timed_out(called);
-    assert!(!timed_out.told, "nobody could be told: {timed_out}");
+    assert!(!timed_out.told, "the server could not be told: {timed_out}");
     assert_eq!(timed_out.elapsed.as_millis(), 300, "the wait for the pipe is not the call's");
     assert_eq!(waited.as_millis(), 1_300);
 

@@ -66,7 +66,7 @@ async fn d10_what_comes_late_is_dropped_and_counted() {
     assert_eq!(peer.hear().await["method"], "notifications/cancelled");
     peer.progress(&asked.token, 1.0).await;
     peer.answer(&asked.id, result("too late")).await;
-    peer.answer(&json!(4711), result("nobody asked")).await;
+    peer.answer(&json!(4711), result("not asked for")).await;
 
     let call = calling(&client, patient());
     let asked = peer.call().await;
@@ -82,7 +82,7 @@ async fn d10_what_comes_late_is_dropped_and_counted() {
     assert_eq!(call.await.unwrap().unwrap().text, "in time");
     let dropped = DroppedMessages { stray_progress: 2, stale_progress: 0, stray_answers: 3 };
     assert_eq!(client.dropped(), dropped);
-    assert!(told.lock().unwrap().is_empty(), "nobody is told of what came late");
+    assert!(told.lock().unwrap().is_empty(), "late progress is not passed on");
 }
 
 /// The checklist of timeouts, E.

@@ -54,7 +54,7 @@ async fn a_silent_process_runs_into_the_limit_and_the_connection_serves_on() {
     client.close().await;
 }
 
-/// D11 on a real pipe that is full: nobody reads it.
+/// D11 on a real pipe that is full, because the server does not read it.
 #[tokio::test]
 async fn d11_a_real_pipe_that_is_full_delays_the_error_by_a_second_at_most() {
     let client = spawn(Misbehaviour::NeverReads).await;
@@ -110,7 +110,7 @@ async fn an_endless_line_ends_in_an_error_and_bounded_memory() {
     client.close().await;
 }
 
-/// Progress for nobody, as fast as a pipe carries it: the limit still falls, and nothing piles up.
+/// Progress for no request, as fast as a pipe carries it: the limit still falls, and nothing piles up.
 #[tokio::test]
 async fn a_flood_does_not_hold_up_the_limit_nor_fill_memory() {
     let client = spawn(Misbehaviour::Floods).await;

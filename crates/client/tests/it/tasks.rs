@@ -232,7 +232,7 @@ async fn d13_a_task_that_was_left_running_is_taken_up_by_its_name() {
     let id = call.await.unwrap().map_err(|error: ClientError| error).unwrap();
     assert_eq!(id, "t-1");
     let heard = tokio::time::timeout(ms(5_000), peer.hear()).await;
-    assert!(heard.is_err(), "nobody asks, and nobody cancels: {heard:?}");
+    assert!(heard.is_err(), "the task is neither polled nor cancelled: {heard:?}");
 
     let (options, told) = remembering(CallOptions::default());
     let began = Instant::now();

@@ -7,7 +7,7 @@ use crate::errors::Refusal;
 use crate::prices::MODELS;
 use crate::scenario::without_markers;
 
-const FIELDS: [&str; 24] = [
+const FIELDS: [&str; 23] = [
     "input",
     "effort",
     "preset",
@@ -24,7 +24,6 @@ const FIELDS: [&str; 24] = [
     "response_format",
     "tools",
     "tool_choice",
-    "previous_response_id",
     "language_preference",
     "prompt_cache_key",
     "service_tier",
@@ -63,7 +62,6 @@ pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
         background: flag(&fields, "background")?.unwrap_or(false),
         stream: flag(&fields, "stream")?.unwrap_or(false),
         store: flag(&fields, "store")?.unwrap_or(true),
-        previous: text(&fields, "previous_response_id")?.map(str::to_owned),
     };
     text(&fields, "instructions")?;
     if ask.background && !ask.store {
@@ -177,7 +175,7 @@ mod tests {
             json!({"input": []}),
             json!({"input": 5}),
             json!({"input": [{"role": "user", "content": "q"}]}),
-            json!({"input": [{"type": "message", "role": "nobody", "content": "q"}]}),
+            json!({"input": [{"type": "message", "role": "stranger", "content": "q"}]}),
             json!({"input": "q", "messages": []}),
             json!({"input": "q", "background": "yes"}),
             json!({"input": "q", "background": true, "store": false}),

@@ -13,11 +13,8 @@ use serde_json::value::RawValue;
 const MAX_LIST_ITEMS: usize = 10_000;
 
 /// The object in a body; `None` when it is none. A list is none, though it could be read as one, field by field.
-///
-/// Read as a string, like the fields within: read as bytes, every type would be compiled a second time.
 pub(in crate::perplexity) fn object<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
-    let text = String::from_utf8_lossy(body);
-    text.trim_ascii_start().starts_with('{').then(|| serde_json::from_str(&text).ok())?
+    body.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(body).ok())?
 }
 
 /// A field, if it has the type we know.
