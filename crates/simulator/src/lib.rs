@@ -30,6 +30,7 @@
 //! `POST script {"scenarios":["stuck","ok"]}`, `POST advance {"ms":1000}` for a virtual clock.
 
 mod ask;
+mod effort;
 mod scenario;
 mod script;
 mod timeline;

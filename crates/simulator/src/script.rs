@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pace::{Pace, deltas};
 
-use crate::ask::Effort;
+use crate::effort::Effort;
 use crate::scenario::{Ending, KeptOutput, Phase, Shape};
 use crate::sources::{self, Numbering, Search, Source};
 use crate::topic::Topic;

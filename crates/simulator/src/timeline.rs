@@ -123,7 +123,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::Effort;
+    use crate::effort::Effort;
     use crate::scenario::Scenario;
     use crate::script::{Brief, Style};
 

@@ -126,7 +126,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_number_that_was_used_again_is_a_stranger() {
+    fn a_number_that_was_used_again_is_another_group() {
         let me = Group::led_by(std::process::id()).unwrap();
         assert!(me.started > 0 && me.is_led());
         assert!(!Group { started: me.started + 1, ..me }.is_led());

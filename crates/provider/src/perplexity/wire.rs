@@ -173,7 +173,7 @@ mod tests {
         );
     }
 
-    /// A10, B9a: an id that was there must not be lost to a stranger beside it.
+    /// A10, B9a: an id that was there must not be lost to an odd field beside it.
     #[test]
     fn a_field_of_another_type_hides_nothing_beside_it() {
         let body = br#"{"id":"resp_1","status":"completed","model":7,"usage":{"input_tokens":"9","output_tokens":4},

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::ask::{Api, Ask, Effort};
+use crate::ask::{Api, Ask};
+use crate::effort::Effort;
 use crate::errors::Refusal;
 use crate::prices::MODELS;
 use crate::scenario::without_markers;
