@@ -21,7 +21,6 @@ use crate::patience::{Limit, PatienceVerdict};
 use crate::pending::{PendingCalls, WaitingCall};
 
 /// A connection, as a call sees it.
-#[derive(Clone)]
 pub(crate) struct Connection {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) pending: Arc<PendingCalls>,

@@ -35,7 +35,7 @@ pub struct TaskCall<'a> {
     connection: &'a Connection,
     child: Option<&'a Child>,
     timer: CallTimer,
-    guard: TaskGuard,
+    guard: TaskGuard<'a>,
     /// What the server last said of the task.
     seen: Option<Task>,
 }
@@ -50,12 +50,7 @@ impl<'a> TaskCall<'a> {
     ) -> Self {
         let on_give_up =
             if timer.cancel_on_give_up { GivenUp::Cancel } else { GivenUp::LeaveRunning };
-        let guard = TaskGuard {
-            connection: connection.clone(),
-            id,
-            at_limit: on_give_up,
-            when_dropped: on_give_up,
-        };
+        let guard = TaskGuard { connection, id, at_limit: on_give_up, when_dropped: on_give_up };
         Self { connection, child, timer, guard, seen }
     }
 
@@ -99,15 +94,15 @@ enum GivenUp {
 }
 
 /// Cancels a task that its caller gives up, where that was asked for.
-struct TaskGuard {
-    connection: Connection,
+struct TaskGuard<'a> {
+    connection: &'a Connection,
     id: String,
     /// When a limit is reached, or the task needs what this client cannot give.
     at_limit: GivenUp,
     when_dropped: GivenUp,
 }
 
-impl TaskGuard {
+impl TaskGuard<'_> {
     fn task_ended(mut self) {
         self.when_dropped = GivenUp::LeaveRunning;
     }
@@ -132,7 +127,7 @@ impl TaskGuard {
     }
 }
 
-impl Drop for TaskGuard {
+impl Drop for TaskGuard<'_> {
     fn drop(&mut self) {
         if self.when_dropped == GivenUp::Cancel {
             let (peer, request) = (self.connection.peer.clone(), cancel_request(&self.id));

@@ -25,7 +25,7 @@ impl Connection {
     pub(super) async fn follow(
         &self,
         timer: &CallTimer,
-        guard: TaskGuard,
+        guard: TaskGuard<'_>,
         seen: Option<Task>,
     ) -> Result<CallToolResult, ClientError> {
         let mut status = SeenStatus::default();

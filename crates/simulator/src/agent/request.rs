@@ -8,7 +8,7 @@ use crate::errors::Refusal;
 use crate::prices::MODELS;
 use crate::scenario::without_markers;
 
-const FIELDS: [&str; 23] = [
+const FIELDS: [&str; 24] = [
     "input",
     "effort",
     "preset",
@@ -25,6 +25,7 @@ const FIELDS: [&str; 23] = [
     "response_format",
     "tools",
     "tool_choice",
+    "previous_response_id",
     "language_preference",
     "prompt_cache_key",
     "service_tier",
@@ -65,6 +66,10 @@ pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
         store: flag(&fields, "store")?.unwrap_or(true),
     };
     text(&fields, "instructions")?;
+    // No answer here can be continued.
+    if present(&fields, "previous_response_id").is_some() {
+        return Err(Refusal::invalid("invalid request"));
+    }
     if ask.background && !ask.store {
         return Err(Refusal::invalid("validation failed: background requires store"));
     }

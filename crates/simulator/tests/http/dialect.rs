@@ -164,6 +164,7 @@ async fn wrong_requests_are_refused_in_the_vendors_words() {
             "invalid_model",
             "model \"acme/one\" is not supported",
         ),
+        (json!({"input": "q", "previous_response_id": "resp_x"}), invalid, "invalid request"),
         (json!({"input": "q [[sim:stukc]]"}), invalid, "simulator: unknown scenario `stukc`"),
     ] {
         let answer = refusal(bench.post("/v1/agent", &body).await.unwrap()).await;
