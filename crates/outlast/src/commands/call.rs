@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use outlast_client::{
-    Answer, CallOptions, Client, ClientError, ConnectOptions, Endpoint, LastWords, Limit, Limits,
-    Program, Progress, Started, TaskFate, TimedOut,
+    CallOptions, Client, ClientError, ConnectOptions, Endpoint, Limit, Limits, Program, Progress,
+    StartedCall, StderrMode, TaskFate, TimedOut, ToolAnswer,
 };
 use serde_json::{Value, json};
 
@@ -96,8 +96,8 @@ async fn called(
     }
     let calling = async {
         match client.start_tool(tool, arguments, options).await? {
-            Started::Answered(answer) => Ok(answer),
-            Started::Task(task) => {
+            StartedCall::Answered(answer) => Ok(answer),
+            StartedCall::Task(task) => {
                 work.became(task.id());
                 // Ctrl-C is no limit: a task is cancelled by the second one only.
                 task.left_running().finish().await
@@ -256,7 +256,7 @@ fn longer_wait(timed_out: &TimedOut, limits: &Limits) -> &'static str {
 }
 
 /// The answer on standard output.
-fn show(answer: &Answer, as_json: bool) -> ExitCode {
+fn show(answer: &ToolAnswer, as_json: bool) -> ExitCode {
     if as_json {
         let mut result = json!({ "content": answer.content, "isError": answer.is_error });
         if let Some(structured) = &answer.structured {
@@ -276,7 +276,7 @@ fn show(answer: &Answer, as_json: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn show_text(answer: &Answer) {
+fn show_text(answer: &ToolAnswer) {
     match (&answer.structured, answer.text.is_empty()) {
         (Some(structured), true) => ui::json(structured),
         (_, false) => ui::text(&answer.text),
@@ -337,8 +337,8 @@ fn program(global: &Global, args: &CallArgs) -> Result<Program, CommandError> {
         program = program.env(name, value);
     }
     // Its log would break the bar up; -v shows it. Its last lines are told when it dies.
-    let last_words = if global.verbose > 0 { LastWords::Pass } else { LastWords::Keep };
-    Ok(program.last_words(last_words))
+    let stderr = if global.verbose > 0 { StderrMode::Pass } else { StderrMode::Keep };
+    Ok(program.stderr(stderr))
 }
 
 #[expect(clippy::disallowed_methods, reason = "no setting: the variable is named for this call")]
@@ -359,11 +359,13 @@ fn arguments(text: Option<&str>) -> Result<Value, CommandError> {
     }
 }
 
-/// The greeting may not take longer than the whole.
+/// The handshake may not take longer than the whole call.
 fn connect_options(limits: &Limits) -> ConnectOptions {
     let options = ConnectOptions::default();
-    let greeting = limits.max_total_timeout.map_or(options.greeting, |t| t.min(options.greeting));
-    ConnectOptions { greeting, ..options }
+    let handshake_timeout = limits
+        .max_total_timeout
+        .map_or(options.handshake_timeout, |t| t.min(options.handshake_timeout));
+    ConnectOptions { handshake_timeout, ..options }
 }
 
 /// A percentage in whole steps.
@@ -380,7 +382,7 @@ fn whole(percent: f64) -> u64 {
 fn failed(error: ClientError) -> CommandError {
     let hint = match &error {
         ClientError::TimedOut(_) => return CommandError::timed_out(error),
-        ClientError::GreetingTimedOut { .. } => {
+        ClientError::HandshakeTimedOut { .. } => {
             return CommandError::timed_out(error).hint("check that this is an MCP server");
         }
         ClientError::Usage(_) => return CommandError::usage(error, "see `outlast call --help`"),
@@ -393,7 +395,7 @@ fn failed(error: ClientError) -> CommandError {
                 "put the token in a variable and name it: --bearer-env NAME",
             );
         }
-        ClientError::Greeting(_) => "check that this is an MCP server; -v shows what it logs",
+        ClientError::Handshake(_) => "check that this is an MCP server; -v shows what it logs",
         ClientError::Gone { .. } => "check that the server runs; -v shows what it logs",
         ClientError::Refused { .. } => "check the tool's name and its arguments",
         ClientError::NeedsInput => "use a client with a person in front of it",

@@ -1,13 +1,12 @@
-//! Which calls go through a proxy. The configuration decides; the environment is not read here.
+//! Which requests go through a proxy. The configuration decides; the environment is not read here.
 
-mod except;
+mod no_proxy;
 
 use std::fmt;
 
 use reqwest::{Proxy, Url};
 
-use crate::error::ClientError;
-use except::Except;
+use no_proxy::NoProxy;
 
 /// A proxy, and what does not go through it.
 #[derive(Clone)]
@@ -24,13 +23,13 @@ pub struct ProxyOptions {
 /// What a proxy is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyScope {
-    /// Every call: it was named for this program.
+    /// Every request: the proxy was named for this program.
     Everything,
-    /// Calls that leave this machine: it was named for all programs, and cannot reach what listens here.
+    /// Requests that leave this machine: the proxy was named for all programs, and cannot reach what listens here.
     OtherMachines,
 }
 
-/// Says nothing of the address, which may hold credentials.
+/// Leaves out the address, which may hold credentials.
 impl fmt::Debug for ProxyOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProxyOptions").field("scope", &self.scope).finish_non_exhaustive()
@@ -39,8 +38,8 @@ impl fmt::Debug for ProxyOptions {
 
 impl ProxyOptions {
     /// The proxy for an HTTP client; `None` when nothing goes through it. Errors never repeat the address.
-    pub fn made(&self) -> Result<Option<Proxy>, ClientError> {
-        let except = Except::parse(&self.except);
+    pub fn to_proxy(&self) -> Result<Option<Proxy>, BadProxy> {
+        let except = NoProxy::parse(&self.except);
         if except.is_everything() {
             return Ok(None);
         }
@@ -52,24 +51,24 @@ impl ProxyOptions {
         Ok(Some(Proxy::custom(move |url| (!except.covers(url)).then(|| address.clone()))))
     }
 
-    fn address(&self) -> Result<Url, ClientError> {
+    fn address(&self) -> Result<Url, BadProxy> {
         let text = match self.url.contains("://") {
             true => self.url.clone(),
             false => format!("http://{}", self.url),
         };
-        let url = Url::parse(&text).map_err(|_| not_a_proxy())?;
-        // One the library cannot use would be passed by in silence.
+        let url = Url::parse(&text).map_err(|_| BadProxy)?;
+        // The HTTP library ignores a proxy it cannot use, and would send the request without it.
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return Err(not_a_proxy());
+            return Err(BadProxy);
         }
         Ok(url)
     }
 }
 
-fn not_a_proxy() -> ClientError {
-    let must = "the proxy must be an address that begins with http:// or https://";
-    ClientError::Usage(must.to_owned())
-}
+/// The address of a proxy cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the proxy must be an address that begins with http:// or https://")]
+pub struct BadProxy;
 
 #[cfg(test)]
 mod tests {
@@ -82,10 +81,10 @@ mod tests {
     #[test]
     fn an_address_no_call_could_go_through_is_refused_without_repeating_it() {
         for url in ["proxy.example:3128", "http://u:hunter2@proxy.example", "https://[::1]:8"] {
-            assert!(proxy(url).made().unwrap().is_some(), "{url}");
+            assert!(proxy(url).to_proxy().unwrap().is_some(), "{url}");
         }
         for url in ["socks5://u:hunter2@proxy.example", "http://", "ftp://hunter2", "http://a b"] {
-            let error = proxy(url).made().unwrap_err().to_string();
+            let error = proxy(url).to_proxy().unwrap_err().to_string();
             assert!(error.contains("http://") && !error.contains("hunter2"), "{error}");
         }
     }

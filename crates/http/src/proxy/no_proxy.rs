@@ -1,5 +1,6 @@
-//! What goes through no proxy, as `NO_PROXY` has it everywhere: names with what is below them, addresses, networks,
-//! each with a port or for all ports. The HTTP library knows no ports, and takes `*.example.org` for a name.
+//! The list of hosts that no proxy is used for, as `NO_PROXY` is commonly written: names with their subdomains,
+//! addresses, networks, each with a port or for all ports. The HTTP library's own list has no ports, and takes
+//! `*.example.org` for a name.
 
 use std::net::IpAddr;
 
@@ -7,7 +8,7 @@ use reqwest::Url;
 
 /// A list of exceptions.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Except(Vec<Entry>);
+pub(super) struct NoProxy(Vec<Entry>);
 
 #[derive(Debug, PartialEq)]
 struct Entry {
@@ -25,14 +26,14 @@ enum Host {
     Network(IpAddr, u32),
 }
 
-impl Except {
-    /// Reads a list, separated by commas or spaces; what is no exception excepts nothing.
+impl NoProxy {
+    /// Reads a list, separated by commas or spaces; an entry that cannot be read is left out.
     pub(super) fn parse(text: &str) -> Self {
         let parts = text.split(|c: char| c == ',' || c.is_whitespace());
         Self(parts.filter(|part| !part.is_empty()).filter_map(Entry::parse).collect())
     }
 
-    /// Everything that is this machine.
+    /// The same list with this machine added.
     pub(super) fn and_loopback(mut self) -> Self {
         self.0.extend(Self::parse("localhost,127.0.0.0/8,::1").0);
         self
@@ -43,7 +44,7 @@ impl Except {
         self.0.contains(&Entry { host: Host::Any, port: None })
     }
 
-    /// Whether a call to this address is one of the exceptions.
+    /// Whether a request to this address goes through no proxy.
     pub(super) fn covers(&self, url: &Url) -> bool {
         let Some(host) = url.host_str() else { return false };
         let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
@@ -59,7 +60,7 @@ impl Entry {
         if let Some(host) = Host::address(part) {
             return Some(Self { host, port: None });
         }
-        // Within brackets colons are no sign of a port, and only addresses stand there.
+        // Only an address stands in brackets, and its colons do not begin a port.
         let bracketed = part.strip_prefix('[').and_then(|part| part.split_once(']'));
         let (host, port) = match bracketed {
             Some((address, "")) => (Host::address(address)?, None),
@@ -150,21 +151,21 @@ mod tests {
             ),
             ("*:8080", &["http://a.example:8080", "http://10.0.0.1:8080"], &["http://a.example"]),
         ];
-        for (list, excepted, others) in cases {
-            let except = Except::parse(list);
-            assert!(!except.is_everything(), "{list}");
+        for (text, excepted, others) in cases {
+            let list = NoProxy::parse(text);
+            assert!(!list.is_everything(), "{text}");
             for url in excepted {
-                assert!(except.covers(&Url::parse(url).unwrap()), "`{list}` and {url}");
+                assert!(list.covers(&Url::parse(url).unwrap()), "`{text}` and {url}");
             }
             for url in others {
-                assert!(!except.covers(&Url::parse(url).unwrap()), "`{list}` and {url}");
+                assert!(!list.covers(&Url::parse(url).unwrap()), "`{text}` and {url}");
             }
         }
-        assert!(Except::parse("a, *").is_everything());
+        assert!(NoProxy::parse("a, *").is_everything());
     }
 
     #[test]
-    fn what_is_no_exception_excepts_nothing() {
+    fn an_entry_that_cannot_be_read_is_left_out() {
         for odd in [
             ".",
             "*.",
@@ -180,7 +181,7 @@ mod tests {
             "[a.example]",
             "[]",
         ] {
-            assert_eq!(Except::parse(odd), Except::default(), "{odd}");
+            assert_eq!(NoProxy::parse(odd), NoProxy::default(), "{odd}");
         }
     }
 }
