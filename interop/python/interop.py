@@ -36,7 +36,7 @@ def sim(words: str, marker: str) -> str:
 
 
 class Heard(logging.Handler):
-    """Everything the client said that nobody asked for."""
+    """Everything the client logged or warned of."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
