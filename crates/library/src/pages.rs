@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use icu_normalizer::ComposingNormalizerBorrowed;
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::document::{Builder, Document, Unit};
 use super::{clean, entities};
@@ -69,7 +69,7 @@ fn lines_of(page: &str) -> Vec<String> {
     let page = clean::text(page);
     // TeX sets accents over an i without a dot; composed letters are the ones that people search for.
     let dotted = page.replace("ı\u{308}", "ï").replace("ı\u{301}", "í");
-    let composed = ComposingNormalizerBorrowed::new_nfc().normalize(&dotted);
+    let composed = dotted.nfc().collect::<String>();
     let lines = composed.lines().map(clean::squeeze);
     lines.filter(|line| !line.is_empty()).collect()
 }
