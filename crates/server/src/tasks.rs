@@ -90,9 +90,10 @@ fn task(job: &Job, waits: Option<Waits>) -> Task {
 fn standing(job: &Job, waits: Option<Waits>) -> String {
     let standing = Standing::of(job, waits);
     let words = printable(&standing.words());
-    match standing.percent() {
-        Some(percent) => format!("{percent} %: {words}"),
-        None => words,
+    match (standing.percent(), job.stop_text()) {
+        (Some(percent), _) => format!("{percent} %: {words}"),
+        (None, Some(stop)) => format!("{words}. {stop}"),
+        (None, None) => words,
     }
 }
 

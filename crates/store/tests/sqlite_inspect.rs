@@ -61,7 +61,7 @@ async fn unfinished_jobs_and_live_workers_are_counted() {
 
 #[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_older_newer_or_another_s_is_split_thinking_and_left_alone() {
+async fn what_is_older_newer_or_another_s_is_told_apart_and_left_alone() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("jobs.db");
     open(&path).close().await;

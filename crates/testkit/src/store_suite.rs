@@ -67,7 +67,7 @@ macro_rules! store_suite {
                 taking_makes_no_worker_known_and_needs_the_profile
                 held_calls_of_a_dead_worker_are_orphans
                 a_task_is_taken_by_name_and_shown_at_once
-                a_held_call_that_none_has_carried_is_split_thinking
+                a_held_call_that_none_has_carried_is_told_apart
                 a_held_call_is_kept_by_how_it_ended
             }
             conversing {

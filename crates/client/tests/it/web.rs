@@ -159,7 +159,7 @@ async fn an_answer_without_bounds_ends_in_an_error() {
 }
 
 #[tokio::test]
-async fn a_missing_token_an_absent_server_and_a_wrong_page_are_split_thinking() {
+async fn a_missing_token_an_absent_server_and_a_wrong_page_are_told_apart() {
     let connect = async |url: &str| {
         let client = Client::http(Endpoint::new(url).unwrap(), ConnectOptions::default()).await;
         client.err().unwrap()

@@ -63,7 +63,7 @@ mod tests {
         Nature { again, resumes, stops: true }
     }
 
-    /// B9a, design.md "what a kill -9 leaves".
+    /// B9a: the table "What a kill -9 leaves" of ARCHITECTURE.md.
     #[test]
     fn nothing_that_may_have_been_paid_for_is_begun_again() {
         let beginning = Checkpoint::Beginning { key: "k".to_owned() };

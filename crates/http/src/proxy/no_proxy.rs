@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_networks_and_ports_are_split_thinking() {
+    fn names_networks_and_ports_are_told_apart() {
         let cases: [(&str, &[&str], &[&str]); 15] = [
             ("", &[], &["http://a.example", "http://10.0.0.1"]),
             ("example", &["http://example", "http://a.b.EXAMPLE."], &["http://anexample"]),

@@ -87,7 +87,7 @@ async fn what_is_left_out_is_counted_with_its_reason() {
 }
 
 #[tokio::test]
-async fn several_folders_are_split_thinking_by_name() {
+async fn several_folders_are_told_apart_by_name() {
     let (a, b) =
         (Bench::with(&[("plum.md", PLUM)]), Bench::with(&[("fig.md", "A fig tree in any soil.")]));
     fs::create_dir(a.books().join("other")).unwrap();

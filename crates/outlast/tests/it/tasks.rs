@@ -192,7 +192,7 @@ async fn a_task_that_fails_has_a_result_that_says_why() {
 }
 
 #[tokio::test]
-async fn unknown_and_foreign_tasks_cannot_be_split_thinking() {
+async fn unknown_and_foreign_tasks_cannot_be_told_apart() {
     let mut world = World::new().await;
     let mut client = Modern::with_tasks(&world);
     let created = client.call(DEEP, query("stuck")).await;

@@ -16,11 +16,14 @@ pub(crate) fn outcome(
         JobState::Queued { .. } | JobState::Running { .. } => return None,
         JobState::Succeeded { output, .. } => completed(output),
         JobState::Failed { .. } => Err(Refusal::failed(job)),
-        JobState::Cancelled { .. } => Err(Refusal::because(
-            Code::ExecutionError,
-            "the call was cancelled by its owner; make it again to begin anew",
-        )),
+        JobState::Cancelled { .. } => Err(Refusal::because(Code::ExecutionError, cancelled(job))),
     })
+}
+
+/// That the owner cancelled the call, and what is known of the provider's run: the same call begins a new one.
+fn cancelled(job: &Job) -> String {
+    let run = job.stop_text().map_or_else(String::new, |text| format!(". {text}"));
+    format!("the call was cancelled by its owner; make it again to begin anew{run}")
 }
 
 /// An output as its provider gave it.

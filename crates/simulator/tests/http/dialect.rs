@@ -195,7 +195,7 @@ async fn a_missing_or_wrong_key_is_refused_everywhere() {
 }
 
 #[tokio::test]
-async fn unknown_ids_are_split_thinking_from_malformed_ones_but_not_by_cancel() {
+async fn unknown_ids_are_told_apart_from_malformed_ones_but_not_by_cancel() {
     let bench = Bench::new().await;
     let unknown = "resp_00000000-0000-4000-8000-000000000000";
     let (status, kind, _) = refusal(bench.get(&format!("/v1/agent/{unknown}")).await).await;

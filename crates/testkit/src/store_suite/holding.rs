@@ -51,7 +51,7 @@ pub async fn held_calls_of_a_dead_worker_are_orphans(fixture: Fixture) {
 }
 
 /// F11: a held call that its own process is about to take is told apart, and a job of the queue is none.
-pub async fn a_held_call_that_none_has_carried_is_split_thinking(fixture: Fixture) {
+pub async fn a_held_call_that_none_has_carried_is_told_apart(fixture: Fixture) {
     let rev = fixture.store.rev().await.unwrap();
     let held = fixture.add(a_held_job()).await;
     let claimed = {

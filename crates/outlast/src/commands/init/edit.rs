@@ -4,7 +4,7 @@
 use jsonc_parser::cst::{CstNode, CstObject, CstRootNode};
 
 use super::entry::{Entry, Field};
-use super::json::{Refusal, member, parse, span, written};
+use super::json::{Refusal, member, parse, span};
 use super::layout::Layout;
 
 /// The name of our entry.
@@ -48,14 +48,54 @@ pub(super) fn ours(root: &CstRootNode, container: &str) -> Option<CstNode> {
 
 /// Takes the entry out; `None` when there is none.
 pub(super) fn take(text: &str, container: &str) -> Result<Option<String>, Refusal> {
-    let root = parse(text)?;
-    let mut found = false;
-    while let Some(ours) = ours(&root, container) {
-        let Some(member) = ours.parent().and_then(|parent| parent.as_object_prop()) else { break };
-        member.remove();
-        found = true;
+    let mut done = None;
+    loop {
+        let text = done.as_deref().unwrap_or(text);
+        let root = parse(text)?;
+        let place = root.object_value().and_then(|root| member(&root, container)?.as_object());
+        match place.and_then(|place| taken(text, &place)) {
+            Some(without) => done = Some(without),
+            None => return Ok(done),
+        }
     }
-    Ok(found.then(|| written(&root, text)))
+}
+
+/// The text without the object's last member of our name. Comments in front of the member stay, which the parser's own
+/// removal takes out.
+fn taken(text: &str, object: &CstObject) -> Option<String> {
+    let members = object.properties();
+    let at = members.iter().rposition(|found| found.decoded_name().as_deref() == Some(NAME))?;
+    let ours = span(&members[at].clone().into());
+    let comma_of = |at: usize| members[at].trailing_comma().map(|comma| span(&comma.into()));
+    let comma_before = at.checked_sub(1).and_then(comma_of);
+    let comma_behind = comma_of(at);
+    let object_start = span(&object.clone().into()).start;
+    let from = comma_before.as_ref().map_or(object_start + 1, |comma| comma.end);
+    let end = comma_behind.as_ref().map_or(ours.end, |comma| comma.end);
+    let is_between = |node: &CstNode| (from..ours.start).contains(&span(node).start);
+    let comment = object
+        .children()
+        .into_iter()
+        .filter(is_between)
+        .filter_map(|node| node.as_comment())
+        .last();
+    let start = match comment {
+        None => from,
+        Some(comment) => {
+            let start = span(&comment.clone().into()).end;
+            // What follows must not become part of a line's comment.
+            let line_ends =
+                text[end..].split('\n').next().is_some_and(|rest| rest.trim().is_empty());
+            let next_line = text[start..].find('\n').map_or(start, |line| start + line + 1);
+            if comment.is_line_comment() && !line_ends { next_line } else { start }
+        }
+    };
+    let mut done = format!("{}{}", &text[..start], &text[end..]);
+    // The comma in front was ours, unless one stood behind as well.
+    if let (None, Some(comma)) = (comma_behind, comma_before) {
+        done.remove(comma.start);
+    }
+    Some(done)
 }
 
 type Render<'a> = &'a dyn Fn(&Layout) -> String;

@@ -51,15 +51,6 @@ pub(super) fn parse(text: &str) -> Result<CstRootNode, Refusal> {
         .map_err(|error| Refusal::at(text, error.range().start, error.kind().to_string()))
 }
 
-/// A document as text again, with the byte order mark of the text that it was read from.
-pub(super) fn written(root: &CstRootNode, text: &str) -> String {
-    let written = root.to_string();
-    match text.starts_with(BOM) {
-        true => written.replacen(BOM_AS_SPACE, BOM, 1),
-        false => written,
-    }
-}
-
 /// The value of this name; of several the last, as clients read it.
 pub(super) fn member(object: &CstObject, name: &str) -> Option<CstNode> {
     let named = |found: Option<String>| found.as_deref() == Some(name);

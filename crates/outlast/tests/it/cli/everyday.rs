@@ -267,7 +267,7 @@ async fn the_configuration_fits_a_terminal_of_80_columns() {
 }
 
 #[tokio::test]
-async fn watched_jobs_are_split_thinking_at_80_columns() {
+async fn watched_jobs_are_told_apart_at_80_columns() {
     let mut world = World::new().await;
     world.set("NO_COLOR", "1");
     let mut server = world.serve().await;

@@ -282,7 +282,7 @@ async fn a_search_ends_after_its_time() {
     assert_eq!(listed["conversations"], json!([]));
 }
 
-/// design.md: a name that two sets share belongs to the set listed first.
+/// A name that two sets share belongs to the set listed first.
 #[tokio::test]
 async fn a_shared_name_belongs_to_the_first_set() {
     use rmcp::ServerHandler;
