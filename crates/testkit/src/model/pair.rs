@@ -64,7 +64,7 @@ macro_rules! both {
         both!($pair, $via, ((), ()), |$store, _same| $call)
     };
 }
-pub(self) use both;
+use both;
 
 struct Worker {
     handle: usize,
