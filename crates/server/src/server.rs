@@ -9,12 +9,12 @@ use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams,
-    CancelledNotificationParam, ConstString, CustomRequest, CustomResult, GetTaskMethod,
+    CancelledNotificationParam, ConstString, CustomRequest, CustomResult, ErrorCode, GetTaskMethod,
     GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
     ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
     ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, UpdateTaskMethod,
-    UpdateTaskParams,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    UpdateTaskMethod, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
@@ -224,9 +224,15 @@ impl ServerHandler for Server {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(malformed::wrong_params(&request.method, request.params))
+        let CustomRequest { method, params, .. } = request;
+        let is_new_era =
+            context.protocol_version().is_some_and(|era| era >= ProtocolVersion::V_2026_07_28);
+        if is_new_era && method == "initialize" {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
+        }
+        Err(malformed::wrong_params(&method, params))
     }
 
     async fn on_cancelled(
