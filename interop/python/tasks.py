@@ -1,5 +1,5 @@
 """MCP tasks for the Python client, which knows none by itself: declares the extension, asks after a task until it
-ends, and hands its result to whoever made the call."""
+ends, and hands its result to the caller."""
 
 from typing import Any, Literal
 

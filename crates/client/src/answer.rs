@@ -6,7 +6,7 @@ use serde_json::Value;
 /// What a tool answered.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct ToolAnswer {
     /// All text blocks, joined by newlines.
     pub text: String,
     /// Every block as it came: text, images, sounds, resources.
@@ -19,7 +19,7 @@ pub struct Answer {
     pub meta: Option<Value>,
 }
 
-impl From<CallToolResult> for Answer {
+impl From<CallToolResult> for ToolAnswer {
     fn from(result: CallToolResult) -> Self {
         let texts: Vec<String> = result.content.iter().filter_map(text).collect();
         // Blocks came from JSON a moment ago, so that they can be written as JSON.

@@ -1,4 +1,4 @@
-//! A server as a child process: started in a process group of its own, and seen off.
+//! A server as a child process: started in a process group of its own, and stopped.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -15,14 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ClientError;
 
-/// How long a child may take to leave: by itself, and again after SIGTERM.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a child may take to exit: by itself, and again after SIGTERM.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 /// How long to wait for the exit status of a child whose pipe broke.
-const STATUS: Duration = Duration::from_millis(500);
-/// How much of its last words is kept.
-const TAIL: usize = 8 * 1024;
-/// How much of them is told.
-const LINES: usize = 5;
+const STATUS_WAIT: Duration = Duration::from_millis(500);
+/// How many bytes of its standard error are kept.
+const STDERR_KEPT: usize = 8 * 1024;
+/// How many lines of it an error shows.
+const STDERR_LINES: usize = 5;
 
 /// A program to start.
 #[derive(Clone, Debug)]
@@ -32,16 +32,16 @@ pub struct Program {
     environment: Vec<(OsString, OsString)>,
     clear: bool,
     folder: Option<PathBuf>,
-    last_words: LastWords,
+    stderr: StderrMode,
 }
 
 /// What becomes of a child's standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LastWords {
+pub enum StderrMode {
     /// The end of it is kept for the error message.
     #[default]
     Keep,
-    /// It goes where ours goes.
+    /// It goes where our own standard error goes.
     Pass,
 }
 
@@ -54,7 +54,7 @@ impl Program {
             environment: Vec::new(),
             clear: false,
             folder: None,
-            last_words: LastWords::Keep,
+            stderr: StderrMode::Keep,
         }
     }
 
@@ -88,20 +88,20 @@ impl Program {
     }
 
     /// What becomes of its standard error.
-    pub fn last_words(mut self, last_words: LastWords) -> Self {
-        self.last_words = last_words;
+    pub fn stderr(mut self, stderr: StderrMode) -> Self {
+        self.stderr = stderr;
         self
     }
 }
 
-/// How a child went.
+/// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum ChildEnd {
     /// By itself.
     ByItself(ExitStatus),
     /// After SIGTERM.
     Terminated(ExitStatus),
-    /// It had to be killed.
+    /// By SIGKILL.
     Killed,
 }
 
@@ -109,7 +109,7 @@ pub enum Left {
 pub(crate) struct Child {
     process: Mutex<tokio::process::Child>,
     group: Group,
-    tail: Tail,
+    tail: StderrTail,
 }
 
 impl Child {
@@ -125,7 +125,7 @@ impl Child {
         let group = Group { pid: pid.ok_or_else(gone)?, over: false };
         let streams = process.stdout.take().zip(process.stdin.take());
         let (output, input) = streams.ok_or_else(gone)?;
-        let tail = Tail::of(process.stderr.take());
+        let tail = StderrTail::of(process.stderr.take());
         Ok((Self { process: Mutex::new(process), group, tail }, output, input))
     }
 
@@ -133,47 +133,55 @@ impl Child {
         self.group.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Sees it off: its input is closed already.
-    pub(crate) async fn leave(self) -> Left {
+    /// Stops the child, whose input is closed already.
+    pub(crate) async fn stop(self) -> ChildEnd {
         let Self { process, mut group, tail: _tail } = self;
         let mut process = process.into_inner();
-        if let Ok(Ok(status)) = tokio::time::timeout(GRACE, process.wait()).await {
+        if let Ok(Ok(status)) = tokio::time::timeout(EXIT_GRACE, process.wait()).await {
             group.over = true;
-            return Left::ByItself(status);
+            return ChildEnd::ByItself(status);
         }
         group.send(Signal::TERM);
-        if let Ok(Ok(status)) = tokio::time::timeout(GRACE, process.wait()).await {
+        if let Ok(Ok(status)) = tokio::time::timeout(EXIT_GRACE, process.wait()).await {
             group.over = true;
-            return Left::Terminated(status);
+            return ChildEnd::Terminated(status);
         }
         group.send(Signal::KILL);
-        // SIGKILL cannot be refused, but a process in the kernel's hands may take its time.
-        drop(tokio::time::timeout(GRACE, process.wait()).await);
+        // SIGKILL cannot be refused, but a process inside a system call may take its time.
+        drop(tokio::time::timeout(EXIT_GRACE, process.wait()).await);
         group.over = true;
-        Left::Killed
+        ChildEnd::Killed
     }
 
-    /// Adds what is known of a child that left.
+    /// Adds to an error what is known of a child that exited.
     pub(crate) async fn explained(&self, error: ClientError) -> ClientError {
         match error {
             ClientError::Gone { .. } => ClientError::Gone { how: self.end().await },
-            ClientError::Greeting(why) => match self.end().await {
-                end if end.is_empty() => ClientError::Greeting(why),
-                end => ClientError::Greeting(format!("{why}; {end}")),
+            ClientError::Handshake(why) => match self.end().await {
+                end if end.is_empty() => ClientError::Handshake(why),
+                end => ClientError::Handshake(format!("{why}; {end}")),
             },
             other => other,
         }
     }
 
-    /// Its exit status and its last words.
+    /// Its exit status and the end of its standard error.
     async fn end(&self) -> String {
         let mut process = self.process.lock().await;
-        let status = match tokio::time::timeout(STATUS, process.wait()).await {
+        let status = match tokio::time::timeout(STATUS_WAIT, process.wait()).await {
             Ok(Ok(status)) => Some(status.to_string()),
             Ok(Err(_)) | Err(_) => None,
         };
-        let words = self.tail.read().await.map(|words| format!("its last words: {words}"));
-        status.into_iter().chain(words).collect::<Vec<_>>().join("; ")
+        let stderr = self.tail.read().await.map(|lines| format!("its last output: {lines}"));
+        status.into_iter().chain(stderr).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Adds to an error what is known of the child, where there is one.
+pub(crate) async fn explained(child: Option<&Child>, error: ClientError) -> ClientError {
+    match child {
+        Some(child) => child.explained(error).await,
+        None => error,
     }
 }
 
@@ -188,11 +196,11 @@ fn command(program: &Program) -> Command {
         command.current_dir(folder);
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-    command.stderr(match program.last_words {
-        LastWords::Keep => Stdio::piped(),
-        LastWords::Pass => Stdio::inherit(),
+    command.stderr(match program.stderr {
+        StderrMode::Keep => Stdio::piped(),
+        StderrMode::Pass => Stdio::inherit(),
     });
-    // Its own group: Ctrl-C is ours to answer, and its children go with it.
+    // Its own group: Ctrl-C reaches only this process, and the child's own children are killed with it.
     command.process_group(0);
     command
 }
@@ -205,7 +213,7 @@ struct Group {
 
 impl Group {
     fn send(&self, signal: Signal) {
-        // A group that is gone already is what was wanted.
+        // Fails only when the group is gone already.
         let _ = kill_process_group(self.pid, signal);
     }
 }
@@ -218,14 +226,14 @@ impl Drop for Group {
     }
 }
 
-/// The end of what a child said on standard error.
-struct Tail {
+/// The end of a child's standard error.
+struct StderrTail {
     kept: Arc<std::sync::Mutex<Vec<u8>>>,
     whole: CancellationToken,
     reading: Option<JoinHandle<()>>,
 }
 
-impl Tail {
+impl StderrTail {
     fn of(stderr: Option<ChildStderr>) -> Self {
         let kept = Arc::<std::sync::Mutex<Vec<u8>>>::default();
         let whole = CancellationToken::new();
@@ -237,17 +245,17 @@ impl Tail {
     async fn read(&self) -> Option<String> {
         self.reading.as_ref()?;
         // A grandchild may hold the pipe open.
-        drop(tokio::time::timeout(STATUS, self.whole.cancelled()).await);
+        drop(tokio::time::timeout(STATUS_WAIT, self.whole.cancelled()).await);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept);
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
+        let last = lines.get(lines.len().saturating_sub(STDERR_LINES)..).unwrap_or_default();
         (!last.is_empty()).then(|| last.join(" | "))
     }
 }
 
-impl Drop for Tail {
+impl Drop for StderrTail {
     fn drop(&mut self) {
         if let Some(reading) = &self.reading {
             reading.abort();
@@ -264,7 +272,7 @@ async fn keep(
     while let Ok(read @ 1..) = stderr.read(&mut piece).await {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(piece.get(..read).unwrap_or_default());
-        let excess = kept.len().saturating_sub(TAIL);
+        let excess = kept.len().saturating_sub(STDERR_KEPT);
         kept.drain(..excess);
     }
     whole.cancel();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest,
-    Implementation, ProtocolVersion, ServerResult, TASKS_EXTENSION_ID,
+    Implementation, ProtocolVersion, ServerResult, TASKS_EXTENSION_ID, Task,
 };
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::Transport;
@@ -15,34 +15,34 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::Answer;
-use crate::call::{CallTimer, Link};
-use crate::child::{Child, Left, Program};
+use crate::answer::ToolAnswer;
+use crate::call::{CallTimer, Connection};
+use crate::child::{self, Child, ChildEnd, Program};
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
 use crate::options::{CallOptions, ConnectOptions, Era};
-use crate::pending::{Dropped, PendingCalls};
+use crate::pending::{DroppedMessages, PendingCalls};
 use crate::stream::{BoundedLines, Cuttable};
-use crate::task::{Started, TaskCall};
+use crate::task::{StartedCall, TaskCall};
 use crate::wire_tap::WireTap;
 
-/// How long rmcp may take to put a connection away.
-const PUT_AWAY: Duration = Duration::from_secs(4);
-/// The longest list of tools to read, in pages: a server must not be able to go on for ever.
+/// How long rmcp may take to close a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
+/// The longest list of tools to read, in pages: a server could go on for ever.
 const MAX_TOOL_PAGES: usize = 1_000;
 
 /// A connection to an MCP server.
 ///
-/// Calls take `&self`: any number may run at once. Dropped without [`Client::close`], it hangs up, and a program it
-/// started is killed.
+/// Calls take `&self`: any number may run at once. Dropped without [`Client::close`], the client closes the connection,
+/// and a program it started is killed.
 pub struct Client {
     service: RunningService<RoleClient, ClientInfo>,
-    pub(crate) link: Link,
+    connection: Connection,
     child: Option<Child>,
 }
 
 impl Client {
-    /// Greets the server behind these streams: its output, and its input.
+    /// Connects to the server behind these streams: its output, and its input.
     pub async fn connect<R, W>(output: R, input: W) -> Result<Self, ClientError>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -61,16 +61,16 @@ impl Client {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let board = Arc::new(PendingCalls::default());
+        let pending = Arc::new(PendingCalls::default());
         let cut = CancellationToken::new();
-        let output = BoundedLines::new(output, options.longest_message, board.clone());
+        let output = BoundedLines::new(output, options.longest_message, pending.clone());
         let input = Cuttable::new(input, cut.clone());
         // Ours is the limit that ends in an error; rmcp's would drop the line in silence.
         let pipe = AsyncRwTransport::new_client(output, input).with_max_line_length(usize::MAX);
-        Self::greet(pipe, board, cut, options).await
+        Self::handshake(pipe, pending, cut, options).await
     }
 
-    /// Starts a program and greets it over its standard input and output.
+    /// Starts a program and connects to it over its standard input and output.
     pub async fn spawn(program: Program, options: ConnectOptions) -> Result<Self, ClientError> {
         let (child, output, input) = Child::start(&program)?;
         match Self::connect_with(output, input, options).await {
@@ -79,34 +79,35 @@ impl Client {
         }
     }
 
-    /// Greets the server at this address over Streamable HTTP.
+    /// Connects to the server at this address over Streamable HTTP.
     pub async fn http(endpoint: Endpoint, options: ConnectOptions) -> Result<Self, ClientError> {
-        let board = Arc::new(PendingCalls::default());
-        let transport = crate::http::transport(&endpoint, options.longest_message, &board)?;
-        Self::greet(transport, board, CancellationToken::new(), options).await
+        let pending = Arc::new(PendingCalls::default());
+        let transport = crate::http::transport(&endpoint, options.longest_message, &pending)?;
+        Self::handshake(transport, pending, CancellationToken::new(), options).await
     }
 
-    async fn greet<T: Transport<RoleClient> + 'static>(
+    async fn handshake<T: Transport<RoleClient> + 'static>(
         inner: T,
-        board: Arc<PendingCalls>,
+        pending: Arc<PendingCalls>,
         cut: CancellationToken,
         options: ConnectOptions,
     ) -> Result<Self, ClientError> {
         let longest_message = options.longest_message;
-        let tap = WireTap { inner, board: board.clone(), cut, unsent: Arc::default() };
-        let greeter = ClientInfo { name: options.name, tasks: options.tasks };
-        let greeting = greeter.serve_with_lifecycle(tap, lifecycle(options.era));
-        // The greeting is never cancelled by message: the protocol forbids it. The connection ends instead.
-        let service = match tokio::time::timeout(options.greeting, greeting).await {
-            Err(_) => return Err(ClientError::GreetingTimedOut { limit: options.greeting }),
-            Ok(Err(_)) if board.fault().is_some() => {
+        let tap = WireTap { inner, pending: pending.clone(), cut, unsent: Arc::default() };
+        let info = ClientInfo { name: options.name, tasks: options.tasks };
+        let handshake = info.serve_with_lifecycle(tap, lifecycle(options.era));
+        // The handshake is never cancelled by message: the protocol forbids it. The connection ends instead.
+        let limit = options.handshake_timeout;
+        let service = match tokio::time::timeout(limit, handshake).await {
+            Err(_) => return Err(ClientError::HandshakeTimedOut { limit }),
+            Ok(Err(_)) if pending.is_broken() => {
                 return Err(ClientError::TooLong { limit: longest_message });
             }
-            Ok(Err(error)) => return Err(not_greeted(&error)),
+            Ok(Err(error)) => return Err(handshake_failed(&error)),
             Ok(Ok(service)) => service,
         };
-        let link = Link::new(service.peer().clone(), board, longest_message);
-        Ok(Self { service, link, child: None })
+        let connection = Connection::new(service.peer().clone(), pending, longest_message);
+        Ok(Self { service, connection, child: None })
     }
 
     /// Calls a tool and waits for its answer, for ever.
@@ -114,7 +115,7 @@ impl Client {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<ToolAnswer, ClientError> {
         self.call_tool(tool, Value::Object(arguments), CallOptions::default()).await
     }
 
@@ -127,32 +128,33 @@ impl Client {
         tool: &str,
         arguments: Value,
         options: CallOptions,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<ToolAnswer, ClientError> {
         self.start_tool(tool, arguments, options).await?.finish().await
     }
 
-    /// The same, but gives a task out when the call has become one, so that its name can be written down before anyone
+    /// The same, but returns the task when the call has become one, so that its id can be recorded before the caller
     /// waits for it. The limits go on from the start of the call.
     pub async fn start_tool(
         &self,
         tool: &str,
         arguments: Value,
         options: CallOptions,
-    ) -> Result<Started<'_>, ClientError> {
+    ) -> Result<StartedCall<'_>, ClientError> {
         let mut params = CallToolRequestParams::new(tool.to_owned());
         match arguments {
             Value::Object(arguments) => params = params.with_arguments(arguments),
             Value::Null => {}
             _ => return Err(ClientError::Usage("the arguments are not a JSON object".to_owned())),
         }
-        let vigil = CallTimer::begin(&options)?;
+        let timer = CallTimer::start(&options)?;
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let error = match self.link.ask(request, &vigil).await {
+        let error = match self.connection.ask(request, &timer).await {
             Ok(ServerResult::CallToolResult(result)) => {
-                return Ok(Started::Answered(Answer::from(result)));
+                return Ok(StartedCall::Answered(ToolAnswer::from(result)));
             }
             Ok(ServerResult::CreateTaskResult(created)) => {
-                return Ok(Started::Task(TaskCall::begun(self, vigil, created.task)));
+                let id = created.task.task_id.clone();
+                return Ok(StartedCall::Task(self.task_call(timer, id, Some(created.task))));
             }
             Ok(ServerResult::InputRequiredResult(_)) => ClientError::NeedsInput,
             Ok(other) => ClientError::Unexpected(kind(&other).to_owned()),
@@ -195,22 +197,42 @@ impl Client {
         let request: ClientRequest = serde_json::from_value(message)
             .map_err(|error| ClientError::Usage(format!("{method}: {error}")))?;
         if matches!(request, ClientRequest::InitializeRequest(_)) {
-            return Err(ClientError::Usage("the server was greeted already".to_owned()));
+            return Err(ClientError::Usage("the handshake is over already".to_owned()));
         }
-        let vigil = CallTimer::begin(&options)?;
-        match self.link.ask(request, &vigil).await {
+        let timer = CallTimer::start(&options)?;
+        match self.connection.ask(request, &timer).await {
             Ok(result) => serde_json::to_value(result)
                 .map_err(|error| ClientError::Unexpected(error.to_string())),
             Err(error) => Err(self.explained(error).await),
         }
     }
 
-    /// What came on this connection and was for nobody.
-    pub fn dropped(&self) -> Dropped {
-        self.link.board.dropped()
+    /// Takes up a task that an earlier call has become, perhaps of another process, within these limits. Nothing is
+    /// sent before the task is [polled](TaskCall::finish) or [cancelled](TaskCall::cancel).
+    ///
+    /// ```no_run
+    /// # use outlast_client::{CallOptions, Client, ClientError, StartedCall};
+    /// # async fn run(client: &Client, other: &Client) -> Result<(), ClientError> {
+    /// # let (options, arguments) = (CallOptions::default(), serde_json::json!({}));
+    /// let id = match client.start_tool("slow", arguments, options.clone()).await? {
+    ///     StartedCall::Task(task) => task.left_running().id().to_owned(),
+    ///     StartedCall::Answered(_) => return Ok(()),
+    /// };
+    /// // Some time and a crash later:
+    /// let answer = other.resume_task(&id, options)?.finish().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resume_task(&self, id: &str, options: CallOptions) -> Result<TaskCall<'_>, ClientError> {
+        Ok(self.task_call(CallTimer::start(&options)?, id.to_owned(), None))
     }
 
-    /// The revision of the protocol that is spoken, such as `2025-11-25`.
+    /// What came on this connection and belonged to no waiting request.
+    pub fn dropped(&self) -> DroppedMessages {
+        self.connection.pending.dropped()
+    }
+
+    /// The revision of the protocol that is used, such as `2025-11-25`.
     pub fn protocol(&self) -> Option<String> {
         self.service.peer_info().map(|info| info.protocol_version.to_string())
     }
@@ -225,28 +247,28 @@ impl Client {
         self.child.as_ref().map(Child::pid)
     }
 
-    /// Says goodbye: what was to be said is said, the connection closed, and a program that was started gets a second
-    /// to leave, is then asked with SIGTERM, and then killed.
-    pub async fn close(mut self) -> Option<Left> {
-        self.link.farewell().await;
-        // Whether the other side still listened makes no difference to a client that leaves.
-        drop(self.service.close_with_timeout(PUT_AWAY).await);
+    /// Sends what is still to be sent and closes the connection. A program that was started gets a second to exit, then
+    /// SIGTERM and another second, and is then killed.
+    pub async fn close(mut self) -> Option<ChildEnd> {
+        self.connection.finish_cancels().await;
+        // Whether the other side still read makes no difference.
+        drop(self.service.close_with_timeout(CLOSE_TIMEOUT).await);
         match self.child.take() {
-            Some(child) => Some(child.leave().await),
+            Some(child) => Some(child.stop().await),
             None => None,
         }
     }
 
-    /// A child that left says more than its pipe.
-    pub(crate) async fn explained(&self, error: ClientError) -> ClientError {
-        match &self.child {
-            Some(child) => child.explained(error).await,
-            None => error,
-        }
+    fn task_call(&self, timer: CallTimer, id: String, seen: Option<Task>) -> TaskCall<'_> {
+        TaskCall::new(&self.connection, self.child.as_ref(), timer, id, seen)
+    }
+
+    async fn explained(&self, error: ClientError) -> ClientError {
+        child::explained(self.child.as_ref(), error).await
     }
 }
 
-/// Who we are.
+/// What the client says of itself in the handshake.
 struct ClientInfo {
     name: String,
     tasks: bool,
@@ -276,20 +298,20 @@ fn lifecycle(era: Era) -> ClientLifecycleMode {
     }
 }
 
-fn not_greeted(error: &ClientInitializeError) -> ClientError {
+fn handshake_failed(error: &ClientInitializeError) -> ClientError {
     match error {
         error if error.is_authorization_required() => ClientError::Unauthorized,
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_greeted(fallback),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_failed(fallback),
         ClientInitializeError::TransportError { error, .. } => crate::http::failure(&*error.error)
-            .unwrap_or_else(|| ClientError::Greeting(error.error.to_string())),
+            .unwrap_or_else(|| ClientError::Handshake(error.error.to_string())),
         ClientInitializeError::ConnectionClosed(_) => {
-            ClientError::Greeting("it hung up".to_owned())
+            ClientError::Handshake("it closed the connection".to_owned())
         }
         ClientInitializeError::JsonRpcError(error) => {
-            ClientError::Greeting(format!("it refused: {} ({})", error.message, error.code.0))
+            ClientError::Handshake(format!("it refused: {} ({})", error.message, error.code.0))
         }
         // The others may repeat a whole message.
-        other => ClientError::Greeting(other.to_string().chars().take(300).collect()),
+        other => ClientError::Handshake(other.to_string().chars().take(300).collect()),
     }
 }
 

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use http::{HeaderName, HeaderValue};
+use outlast_http::ProxyOptions;
 use reqwest::Url;
 
 use crate::error::ClientError;
-use crate::proxy::ProxyOptions;
 
 /// An address of a server, with what to send along.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl Endpoint {
 
     /// Through this proxy. Without, every request goes straight to the server: the environment is not read.
     pub fn proxy(mut self, proxy: ProxyOptions) -> Result<Self, ClientError> {
-        proxy.made()?;
+        proxy.to_proxy().map_err(|error| ClientError::Usage(error.to_string()))?;
         self.proxy = Some(proxy);
         Ok(self)
     }

@@ -9,7 +9,7 @@ use crate::patience::Limit;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The call was asked for in a way that makes no sense.
+    /// The call was asked for in a wrong way.
     #[error("{0}")]
     Usage(String),
     /// The program could not be started.
@@ -20,12 +20,12 @@ pub enum ClientError {
         /// Why.
         source: std::io::Error,
     },
-    /// The other side does not speak MCP, or left while being greeted.
-    #[error("the server could not be greeted: {0}")]
-    Greeting(String),
-    /// The other side did not answer the greeting in time.
-    #[error("the server did not answer the greeting within {}", said(*limit))]
-    GreetingTimedOut {
+    /// The other side does not speak MCP, or left during the handshake.
+    #[error("the handshake with the server failed: {0}")]
+    Handshake(String),
+    /// The other side did not answer the handshake in time.
+    #[error("the server did not answer the handshake within {}", readable(*limit))]
+    HandshakeTimedOut {
         /// The limit.
         limit: Duration,
     },
@@ -40,16 +40,16 @@ pub enum ClientError {
     Refused {
         /// The JSON-RPC code.
         code: i32,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
     /// The connection ended before the answer.
     #[error("the server left before it answered{}", after(how))]
     Gone {
-        /// What is known of it: an exit status, last words, an error of the transport.
+        /// What is known of it: an exit status, the end of standard error, an error of the transport.
         how: String,
     },
-    /// One message was longer than we take.
+    /// One message was longer than the limit.
     #[error("a message of the server is longer than {limit} bytes")]
     TooLong {
         /// The limit.
@@ -58,7 +58,7 @@ pub enum ClientError {
     /// The server asks for something only a person can give.
     #[error("the server asks for input, which this client cannot give")]
     NeedsInput,
-    /// Somebody cancelled the task that the call had become.
+    /// The task that the call had become was cancelled, by another client or by the server.
     #[error("the task {task} was cancelled")]
     TaskCancelled {
         /// Its id.
@@ -69,7 +69,7 @@ pub enum ClientError {
     TaskUnknown {
         /// Its id.
         task: String,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
     /// The server answered with something that is not an answer to this.
@@ -85,7 +85,7 @@ pub struct TimedOut {
     pub limit: Limit,
     /// Its length.
     pub length: Duration,
-    /// The time from the request's start to the end of patience.
+    /// The time from the request's start until the caller gave up.
     pub elapsed: Duration,
     /// How many progress notes had come.
     pub notes: u64,
@@ -119,16 +119,16 @@ pub enum TaskFate {
 
 impl fmt::Display for TimedOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let length = said(self.length);
+        let length = readable(self.length);
         match self.limit {
             Limit::Idle => write!(f, "no answer within the timeout of {length}")?,
             Limit::Total => write!(f, "no answer within the total timeout of {length}")?,
         }
-        write!(f, " (after {}; ", said(self.elapsed))?;
+        write!(f, " (after {}; ", readable(self.elapsed))?;
         match (self.notes, self.last_note) {
-            (1, Some(ago)) => write!(f, "1 progress note, {} ago", said(ago))?,
+            (1, Some(ago)) => write!(f, "1 progress note, {} ago", readable(ago))?,
             (notes @ 2.., Some(ago)) => {
-                write!(f, "{notes} progress notes, the last {} ago", said(ago))?
+                write!(f, "{notes} progress notes, the last {} ago", readable(ago))?
             }
             _ => f.write_str("no progress")?,
         }
@@ -153,7 +153,7 @@ fn after(how: &str) -> String {
 }
 
 /// A length as people say it, exact to the millisecond below ten seconds.
-fn said(length: Duration) -> String {
+fn readable(length: Duration) -> String {
     match length.as_millis() {
         millis @ 0..1_000 => format!("{millis} ms"),
         millis @ 1_000..10_000 if millis % 1_000 != 0 => format!("{:.1} s", length.as_secs_f64()),

@@ -2,36 +2,35 @@
 //! taken from the environment.
 
 mod error;
-mod event_size;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
-use reqwest::{RequestBuilder, Response, redirect};
+use outlast_http::{BodyError, ProxyOptions, SseDecoder, SseEvent, error_chain};
+use reqwest::{RequestBuilder, Response};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
     StreamableHttpPostResponse,
 };
-use sse_stream::{Error as SseError, Sse, SseStream};
+use sse_stream::{Error as SseError, Sse};
 
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
-use crate::pending::{Fault, PendingCalls};
-use crate::proxy::ProxyOptions;
+use crate::options::CANCEL_GRACE;
+use crate::pending::PendingCalls;
 
+use error::HttpError;
 pub(crate) use error::failure;
-use error::{WebError, chain};
-use event_size::EventSize;
 
 /// How long a connection may take to open.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Calls that may wait for the first byte of their answers at once; more wait for their turn.
 const CALLS: usize = 64;
 const SSE: &str = "text/event-stream";
@@ -43,51 +42,40 @@ const LAST_EVENT: &str = "last-event-id";
 pub(crate) fn transport(
     endpoint: &Endpoint,
     longest: usize,
-    board: &Arc<PendingCalls>,
-) -> Result<StreamableHttpClientTransport<Web>, ClientError> {
-    let web = Web {
+    pending: &Arc<PendingCalls>,
+) -> Result<StreamableHttpClientTransport<HttpClient>, ClientError> {
+    let web = HttpClient {
         client: client(endpoint.proxy.as_ref())?,
         endpoint: endpoint.clone(),
         longest,
-        board: board.clone(),
+        pending: pending.clone(),
     };
     let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
         .max_concurrent_requests(CALLS)
         // A cancellation waits for a second at most, and so do we.
-        .control_request_timeout(crate::call::CANCEL_GRACE);
+        .control_request_timeout(CANCEL_GRACE);
     Ok(StreamableHttpClientTransport::with_client(web, config))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place of this crate, with the same limits")]
 fn client(proxy: Option<&ProxyOptions>) -> Result<reqwest::Client, ClientError> {
-    // Fails only when one is installed already, which serves as well.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let builder = reqwest::Client::builder()
-        .user_agent(concat!("outlast/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT)
-        .redirect(redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .no_proxy();
-    let builder = match proxy.map(ProxyOptions::made).transpose()?.flatten() {
-        Some(proxy) => builder.proxy(proxy),
-        None => builder,
-    };
-    builder.build().map_err(|error| ClientError::Usage(chain(&error)))
+    let builder = outlast_http::client_builder(proxy, CONNECT_TIMEOUT)
+        .map_err(|error| ClientError::Usage(error.to_string()))?;
+    builder.build().map_err(|error| ClientError::Usage(error_chain(&error)))
 }
 
-type Failed = StreamableHttpError<WebError>;
+type Failed = StreamableHttpError<HttpError>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// Makes the requests of one connection.
 #[derive(Clone)]
-pub(crate) struct Web {
+pub(crate) struct HttpClient {
     client: reqwest::Client,
     endpoint: Endpoint,
     longest: usize,
-    board: Arc<PendingCalls>,
+    pending: Arc<PendingCalls>,
 }
 
-impl Web {
+impl HttpClient {
     fn with_headers(
         &self,
         mut request: RequestBuilder,
@@ -109,51 +97,56 @@ impl Web {
         }
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, WebError> {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, HttpError> {
         request.send().await.map_err(|error| {
             let error = error.without_url();
-            if error.is_connect() { WebError::Unreachable(error) } else { WebError::Broken(error) }
+            if error.is_connect() {
+                HttpError::Unreachable(error)
+            } else {
+                HttpError::Broken(error)
+            }
         })
     }
 
-    /// The whole body, if it is not too long.
-    async fn body(&self, mut response: Response) -> Result<Vec<u8>, WebError> {
-        let mut body = Vec::new();
-        while let Some(piece) =
-            response.chunk().await.map_err(|error| WebError::Broken(error.without_url()))?
-        {
-            if body.len() + piece.len() > self.longest {
-                self.board.break_off(Fault::TooLong);
-                return Err(WebError::TooLong);
+    /// The whole body; one that is too long ends the connection.
+    async fn body(&self, response: Response) -> Result<Vec<u8>, HttpError> {
+        outlast_http::read_body(response, self.longest).await.map_err(|error| match error {
+            BodyError::Broken(error) => HttpError::Broken(error),
+            BodyError::TooLarge { .. } => {
+                self.pending.break_off();
+                HttpError::TooLong
             }
-            body.extend_from_slice(&piece);
-        }
-        Ok(body)
+        })
     }
 
-    /// Its events; one that is too long ends them, and the connection.
+    /// The events of an answer; one that is too long ends them, and the connection.
     fn events(&self, response: Response) -> Events {
-        let mut size = EventSize::new(self.longest);
-        let board = self.board.clone();
-        let pieces = stream::try_unfold(response, async |mut response| {
-            let piece = response.chunk().await;
-            let piece = piece.map_err(|error| WebError::Broken(error.without_url()))?;
-            Ok(piece.map(|piece| (piece, response)))
-        });
-        let bytes = pieces.map(move |piece| {
-            let piece = piece?;
-            if size.fits(&piece) {
-                return Ok(piece);
+        let decoder = SseDecoder::new(self.longest);
+        let start = (response, decoder, self.pending.clone());
+        let events = stream::try_unfold(start, async |(mut response, mut decoder, pending)| {
+            loop {
+                if let Some(event) = decoder.next_event() {
+                    let SseEvent { event, data, id, retry } = event;
+                    return Ok(Some((
+                        Sse { event, data, id, retry },
+                        (response, decoder, pending),
+                    )));
+                }
+                let piece = response.chunk().await;
+                let piece = piece.map_err(|error| HttpError::Broken(error.without_url()))?;
+                let Some(piece) = piece else { return Ok(None) };
+                decoder.push(&piece).map_err(|_| {
+                    pending.break_off();
+                    HttpError::TooLong
+                })?;
             }
-            board.break_off(Fault::TooLong);
-            Err(WebError::TooLong)
         });
-        SseStream::from_bytes_stream(bytes).boxed()
+        events.map_err(|error: HttpError| SseError::Body(Box::new(error))).boxed()
     }
 }
 
-impl StreamableHttpClient for Web {
-    type Error = WebError;
+impl StreamableHttpClient for HttpClient {
+    type Error = HttpError;
 
     async fn post_message(
         &self,
@@ -172,7 +165,7 @@ impl StreamableHttpClient for Web {
         let new_session = new_session.and_then(|id| id.to_str().ok()).map(str::to_owned);
         let expects = matches!(message, ClientJsonRpcMessage::Request(_));
         match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(WebError::Unauthorized.into()),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(HttpError::Unauthorized.into()),
             StatusCode::NOT_FOUND if session.is_some() => Err(Failed::SessionExpired),
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
                 Ok(StreamableHttpPostResponse::Accepted)
@@ -187,10 +180,10 @@ impl StreamableHttpClient for Web {
             }
             _ if kind.starts_with(JSON) => {
                 let body = self.body(response).await?;
-                let message = serde_json::from_slice(&body).map_err(|_| WebError::NotMcp)?;
+                let message = serde_json::from_slice(&body).map_err(|_| HttpError::NotMcp)?;
                 Ok(StreamableHttpPostResponse::Json(message, new_session))
             }
-            _ => Err(WebError::NotMcp.into()),
+            _ => Err(HttpError::NotMcp.into()),
         }
     }
 
@@ -223,9 +216,9 @@ impl StreamableHttpClient for Web {
         let response = self.send(request).await?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(Failed::ServerDoesNotSupportSse),
-            status if !status.is_success() => Err(WebError::Status(status, String::new()).into()),
+            status if !status.is_success() => Err(HttpError::Status(status, String::new()).into()),
             _ if content_type(&response).starts_with(SSE) => Ok(self.events(response)),
-            _ => Err(WebError::NotMcp.into()),
+            _ => Err(HttpError::NotMcp.into()),
         }
     }
 }
@@ -261,7 +254,7 @@ fn refused(
             let words: String = String::from_utf8_lossy(body).chars().take(200).collect();
             let words = words.trim();
             let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-            Err(WebError::Status(status, words).into())
+            Err(HttpError::Status(status, words).into())
         }
     }
 }

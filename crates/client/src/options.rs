@@ -8,9 +8,12 @@ use crate::error::ClientError;
 use crate::patience::Limits;
 use crate::progress::Progress;
 
+/// How long the server may take to receive a cancellation.
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
+
 pub(crate) type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 
-/// How long to wait for one call, and who hears of its progress.
+/// How long to wait for one call, and what to do with its progress.
 ///
 /// The default waits for ever.
 #[derive(Clone, Default)]
@@ -21,7 +24,7 @@ pub struct CallOptions {
 }
 
 impl CallOptions {
-    /// With these limits.
+    /// Options with these limits.
     pub fn with_limits(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
@@ -58,7 +61,7 @@ impl CallOptions {
         self
     }
 
-    /// The limits, if they can be kept.
+    /// The limits, unless one of them is zero.
     pub(crate) fn limits(&self) -> Result<Limits, ClientError> {
         let given = [
             ("timeout", self.limits.timeout),
@@ -85,8 +88,8 @@ impl fmt::Debug for CallOptions {
 /// How to connect.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// How long the greeting may take.
-    pub greeting: Duration,
+    /// How long the handshake may take.
+    pub handshake_timeout: Duration,
     /// Which revisions of the protocol to speak.
     pub era: Era,
     /// Whether calls may be answered with a task, which is then followed to its end. Only the stateless era has tasks.
@@ -100,7 +103,7 @@ pub struct ConnectOptions {
 impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
-            greeting: Duration::from_secs(30),
+            handshake_timeout: Duration::from_secs(30),
             era: Era::Auto,
             tasks: true,
             longest_message: 16 * 1024 * 1024,

@@ -1,9 +1,9 @@
-//! When to give up on a request: a pure state machine. It is told what happened and when, as time since the request
-//! began, and says how long to wait or which limit was reached. It reads no clock and knows no protocol.
+//! When to give up on a request: a pure state machine. The caller tells it what happened and when, as time since the
+//! request began; the machine says how long to wait or which limit was reached. It reads no clock and knows no protocol.
 
 use std::time::Duration;
 
-use crate::progress::Token;
+use crate::progress::ProgressToken;
 
 /// How long to wait for one request.
 ///
@@ -18,7 +18,7 @@ pub struct Limits {
     pub max_total_timeout: Option<Duration>,
 }
 
-/// A limit of patience.
+/// Which of the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The idle window.
@@ -29,15 +29,13 @@ pub enum Limit {
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum PatienceVerdict {
     /// Go on; look again at this time at the latest, or whenever something happens.
     Wait {
         /// Time since the request began; `None` when no limit is set.
         until: Option<Duration>,
     },
-    /// The answer is there.
-    Answered,
-    /// Patience is over. This verdict never changes again.
+    /// A limit was reached. This verdict never changes again.
     TimedOut {
         /// Which limit; the total one when both fall together.
         limit: Limit,
@@ -48,33 +46,33 @@ pub enum Verdict {
 
 /// What became of a progress note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noted {
-    /// It is this request's and says more than the one before.
+pub(crate) enum ProgressNote {
+    /// The note is this request's and says more than the one before.
     Counted,
-    /// It is another request's.
+    /// The note is another request's.
     Foreign,
-    /// It does not rise.
+    /// Its value does not rise.
     Stale,
-    /// It came after the end.
+    /// It came after a limit was reached.
     Late,
 }
 
 /// The patience with one request.
 #[derive(Clone, Debug)]
-pub struct Patience {
+pub(crate) struct Patience {
     limits: Limits,
-    token: Option<Token>,
+    token: Option<ProgressToken>,
     /// When the idle window began.
     idle_since: Duration,
     highest: Option<f64>,
     notes: u64,
     last_note: Option<Duration>,
-    ended: Option<Verdict>,
+    ended: Option<PatienceVerdict>,
 }
 
 impl Patience {
     /// Begins to wait. Until [`Patience::listen`] names a token, all progress is foreign.
-    pub fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
             token: None,
@@ -87,78 +85,80 @@ impl Patience {
     }
 
     /// This request's progress carries this token.
-    pub fn listen(&mut self, token: Token) {
+    pub(crate) fn listen(&mut self, token: ProgressToken) {
         self.token = Some(token);
     }
 
     /// Progress came. Times must not run backwards.
     ///
     /// A limit that had fallen due before counts first: progress at or after a deadline is late.
-    pub fn progress(&mut self, at: Duration, token: &Token, value: f64) -> Noted {
+    pub(crate) fn progress(
+        &mut self,
+        at: Duration,
+        token: &ProgressToken,
+        value: f64,
+    ) -> ProgressNote {
         if !self.token.as_ref().is_some_and(|ours| ours.matches(token)) {
-            return Noted::Foreign;
+            return ProgressNote::Foreign;
         }
-        if !matches!(self.look(at), Verdict::Wait { .. }) {
-            return Noted::Late;
+        if !matches!(self.look(at), PatienceVerdict::Wait { .. }) {
+            return ProgressNote::Late;
         }
         // Nothing compares with NaN: it never rises, and nothing rises above it.
         if !value.is_finite() || self.highest.is_some_and(|highest| value <= highest) {
-            return Noted::Stale;
+            return ProgressNote::Stale;
         }
         self.highest = Some(value);
         self.sign_of_life(at)
     }
 
     /// Progress came that has neither token nor value, such as a task's new status.
-    pub fn sign_of_life(&mut self, at: Duration) -> Noted {
-        if !matches!(self.look(at), Verdict::Wait { .. }) {
-            return Noted::Late;
+    pub(crate) fn sign_of_life(&mut self, at: Duration) -> ProgressNote {
+        if !matches!(self.look(at), PatienceVerdict::Wait { .. }) {
+            return ProgressNote::Late;
         }
         self.notes += 1;
         self.last_note = Some(at);
         if self.limits.reset_timeout_on_progress {
             self.idle_since = at;
         }
-        Noted::Counted
+        ProgressNote::Counted
     }
 
     /// The server answered a question about the work: a silent task is not a silent server.
-    pub fn answered_about(&mut self, at: Duration) {
-        let waits = matches!(self.look(at), Verdict::Wait { .. });
+    pub(crate) fn answered_about(&mut self, at: Duration) {
+        let waits = matches!(self.look(at), PatienceVerdict::Wait { .. });
         if waits && self.limits.reset_timeout_on_progress {
             self.idle_since = at;
         }
     }
 
-    /// The answer came. It counts unless a limit had already been reported: nobody throws away what was waited for.
-    pub fn answered(&mut self) -> Verdict {
-        *self.ended.get_or_insert(Verdict::Answered)
-    }
-
     /// What to do at this time.
-    pub fn look(&mut self, now: Duration) -> Verdict {
+    pub(crate) fn look(&mut self, now: Duration) -> PatienceVerdict {
         if let Some(ended) = self.ended {
             return ended;
         }
-        let Some((due, limit)) = self.next_due() else { return Verdict::Wait { until: None } };
+        let Some((due, limit)) = self.next_due() else {
+            return PatienceVerdict::Wait { until: None };
+        };
         if now < due {
-            return Verdict::Wait { until: Some(due) };
+            return PatienceVerdict::Wait { until: Some(due) };
         }
-        *self.ended.insert(Verdict::TimedOut { limit, due })
+        *self.ended.insert(PatienceVerdict::TimedOut { limit, due })
     }
 
     /// How many progress notes counted.
-    pub fn notes(&self) -> u64 {
+    pub(crate) fn notes(&self) -> u64 {
         self.notes
     }
 
     /// When the last of them came, as time since the request began.
-    pub fn last_note(&self) -> Option<Duration> {
+    pub(crate) fn last_note(&self) -> Option<Duration> {
         self.last_note
     }
 
     /// The limits.
-    pub fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         self.limits
     }
 

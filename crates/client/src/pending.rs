@@ -1,24 +1,25 @@
-//! Who waits for what on one connection: the transport's tap reads it, the calls write it. Progress is timed here, the
-//! moment it is read, so that a busy caller cannot make it late; what belongs to nobody is counted and dropped.
+//! The requests of one connection that have no answer yet: calls add them, the wire tap settles them. Progress is timed
+//! here, the moment it is read, so that a busy caller cannot make it late; what belongs to no request is counted and
+//! dropped.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{NumberOrString, ProgressNotificationParam, RequestId};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::patience::{Limits, Noted, Patience, Verdict};
-use crate::progress::{Progress, Token};
+use crate::patience::{Limits, Patience, PatienceVerdict, ProgressNote};
+use crate::progress::{Progress, ProgressToken};
 
 /// Progress kept for a callback that is slower than the server; older notes go first.
-const UNREAD: usize = 16;
+const MAX_UNREAD_PROGRESS: usize = 16;
 
-/// What came on a connection and was for nobody.
+/// What came on a connection and belonged to no waiting request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DroppedMessages {
     /// Progress without a request: unknown, or over.
     pub stray_progress: u64,
     /// Progress that did not rise.
@@ -27,85 +28,76 @@ pub struct Dropped {
     pub stray_answers: u64,
 }
 
-/// Why a connection cannot go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// One message is longer than we take.
-    TooLong,
-}
-
 /// The requests of one connection that have no answer yet.
 #[derive(Default)]
 pub(crate) struct PendingCalls {
-    asked: Mutex<Asked>,
+    requests: Mutex<RequestTable>,
     stray_progress: AtomicU64,
     stale_progress: AtomicU64,
     stray_answers: AtomicU64,
-    fault: OnceLock<Fault>,
     broken: CancellationToken,
 }
 
 #[derive(Default)]
-struct Asked {
-    requests: HashMap<RequestId, Option<Token>>,
-    watches: HashMap<Token, Arc<Watch>>,
+struct RequestTable {
+    tokens: HashMap<RequestId, Option<ProgressToken>>,
+    calls: HashMap<ProgressToken, Arc<WaitingCall>>,
 }
 
 impl PendingCalls {
-    /// A request is about to be sent.
-    pub(crate) fn ask(&self, id: RequestId, token: Option<Token>, watch: Option<Arc<Watch>>) {
-        let mut asked = lock(&self.asked);
-        if let (Some(token), Some(watch)) = (&token, watch) {
-            lock(&watch.state).patience.listen(token.clone());
-            asked.watches.insert(token.clone(), watch);
+    /// Adds a request that is about to be sent.
+    pub(crate) fn add(
+        &self,
+        id: RequestId,
+        token: Option<ProgressToken>,
+        call: Option<Arc<WaitingCall>>,
+    ) {
+        let mut requests = lock(&self.requests);
+        if let (Some(token), Some(call)) = (&token, call) {
+            lock(&call.state).patience.listen(token.clone());
+            requests.calls.insert(token.clone(), call);
         }
-        asked.requests.insert(id, token);
+        requests.tokens.insert(id, token);
     }
 
-    /// An answer came; whether somebody waits for it.
-    pub(crate) fn answer(&self, id: &RequestId) -> bool {
-        let known = self.forget(id);
+    /// Settles a request whose answer came; false when no such request waits.
+    pub(crate) fn answered(&self, id: &RequestId) -> bool {
+        let known = self.remove(id);
         if !known {
             self.stray_answers.fetch_add(1, Ordering::Relaxed);
         }
         known
     }
 
-    /// Nobody waits for this request any more.
-    pub(crate) fn forget(&self, id: &RequestId) -> bool {
-        let mut asked = lock(&self.asked);
-        let Some(token) = asked.requests.remove(&as_sent(id)) else { return false };
+    /// Removes a request; false when there was none.
+    pub(crate) fn remove(&self, id: &RequestId) -> bool {
+        let mut requests = lock(&self.requests);
+        let Some(token) = requests.tokens.remove(&as_sent(id)) else { return false };
         if let Some(token) = token {
-            asked.watches.remove(&token);
+            requests.calls.remove(&token);
         }
         true
     }
 
-    /// Progress came.
+    /// Gives progress to the call it belongs to.
     pub(crate) fn progress(&self, note: ProgressNotificationParam) {
         let token = token_of(&note.progress_token.0).as_sent();
-        let watch = lock(&self.asked).watches.get(&token).cloned();
-        let noted = watch.map_or(Noted::Foreign, |watch| watch.note(&token, note));
-        match noted {
-            Noted::Counted => {}
-            Noted::Stale => {
-                self.stale_progress.fetch_add(1, Ordering::Relaxed);
-            }
-            Noted::Foreign | Noted::Late => {
-                self.stray_progress.fetch_add(1, Ordering::Relaxed);
-            }
-        }
+        let call = lock(&self.requests).calls.get(&token).cloned();
+        let dropped = match call.map_or(ProgressNote::Foreign, |call| call.progress(&token, note)) {
+            ProgressNote::Counted => return,
+            ProgressNote::Stale => &self.stale_progress,
+            ProgressNote::Foreign | ProgressNote::Late => &self.stray_progress,
+        };
+        dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The connection cannot go on; every waiting call ends.
-    pub(crate) fn break_off(&self, fault: Fault) {
-        self.fault.get_or_init(|| fault);
+    /// Ends every waiting call: a message was too long, and the connection cannot go on.
+    pub(crate) fn break_off(&self) {
         self.broken.cancel();
     }
 
-    /// Why the connection cannot go on, if so.
-    pub(crate) fn fault(&self) -> Option<Fault> {
-        self.fault.get().copied()
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.is_cancelled()
     }
 
     /// Resolves when the connection cannot go on.
@@ -113,8 +105,8 @@ impl PendingCalls {
         self.broken.cancelled().await;
     }
 
-    pub(crate) fn dropped(&self) -> Dropped {
-        Dropped {
+    pub(crate) fn dropped(&self) -> DroppedMessages {
+        DroppedMessages {
             stray_progress: self.stray_progress.load(Ordering::Relaxed),
             stale_progress: self.stale_progress.load(Ordering::Relaxed),
             stray_answers: self.stray_answers.load(Ordering::Relaxed),
@@ -123,28 +115,24 @@ impl PendingCalls {
 }
 
 /// One call's patience, and the progress its caller has not seen.
-pub(crate) struct Watch {
-    began: Instant,
-    state: Mutex<State>,
+pub(crate) struct WaitingCall {
+    pub(crate) began: Instant,
+    state: Mutex<WaitState>,
     pub(crate) woken: Notify,
 }
 
-struct State {
+struct WaitState {
     patience: Patience,
     unread: VecDeque<Progress>,
 }
 
-impl Watch {
+impl WaitingCall {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        let state = State { patience: Patience::new(limits), unread: VecDeque::new() };
+        let state = WaitState { patience: Patience::new(limits), unread: VecDeque::new() };
         Arc::new(Self { began: Instant::now(), state: Mutex::new(state), woken: Notify::new() })
     }
 
-    pub(crate) fn began(&self) -> Instant {
-        self.began
-    }
-
-    pub(crate) fn look(&self) -> Verdict {
+    pub(crate) fn look(&self) -> PatienceVerdict {
         lock(&self.state).patience.look(self.began.elapsed())
     }
 
@@ -157,23 +145,23 @@ impl Watch {
         lock(&self.state).unread.pop_front()
     }
 
-    /// A task said something new of itself.
-    pub(crate) fn status(&self, progress: Progress) {
+    /// Takes a new status of the task for progress.
+    pub(crate) fn task_status(&self, progress: Progress) {
         let mut state = lock(&self.state);
-        if state.patience.sign_of_life(self.began.elapsed()) == Noted::Counted {
+        if state.patience.sign_of_life(self.began.elapsed()) == ProgressNote::Counted {
             state.push(progress);
         }
     }
 
-    /// The server answered a question about the task.
-    pub(crate) fn answered_about(&self) {
+    /// Notes that the server answered a question about the task.
+    pub(crate) fn task_answered(&self) {
         lock(&self.state).patience.answered_about(self.began.elapsed());
     }
 
-    fn note(&self, token: &Token, note: ProgressNotificationParam) -> Noted {
+    fn progress(&self, token: &ProgressToken, note: ProgressNotificationParam) -> ProgressNote {
         let mut state = lock(&self.state);
         let noted = state.patience.progress(self.began.elapsed(), token, note.progress);
-        if noted == Noted::Counted {
+        if noted == ProgressNote::Counted {
             let ProgressNotificationParam { progress, total, message, meta, .. } = note;
             let meta = meta.and_then(|meta| serde_json::to_value(meta).ok());
             state.push(Progress { value: progress, total, message, meta });
@@ -183,27 +171,27 @@ impl Watch {
     }
 }
 
-impl State {
+impl WaitState {
     fn push(&mut self, progress: Progress) {
-        if self.unread.len() == UNREAD {
+        if self.unread.len() == MAX_UNREAD_PROGRESS {
             self.unread.pop_front();
         }
         self.unread.push_back(progress);
     }
 }
 
-pub(crate) fn token_of(token: &NumberOrString) -> Token {
+pub(crate) fn token_of(token: &NumberOrString) -> ProgressToken {
     match token {
-        NumberOrString::Number(number) => Token::Number(*number),
-        NumberOrString::String(text) => Token::Text(text.to_string()),
+        NumberOrString::Number(number) => ProgressToken::Number(*number),
+        NumberOrString::String(text) => ProgressToken::Text(text.to_string()),
     }
 }
 
 /// Some servers return the id as its digits.
 fn as_sent(id: &RequestId) -> RequestId {
     match token_of(id).as_sent() {
-        Token::Number(number) => RequestId::Number(number),
-        Token::Text(_) => id.clone(),
+        ProgressToken::Number(number) => RequestId::Number(number),
+        ProgressToken::Text(_) => id.clone(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a server says of its work while one waits.
+//! What a server says of its work while the caller waits.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub struct Progress {
     pub value: f64,
     /// What the value would be at the end, if that is known.
     pub total: Option<f64>,
-    /// In words.
+    /// The server's own text.
     pub message: Option<String>,
     /// What else the server says with it, such as the id of a job.
     pub meta: Option<Value>,
@@ -38,16 +38,16 @@ impl fmt::Display for Progress {
 
 /// What ties progress to its request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Token {
+pub(crate) enum ProgressToken {
     /// As we send them.
     Number(i64),
     /// As a server may return them.
     Text(String),
 }
 
-impl Token {
+impl ProgressToken {
     /// Whether the other is this token, as sent or as its digits. Nothing else is taken for it: the empty text is not 0.
-    pub fn matches(&self, other: &Self) -> bool {
+    pub(crate) fn matches(&self, other: &Self) -> bool {
         self == other || *self == other.as_sent()
     }
 
@@ -70,13 +70,13 @@ mod tests {
     /// The checklist of timeouts, G.
     #[test]
     fn a_token_returned_as_digits_is_the_same_token_and_nothing_else_is() {
-        let ours = Token::Number(0);
-        assert!(ours.matches(&Token::Number(0)));
-        assert!(ours.matches(&Token::Text("0".to_owned())));
+        let ours = ProgressToken::Number(0);
+        assert!(ours.matches(&ProgressToken::Number(0)));
+        assert!(ours.matches(&ProgressToken::Text("0".to_owned())));
         for other in ["", "00", " 0", "+0", "-0", "0.0", "false"] {
-            assert!(!ours.matches(&Token::Text(other.to_owned())), "{other:?}");
+            assert!(!ours.matches(&ProgressToken::Text(other.to_owned())), "{other:?}");
         }
-        assert!(!ours.matches(&Token::Number(1)));
+        assert!(!ours.matches(&ProgressToken::Number(1)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Byte streams with bounds: lines that are not read for ever, and writes that can be ended.
+//! Byte streams with bounds: lines up to a length, and writes that can be ended.
 
 use std::io;
 use std::pin::Pin;
@@ -8,28 +8,28 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::pending::{Fault, PendingCalls};
+use crate::pending::PendingCalls;
 
-/// Reads until a line is longer than allowed; then the connection is broken off.
+/// Reads until a line is longer than allowed; then the connection ends.
 ///
 /// rmcp alone would drop the line and leave its caller waiting.
 pub(crate) struct BoundedLines<R> {
     inner: R,
     longest: usize,
     line: usize,
-    board: Arc<PendingCalls>,
+    pending: Arc<PendingCalls>,
 }
 
 impl<R> BoundedLines<R> {
-    pub(crate) fn new(inner: R, longest: usize, board: Arc<PendingCalls>) -> Self {
-        Self { inner, longest, line: 0, board }
+    pub(crate) fn new(inner: R, longest: usize, pending: Arc<PendingCalls>) -> Self {
+        Self { inner, longest, line: 0, pending }
     }
 
-    fn saw(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line += piece.len();
             if self.line > self.longest {
-                self.board.break_off(Fault::TooLong);
+                self.pending.break_off();
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
             }
             if piece.ends_with(b"\n") {
@@ -49,11 +49,11 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
         let read = buffer.filled().get(before..).unwrap_or_default();
-        Poll::Ready(self.saw(read))
+        Poll::Ready(self.count(read))
     }
 }
 
-/// Writes until it is cut: a pipe that nobody reads would hold its writer for ever.
+/// Writes until it is cut: a pipe that the server does not read would block its writer for ever.
 pub(crate) struct Cuttable<W> {
     inner: W,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,

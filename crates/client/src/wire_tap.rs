@@ -1,5 +1,5 @@
-//! Between rmcp and a transport: sees every message in the order of the wire. rmcp handles each notification in a task
-//! of its own, so that progress could overtake progress, or come after the answer; here nothing can.
+//! A layer between rmcp and a transport that sees every message in the order of the wire. rmcp handles each notification
+//! in a task of its own, where progress could overtake progress, or come after the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,18 +13,18 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
 
-use crate::pending::{PendingCalls, Watch, token_of};
+use crate::pending::{PendingCalls, WaitingCall, token_of};
 
 /// How long the last bytes may take when the connection is closed.
-const LAST_BYTES: Duration = Duration::from_secs(1);
-/// Requests of the server that we have not answered yet: one that asks and never reads must not fill our memory.
-const UNSENT_REPLIES: usize = 64;
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+/// Requests of the server without a reply yet: a server that asks and never reads must not fill our memory.
+const MAX_UNSENT_REPLIES: usize = 64;
 
-/// A transport whose messages the board sees.
+/// A transport whose messages settle the pending calls.
 pub(crate) struct WireTap<T> {
     pub(crate) inner: T,
-    pub(crate) board: Arc<PendingCalls>,
-    /// Ends writes that nobody reads.
+    pub(crate) pending: Arc<PendingCalls>,
+    /// Ends writes that the server does not read.
     pub(crate) cut: CancellationToken,
     pub(crate) unsent: Arc<AtomicUsize>,
 }
@@ -37,24 +37,24 @@ impl<T: Transport<RoleClient>> WireTap<T> {
                 ServerNotification::ProgressNotification(mut progress) => {
                     // rmcp has moved `_meta` out of the parameters.
                     progress.params.meta = progress.extensions.remove::<NotificationMetaObject>();
-                    self.board.progress(progress.params);
+                    self.pending.progress(progress.params);
                     None
                 }
-                // A flood of these would be a flood of tasks, and nobody reads them.
+                // A flood of these would be a flood of tasks, and nothing here reads them.
                 ServerNotification::LoggingMessageNotification(_)
                 | ServerNotification::TaskStatusNotification(_)
                 | ServerNotification::CustomNotification(_) => None,
                 _ => Some(JsonRpcMessage::Notification(note)),
             },
             JsonRpcMessage::Response(answer) => {
-                self.board.answer(&answer.id).then_some(JsonRpcMessage::Response(answer))
+                self.pending.answered(&answer.id).then_some(JsonRpcMessage::Response(answer))
             }
             JsonRpcMessage::Error(error) => {
-                let mine = error.id.as_ref().is_none_or(|id| self.board.answer(id));
+                let mine = error.id.as_ref().is_none_or(|id| self.pending.answered(id));
                 mine.then_some(JsonRpcMessage::Error(error))
             }
             JsonRpcMessage::Request(request) => {
-                if self.unsent.load(Ordering::Relaxed) >= UNSENT_REPLIES {
+                if self.unsent.load(Ordering::Relaxed) >= MAX_UNSENT_REPLIES {
                     return None;
                 }
                 self.unsent.fetch_add(1, Ordering::Relaxed);
@@ -76,8 +76,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WireTap<T> {
             JsonRpcMessage::Request(request) => {
                 let token = request.request.get_meta().get_progress_token();
                 let token = token.map(|token| token_of(&token.0));
-                let watch = request.request.extensions().get::<Arc<Watch>>().cloned();
-                self.board.ask(request.id.clone(), token, watch);
+                let call = request.request.extensions().get::<Arc<WaitingCall>>().cloned();
+                self.pending.add(request.id.clone(), token, call);
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {
                 reply = Some(self.unsent.clone());
@@ -88,7 +88,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WireTap<T> {
         async move {
             let sent = sending.await;
             if let Some(unsent) = reply {
-                // Saturating: rmcp also answers what it could not read, which nobody counted.
+                // Saturating: rmcp also answers what it could not read, which was not counted.
                 let _ =
                     unsent.try_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
             }
@@ -100,7 +100,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WireTap<T> {
         loop {
             let message = tokio::select! {
                 biased;
-                () = self.board.broken() => return None,
+                () = self.pending.broken() => return None,
                 message = self.inner.receive() => message?,
             };
             if let Some(message) = self.passed(message) {
@@ -110,11 +110,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WireTap<T> {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        if let Ok(closed) = tokio::time::timeout(LAST_BYTES, self.inner.close()).await {
+        if let Ok(closed) = tokio::time::timeout(FLUSH_TIMEOUT, self.inner.close()).await {
             return closed;
         }
         self.cut.cancel();
-        match tokio::time::timeout(LAST_BYTES, self.inner.close()).await {
+        match tokio::time::timeout(FLUSH_TIMEOUT, self.inner.close()).await {
             Ok(closed) => closed,
             Err(_) => Ok(()),
         }

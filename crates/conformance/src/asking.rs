@@ -11,13 +11,13 @@ use tokio::sync::watch;
 /// What is asked and not answered.
 #[derive(Default)]
 pub(crate) struct Asking {
-    state: Mutex<State>,
-    /// Rung with every answer.
+    state: Mutex<Questions>,
+    /// Changes with every answer.
     changed: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct Questions {
     last: u64,
     open: HashMap<u64, InputRequests>,
     tasks: HashMap<String, u64>,
@@ -45,7 +45,7 @@ impl Asking {
         (!open.is_empty()).then(|| open.clone())
     }
 
-    /// Takes answers; those nobody asked for are ignored.
+    /// Takes answers; those that were not asked for are ignored.
     pub(crate) fn answer<'a>(&self, task: &str, keys: impl Iterator<Item = &'a String>) {
         let mut state = self.state();
         let Some(question) = state.tasks.get(task).copied() else { return };
@@ -66,7 +66,7 @@ impl Asking {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Questions> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{NewJob, OwnerId, Profile, Visibility};
-use outlast_server::Server;
+use outlast_server::{AsTask, Server};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
     ClientCapabilities, DetailedTask, GetTaskParams, GetTaskResult, InitializeRequestParams,
@@ -77,7 +77,7 @@ impl Fixtures {
             false => None,
         };
         let job = self.job(tool, arguments, question)?;
-        let answer = self.server.hold_or_promise(context, job).await?;
+        let answer = self.server.hold(context, job, AsTask::IfTaken).await?;
         if let CallToolResponse::Task(created) = &answer {
             let id = &created.task.task_id;
             if let Some(question) = question {
@@ -109,7 +109,8 @@ impl ServerHandler for Fixtures {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         match fixture.kind {
             Kind::Held => {
-                self.server.hold(&context, self.job(fixture.name, arguments, None)?).await
+                let job = self.job(fixture.name, arguments, None)?;
+                self.server.hold(&context, job, AsTask::Never).await
             }
             Kind::MayBeTask => self.task(&context, fixture.name, arguments).await,
             Kind::MustBeTask if takes_tasks(&context) => {

@@ -47,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let owner = OwnerId::new("local");
     let options = HttpOptions {
-        callers: Callers::Anybody(owner.clone()),
+        callers: Callers::WithoutToken(owner.clone()),
         hosts: Hosts::loopback(),
         // The runner plays a page of this very server.
         origins: Origins::parse(&format!("http://{address},http://localhost:{}", address.port()))?,
@@ -69,7 +69,7 @@ async fn main() -> anyhow::Result<()> {
         serde_json::json!({ "url": format!("http://{address}/mcp") })
     )?;
 
-    serve_http_as(fixtures, server, engine, options, listener, stop.clone()).await;
+    serve_http_as(fixtures, server, options, listener, stop.clone()).await;
     stop.ask();
     drop(tokio::time::timeout(Duration::from_secs(2), worker).await);
     follower.await?;

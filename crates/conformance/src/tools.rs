@@ -27,7 +27,7 @@ pub(crate) struct Fixture {
     schema: fn() -> Value,
 }
 
-/// All of them, in the order they are listed. The first must be callable by anybody: some checks take the first.
+/// All of them, in the order they are listed. The first must be callable by every client: some checks take the first.
 pub(crate) const FIXTURES: &[Fixture] = &[
     Fixture { name: "test_simple_text", kind: Kind::Held, schema: nothing },
     Fixture { name: "test_error_handling", kind: Kind::Held, schema: nothing },

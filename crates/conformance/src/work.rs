@@ -1,4 +1,4 @@
-//! Who does the fixtures' work: a provider like any other, so that every call goes through the engine and the store.
+//! The provider of the fixtures: one like any other, so that every call goes through the engine and the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,7 +127,7 @@ impl Running {
             "mimeType": "text/plain",
             "text": "This is an embedded resource content.",
         } });
-        let name = self.ask.arguments.get("name").and_then(Value::as_str).unwrap_or("nobody");
+        let name = self.ask.arguments.get("name").and_then(Value::as_str).unwrap_or("stranger");
         let content = match self.ask.tool.as_str() {
             "test_image_content" => vec![image],
             "test_audio_content" => {

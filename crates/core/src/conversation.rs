@@ -1,17 +1,12 @@
-//! A conversation: its jobs in order of turn, and nothing stored beside them. What is said of it here is what files and
-//! tools show: its messages, where it stands, what it has cost.
-
-mod files;
-mod shapes;
+//! A conversation: its jobs in order of turn, and nothing stored beside them. Files and tools show what these functions
+//! say: its messages, where it stands, what it has cost.
 
 use serde_json::Value;
 
 use crate::{
-    Body, ConversationId, Job, JobState, Message, Output, Profile, ResearchAsk, Role, Timestamp,
+    Body, ConversationId, Cost, Job, JobState, Message, NanoUsd, Output, Profile, ResearchAsk,
+    Role, Timestamp, Usage,
 };
-
-pub use files::{ConversationFile, ErrorEntry, JobFile, ProgressShape, StatusFile, StatusWord};
-pub use shapes::{CostShape, SearchResult, UsageShape, cost_of, search_results, usage_of};
 
 /// The turns of a conversation that may be shown; at least one.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +19,7 @@ pub struct Conversation {
 
 /// A message of a conversation, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ConversationMessage {
     /// Who said it.
     pub role: Role,
     /// What was said; a report without the model's thinking.
@@ -76,15 +71,15 @@ impl Conversation {
     }
 
     /// All its messages: what the first turn sent upstream, then each question and each report.
-    pub fn messages(&self) -> Vec<Said> {
+    pub fn messages(&self) -> Vec<ConversationMessage> {
         let mut messages = Vec::new();
         for (at, job) in self.turns().enumerate() {
             let failed = matches!(job.state, JobState::Failed { .. } | JobState::Cancelled { .. });
             let mut asked = asked(job);
             let question = asked.pop();
             let earlier = if at == 0 { asked } else { Vec::new() };
-            messages.extend(earlier.into_iter().map(|message| said(message, false)));
-            messages.extend(question.map(|question| said(question, failed)));
+            messages.extend(earlier.into_iter().map(|message| shown(message, false)));
+            messages.extend(question.map(|question| shown(question, failed)));
             messages.extend(report(job));
         }
         messages
@@ -92,11 +87,11 @@ impl Conversation {
 
     /// What a new question is sent upstream with: everything said but instructions and questions without an answer.
     pub fn context(&self) -> Vec<Message> {
-        let said = self.messages().into_iter().filter(|said| {
-            let unanswered = said.failed || said.role == Role::System;
-            !unanswered
-        });
-        said.map(|Said { role, content, .. }| Message { role, content }).collect()
+        let sent = |message: &ConversationMessage| !message.failed && message.role != Role::System;
+        let messages = self.messages().into_iter().filter(sent);
+        messages
+            .map(|ConversationMessage { role, content, .. }| Message { role, content })
+            .collect()
     }
 
     /// The last report there is.
@@ -104,9 +99,41 @@ impl Conversation {
         self.turns().filter_map(output).last()
     }
 
-    /// What all its turns gave.
-    pub fn outputs(&self) -> impl Iterator<Item = &Output> {
-        self.turns().filter_map(output)
+    /// What all its turns consumed.
+    pub fn usage(&self) -> Usage {
+        self.turns().filter_map(output).fold(Usage::default(), |sum, Output { usage, .. }| Usage {
+            input_tokens: sum.input_tokens.saturating_add(usage.input_tokens),
+            output_tokens: sum.output_tokens.saturating_add(usage.output_tokens),
+            total_tokens: sum.total_tokens.saturating_add(usage.total_tokens),
+            reasoning_tokens: sum.reasoning_tokens.saturating_add(usage.reasoning_tokens),
+            citation_tokens: sum.citation_tokens.saturating_add(usage.citation_tokens),
+            searches: sum.searches.saturating_add(usage.searches),
+        })
+    }
+
+    /// What all its turns cost: as sure as the least sure of them.
+    pub fn cost(&self) -> Cost {
+        sum_of(self.turns().filter_map(output).map(|output| output.cost))
+    }
+}
+
+fn sum_of(costs: impl Iterator<Item = Cost>) -> Cost {
+    let doubt = |cost: Cost| match cost {
+        Cost::Reported(money) => (0, money),
+        Cost::Computed(money) => (1, money),
+        Cost::Estimate(money) => (2, money),
+        Cost::Unknown => (3, NanoUsd(0)),
+    };
+    let sum = costs.map(doubt).reduce(|(most, sum), (doubt, money)| {
+        (most.max(doubt), NanoUsd(sum.0.saturating_add(money.0)))
+    });
+    match sum {
+        Some((0, money)) => Cost::Reported(money),
+        Some((1, money)) => Cost::Computed(money),
+        Some((2, money)) => Cost::Estimate(money),
+        Some((_, NanoUsd(0))) | None => Cost::Unknown,
+        // The known part of it, if a part is unknown.
+        Some((_, money)) => Cost::Estimate(money),
     }
 }
 
@@ -131,11 +158,11 @@ fn asked(job: &Job) -> Vec<Message> {
     messages
 }
 
-fn said(Message { role, content }: Message, failed: bool) -> Said {
-    Said { role, content, thinking: None, failed }
+fn shown(Message { role, content }: Message, failed: bool) -> ConversationMessage {
+    ConversationMessage { role, content, thinking: None, failed }
 }
 
-fn report(job: &Job) -> Option<Said> {
+fn report(job: &Job) -> Option<ConversationMessage> {
     let (content, thinking) = match &output(job)?.body {
         Body::Report { text, thinking, .. } => (text.clone(), thinking.clone()),
         Body::Tool { content, .. } => {
@@ -144,7 +171,7 @@ fn report(job: &Job) -> Option<Said> {
             (texts.collect::<Vec<_>>().join("\n"), None)
         }
     };
-    Some(Said { role: Role::Assistant, content, thinking, failed: false })
+    Some(ConversationMessage { role: Role::Assistant, content, thinking, failed: false })
 }
 
 #[cfg(test)]
@@ -155,7 +182,7 @@ mod tests {
 
     use super::*;
     use crate::rules::sample::{NOW, queued};
-    use crate::{Code, Cost, Failure, Usage, Visibility};
+    use crate::{Code, Failure, Visibility};
 
     fn turn(messages: Value, state: JobState) -> Job {
         let mut job = queued().job;
@@ -179,7 +206,7 @@ mod tests {
         Conversation::of(ConversationId::new("c"), turns).unwrap()
     }
 
-    fn told(conversation: &Conversation) -> Vec<(Role, String, bool)> {
+    fn listed(conversation: &Conversation) -> Vec<(Role, String, bool)> {
         let messages = conversation.messages().into_iter();
         messages.map(|said| (said.role, said.content, said.failed)).collect()
     }
@@ -199,8 +226,6 @@ mod tests {
         let turns =
             vec![turn(first, answered("one.")), turn(second, JobState::Queued { run_at: NOW })];
         let conversation = conversation(turns);
-        let file = ConversationFile::of(&conversation, None);
-        assert_eq!((file.message_count, file.messages.len()), (4, 4), "it counts what it lists");
         let expected = [
             (Role::System, "be good", false),
             (Role::User, "one?", false),
@@ -208,7 +233,7 @@ mod tests {
             (Role::User, "two?", false),
         ]
         .map(|(role, content, failed)| (role, content.to_owned(), failed));
-        assert_eq!(told(&conversation), expected);
+        assert_eq!(listed(&conversation), expected);
     }
 
     /// P1: a conversation belongs to the provider that began it, and to the library once that has answered in it.
@@ -252,6 +277,23 @@ mod tests {
         assert_eq!(context, ["good?", "yes"]);
     }
 
+    /// C9: sums are exact, and no surer than their parts.
+    #[test]
+    fn costs_add_up_and_doubt_is_kept() {
+        let reported = Cost::Reported(NanoUsd(1));
+        let cases = [
+            (vec![], Cost::Unknown),
+            (vec![reported, reported], Cost::Reported(NanoUsd(2))),
+            (vec![reported, Cost::Computed(NanoUsd(2))], Cost::Computed(NanoUsd(3))),
+            (vec![reported, Cost::Estimate(NanoUsd(2))], Cost::Estimate(NanoUsd(3))),
+            (vec![reported, Cost::Unknown], Cost::Estimate(NanoUsd(1))),
+            (vec![Cost::Unknown], Cost::Unknown),
+        ];
+        for (costs, expected) in cases {
+            assert_eq!(sum_of(costs.into_iter()), expected);
+        }
+    }
+
     /// C5: a held call shows nothing of itself until it has succeeded.
     #[test]
     fn a_held_turn_is_hidden_until_it_succeeds() {
@@ -261,21 +303,5 @@ mod tests {
         assert_eq!(Conversation::of(ConversationId::new("c"), vec![held.clone()]), None);
         held.state = answered("y");
         assert!(Conversation::of(ConversationId::new("c"), vec![held]).is_some());
-    }
-
-    /// B3, B4: where a conversation stands is where its last turn does.
-    #[test]
-    fn the_status_is_that_of_the_last_turn() {
-        let one = turn(json!([{ "role": "user", "content": "1" }]), answered("1"));
-        let mut two =
-            turn(json!([{ "role": "user", "content": "2" }]), JobState::Running { since: NOW });
-        two.new.workflow = "deep_research".to_owned();
-        let conversation = conversation(vec![one, two]);
-        let status = StatusFile::of(&conversation, NOW);
-        assert_eq!(status.status, StatusWord::InProgress);
-        assert_eq!(status.tool_name, "perplexity_deep_research_followup");
-        assert_eq!(status.progress.unwrap().percentage, 25);
-        let job = JobFile::of(&conversation).unwrap();
-        assert_eq!(job.params.query, "2");
     }
 }

@@ -38,7 +38,7 @@ macro_rules! codes {
                 match self { $(Self::$name => $text),* }
             }
 
-            /// Whether asking again, as a new job, can help without anybody mending anything.
+            /// Whether the same request, as a new job, can succeed without any repair.
             pub fn is_retryable(self) -> bool {
                 match self { $(Self::$name => $retryable),* }
             }
@@ -51,7 +51,7 @@ codes! {
     ExecutionError = "EXECUTION_ERROR", retryable: false;
     /// A try or the whole job took too long.
     Timeout = "TIMEOUT", retryable: true;
-    /// Nobody can know whether the provider accepted the request, so it was not sent again.
+    /// Whether the provider accepted the request cannot be known, so it was not sent a second time.
     SubmitUnknown = "SUBMIT_UNKNOWN", retryable: false;
     /// The provider no longer knows the run, which may have been paid for, so no other was begun.
     RunLost = "RUN_LOST", retryable: false;

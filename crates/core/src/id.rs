@@ -1,4 +1,4 @@
-//! Names of things. Each is a type of its own, so that an owner can never be passed for a worker.
+//! Names and numbers of things. Each is a type of its own, so that an owner can never be passed for a worker.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub struct JobId(Uuid);
 pub struct NotAJobId;
 
 impl JobId {
-    /// Makes an id from a random UUID; whoever calls this owns the randomness.
+    /// Makes an id from a random UUID; the caller makes the randomness.
     pub fn new(uuid: Uuid) -> Self {
         Self(uuid)
     }
@@ -106,6 +106,24 @@ impl Profile {
         self.as_str().split([' ', '/']).next().unwrap_or_default()
     }
 }
+
+/// A number raised at each claim, so that a worker that lost its lease cannot write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Fence(pub u64);
+
+impl Fence {
+    /// Of a job that was never claimed.
+    pub const NONE: Self = Self(0);
+
+    /// The next claim's number.
+    pub fn raised(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// A store's change number: every change of a job gets a higher one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rev(pub u64);
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Code, ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Timestamp};
+use crate::{
+    ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Rev, Timestamp, Visibility,
+};
 
 /// What a face asks the engine to make durable.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +19,7 @@ pub struct NewJob {
     pub conversation: Option<ConversationId>,
     /// Which workers can run it.
     pub profile: Profile,
-    /// The kind of work, as shown in lists: `deep_research`, or a configured workflow.
+    /// The kind of work, as shown in lists: [`NewJob::DEEP_RESEARCH`], or a configured workflow.
     pub workflow: String,
     /// One line for lists; the start of the question.
     pub title: String,
@@ -25,7 +27,7 @@ pub struct NewJob {
     pub ask: Value,
     /// Higher runs first.
     pub priority: i16,
-    /// Whether its id has been promised to the caller.
+    /// Whether the caller was given its id, and how a worker gets the job.
     pub visibility: Visibility,
     /// How many failures are forgiven: N means N + 1 tries.
     pub max_failures: u32,
@@ -38,6 +40,8 @@ pub struct NewJob {
 }
 
 impl NewJob {
+    /// The workflow of every research job.
+    pub const DEEP_RESEARCH: &str = "deep_research";
     /// Where a request names the tool or command that made it; no provider reads it.
     const TOOL: &str = "tool";
 
@@ -57,37 +61,6 @@ impl NewJob {
     /// Its conversation, for the log.
     pub fn conversation_id(&self) -> Option<&str> {
         self.conversation.as_ref().map(ConversationId::as_str)
-    }
-}
-
-/// Whether the caller was given the job's id, and who takes the job up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Visibility {
-    /// The caller holds the id and will come back for it. A worker takes the job from the queue.
-    Promised,
-    /// A held call that was answered with a task: the caller holds the id. A worker takes the job by name, like any
-    /// held call.
-    Task,
-    /// A held call: hidden from conversation tools until it succeeds. A worker takes the job by name.
-    Unpromised,
-}
-
-impl Visibility {
-    /// Whether the job waits in the queue, where slots are shared, rather than being taken by name.
-    pub fn is_queued(self) -> bool {
-        match self {
-            Self::Promised => true,
-            Self::Task | Self::Unpromised => false,
-        }
-    }
-
-    /// Whether the caller was given the id.
-    pub fn is_told(self) -> bool {
-        match self {
-            Self::Promised | Self::Task => true,
-            Self::Unpromised => false,
-        }
     }
 }
 
@@ -118,17 +91,6 @@ pub struct Job {
     pub rev: Rev,
 }
 
-impl RemoteRun {
-    /// Its id as far as a log line should show it; an id is the provider's to choose, and may be of any length.
-    pub fn short_id(&self) -> &str {
-        const SHOWN: usize = 200;
-        match self.id.char_indices().nth(SHOWN) {
-            Some((end, _)) => &self.id[..end],
-            None => &self.id,
-        }
-    }
-}
-
 impl Job {
     /// When it reached its terminal state, if it has.
     pub fn ended_at(&self) -> Option<Timestamp> {
@@ -137,83 +99,6 @@ impl Job {
             JobState::Succeeded { at, .. }
             | JobState::Failed { at }
             | JobState::Cancelled { at, .. } => Some(*at),
-        }
-    }
-
-    /// From its start to its end, or to `now` while it has none.
-    pub fn elapsed(&self, now: Timestamp) -> Duration {
-        self.ended_at().unwrap_or(now).since(self.created_at)
-    }
-
-    /// Whether conversation tools show it: a held call that has not succeeded was never promised to anybody.
-    pub fn is_shown(&self) -> bool {
-        self.new.visibility.is_told() || self.state.kind() == StateKind::Succeeded
-    }
-
-    /// The provider's run that its failure left behind, if that may still be going: whoever takes it up pays nothing.
-    pub fn run_left(&self) -> Option<&RemoteRun> {
-        let left = matches!(self.state, JobState::Failed { .. })
-            && self.failures.last().is_some_and(|failure| failure.run_goes_on);
-        match &self.checkpoint {
-            Checkpoint::Running(run) if left => Some(run),
-            _ => None,
-        }
-    }
-
-    /// Whether it failed so that only the owner's word begins a new run; see [`crate::Code::needs_consent`].
-    pub fn needs_consent(&self) -> bool {
-        matches!(self.state, JobState::Failed { .. })
-            && self.failures.last().is_some_and(|failure| failure.code.needs_consent())
-    }
-
-    /// Whether it was cancelled and a run of it may go on at the provider all the same.
-    pub fn may_run_on(&self) -> bool {
-        use RemoteStop::{MaybeBegun, Unsupported};
-        self.may_be_charged()
-            && matches!(self.state, JobState::Cancelled { remote: MaybeBegun | Unsupported, .. })
-    }
-
-    /// What there is to say of that run.
-    pub fn run_left_told(&self) -> Option<String> {
-        self.run_left().map(|_| {
-            let paid = if self.may_be_charged() { ", and be paid for" } else { "" };
-            format!(
-                "the provider's run may still finish{paid}: `outlast jobs retry {}`, where the server runs, goes on \
-                 with it",
-                self.id
-            )
-        })
-    }
-
-    /// Whether it asks a research provider that may charge for it: not the library, nor a command or a tool of the
-    /// operator's own.
-    pub fn may_be_charged(&self) -> bool {
-        let is_workflow =
-            matches!(&self.new.ask, Value::Object(ask) if !ask.contains_key("messages"));
-        !is_workflow && self.new.profile.provider() != Profile::LIBRARY
-    }
-
-    /// What there is to say of the provider's run after a cancel, if anything.
-    pub fn stop_told(&self) -> Option<&'static str> {
-        match self.state {
-            JobState::Cancelled { remote, .. } if self.may_be_charged() => remote.told(),
-            JobState::Cancelled { .. }
-            | JobState::Queued { .. }
-            | JobState::Running { .. }
-            | JobState::Succeeded { .. }
-            | JobState::Failed { .. } => None,
-        }
-    }
-
-    /// Whether starting it again may help (E16): by what it failed with, and always where a command of the operator's ran
-    /// and failed, because what it works on may have changed. Not where that may pay a second time: a person says so.
-    pub fn may_succeed_again(&self) -> bool {
-        let Some(failure) = self.failures.last() else { return false };
-        let command_ran = matches!(&self.checkpoint, Checkpoint::Running(run) if run.provider == RemoteRun::COMMAND);
-        match failure.code {
-            code if code.needs_consent() => !self.may_be_charged(),
-            Code::ExecutionError => command_ran,
-            code => code.is_retryable(),
         }
     }
 
@@ -226,7 +111,7 @@ impl Job {
 /// Where a job stands.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobState {
-    /// Waits for a worker.
+    /// Waits for a worker: in the queue, or, where it is a held call, for its own process.
     Queued {
         /// Not to be claimed before this moment.
         run_at: Timestamp,
@@ -257,64 +142,6 @@ pub enum JobState {
     },
 }
 
-impl JobState {
-    /// The state without what comes with it.
-    pub fn kind(&self) -> StateKind {
-        match self {
-            Self::Queued { .. } => StateKind::Queued,
-            Self::Running { .. } => StateKind::Running,
-            Self::Succeeded { .. } => StateKind::Succeeded,
-            Self::Failed { .. } => StateKind::Failed,
-            Self::Cancelled { .. } => StateKind::Cancelled,
-        }
-    }
-}
-
-/// The five states by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StateKind {
-    /// See [`JobState::Queued`].
-    Queued,
-    /// See [`JobState::Running`].
-    Running,
-    /// See [`JobState::Succeeded`].
-    Succeeded,
-    /// See [`JobState::Failed`].
-    Failed,
-    /// See [`JobState::Cancelled`].
-    Cancelled,
-}
-
-impl StateKind {
-    /// All of them, in the order of a job's life.
-    pub const ALL: [Self; 5] =
-        [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled];
-
-    /// The word for it in SQL, JSON, logs and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The state of that name.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
-    }
-
-    /// Whether a job in this state will never change again.
-    pub fn is_terminal(self) -> bool {
-        match self {
-            Self::Queued | Self::Running => false,
-            Self::Succeeded | Self::Failed | Self::Cancelled => true,
-        }
-    }
-}
-
 /// What is known of the provider's own run after a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -332,34 +159,13 @@ pub enum RemoteStop {
     Unsupported,
 }
 
-impl RemoteStop {
-    /// What there is to say of it to the owner of the job.
-    pub fn told(self) -> Option<&'static str> {
-        match self {
-            Self::NotNeeded => None,
-            Self::MaybeBegun => Some(
-                "The question was on its way to the provider: a run may have been begun and paid for. It is stopped \
-                 once the provider has named it, where the provider can stop runs; if the server that sent the \
-                 question has died, it could not be stopped.",
-            ),
-            Self::Owed => Some(
-                "The provider is being told to stop its run; what it has done so far may still be charged.",
-            ),
-            Self::Done => Some("The provider was told to stop its run."),
-            Self::Unsupported => Some(
-                "The provider could not be told to stop, so its run may still finish, and be charged.",
-            ),
-        }
-    }
-}
-
 /// What lets another worker go on where this one stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "at", rename_all = "snake_case")]
 pub enum Checkpoint {
     /// Nothing was sent.
     NotBegun,
-    /// The request is about to be sent, or was: after a crash nobody can know.
+    /// The request is about to be sent, or was sent: after a crash that cannot be known.
     Beginning {
         /// The key it is sent under, for providers that honour one.
         key: String,
@@ -385,6 +191,15 @@ pub struct RemoteRun {
 impl RemoteRun {
     /// The provider's name of a command that runs on this machine.
     pub const COMMAND: &str = "command";
+
+    /// Its id as far as a log line should show it; an id is the provider's to choose, and may be of any length.
+    pub fn short_id(&self) -> &str {
+        const SHOWN: usize = 200;
+        match self.id.char_indices().nth(SHOWN) {
+            Some((end, _)) => &self.id[..end],
+            None => &self.id,
+        }
+    }
 }
 
 /// How far a try has come.
@@ -395,7 +210,3 @@ pub struct Progress {
     /// What is happening, in a few words.
     pub message: String,
 }
-
-/// A store's change number: every change of a job gets a higher one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Rev(pub u64);

@@ -1,6 +1,6 @@
 //! Who may write to a job. Every write after a claim presents a [`Lease`]; a stale one is refused.
 
-use crate::{Job, JobId, Timestamp, WorkerId};
+use crate::{Fence, Job, JobId, Timestamp, WorkerId};
 
 /// The timed sole right of one worker to one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,20 +11,6 @@ pub struct Lease {
     pub worker: WorkerId,
     /// The number of that claim.
     pub fence: Fence,
-}
-
-/// A number raised at each claim, so that a worker that lost its lease cannot write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Fence(pub u64);
-
-impl Fence {
-    /// Of a job that was never claimed.
-    pub const NONE: Self = Self(0);
-
-    /// The next claim's number.
-    pub fn raised(self) -> Self {
-        Self(self.0 + 1)
-    }
 }
 
 /// A job together with the right to work on it.

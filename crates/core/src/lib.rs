@@ -8,14 +8,16 @@ mod id;
 mod time;
 
 mod job;
+mod state_kind;
+mod visibility;
 mod ask;
 mod workflow;
 mod output;
 mod failure;
+mod payment;
 mod standing;
 mod lease;
 pub mod conversation;
-mod report_check;
 mod text;
 mod thinking;
 mod redact_request;
@@ -24,29 +26,35 @@ pub mod rules;
 
 mod provider;
 mod store;
+mod key;
+mod listing;
+mod changes;
 mod store_wrapper;
 
 pub use ask::{AskKind, ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters};
+pub use changes::{Change, ChangeWait, Changes, Uncarried};
 pub use failure::{Code, Failure};
-pub use id::{ConversationId, JobId, NotAJobId, OwnerId, Profile, WorkerId};
-pub use job::{
-    Checkpoint, Job, JobState, NewJob, Progress, RemoteRun, RemoteStop, Rev, StateKind, Visibility,
+pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, WorkerId};
+pub use job::{Checkpoint, Job, JobState, NewJob, Progress, RemoteRun, RemoteStop};
+pub use key::{HeldAnswer, Key, KeyLife};
+pub use lease::{Claimed, Holder, Lease, Record};
+pub use listing::{
+    ConversationPage, ConversationQuery, ConversationSummary, Cursor, JobPage, JobQuery, Summary,
 };
-pub use lease::{Claimed, Fence, Holder, Lease, Record};
 pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
 pub use provider::{
     Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, Step, Trouble,
 };
 pub use redact_request::RequestWords;
-pub use report_check::{ReportCheck, check as check_report};
 pub use standing::{Standing, Waits};
+pub use state_kind::StateKind;
 pub use store::{
-    BoxError, Cancelled, Change, Changes, ConversationPage, ConversationQuery, ConversationSummary,
-    Cursor, Dead, Glance, HeldAnswer, Insert, Inserted, JobPage, JobQuery, Key, KeyLife, Prune,
-    Pruned, Rescued, Scope, Settlement, Store, StoreError, Summary, Uncarried,
+    BoxError, Cancelled, Dead, Insert, Inserted, Prune, Pruned, Rescued, Scope, Settlement, Store,
+    StoreError,
 };
-pub use store_wrapper::StoreWrapper;
+pub use store_wrapper::{StoreMethod, StoreWrapper};
 pub use text::{escaped_json, is_shown, is_terminal_control, printable};
-pub use thinking::told_apart;
+pub use thinking::split_thinking;
 pub use time::{Clock, Timestamp};
+pub use visibility::Visibility;
 pub use workflow::{WorkflowAsk, session_of};

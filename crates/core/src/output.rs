@@ -66,7 +66,7 @@ pub struct Source {
     /// When it was published, as the provider says.
     #[serde(default)]
     pub date: Option<String>,
-    /// The words that matter in it, where the provider gives them and nobody reads them elsewhere.
+    /// The words that matter in it, where the provider gives them and they are shown nowhere else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
 }
@@ -127,7 +127,7 @@ pub enum Cost {
 
 impl Cost {
     /// From here on a cost is worth a warning: one dollar (C10, P7).
-    const MUCH: NanoUsd = NanoUsd(1_000_000_000);
+    const WARN_FROM: NanoUsd = NanoUsd(1_000_000_000);
 
     /// The amount, however sure it is.
     pub fn amount(self) -> Option<NanoUsd> {
@@ -139,11 +139,11 @@ impl Cost {
 
     /// The amount, if it is over one dollar.
     pub fn over_a_dollar(self) -> Option<NanoUsd> {
-        self.amount().filter(|cost| *cost > Self::MUCH)
+        self.amount().filter(|cost| *cost > Self::WARN_FROM)
     }
 
-    /// What is to be said to who pays for a run that has ended, if it cost over one dollar by the provider's word or by
-    /// the price table (P7). A guess is not worth an alarm.
+    /// A warning about a run that has ended and cost over one dollar by the provider's word or by the price table (P7). A
+    /// guess is not worth a warning.
     pub fn warning(self) -> Option<String> {
         let sure = match self {
             Self::Reported(_) => "as the provider reports",

@@ -1,4 +1,4 @@
-//! The port to who does the work.
+//! The port to the services that do the work.
 //!
 //! An adapter maps, calls and maps back; whether to try again is decided by [`crate::rules`]. The types keep one
 //! promise visible: [`BeginError`] says whether a request may have been accepted, so that nothing is ever
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Code, Cost, Output, Progress, RemoteRun, RemoteStop};
 
-/// Who does the work.
+/// A service that does the work.
 #[async_trait]
 pub trait Provider: Send + Sync {
     /// Its name in logs and in [`RemoteRun::provider`].
@@ -76,20 +76,21 @@ pub enum Step {
 /// What may be done with a request after trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nature {
-    /// Whether it may be sent again when nobody knows if it was accepted.
+    /// May the request be sent a second time when it is not known whether the first was accepted?
     pub again: Again,
-    /// Which runs can be taken up by another process.
+    /// Which runs can another process take up?
     pub resumes: Resumes,
-    /// Whether a run can be stopped.
+    /// Can a run be stopped?
     pub stops: bool,
 }
 
-/// Whether a request may be sent again when nobody knows if it was accepted.
+/// Whether a request may be sent a second time when it is not known whether the first was accepted. This alone decides
+/// what happens to a job after a crash in the middle of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// Yes: running it twice harms nobody.
+    /// Yes: running it twice does no harm.
     Safe,
-    /// Yes, under the same key, which the provider honours.
+    /// Yes, under the same key: the provider begins one run for it.
     WithKey,
     /// No: it may have been accepted, and paid for.
     Never,
@@ -151,7 +152,7 @@ pub enum Trouble {
         /// As long as the provider asked for.
         retry_after: Option<Duration>,
     },
-    /// Mend the key.
+    /// Correct the key.
     Unauthorized,
     /// Pay.
     QuotaExhausted,
@@ -164,7 +165,7 @@ pub enum Trouble {
         /// As long as the provider asked for.
         retry_after: Option<Duration>,
     },
-    /// Wait, or mend the network.
+    /// Wait, or repair the network.
     Unreachable,
     /// The answer did not come in time.
     TimedOut,
@@ -202,7 +203,7 @@ impl Trouble {
         }
     }
 
-    /// Whether it will still be there at the next try.
+    /// Whether the next try would meet the same trouble.
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Unauthorized

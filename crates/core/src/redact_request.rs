@@ -233,7 +233,7 @@ mod tests {
             ("<b>a word? Ask Ann &amp; Bob</b>", "<b>[redacted]</b>"),
             ("?q=a%20word%3F%0AAsk+Ann+%26+Bob&x=1", "?q=[redacted]&x=1"),
             ("cut off: `Is \"Grüße\" a word`; why?", "cut off: `[redacted]`; why?"),
-            // Less than a piece is nobody's.
+            // Less than a piece could be anyone's words.
             ("Ask Ann", "Ask Ann"),
             ("user research", "user research"),
         ];

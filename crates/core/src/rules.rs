@@ -16,21 +16,26 @@ mod share;
 
 mod approach;
 mod verdict;
+mod retry;
+mod failures;
+mod send_key;
 
 #[cfg(test)]
 pub(crate) mod sample;
 
 pub use accept::accept;
-pub use approach::{Approach, RETRY_KEY, approach, begins_anew, job_of_key};
-pub use cancel::{cancel, owe, stopped};
+pub use approach::{Approach, approach, may_begin_again};
+pub use cancel::{cancel, record_late_run, record_stop};
 pub use claim::{claim, claimable, takeable};
 pub use expire::{expired, expires_at, life_ends_at};
-pub use key::{KeyRecord, Repeat, answered, key_holds, repeat, run_taken_up};
+pub use key::{KeyRecord, Replay, key_is_valid, record_answer, replay, run_taken_up};
 pub use prune::{prunable, removable_at};
-pub use rescue::rescue;
+pub use rescue::{lease_is_void, rescue};
 pub use restore::{Fate, restore};
+pub use retry::Retrying;
 pub use room::{ask_bytes, has_room, settled_bytes};
+pub use send_key::{RETRY_KEY, job_of_key};
 pub use share::{Sharing, may_take};
 pub use turn::{Turn, ahead};
-pub use verdict::{End, Retrying, verdict};
+pub use verdict::{End, verdict};
 pub use write::{check_lease, checkpoint, note, settle};

@@ -1,9 +1,10 @@
-//! Where a job stands, in words: what it waits for or does, what failed before and what comes next (P4). Every face says
-//! this of a job and nothing else.
+//! Where a job stands, in words: what it waits for or does, what failed before and what comes next (P4); after its end,
+//! what is known of the provider's run. Every face says this of a job and nothing else.
 
 use std::fmt;
+use std::time::Duration;
 
-use crate::{Code, Job, JobState, Profile, Progress, Timestamp};
+use crate::{Code, Job, JobState, Profile, Progress, RemoteStop, StateKind, Timestamp};
 
 /// What a queued job waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +117,60 @@ impl fmt::Display for Standing<'_> {
             Some(tries) => write!(f, "; {tries}"),
             None => Ok(()),
         }
+    }
+}
+
+impl Job {
+    /// Whether conversation tools show it: the id of a held call that has not succeeded was given to no caller.
+    pub fn is_shown(&self) -> bool {
+        self.new.visibility.caller_has_id() || self.state.kind() == StateKind::Succeeded
+    }
+
+    /// From its start to its end, or to `now` while it has none.
+    pub fn elapsed(&self, now: Timestamp) -> Duration {
+        self.ended_at().unwrap_or(now).since(self.created_at)
+    }
+
+    /// How the owner of a failed job gets the run that the failure left behind, if it left one.
+    pub fn run_left_text(&self) -> Option<String> {
+        self.run_left().map(|_| {
+            let paid = if self.may_be_charged() { ", and be paid for" } else { "" };
+            format!(
+                "the provider's run may still finish{paid}: `outlast jobs retry {}`, where the server runs, goes on \
+                 with it",
+                self.id
+            )
+        })
+    }
+
+    /// What is known of the provider's run after a cancel, for the owner of the job.
+    pub fn stop_text(&self) -> Option<&'static str> {
+        match self.state {
+            JobState::Cancelled { remote, .. } if self.may_be_charged() => stop_text(remote),
+            JobState::Cancelled { .. }
+            | JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Failed { .. } => None,
+        }
+    }
+}
+
+fn stop_text(remote: RemoteStop) -> Option<&'static str> {
+    match remote {
+        RemoteStop::NotNeeded => None,
+        RemoteStop::MaybeBegun => Some(
+            "The question was on its way to the provider: a run may have been begun and paid for. It is stopped \
+             once the provider has named it, where the provider can stop runs; if the server that sent the \
+             question has died, it could not be stopped.",
+        ),
+        RemoteStop::Owed => Some(
+            "The provider is being told to stop its run; what it has done so far may still be charged.",
+        ),
+        RemoteStop::Done => Some("The provider was told to stop its run."),
+        RemoteStop::Unsupported => Some(
+            "The provider could not be told to stop, so its run may still finish, and be charged.",
+        ),
     }
 }
 

@@ -5,21 +5,35 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Cancelled, Changes, Checkpoint, Claimed, ConversationId, ConversationPage, ConversationQuery,
-    Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId, Profile,
-    Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store,
-    StoreError, Timestamp, WorkerId,
+    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ConversationId, ConversationPage,
+    ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId,
+    Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement,
+    Store, StoreError, Timestamp, WorkerId,
 };
 
-/// Every method of the port once: from this come the ones of [`StoreWrapper`] and the store that they make.
-macro_rules! around {
-    ($(fn $method:ident(&self $(, $argument:ident: $kind:ty)*) -> $answer:ty;)*) => {
+/// Every method of the port once: from this come [`StoreMethod`], the methods of [`StoreWrapper`] and the store that they
+/// make.
+macro_rules! wrapper_of {
+    ($($name:ident: fn $method:ident(&self $(, $argument:ident: $kind:ty)*) -> $answer:ty;)*) => {
+        /// The methods of [`Store`] that may fail, by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum StoreMethod {
+            $(
+                #[doc = concat!("[`Store::", stringify!($method), "`]")]
+                $name,
+            )*
+        }
+
         /// A store that keeps nothing itself. Has every method of [`Store`], to be overridden one by one; what is not
         /// asks [`StoreWrapper::inner`].
         #[async_trait]
         pub trait StoreWrapper: Send + Sync {
             /// The store within.
             fn inner(&self) -> &dyn Store;
+
+            /// Called after every method. A wrapper matches the name without `_`, so that a new method of the port does
+            /// not compile before each wrapper has decided what it means there.
+            fn after(&self, method: StoreMethod, error: Option<&StoreError>);
 
             $(
                 #[doc = concat!("As [`Store::", stringify!($method), "`].")]
@@ -37,37 +51,39 @@ macro_rules! around {
 
             $(
                 async fn $method(&self $(, $argument: $kind)*) -> Result<$answer, StoreError> {
-                    StoreWrapper::$method(self $(, $argument)*).await
+                    let done = StoreWrapper::$method(self $(, $argument)*).await;
+                    self.after(StoreMethod::$name, done.as_ref().err());
+                    done
                 }
             )*
         }
     };
 }
 
-around! {
-    fn rev(&self) -> Rev;
-    fn insert(&self, insert: Insert) -> Inserted;
-    fn claim(&self, worker: &WorkerId, profiles: &[Profile], lease: Duration) -> Option<Claimed>;
-    fn take(&self, worker: &WorkerId, profiles: &[Profile], id: &JobId, lease: Duration) -> Option<Claimed>;
-    fn orphans(&self, profiles: &[Profile]) -> Vec<JobId>;
-    fn renew(&self, leases: &[Lease], lease: Duration) -> Vec<JobId>;
-    fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> ();
-    fn note(&self, lease: &Lease, progress: &Progress) -> ();
-    fn settle(&self, lease: &Lease, settlement: Settlement) -> Job;
-    fn cancel(&self, scope: &Scope, id: &JobId) -> Cancelled;
-    fn rescue(&self, dead: &Dead) -> Rescued;
-    fn owe(&self, id: &JobId, run: &RemoteRun) -> ();
-    fn owed_stops(&self, profiles: &[Profile], limit: usize) -> Vec<(JobId, RemoteRun)>;
-    fn stopped(&self, id: &JobId, outcome: RemoteStop) -> ();
-    fn answered(&self, id: &JobId) -> ();
-    fn has_worker(&self, profile: &Profile) -> bool;
-    fn queued(&self, profiles: &[Profile]) -> u64;
-    fn ahead(&self, id: &JobId) -> u64;
-    fn dismiss(&self, worker: &WorkerId) -> ();
-    fn prune(&self, scope: &Scope, prune: &Prune) -> Pruned;
-    fn job(&self, scope: &Scope, id: &JobId) -> Option<Job>;
-    fn list(&self, scope: &Scope, query: &JobQuery) -> JobPage;
-    fn turns(&self, scope: &Scope, conversation: &ConversationId) -> Vec<Job>;
-    fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
-    fn changes(&self, after: Rev, glance: Glance) -> Changes;
+wrapper_of! {
+    Rev: fn rev(&self) -> Rev;
+    Insert: fn insert(&self, insert: Insert) -> Inserted;
+    Claim: fn claim(&self, worker: &WorkerId, profiles: &[Profile], lease: Duration) -> Option<Claimed>;
+    Take: fn take(&self, worker: &WorkerId, profiles: &[Profile], id: &JobId, lease: Duration) -> Option<Claimed>;
+    Orphans: fn orphans(&self, profiles: &[Profile]) -> Vec<JobId>;
+    Renew: fn renew(&self, leases: &[Lease], lease: Duration) -> Vec<JobId>;
+    Checkpoint: fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> ();
+    Note: fn note(&self, lease: &Lease, progress: &Progress) -> ();
+    Settle: fn settle(&self, lease: &Lease, settlement: Settlement) -> Job;
+    Cancel: fn cancel(&self, scope: &Scope, id: &JobId) -> Cancelled;
+    Rescue: fn rescue(&self, dead: &Dead) -> Rescued;
+    RecordLateRun: fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> ();
+    OwedStops: fn owed_stops(&self, profiles: &[Profile], limit: usize) -> Vec<(JobId, RemoteRun)>;
+    RecordStop: fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> ();
+    RecordAnswer: fn record_answer(&self, id: &JobId) -> ();
+    HasWorker: fn has_worker(&self, profile: &Profile) -> bool;
+    Queued: fn queued(&self, profiles: &[Profile]) -> u64;
+    Ahead: fn ahead(&self, id: &JobId) -> u64;
+    Dismiss: fn dismiss(&self, worker: &WorkerId) -> ();
+    Prune: fn prune(&self, scope: &Scope, prune: &Prune) -> Pruned;
+    Job: fn job(&self, scope: &Scope, id: &JobId) -> Option<Job>;
+    List: fn list(&self, scope: &Scope, query: &JobQuery) -> JobPage;
+    Turns: fn turns(&self, scope: &Scope, conversation: &ConversationId) -> Vec<Job>;
+    Conversations: fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
+    Changes: fn changes(&self, after: Rev, wait: ChangeWait) -> Changes;
 }

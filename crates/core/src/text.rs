@@ -1,6 +1,6 @@
 //! What of a text from outside may be shown.
 
-/// Whether a character is none to look at but is_terminal_control what shows it, or hides words in it: control characters; those that
+/// Whether a character is not to be read but steers what shows it, or hides words in it: control characters; those that
 /// turn the direction of the text around them, under which an address can be made to read as another; and the invisible
 /// tags and selectors of plane 14, which spell words that a model reads and a person does not see. Marks of direction that
 /// right-to-left writing needs stay.
@@ -14,7 +14,7 @@ pub fn is_shown(character: char) -> bool {
     !is_terminal_control(character) || matches!(character, '\n' | '\t')
 }
 
-/// The text without what is not shown. Whatever comes from outside goes through this before a person or a model gets it.
+/// The text without what is not shown. Text from outside goes through this before a person or a model gets it.
 pub fn printable(text: &str) -> String {
     // In one piece: a report that grows by doubling takes three times its size.
     let mut clean = String::with_capacity(text.len());
@@ -22,7 +22,7 @@ pub fn printable(text: &str) -> String {
     clean
 }
 
-/// JSON with what is not shown escaped: the same value for a program, and nothing that is_terminal_control a terminal.
+/// JSON with what is not shown escaped: the same value for a program, and nothing that steers a terminal.
 pub fn escaped_json(json: String) -> String {
     if json.chars().all(is_shown) {
         // Nearly always, and a long report is not copied.

@@ -12,7 +12,7 @@ const LOOK_AHEAD: usize = 4_000;
 
 /// The text without its closed think blocks, and what stood in them. A tag in code is text, and so is one that is never
 /// closed, with all that follows it; a text without blocks is left as it is.
-pub fn told_apart(text: String) -> (String, Option<String>) {
+pub fn split_thinking(text: String) -> (String, Option<String>) {
     let blocks = blocks(&text);
     if blocks.is_empty() {
         return (text, None);
@@ -161,7 +161,7 @@ mod tests {
         ];
         for (given, text, thinking) in cases {
             let expected = (text.to_owned(), thinking.map(str::to_owned));
-            assert_eq!(told_apart(given.to_owned()), expected, "{given:?}");
+            assert_eq!(split_thinking(given.to_owned()), expected, "{given:?}");
         }
     }
 
@@ -181,7 +181,7 @@ mod tests {
             "\\<think>a</think>",
         ];
         for text in kept {
-            assert_eq!(told_apart(text.to_owned()), (text.to_owned(), None), "{text:?}");
+            assert_eq!(split_thinking(text.to_owned()), (text.to_owned(), None), "{text:?}");
         }
         let gone = [
             ("<think>\n```\ncode\n```\n</think>\n\nA", "A"),
@@ -195,7 +195,7 @@ mod tests {
             ("a ```not a fence``` <think>1</think>b", "a ```not a fence``` b"),
         ];
         for (given, text) in gone {
-            let (said, thinking) = told_apart(given.to_owned());
+            let (said, thinking) = split_thinking(given.to_owned());
             assert_eq!(said, text, "{given:?}");
             assert!(thinking.is_some(), "{given:?}");
         }
@@ -208,7 +208,7 @@ mod tests {
         for number in 0..10_usize.pow(4) {
             let text: String =
                 (0..4).map(|place| pieces[number / 10_usize.pow(place) % 10]).collect();
-            let (said, thinking) = told_apart(text.clone());
+            let (said, thinking) = split_thinking(text.clone());
             if thinking.is_none() && !text.contains(CLOSE) {
                 assert_eq!(said, text);
             }

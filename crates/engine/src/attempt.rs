@@ -4,31 +4,25 @@
 mod limits;
 mod notes;
 mod settled;
+mod writes;
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use outlast_core::rules::{self, Approach, End, Retrying};
 use outlast_core::{
-    Again, BeginError, Checkpoint, Job, Nature, Provider, RemoteRun, RemoteStop, Resumes, Run,
-    Settlement, Step, StoreError,
+    Again, BeginError, Checkpoint, Job, Nature, Provider, RemoteRun, Resumes, Run, Settlement, Step,
 };
 
-use crate::engine::Shared;
-use crate::keeper::Kept;
+use crate::keeper::KeptLease;
+use crate::shared::Shared;
 use limits::{Limits, Start};
 use notes::Notes;
-use settled::log_settled;
-
-/// After a write the store could not do, before it is tried again; doubles.
-const WRITE_AGAIN: Duration = Duration::from_millis(500);
-const WRITE_AGAIN_LONGEST: Duration = Duration::from_secs(2);
 
 /// Works on a claimed job until its try is settled or its lease is lost.
-pub(crate) async fn work(shared: Arc<Shared>, job: Job, kept: Kept) {
+pub(crate) async fn work(shared: Arc<Shared>, job: Job, lease: KeptLease) {
     let Some(provider) = shared.providers.get(&job.new.profile).cloned() else {
         // Claims name the profiles of these providers, so this is a defect; the lease's end will free the job.
         tracing::error!(job.id = %job.id, profile = %job.new.profile, "claimed a job of an unknown profile");
@@ -37,7 +31,7 @@ pub(crate) async fn work(shared: Arc<Shared>, job: Job, kept: Kept) {
     let attempt = Attempt {
         shared: &shared,
         provider: &*provider,
-        kept: &kept,
+        lease: &lease,
         job,
         nature: None,
         not_begun: false,
@@ -48,7 +42,7 @@ pub(crate) async fn work(shared: Arc<Shared>, job: Job, kept: Kept) {
 struct Attempt<'a> {
     shared: &'a Shared,
     provider: &'a dyn Provider,
-    kept: &'a Kept,
+    lease: &'a KeptLease,
     job: Job,
     /// What the provider said of the work, once it has.
     nature: Option<Nature>,
@@ -56,7 +50,7 @@ struct Attempt<'a> {
     not_begun: bool,
 }
 
-/// The try is over and there is nothing to settle: somebody else has the job, or it has ended.
+/// The try is over and there is nothing to settle: another worker has the job, or it has ended.
 struct LeaseLost;
 
 impl Attempt<'_> {
@@ -90,7 +84,7 @@ impl Attempt<'_> {
         if rules::life_ends_at(&self.job).is_some_and(|end| end <= self.shared.store.now()) {
             return Ok(End::LifeEnded);
         }
-        // Written before anything is sent: after a crash nobody may send it again by accident.
+        // Written before anything is sent: after a crash no worker may send it a second time by accident.
         self.record(Checkpoint::Beginning { key: key.clone() }).await?;
         // Never dropped half-way, not by a cancel and not by a stop: it may have bought something.
         let run = match self.provider.begin(&self.job.new.ask, &key).await {
@@ -101,7 +95,7 @@ impl Attempt<'_> {
             }
         };
         let remote = run.remote();
-        // Logged before it is stored, so that a run paid for can be found by hand whatever happens next.
+        // Logged before it is stored, so that a person can find a run that was paid for whatever happens next.
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run begun");
         match self.record(Checkpoint::Running(remote.clone())).await {
             Ok(()) => {
@@ -109,7 +103,7 @@ impl Attempt<'_> {
                 self.follow(run, limits).await
             }
             Err(LeaseLost) => {
-                self.owe(&remote).await;
+                self.record_late_run(&remote).await;
                 Err(LeaseLost)
             }
         }
@@ -118,17 +112,17 @@ impl Attempt<'_> {
     async fn resume(&mut self, remote: RemoteRun, nature: Nature) -> Result<End, LeaseLost> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run resumed");
         let limits = Limits::new(&self.job, Start::Resumed, self.shared);
-        // Unlike a begin it buys nothing, so nobody has to wait for it.
+        // Unlike a begin it buys nothing, so a worker that leaves does not wait for it.
         let resumed = tokio::select! {
             resumed = self.provider.resume(&remote) => resumed,
-            () = self.kept.lost() => return Err(LeaseLost),
+            () = self.lease.lost() => return Err(LeaseLost),
             () = self.shared.stop.asked() => return Ok(End::Interrupted),
             end = limits.reached() => return Ok(end),
         };
         match resumed {
             Ok(run) => self.follow(run, limits).await,
-            Err(error) if rules::begins_anew(nature, &error) => {
-                tracing::warn!(job.id = %self.job.id, %error, "the remote run is begun anew");
+            Err(error) if rules::may_begin_again(nature, &error) => {
+                tracing::warn!(job.id = %self.job.id, %error, "the provider no longer knows the run, a new one is begun");
                 self.begin(remote.id).await
             }
             Err(error) => Ok(End::Broken(error)),
@@ -150,11 +144,11 @@ impl Attempt<'_> {
                     tokio::select! {
                         step = &mut next => break step,
                         () = notes.due() => self.note(&mut notes).await?,
-                        () = self.kept.lost() => return Err(LeaseLost),
+                        () = self.lease.lost() => return Err(LeaseLost),
                         () = self.shared.stop.asked() => return Ok(End::Interrupted),
-                        () = limits.nearly_reached() => self.warn_of_timeout(&mut limits),
+                        () = limits.nearly_reached() => limits.warn_of_timeout(&self.job),
                         end = limits.reached() => match next.as_mut().now_or_never() {
-                            // It was there in time, and is only seen late.
+                            // The step was there in time, and is only seen late.
                             Some(step) => break step,
                             None => return Ok(end),
                         },
@@ -174,80 +168,6 @@ impl Attempt<'_> {
         }
     }
 
-    fn warn_of_timeout(&self, limits: &mut Limits) {
-        limits.warn = None;
-        let timeout_ms = self.job.new.attempt_timeout.as_millis();
-        tracing::warn!(job.id = %self.job.id, timeout_ms, "80 % of the time for this try is used up");
-    }
-
-    /// Makes a checkpoint durable; repeats while the store cannot and the lease lasts.
-    async fn record(&mut self, checkpoint: Checkpoint) -> Result<(), LeaseLost> {
-        let mut wait = WRITE_AGAIN;
-        loop {
-            match self.shared.store.checkpoint(self.kept.lease(), &checkpoint).await {
-                Ok(()) => {
-                    self.job.checkpoint = checkpoint;
-                    return Ok(());
-                }
-                Err(StoreError::LeaseLost | StoreError::NotFound) => return Err(LeaseLost),
-                Err(error) => {
-                    tracing::error!(job.id = %self.job.id, %error, "checkpoint not stored, will try again");
-                    tokio::select! {
-                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(WRITE_AGAIN_LONGEST),
-                        () = self.kept.lost() => return Err(LeaseLost),
-                    }
-                }
-            }
-        }
-    }
-
-    async fn note(&self, notes: &mut Notes) -> Result<(), LeaseLost> {
-        let Some(progress) = notes.take() else { return Ok(()) };
-        match self.shared.store.note(self.kept.lease(), &progress).await {
-            Ok(()) => Ok(()),
-            Err(StoreError::LeaseLost | StoreError::NotFound) => Err(LeaseLost),
-            Err(error) => {
-                // Progress may be lost; the run may not.
-                tracing::warn!(job.id = %self.job.id, %error, "progress not stored");
-                Ok(())
-            }
-        }
-    }
-
-    /// The job was cancelled while its request was on the way: the run that came of it must be stopped.
-    async fn owe(&self, remote: &RemoteRun) {
-        let mut wait = WRITE_AGAIN;
-        loop {
-            match self.shared.store.owe(&self.job.id, remote).await {
-                Ok(()) => {
-                    return tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "cancelled run will be stopped");
-                }
-                Err(StoreError::LeaseLost | StoreError::NotFound) => {
-                    return tracing::error!(job.id = %self.job.id, remote.id = remote.short_id(), "a remote run is left without a job");
-                }
-                Err(error) => {
-                    tracing::error!(job.id = %self.job.id, remote.id = remote.short_id(), %error, "an owed stop is not stored, will try again");
-                    tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(WRITE_AGAIN_LONGEST);
-                }
-            }
-        }
-    }
-
-    /// The job was cancelled while its request was on the way, and nothing came of it: then there is no run to speak of.
-    async fn nothing_to_stop(&self) {
-        if !self.not_begun {
-            return;
-        }
-        match self.shared.store.stopped(&self.job.id, RemoteStop::NotNeeded).await {
-            // Not cancelled, but taken by another worker: that one knows better.
-            Ok(()) | Err(StoreError::NotFound) => {}
-            Err(error) => {
-                tracing::warn!(job.id = %self.job.id, %error, "that a cancelled job began no run is not stored")
-            }
-        }
-    }
-
     /// The adapter's own code failed, perhaps before it said of what nature the work is; then none is assumed.
     fn panicked(&self, panic: &(dyn Any + Send)) -> Settlement {
         let text = panic.downcast_ref::<&str>().copied();
@@ -260,28 +180,5 @@ impl Attempt<'_> {
     fn verdict(&self, nature: Nature, end: End) -> Settlement {
         let retrying = Retrying { base: self.shared.options.retry_base, jitter: fastrand::f64() };
         rules::verdict(&self.job, nature, end, retrying, self.shared.store.now())
-    }
-
-    /// Writes the end of the try; repeats while the store cannot and the lease lasts.
-    async fn settle(&self, settlement: Settlement) {
-        let mut wait = WRITE_AGAIN;
-        loop {
-            match self.shared.store.settle(self.kept.lease(), settlement.clone()).await {
-                Ok(job) => return log_settled(&job, &settlement),
-                Err(StoreError::LeaseLost | StoreError::NotFound) => {
-                    tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before this try ended");
-                    return self.nothing_to_stop().await;
-                }
-                Err(error) => {
-                    tracing::error!(job.id = %self.job.id, %error, "the end of a try is not stored, will try again");
-                    tokio::select! {
-                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(WRITE_AGAIN_LONGEST),
-                        () = self.kept.lost() => {
-                            return tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before its end was stored");
-                        }
-                    }
-                }
-            }
-        }
     }
 }

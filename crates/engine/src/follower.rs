@@ -1,16 +1,17 @@
-//! One task per process that follows the store's changes and feeds the hub. It rests while nobody cares.
+//! One task per process that follows the store's changes and passes them to the wake-ups. The task rests while no caller
+//! waits and no worker runs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Glance, Rev, Store, Timestamp};
+use outlast_core::{ChangeWait, Rev, Store, Timestamp};
 
 use crate::shutdown::Shutdown;
 use crate::wakeups::{Interest, Wakeups};
 
 /// A caller waits: look often. Its own process tells at once; this is for other processes.
 const WAITING: Duration = Duration::from_millis(25);
-/// Only idle workers would like to know.
+/// Only workers wait.
 const WORKING: Duration = Duration::from_millis(250);
 /// How long one look may last, so that a clock that was set is noticed.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
@@ -18,18 +19,23 @@ const LONGEST_LOOK: Duration = Duration::from_secs(5);
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 
 /// Follows changes from `rev` on until asked to stop.
-pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Wakeups>, mut rev: Rev, stop: Shutdown) {
-    // Whoever has just come wants to know at once what is due; after that, only changes matter.
+pub(crate) async fn follow(
+    store: Arc<dyn Store>,
+    wakeups: Arc<Wakeups>,
+    mut rev: Rev,
+    stop: Shutdown,
+) {
+    // A worker that has just come must know at once what is due; after that, only changes matter.
     let mut wait = Duration::ZERO;
     let mut next_due: Option<Timestamp> = None;
     let mut looked_at = store.now();
     loop {
-        let every = match hub.interest() {
+        let every = match wakeups.interest() {
             Interest::Waiting => WAITING,
             Interest::Working => WORKING,
             Interest::None => {
                 tokio::select! {
-                    () = hub.interest_grew() => {}
+                    () = wakeups.interest_grew() => {}
                     () = stop.asked() => return,
                 }
                 wait = Duration::ZERO;
@@ -37,8 +43,8 @@ pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Wakeups>, mut rev: Re
             }
         };
         let looked = tokio::select! {
-            looked = store.changes(rev, Glance { wait, every }) => looked,
-            () = hub.interest_grew() => {
+            looked = store.changes(rev, ChangeWait { at_most: wait, look_every: every }) => looked,
+            () = wakeups.interest_grew() => {
                 wait = Duration::ZERO;
                 continue;
             }
@@ -47,11 +53,11 @@ pub(crate) async fn follow(store: Arc<dyn Store>, hub: Arc<Wakeups>, mut rev: Re
         match looked {
             Ok(changes) => {
                 rev = changes.rev.max(rev);
-                hub.publish(&changes);
+                wakeups.publish(&changes);
                 let now = store.now();
                 // A clock that was set back makes due what was queued ahead of it (`rules::claimable`).
                 if next_due.is_some_and(|due| due <= now) || now < looked_at {
-                    hub.publish_due();
+                    wakeups.publish_due();
                 }
                 looked_at = now;
                 next_due = changes.next_due;

@@ -6,43 +6,43 @@ use std::sync::{Arc, Mutex};
 use outlast_core::{JobId, Lease};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::Shared;
+use crate::shared::Shared;
 use crate::wakeups::{WorkerSignals, locked};
 
 /// The leases a worker holds.
 #[derive(Default)]
 pub(crate) struct Keeper {
-    held: Mutex<HashMap<JobId, Held>>,
+    held: Mutex<HashMap<JobId, HeldLease>>,
 }
 
-struct Held {
+#[derive(Clone)]
+struct HeldLease {
     lease: Lease,
+    /// Cancelled when the lease is lost.
     lost: CancellationToken,
 }
 
-/// A lease being kept; let go when dropped.
-pub(crate) struct Kept {
+/// A lease that the keeper renews until this is dropped.
+pub(crate) struct KeptLease {
     keeper: Arc<Keeper>,
-    lease: Lease,
-    lost: CancellationToken,
+    held: HeldLease,
 }
 
 impl Keeper {
     /// Starts to keep a lease.
-    pub(crate) fn keep(self: &Arc<Self>, lease: Lease) -> Kept {
-        let lost = CancellationToken::new();
-        let held = Held { lease: lease.clone(), lost: lost.clone() };
-        // The job may be our own from before the machine slept: whoever still works on it is void.
-        if let Some(before) = locked(&self.held).insert(lease.job, held) {
+    pub(crate) fn keep(self: &Arc<Self>, lease: Lease) -> KeptLease {
+        let held = HeldLease { lease, lost: CancellationToken::new() };
+        // The job may be this worker's own from before the machine slept: an attempt that still works on it is void.
+        if let Some(before) = locked(&self.held).insert(held.lease.job, held.clone()) {
             before.lost.cancel();
         }
-        Kept { keeper: Arc::clone(self), lease, lost }
+        KeptLease { keeper: Arc::clone(self), held }
     }
 
     /// Keeps all leases and passes on what was lost. Runs until dropped.
-    pub(crate) async fn run(&self, shared: &Shared, desk: &WorkerSignals) {
+    pub(crate) async fn run(&self, shared: &Shared, signals: &WorkerSignals) {
         // Side by side: a slow renewal must not keep a cancelled job's slot.
-        tokio::join!(self.renew_regularly(shared), self.hear_endings(desk));
+        tokio::join!(self.renew_regularly(shared), self.hear_endings(signals));
     }
 
     /// Renews three times in each lease's length.
@@ -55,10 +55,10 @@ impl Keeper {
         }
     }
 
-    async fn hear_endings(&self, desk: &WorkerSignals) {
+    async fn hear_endings(&self, signals: &WorkerSignals) {
         loop {
-            desk.endings.notified().await;
-            let ended = std::mem::take(&mut *locked(&desk.ended));
+            signals.endings.notified().await;
+            let ended = std::mem::take(&mut *locked(&signals.ended));
             self.lose(|lease| ended.contains(&lease.job));
         }
     }
@@ -85,24 +85,25 @@ impl Keeper {
     }
 }
 
-impl Kept {
+impl KeptLease {
     /// The right itself.
     pub(crate) fn lease(&self) -> &Lease {
-        &self.lease
+        &self.held.lease
     }
 
-    /// Waits until somebody else has the job, or it has ended. Cancel-safe.
+    /// Waits until another worker has the job, or it has ended. Cancel-safe.
     pub(crate) async fn lost(&self) {
-        self.lost.cancelled().await;
+        self.held.lost.cancelled().await;
     }
 }
 
-impl Drop for Kept {
+impl Drop for KeptLease {
     fn drop(&mut self) {
         let mut held = locked(&self.keeper.held);
         // The job may have come back to this worker under a later claim.
-        if held.get(&self.lease.job).is_some_and(|held| held.lease == self.lease) {
-            held.remove(&self.lease.job);
+        let own = &self.held.lease;
+        if held.get(&own.job).is_some_and(|held| held.lease == *own) {
+            held.remove(&own.job);
         }
     }
 }

@@ -4,12 +4,18 @@
 //! decide how the try is settled, and [`Engine::poll`] answers the moment it ends.
 
 mod engine;
-mod poll;
-mod watch;
-mod hold;
-
 mod worker;
 mod attempt;
+mod poll;
+mod report_check;
+
+mod options;
+mod shared;
+mod reads;
+mod watch;
+mod held_calls;
+
+mod idle;
 mod keeper;
 mod rescuer;
 mod remote_stops;
@@ -19,12 +25,14 @@ mod wakeups;
 mod follower;
 mod shutdown;
 
-mod mirror;
-
-pub use engine::{Engine, Expected, Options, Providers, Started};
-pub use mirror::{ArchiveError, Archived, Mirror, MirrorOptions};
-pub use poll::{PollError, Reading};
+pub use engine::{Engine, Started};
+pub use idle::Until;
+pub use options::{Options, Providers};
+pub use poll::PollError;
+pub use reads::Reading;
+pub use report_check::ReportCheck;
+pub use shared::Expected;
 pub use shutdown::Shutdown;
 pub use wakeups::PollLimits;
 pub use watch::JobWatch;
-pub use worker::{Takes, Until, Worker};
+pub use worker::{Takes, Worker};

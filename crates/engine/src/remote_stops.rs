@@ -1,14 +1,14 @@
-//! Stops the remote runs of cancelled jobs. The duty is in the store, so a crash does not lose it; stopping twice
-//! does no harm.
+//! Stops the remote runs of cancelled jobs. Which runs is recorded in the store, so a crash does not lose it; stopping
+//! twice does no harm.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use outlast_core::{JobId, Provider, RemoteRun, RemoteStop, StoreError};
+use outlast_core::{Job, JobId, JobState, Provider, RemoteRun, RemoteStop, StoreError};
 
-use crate::engine::Shared;
+use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
 
 /// Runs stopped in one round.
@@ -20,13 +20,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const STOPPING: Duration = Duration::from_secs(30);
 
 /// Does owed stops as they come up. Runs until dropped.
-pub(crate) async fn run(shared: &Shared, desk: &WorkerSignals) {
+pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
     let mut wait = FIRST_WAIT;
     loop {
         match stop_owed(shared).await {
             Ok(Left::Nothing) => {
                 wait = FIRST_WAIT;
-                desk.cancels.notified().await;
+                signals.cancels.notified().await;
                 continue;
             }
             Ok(Left::Something) => {}
@@ -36,9 +36,24 @@ pub(crate) async fn run(shared: &Shared, desk: &WorkerSignals) {
         }
         tokio::select! {
             () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_WAIT),
-            () = desk.cancels.notified() => {}
+            () = signals.cancels.notified() => {}
         }
     }
+}
+
+/// Where a run is on record that its provider cannot stop, the cancel's answer says so at once, and no worker tries in
+/// vain. A request that is still on its way has no run yet: what its worker finds out is recorded then.
+pub(crate) async fn without_vain_stop(shared: &Shared, mut job: Job) -> Job {
+    let JobState::Cancelled { at, remote: RemoteStop::Owed } = job.state else { return job };
+    let provider = shared.providers.get(&job.new.profile);
+    if provider.is_none_or(|provider| provider.nature(&job.new.ask).stops) {
+        return job;
+    }
+    job.state = JobState::Cancelled { at, remote: RemoteStop::Unsupported };
+    if let Err(error) = shared.store.record_stop(&job.id, RemoteStop::Unsupported).await {
+        tracing::warn!(job.id = %job.id, %error, "that a run cannot be stopped is not stored; a worker will record it");
+    }
+    job
 }
 
 /// Whether a round left anything undone.
@@ -76,7 +91,7 @@ async fn stop_one(
     let stopping = AssertUnwindSafe(stop(provider, id, run)).catch_unwind();
     match tokio::time::timeout(STOPPING, stopping).await {
         Ok(Ok(Some(outcome))) => {
-            shared.store.stopped(id, outcome).await?;
+            shared.store.record_stop(id, outcome).await?;
             return Ok(Left::Nothing);
         }
         Ok(Ok(None)) => {}

@@ -5,13 +5,13 @@ use std::time::Duration;
 use outlast_core::{Dead, Rescued, StoreError, Timestamp};
 use tokio::time::Instant;
 
-use crate::engine::Shared;
-use crate::wakeups::WorkerSignals;
+use crate::shared::Shared;
+use crate::wakeups::{WorkerSignals, until};
 
 /// How often the liveness of other workers is looked at while they hold jobs.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Puts back whatever dead workers left. Called before the first claim, and by [`watch`].
+/// Puts back the jobs of dead workers. Called before the first claim, and by [`watch`].
 pub(crate) async fn rescue(shared: &Shared, trust: &mut ClockTrust) -> Result<Rescued, StoreError> {
     let proven = shared.store.rescue(&Dead::Proven).await?;
     let expired = if trust.is_even(shared) {
@@ -27,7 +27,7 @@ pub(crate) async fn rescue(shared: &Shared, trust: &mut ClockTrust) -> Result<Re
 }
 
 /// Watches over other workers for as long as they hold jobs. Runs until dropped.
-pub(crate) async fn watch(shared: &Shared, desk: &WorkerSignals) {
+pub(crate) async fn watch(shared: &Shared, signals: &WorkerSignals) {
     let mut trust = ClockTrust::new(shared);
     loop {
         let watched = match rescue(shared, &mut trust).await {
@@ -40,10 +40,10 @@ pub(crate) async fn watch(shared: &Shared, desk: &WorkerSignals) {
         };
         let next_round = Instant::now() + ROUND;
         tokio::select! {
-            () = desk.lapses.notified() => {}
+            () = signals.lease_ends.notified() => {}
             () = tokio::time::sleep_until(next_round), if watched > 0 => {}
             () = trust.restored() => {}
-            () = a_claim_and_then(desk, next_round) => {}
+            () = a_claim_and_then(signals, next_round) => {}
         }
     }
 }
@@ -87,16 +87,13 @@ impl ClockTrust {
 
     /// Waits until doubts end, if there are any. Cancel-safe.
     async fn restored(&self) {
-        match self.doubted_until {
-            Some(until) => tokio::time::sleep_until(until).await,
-            None => std::future::pending().await,
-        }
+        until(self.doubted_until).await;
     }
 }
 
-/// Waits until somebody claimed something. Progress notes ring here too: however many there are, one round a
-/// second is enough. Cancel-safe as long as a round follows.
-async fn a_claim_and_then(desk: &WorkerSignals, next_round: Instant) {
-    desk.claims.notified().await;
+/// Waits until a worker claimed a job. Progress wakes this too: however often, one round a second is enough.
+/// Cancel-safe as long as a round follows.
+async fn a_claim_and_then(signals: &WorkerSignals, next_round: Instant) {
+    signals.claims.notified().await;
     tokio::time::sleep_until(next_round).await;
 }

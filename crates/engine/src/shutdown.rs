@@ -1,31 +1,31 @@
-//! Leaving, as a value: everything that waits holds one and ends when it is asked to.
+//! Shutdown as a value: every wait of the engine has one and ends when it is asked for.
 
 use tokio_util::sync::CancellationToken;
 
-/// A request to leave. A soft stop lets everybody finish their sentence.
+/// A request to leave. What is under way may finish what it cannot leave half done.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
-    soft: CancellationToken,
+    asked: CancellationToken,
 }
 
 impl Shutdown {
-    /// Nobody has asked yet.
+    /// A shutdown that was not asked for yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks everybody to leave: claim nothing, answer parked polls, give jobs back.
+    /// Asks for it: workers claim nothing more and give their jobs back, waiting polls are answered.
     pub fn ask(&self) {
-        self.soft.cancel();
+        self.asked.cancel();
     }
 
-    /// Whether somebody has asked.
+    /// Whether it was asked for.
     pub fn is_asked(&self) -> bool {
-        self.soft.is_cancelled()
+        self.asked.is_cancelled()
     }
 
-    /// Waits until somebody asks. Cancel-safe.
+    /// Waits until it is asked for. Cancel-safe.
     pub async fn asked(&self) {
-        self.soft.cancelled().await;
+        self.asked.cancelled().await;
     }
 }

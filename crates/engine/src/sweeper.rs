@@ -3,11 +3,11 @@
 
 use outlast_core::{Prune, Scope};
 
-use crate::engine::Shared;
+use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
 
 /// Sweeps as retentions end. Runs until dropped; keeps nothing alive.
-pub(crate) async fn run(shared: &Shared, desk: &WorkerSignals) {
+pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
     let lateness = shared.options.sweep_interval / 2;
     loop {
         let next_expiry = match shared.store.prune(&Scope::Operator, &Prune::Expired).await {
@@ -27,7 +27,7 @@ pub(crate) async fn run(shared: &Shared, desk: &WorkerSignals) {
         tokio::select! {
             () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             // A job that has just ended may be forgotten sooner than all the others.
-            () = desk.forgettable.notified() => tokio::time::sleep(lateness).await,
+            () = signals.retention_began.notified() => tokio::time::sleep(lateness).await,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Wake-ups inside one process: who waits for which job, and whether there is work. Tells that something changed,
-//! never what it is: whoever is woken reads the store.
+//! Wake-ups inside one process: which callers wait for which job, and what a worker has to look at. A wake-up says that
+//! something changed, never what: the one that is woken reads the store.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use outlast_core::rules::{Sharing, may_take};
 use outlast_core::{Changes, Job, JobId, Scope, StateKind, Uncarried};
 use tokio::sync::{Notify, OnceCell, watch};
+use tokio::time::Instant;
 
-/// The switchboard.
+/// The waiting callers and the workers of one process.
 #[derive(Default)]
 pub(crate) struct Wakeups {
     waiting: Mutex<Waiting>,
-    /// Rung when somebody starts to care, so that the follower looks harder or at all.
+    /// Rung when a caller or a worker comes, so that the follower looks more often, or at all.
     interest: Notify,
     workers: Mutex<Vec<Arc<WorkerSignals>>>,
 }
@@ -30,16 +31,16 @@ pub struct PollLimits {
     pub sharing: Sharing,
 }
 
-/// Who waits.
+/// The callers that wait.
 #[derive(Default)]
 struct Waiting {
-    lines: HashMap<JobId, JobWaiters>,
+    jobs: HashMap<JobId, JobWaiters>,
     watchers: usize,
-    /// On whose behalf.
+    /// How many of them wait on behalf of each owner.
     by: HashMap<Scope, usize>,
 }
 
-/// To those who wait for one job.
+/// The callers that wait for one job.
 #[derive(Default)]
 struct JobWaiters {
     sender: watch::Sender<Seen>,
@@ -55,31 +56,31 @@ struct Seen {
     ended: bool,
 }
 
-/// What a worker wants to hear of.
+/// What a worker is told of.
 #[derive(Default)]
 pub(crate) struct WorkerSignals {
-    /// There may be something to claim: it was queued, or its time has come.
-    pub(crate) work: Notify,
-    /// Somebody claimed something, or something was put back.
+    /// There may be a job to claim: one came into the queue, or its time has come.
+    pub(crate) jobs_due: Notify,
+    /// A worker claimed a job or gave one back, or a running job has changed.
     pub(crate) claims: Notify,
-    /// The time of a lease may have run out.
-    pub(crate) lapses: Notify,
+    /// A lease may have ended.
+    pub(crate) lease_ends: Notify,
     /// A job was cancelled.
     pub(crate) cancels: Notify,
-    /// A held call is queued that another worker carried.
-    pub(crate) orphans: Notify,
+    /// A held call that a worker carried waits again.
+    pub(crate) orphaned: Notify,
     /// A held call was made; its own process is about to take it.
     pub(crate) untaken: Notify,
-    /// Held calls that this process should carry.
-    pub(crate) held: Mutex<Vec<JobId>>,
-    /// Rung with every entry in `held`.
-    pub(crate) holds: Notify,
-    /// Jobs that ended, for whoever still works on them.
+    /// Jobs that this process was asked to carry, beside the queue.
+    pub(crate) to_carry: Mutex<Vec<JobId>>,
+    /// Rung with every entry in `to_carry`.
+    pub(crate) carry_asked: Notify,
+    /// Jobs that ended, for the attempts that still work on them.
     pub(crate) ended: Mutex<Vec<JobId>>,
     /// Rung with every entry in `ended`.
     pub(crate) endings: Notify,
-    /// Rung as well: its retention has begun.
-    pub(crate) forgettable: Notify,
+    /// Rung with them too: the retention of a job has begun.
+    pub(crate) retention_began: Notify,
 }
 
 impl Wakeups {
@@ -93,7 +94,7 @@ impl Wakeups {
     ) -> Option<Watcher> {
         let (receiver, end) = {
             let mut waiting = locked(&self.waiting);
-            let here = waiting.lines.get(&id).map_or(0, |line| line.watchers);
+            let here = waiting.jobs.get(&id).map_or(0, |job| job.watchers);
             let own = waiting.by.get(scope).copied().unwrap_or(0);
             let PollLimits { in_all, per_job, sharing } = limits;
             if here >= per_job || !may_take(own, waiting.watchers, 1, in_all, sharing) {
@@ -101,23 +102,23 @@ impl Wakeups {
             }
             waiting.watchers += 1;
             waiting.by.insert(scope.clone(), own + 1);
-            let line = waiting.lines.entry(id).or_default();
-            line.watchers += 1;
-            (line.sender.subscribe(), Arc::clone(&line.end))
+            let waiters = waiting.jobs.entry(id).or_default();
+            waiters.watchers += 1;
+            (waiters.sender.subscribe(), Arc::clone(&waiters.end))
         };
         self.interest.notify_one();
-        Some(Watcher { hub: Arc::clone(self), scope: scope.clone(), id, receiver, end })
+        Some(Watcher { wakeups: Arc::clone(self), scope: scope.clone(), id, receiver, end })
     }
 
-    /// Opens a desk for a worker; it closes when dropped.
-    pub(crate) fn open_desk(self: &Arc<Self>) -> OpenDesk {
-        let desk = Arc::new(WorkerSignals::default());
-        locked(&self.workers).push(Arc::clone(&desk));
+    /// Registers a worker until the answer is dropped.
+    pub(crate) fn register_worker(self: &Arc<Self>) -> RegisteredWorker {
+        let signals = Arc::new(WorkerSignals::default());
+        locked(&self.workers).push(Arc::clone(&signals));
         self.interest.notify_one();
-        OpenDesk { hub: Arc::clone(self), desk }
+        RegisteredWorker { wakeups: Arc::clone(self), signals }
     }
 
-    /// How much anybody cares about changes just now.
+    /// What changes are wanted for just now.
     pub(crate) fn interest(&self) -> Interest {
         if locked(&self.waiting).watchers > 0 {
             Interest::Waiting
@@ -133,39 +134,39 @@ impl Wakeups {
         self.interest.notified().await;
     }
 
-    /// Passes changes on to whoever waits for them.
+    /// Passes changes on to the callers and workers that wait for them.
     pub(crate) fn publish(&self, changes: &Changes) {
         {
             let waiting = locked(&self.waiting);
             for change in &changes.jobs {
-                if let Some(line) = waiting.lines.get(&change.id) {
-                    line.sender.send_modify(|seen| {
+                if let Some(waiters) = waiting.jobs.get(&change.id) {
+                    waiters.sender.send_modify(|seen| {
                         seen.changes += 1;
                         seen.ended |= change.state.is_terminal();
                     });
                 }
             }
         }
-        for desk in locked(&self.workers).iter() {
-            desk.hear(changes);
+        for signals in locked(&self.workers).iter() {
+            signals.hear(changes);
         }
     }
 
-    /// Asks this process's worker to carry a held call.
+    /// Asks this process's worker to carry a job beside the queue.
     pub(crate) fn carry(&self, id: JobId) {
-        for desk in locked(&self.workers).iter() {
-            locked(&desk.held).push(id);
-            desk.holds.notify_one();
+        for signals in locked(&self.workers).iter() {
+            locked(&signals.to_carry).push(id);
+            signals.carry_asked.notify_one();
         }
     }
 
-    /// Tells workers that the clock has made something due.
+    /// Tells workers that the clock has made a job or a lease due.
     pub(crate) fn publish_due(&self) {
-        for desk in locked(&self.workers).iter() {
-            desk.work.notify_one();
-            desk.lapses.notify_one();
+        for signals in locked(&self.workers).iter() {
+            signals.jobs_due.notify_one();
+            signals.lease_ends.notify_one();
             // A held call whose next try is due is not in the queue.
-            desk.orphans.notify_one();
+            signals.orphaned.notify_one();
         }
     }
 }
@@ -175,12 +176,12 @@ impl WorkerSignals {
         for change in &changes.jobs {
             match change.state {
                 StateKind::Queued => {
-                    self.work.notify_one();
+                    self.jobs_due.notify_one();
                     self.claims.notify_one();
                     match change.uncarried {
                         Uncarried::No => {}
                         Uncarried::NotYet => self.untaken.notify_one(),
-                        Uncarried::NoMore => self.orphans.notify_one(),
+                        Uncarried::NoMore => self.orphaned.notify_one(),
                     }
                 }
                 StateKind::Running => self.claims.notify_one(),
@@ -196,61 +197,59 @@ impl WorkerSignals {
     fn ended(&self, id: JobId) {
         locked(&self.ended).push(id);
         self.endings.notify_one();
-        self.forgettable.notify_one();
+        self.retention_began.notify_one();
     }
 }
 
-/// A worker's desk; nothing is put on it once the worker is gone, however it went.
-pub(crate) struct OpenDesk {
-    hub: Arc<Wakeups>,
-    desk: Arc<WorkerSignals>,
+/// A worker's registration: it ends with the worker, however that ends.
+pub(crate) struct RegisteredWorker {
+    wakeups: Arc<Wakeups>,
+    signals: Arc<WorkerSignals>,
 }
 
-impl Deref for OpenDesk {
+impl Deref for RegisteredWorker {
     type Target = WorkerSignals;
 
     fn deref(&self) -> &WorkerSignals {
-        &self.desk
+        &self.signals
     }
 }
 
-impl Drop for OpenDesk {
+impl Drop for RegisteredWorker {
     fn drop(&mut self) {
-        locked(&self.hub.workers).retain(|open| !Arc::ptr_eq(open, &self.desk));
+        locked(&self.wakeups.workers).retain(|other| !Arc::ptr_eq(other, &self.signals));
     }
 }
 
-/// How much anybody cares.
+/// What changes are wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
-    /// Nobody does: the follower rests.
+    /// Nothing: the follower rests.
     None,
-    /// Idle workers would like to know.
+    /// A worker that looks for jobs.
     Working,
-    /// A caller is waiting.
+    /// A caller that waits for a job.
     Waiting,
 }
 
 /// One caller's wait for one job; ends its part when dropped.
 pub(crate) struct Watcher {
-    hub: Arc<Wakeups>,
+    wakeups: Arc<Wakeups>,
     scope: Scope,
     id: JobId,
     receiver: watch::Receiver<Seen>,
-    /// The job as it ended: read by whoever wakes first, for all who wait.
+    /// The job as it ended: read by the first caller that wakes, for all that wait.
     pub(crate) end: Arc<OnceCell<Job>>,
 }
 
 impl Watcher {
     /// Waits until the job has ended. Cancel-safe.
     pub(crate) async fn ended(&mut self) {
-        // The sender lives in the hub as long as this receiver does, so an error cannot come.
+        // The sender lives in the wake-ups as long as this receiver does, so an error cannot come.
         drop(self.receiver.wait_for(|seen| seen.ended).await);
     }
-}
 
-impl Watcher {
-    /// Waits for the next change of the job. Cancel-safe: what came while nobody waited ends the next wait at once.
+    /// Waits for the next change of the job. Cancel-safe: a change that came between two waits ends the second at once.
     pub(crate) async fn changed(&mut self) {
         drop(self.receiver.changed().await);
     }
@@ -258,7 +257,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let mut waiting = locked(&self.hub.waiting);
+        let mut waiting = locked(&self.wakeups.waiting);
         waiting.watchers -= 1;
         if let Entry::Occupied(mut own) = waiting.by.entry(self.scope.clone()) {
             *own.get_mut() -= 1;
@@ -266,10 +265,10 @@ impl Drop for Watcher {
                 own.remove();
             }
         }
-        let Some(line) = waiting.lines.get_mut(&self.id) else { return };
-        line.watchers -= 1;
-        if line.watchers == 0 {
-            waiting.lines.remove(&self.id);
+        let Some(waiters) = waiting.jobs.get_mut(&self.id) else { return };
+        waiters.watchers -= 1;
+        if waiters.watchers == 0 {
+            waiting.jobs.remove(&self.id);
         }
     }
 }
@@ -277,6 +276,14 @@ impl Drop for Watcher {
 /// A lock whose holder panicked guards nothing that could be half-written here.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for this moment; for ever when there is none. Cancel-safe.
+pub(crate) async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
 }
 
 #[cfg(test)]
@@ -288,30 +295,30 @@ mod tests {
     const FREE: PollLimits =
         PollLimits { in_all: usize::MAX, per_job: usize::MAX, sharing: Sharing::OneOwner };
 
-    /// E8: in all, and for each job; whoever leaves makes room.
+    /// E8: in all, and for each job; a caller that leaves makes room.
     #[test]
     fn no_more_than_so_many_wait_at_a_time() {
-        let hub = Arc::new(Wakeups::default());
+        let wakeups = Arc::new(Wakeups::default());
         let limits = PollLimits { in_all: 3, per_job: 2, sharing: Sharing::OneOwner };
-        let first = hub.watch(&ann(), job(1), limits);
-        let second = hub.watch(&ann(), job(1), limits);
+        let first = wakeups.watch(&ann(), job(1), limits);
+        let second = wakeups.watch(&ann(), job(1), limits);
         assert!(first.is_some() && second.is_some());
-        assert!(hub.watch(&ann(), job(1), limits).is_none(), "two wait for this job");
-        let third = hub.watch(&ann(), job(2), limits);
+        assert!(wakeups.watch(&ann(), job(1), limits).is_none(), "two wait for this job");
+        let third = wakeups.watch(&ann(), job(2), limits);
         assert!(third.is_some());
-        assert!(hub.watch(&ann(), job(3), limits).is_none(), "three wait in all");
+        assert!(wakeups.watch(&ann(), job(3), limits).is_none(), "three wait in all");
         drop(first);
-        assert!(hub.watch(&ann(), job(1), limits).is_some());
+        assert!(wakeups.watch(&ann(), job(1), limits).is_some());
     }
 
     /// F10: one owner's polls leave room for another's.
     #[test]
     fn f10_an_owner_who_parks_all_they_can_leaves_room_for_others() {
-        let hub = Arc::new(Wakeups::default());
+        let wakeups = Arc::new(Wakeups::default());
         let limits = PollLimits { in_all: 8, per_job: 100, sharing: Sharing::SeveralOwners };
         let park = |owner: &str| {
             let scope = Scope::Owner(OwnerId::new(owner));
-            std::iter::from_fn(|| hub.watch(&scope, job(1), limits)).collect::<Vec<_>>()
+            std::iter::from_fn(|| wakeups.watch(&scope, job(1), limits)).collect::<Vec<_>>()
         };
         let anns = park("ann");
         let bobs = park("bob");
@@ -319,7 +326,7 @@ mod tests {
         drop(anns);
         assert_eq!(park("bob").len(), 2, "four of eight");
         drop(bobs);
-        assert!(locked(&hub.waiting).by.is_empty());
+        assert!(locked(&wakeups.waiting).by.is_empty());
     }
 
     fn ann() -> Scope {
@@ -340,55 +347,58 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_end_of_the_watched_job_wakes_its_watcher() {
-        let hub = Arc::new(Wakeups::default());
-        let mut watcher = hub.watch(&ann(), job(1), FREE).unwrap();
-        hub.publish(&ended(job(2)));
+        let wakeups = Arc::new(Wakeups::default());
+        let mut watcher = wakeups.watch(&ann(), job(1), FREE).unwrap();
+        wakeups.publish(&ended(job(2)));
         let progress = Changes {
             jobs: vec![Change { id: job(1), state: StateKind::Running, uncarried: Uncarried::No }],
             ..ended(job(1))
         };
-        hub.publish(&progress);
+        wakeups.publish(&progress);
         assert!(!watcher.receiver.borrow().ended);
-        hub.publish(&ended(job(1)));
+        wakeups.publish(&ended(job(1)));
         watcher.ended().await;
     }
 
     #[test]
     fn nothing_is_kept_of_watchers_that_left() {
-        let hub = Arc::new(Wakeups::default());
-        let (first, second) = (hub.watch(&ann(), job(1), FREE), hub.watch(&ann(), job(1), FREE));
-        assert_eq!(hub.interest(), Interest::Waiting);
+        let wakeups = Arc::new(Wakeups::default());
+        let (first, second) =
+            (wakeups.watch(&ann(), job(1), FREE), wakeups.watch(&ann(), job(1), FREE));
+        assert_eq!(wakeups.interest(), Interest::Waiting);
         drop(first);
-        assert_eq!(locked(&hub.waiting).lines.len(), 1);
+        assert_eq!(locked(&wakeups.waiting).jobs.len(), 1);
         drop(second);
-        assert_eq!(locked(&hub.waiting).lines.len(), 0);
-        assert_eq!(hub.interest(), Interest::None);
+        assert_eq!(locked(&wakeups.waiting).jobs.len(), 0);
+        assert_eq!(wakeups.interest(), Interest::None);
     }
 
     /// Two that leave at the same moment: one of them must see that it is the last.
     #[test]
     fn nothing_is_kept_of_watchers_that_left_together() {
-        let hub = Arc::new(Wakeups::default());
+        let wakeups = Arc::new(Wakeups::default());
         for _ in 0..20 {
             let crowd = || {
-                (0..5_000).map(|number| hub.watch(&ann(), job(number), FREE)).collect::<Vec<_>>()
+                (0..5_000)
+                    .map(|number| wakeups.watch(&ann(), job(number), FREE))
+                    .collect::<Vec<_>>()
             };
             let (first, second) = (crowd(), crowd());
             std::thread::scope(|scope| {
                 scope.spawn(|| drop(first));
                 scope.spawn(|| drop(second));
             });
-            assert_eq!(locked(&hub.waiting).lines.len(), 0);
+            assert_eq!(locked(&wakeups.waiting).jobs.len(), 0);
         }
     }
 
     #[tokio::test]
-    async fn a_desk_closes_with_its_worker() {
-        let hub = Arc::new(Wakeups::default());
-        let desk = hub.open_desk();
-        hub.publish(&ended(job(1)));
-        assert_eq!(*locked(&desk.ended), [job(1)]);
-        drop(desk);
-        assert_eq!(hub.interest(), Interest::None);
+    async fn a_worker_is_registered_until_it_ends() {
+        let wakeups = Arc::new(Wakeups::default());
+        let signals = wakeups.register_worker();
+        wakeups.publish(&ended(job(1)));
+        assert_eq!(*locked(&signals.ended), [job(1)]);
+        drop(signals);
+        assert_eq!(wakeups.interest(), Interest::None);
     }
 }

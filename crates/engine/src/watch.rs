@@ -1,10 +1,11 @@
-//! A caller follows one job change by change, to tell of its progress. [`crate::Engine::poll`] is for those who want its
+//! A caller follows one job change by change, to show its progress. [`crate::Engine::poll`] is for callers that want its
 //! end alone.
 
 use outlast_core::{JobId, Scope};
 
 use crate::engine::Engine;
-use crate::poll::{PollError, Reading};
+use crate::poll::PollError;
+use crate::reads::Reading;
 use crate::wakeups::Watcher;
 
 /// One caller's view of one job; counts as a waiting poll until it is dropped.
@@ -13,7 +14,7 @@ pub struct JobWatch {
     scope: Scope,
     id: JobId,
     watcher: Option<Watcher>,
-    /// A change was heard and has not been read yet: whoever stopped reading it must not lose it, least of all the end.
+    /// A change was heard and has not been read yet: a caller that drops the read must not lose it, least of all the end.
     unread: bool,
 }
 
@@ -24,7 +25,7 @@ impl Engine {
         scope: &Scope,
         id: &JobId,
     ) -> Result<Option<(Reading, JobWatch)>, PollError> {
-        let watcher = self.shared.hub.watch(scope, *id, self.shared.options.polls);
+        let watcher = self.shared.wakeups.watch(scope, *id, self.shared.options.polls);
         let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
         // What has ended is told however many wait: nothing will change, so nothing is watched.
         if watcher.is_none() && !reading.job.state.kind().is_terminal() {
@@ -40,7 +41,7 @@ impl Engine {
         Ok(Some((reading, watch)))
     }
 
-    /// Waits until everybody is asked to leave. Cancel-safe.
+    /// Waits until the shutdown is asked for. Cancel-safe.
     pub async fn leaving(&self) {
         self.shared.stop.asked().await;
     }

@@ -3,7 +3,7 @@
 
 use outlast_core::Source;
 
-use super::document::{UNDER, Unit};
+use super::document::{HEADING_SEPARATOR, Unit};
 use super::select::Block;
 
 /// The sources of a report, in the order of their first citation.
@@ -49,6 +49,6 @@ pub(super) fn title(block: &Block) -> String {
     if block.best.headings.is_empty() {
         file.to_owned()
     } else {
-        format!("{file}{UNDER}{}", block.best.headings)
+        format!("{file}{HEADING_SEPARATOR}{}", block.best.headings)
     }
 }

@@ -1,11 +1,11 @@
-//! Text from files is a stranger's: what could steer a terminal or hide words goes, and so does markup that is noise
+//! Text from files is not trusted: what could steer a terminal or hide words goes, and so does markup that is noise
 //! in an extract.
 
-use super::html;
+use super::tags;
 
 /// How far the other end of a pair is looked for, so that a file full of openings costs no more than its length.
 const NEAR: usize = 1_000;
-/// Pairs within pairs that anybody means.
+/// Deeper pairs within pairs are not meant as pairs.
 const DEEP: u32 = 8;
 
 /// Takes out escape sequences, control characters and invisible direction marks; keeps line ends and tabs.
@@ -97,7 +97,7 @@ pub(super) fn inline(markdown: &str) -> String {
             '!' if rest.starts_with("![") => link(&rest[1..]).map(|(_, length)| length + 1),
             '[' => bracket(rest, &mut clean),
             '*' => Some(if rest.starts_with("**") { 2 } else { emphasis(rest, &mut clean) }),
-            '<' => html::tag(rest).map(|tag| {
+            '<' => tags::tag(rest).map(|tag| {
                 if tag.breaks {
                     clean.push(' ');
                 }

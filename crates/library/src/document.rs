@@ -8,14 +8,14 @@ use super::clean;
 use super::sentences;
 
 /// A paragraph longer than this is cut at sentence ends, so that a citation points at something one can find.
-const LONGEST: usize = 1_200;
+const MAX_PARAGRAPH_BYTES: usize = 1_200;
 /// A sentence without an end, as of a file without line ends, is cut here; in characters.
-const SENTENCE: usize = 4_000;
+const MAX_SENTENCE_CHARS: usize = 4_000;
 /// A heading is stored with each passage below it, so it has an end too; in characters.
-const HEADING: usize = 200;
+const MAX_HEADING_CHARS: usize = 200;
 
 /// Between the headings of a path.
-pub(super) const UNDER: &str = " › ";
+pub(super) const HEADING_SEPARATOR: &str = " › ";
 
 /// A file's text, taken apart.
 #[derive(Debug, Default)]
@@ -26,27 +26,19 @@ pub(super) struct Document {
     pub(super) passages: Vec<Passage>,
 }
 
-/// What the places in a file are counted in.
+/// What the places in a file are counted in. The number is what the index stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Unit {
     #[default]
-    Line,
-    /// In a PDF nobody can count lines.
-    Page,
+    Line = 0,
+    /// A reader of a PDF cannot count lines.
+    Page = 1,
 }
 
 impl Unit {
-    /// As the index stores it.
-    pub(super) fn code(self) -> u8 {
-        match self {
-            Self::Line => 0,
-            Self::Page => 1,
-        }
-    }
-
     /// From the index.
     pub(super) fn from_code(code: u8) -> Self {
-        if code == 1 { Self::Page } else { Self::Line }
+        if code == Self::Page as u8 { Self::Page } else { Self::Line }
     }
 }
 
@@ -59,49 +51,31 @@ pub(super) struct Passage {
     pub(super) block: u32,
     /// Where it starts, from 1, in the unit of the file.
     pub(super) line: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: PassageKind,
     /// The headings above it, without the file's title.
     pub(super) headings: Arc<str>,
     /// As a report shows it.
     pub(super) text: String,
 }
 
-/// What a passage is in its file.
+/// What a passage is in its file. The number is what the index stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Paragraph,
-    /// A line that its writer ended on purpose: of a phone list, of settings, of verse.
-    Line,
-    Item,
+pub(super) enum PassageKind {
+    Paragraph = 0,
+    Item = 1,
     /// The first row of a table.
-    Head,
-    Row,
-    Code,
+    Head = 2,
+    Row = 3,
+    Code = 4,
+    /// A line that its writer ended on purpose: of a phone list, of settings, of verse.
+    Line = 5,
 }
 
-impl Kind {
-    /// As the index stores it.
-    pub(super) fn code(self) -> u8 {
-        match self {
-            Self::Paragraph => 0,
-            Self::Item => 1,
-            Self::Head => 2,
-            Self::Row => 3,
-            Self::Code => 4,
-            Self::Line => 5,
-        }
-    }
-
+impl PassageKind {
     /// From the index; what it does not know is prose.
     pub(super) fn from_code(code: u8) -> Self {
-        match code {
-            1 => Self::Item,
-            2 => Self::Head,
-            3 => Self::Row,
-            4 => Self::Code,
-            5 => Self::Line,
-            _ => Self::Paragraph,
-        }
+        let all = [Self::Item, Self::Head, Self::Row, Self::Code, Self::Line];
+        all.into_iter().find(|kind| *kind as u8 == code).unwrap_or(Self::Paragraph)
     }
 }
 
@@ -114,7 +88,7 @@ pub(super) struct Builder {
     headings: Arc<str>,
     section: u32,
     block: u32,
-    last: Option<Kind>,
+    last: Option<PassageKind>,
     /// The last paragraph leads up to what comes next ("It has three parts:").
     leads: bool,
 }
@@ -128,7 +102,7 @@ impl Builder {
     pub(super) fn title(&mut self, text: &str) {
         let text = clean::inline(text);
         if !text.is_empty() {
-            self.document.title.get_or_insert(cut(&text, HEADING).to_owned());
+            self.document.title.get_or_insert(cut(&text, MAX_HEADING_CHARS).to_owned());
         }
     }
 
@@ -137,7 +111,7 @@ impl Builder {
         if text.is_empty() {
             return;
         }
-        let text = cut(&text, HEADING).to_owned();
+        let text = cut(&text, MAX_HEADING_CHARS).to_owned();
         self.end_block();
         self.section += 1;
         self.path.retain(|(above, _)| *above < level);
@@ -150,42 +124,46 @@ impl Builder {
             self.path.push((level, text));
         }
         let headings: Vec<_> = self.path.iter().map(|(_, text)| text.as_str()).collect();
-        self.headings = headings.join(UNDER).into();
+        self.headings = headings.join(HEADING_SEPARATOR).into();
     }
 
     pub(super) fn paragraph(&mut self, raw: &str, line: u32) {
         let text = clean::inline(raw);
-        if text.len() <= LONGEST {
-            return self.add(Kind::Paragraph, text, line);
+        if text.len() <= MAX_PARAGRAPH_BYTES {
+            return self.add(PassageKind::Paragraph, text, line);
         }
         let mut part = String::new();
         for sentence in sentences::split(&text) {
-            if !part.is_empty() && part.len() + sentence.len() > LONGEST * 3 / 4 {
-                self.add(Kind::Paragraph, std::mem::take(&mut part), line);
+            if !part.is_empty() && part.len() + sentence.len() > MAX_PARAGRAPH_BYTES * 3 / 4 {
+                self.add(PassageKind::Paragraph, std::mem::take(&mut part), line);
             }
             if !part.is_empty() {
                 part.push(' ');
             }
-            part.push_str(cut(sentence, SENTENCE));
+            part.push_str(cut(sentence, MAX_SENTENCE_CHARS));
         }
-        self.add(Kind::Paragraph, part, line);
+        self.add(PassageKind::Paragraph, part, line);
     }
 
     /// A line that stays one.
     pub(super) fn line(&mut self, raw: &str, line: u32) {
         let text = clean::inline(raw);
-        self.add(Kind::Line, cut(&text, SENTENCE).to_owned(), line);
+        self.add(PassageKind::Line, cut(&text, MAX_SENTENCE_CHARS).to_owned(), line);
     }
 
     /// An item of a list; `marker` with its indent.
     pub(super) fn item(&mut self, marker: &str, raw: &str, line: u32) {
         let text = clean::inline(raw);
         if !text.is_empty() {
-            self.add(Kind::Item, format!("{marker} {}", cut(&text, SENTENCE)), line);
+            self.add(
+                PassageKind::Item,
+                format!("{marker} {}", cut(&text, MAX_SENTENCE_CHARS)),
+                line,
+            );
         }
     }
 
-    pub(super) fn row(&mut self, kind: Kind, cells: &[String], line: u32) {
+    pub(super) fn row(&mut self, kind: PassageKind, cells: &[String], line: u32) {
         let cells: Vec<_> =
             cells.iter().map(|cell| clean::inline(cell).replace('|', "\\|")).collect();
         if cells.iter().any(|cell| !cell.is_empty()) {
@@ -196,13 +174,13 @@ impl Builder {
     pub(super) fn code(&mut self, raw: &str, line: u32) {
         let text = raw.trim_matches('\n').trim_end();
         if !text.trim().is_empty() {
-            self.add(Kind::Code, text.to_owned(), line);
+            self.add(PassageKind::Code, text.to_owned(), line);
         }
     }
 
     /// A list of lines is over; what comes next is another.
     pub(super) fn end_lines(&mut self) {
-        if self.last == Some(Kind::Line) {
+        if self.last == Some(PassageKind::Line) {
             self.end_block();
         }
     }
@@ -217,23 +195,23 @@ impl Builder {
         self.document
     }
 
-    fn add(&mut self, kind: Kind, text: String, line: u32) {
+    fn add(&mut self, kind: PassageKind, text: String, line: u32) {
         if text.is_empty() {
             return;
         }
         let goes_on = match (self.last, kind) {
-            (Some(Kind::Item), Kind::Item)
-            | (Some(Kind::Line), Kind::Line)
-            | (Some(Kind::Head | Kind::Row), Kind::Row)
+            (Some(PassageKind::Item), PassageKind::Item)
+            | (Some(PassageKind::Line), PassageKind::Line)
+            | (Some(PassageKind::Head | PassageKind::Row), PassageKind::Row)
             // A listing shows what was said just before it.
-            | (Some(Kind::Paragraph | Kind::Item), Kind::Code) => true,
-            (_, Kind::Paragraph) => false,
-            (_, Kind::Line | Kind::Item | Kind::Head | Kind::Row | Kind::Code) => self.leads,
+            | (Some(PassageKind::Paragraph | PassageKind::Item), PassageKind::Code) => true,
+            (_, PassageKind::Paragraph) => false,
+            (_, PassageKind::Line | PassageKind::Item | PassageKind::Head | PassageKind::Row | PassageKind::Code) => self.leads,
         };
         if !goes_on {
             self.block += 1;
         }
-        self.leads = kind == Kind::Paragraph && text.ends_with(':');
+        self.leads = kind == PassageKind::Paragraph && text.ends_with(':');
         self.last = Some(kind);
         self.document.passages.push(Passage {
             section: self.section,

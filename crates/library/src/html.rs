@@ -1,7 +1,8 @@
 //! The text of an HTML page: a tolerant reader of tags that never fails, whatever it is given.
 
-use super::document::{Builder, Document, Kind};
+use super::document::{Builder, Document, PassageKind};
 use super::entities;
+use super::tags::{is_inline, name_of};
 
 /// Takes a page apart.
 pub(super) fn parse(page: &str) -> Document {
@@ -21,63 +22,6 @@ pub(super) fn parse(page: &str) -> Document {
     reader.builder.finish()
 }
 
-/// A tag at the beginning of a text.
-pub(super) struct Tag {
-    /// With its brackets.
-    pub(super) length: usize,
-    /// Whether words on its two sides are apart.
-    pub(super) breaks: bool,
-}
-
-/// A tag of HTML that stands in running text; anything else in angle brackets is the writer's own.
-pub(super) fn tag(text: &str) -> Option<Tag> {
-    if text.starts_with("<!--") {
-        let length = text[..text.floor_char_boundary(NEAR)].find("-->")? + 3;
-        return Some(Tag { length, breaks: true });
-    }
-    let (name, _, length) = name_of(text)?;
-    let breaks = BLOCKS.contains(&name.as_str());
-    (breaks || INLINE.contains(&name.as_str())).then_some(Tag { length, breaks })
-}
-
-/// How far the end of a tag is looked for.
-const NEAR: usize = 2_048;
-
-const BLOCKS: &[&str] = &[
-    "br",
-    "p",
-    "div",
-    "li",
-    "ul",
-    "ol",
-    "tr",
-    "td",
-    "th",
-    "table",
-    "thead",
-    "tbody",
-    "hr",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "details",
-    "summary",
-    "blockquote",
-    "section",
-    "center",
-    "picture",
-    "source",
-    "dl",
-    "dt",
-    "dd",
-];
-const INLINE: &[&str] = &[
-    "a", "b", "i", "u", "s", "em", "strong", "small", "sub", "sup", "span", "font", "img", "kbd",
-    "code", "mark", "del", "ins", "abbr", "cite", "q", "var", "samp",
-];
 /// What is between their tags is not for readers.
 const HIDDEN: &[&str] =
     &["script", "style", "template", "noscript", "svg", "nav", "iframe", "select", "button"];
@@ -92,7 +36,7 @@ struct Reader {
     lines: u32,
     open: Open,
     cells: Vec<String>,
-    cell_kind: Option<Kind>,
+    cell_kind: Option<PassageKind>,
     rows: u32,
     numbered: Vec<Option<u32>>,
 }
@@ -170,8 +114,11 @@ impl Reader {
             }
             "td" | "th" => {
                 self.switch(if closing { Open::Paragraph } else { Open::Cell });
-                self.cell_kind =
-                    Some(if name == "th" && self.rows == 0 { Kind::Head } else { Kind::Row });
+                self.cell_kind = Some(if name == "th" && self.rows == 0 {
+                    PassageKind::Head
+                } else {
+                    PassageKind::Row
+                });
             }
             "tr" => self.end_row(),
             "table" => {
@@ -181,7 +128,7 @@ impl Reader {
             }
             "code" | "kbd" | "samp" if self.open != Open::Pre => self.text.push('`'),
             "br" => self.text.push('\n'),
-            _ if INLINE.contains(&name) => {}
+            _ if is_inline(name) => {}
             // Blocks inside an item or a cell are part of it.
             _ if self.open != Open::Paragraph => self.text.push(' '),
             _ => self.flush(),
@@ -197,7 +144,7 @@ impl Reader {
         self.switch(Open::Paragraph);
         let cells = std::mem::take(&mut self.cells);
         if !cells.is_empty() {
-            self.builder.row(self.cell_kind.unwrap_or(Kind::Row), &cells, self.start);
+            self.builder.row(self.cell_kind.unwrap_or(PassageKind::Row), &cells, self.start);
             self.rows += 1;
         }
     }
@@ -226,30 +173,6 @@ impl Reader {
             Open::Cell => self.cells.push(text),
         }
     }
-}
-
-/// The name of a tag in small letters, whether it closes, and its length.
-fn name_of(text: &str) -> Option<(String, bool, usize)> {
-    let inner = text.strip_prefix('<')?;
-    let closing = inner.starts_with('/');
-    let inner = inner.strip_prefix('/').unwrap_or(inner);
-    let end = inner.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(inner.len());
-    let name = inner[..end].to_ascii_lowercase();
-    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-        return None;
-    }
-    let mut quote = None;
-    for (at, byte) in text.bytes().enumerate().take(NEAR) {
-        match (quote, byte) {
-            (None, b'>') => return Some((name, closing, at + 1)),
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (Some(open), _) if open == byte => quote = None,
-            _ => {}
-        }
-    }
-    // A quote nobody closed: the tag ends at the first bracket.
-    let length = text.bytes().take(NEAR).position(|byte| byte == b'>')? + 1;
-    Some((name, closing, length))
 }
 
 fn ends(text: &str) -> u32 {

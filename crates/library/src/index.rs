@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, params};
 
-use super::document::{Kind, Unit};
+use super::document::{PassageKind, Unit};
 use super::words;
 
 /// Raised whenever the tables or the parsers change: an index of another number is made anew.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 /// How long to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -20,7 +20,7 @@ const TABLES: &str = "
     DROP TABLE IF EXISTS vocabulary; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS passages; DROP TABLE IF EXISTS files;
     CREATE TABLE files (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, modified INTEGER NOT NULL,
-        title TEXT, unit INTEGER NOT NULL, skipped INTEGER NOT NULL);
+        converter TEXT NOT NULL, title TEXT, unit INTEGER NOT NULL, skipped INTEGER NOT NULL);
     CREATE TABLE passages (
         id INTEGER PRIMARY KEY, file INTEGER NOT NULL, section INTEGER NOT NULL, block INTEGER NOT NULL,
         line INTEGER NOT NULL, kind INTEGER NOT NULL, headings TEXT NOT NULL, text TEXT NOT NULL);
@@ -31,14 +31,14 @@ const TABLES: &str = "
 
 /// Where an index lives.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place<'a> {
+pub(super) enum IndexPlace<'a> {
     File(&'a Path),
     Memory,
 }
 
 /// A passage that has a word, and how well it fits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Match {
+pub(super) struct PassageMatch {
     pub(super) passage: i64,
     pub(super) file: i64,
     pub(super) section: u32,
@@ -48,7 +48,7 @@ pub(super) struct Match {
 
 /// A passage with all that is known about it.
 #[derive(Clone, Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredPassage {
     pub(super) id: i64,
     pub(super) file: i64,
     pub(super) name: String,
@@ -56,7 +56,7 @@ pub(super) struct Stored {
     pub(super) block: u32,
     pub(super) unit: Unit,
     pub(super) line: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: PassageKind,
     pub(super) headings: String,
     pub(super) text: String,
 }
@@ -68,13 +68,13 @@ pub(super) struct Index {
 
 impl Index {
     /// Opens the index, or makes it.
-    pub(super) fn open(place: Place<'_>) -> rusqlite::Result<Self> {
+    pub(super) fn open(place: IndexPlace<'_>) -> rusqlite::Result<Self> {
         let connection = connect(place)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(32);
         // Room for the first reading of a large library; given back when the question is answered.
         connection.execute_batch("PRAGMA cache_size = -65536;")?;
-        if let Place::File(_) = place {
+        if let IndexPlace::File(_) = place {
             // A lost commit costs a second reading, never a wrong answer.
             connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")?;
         }
@@ -115,13 +115,13 @@ impl Index {
     }
 
     /// Every passage that fits an expression; names and headings count for more than the text.
-    pub(super) fn matches(&self, expression: &str) -> rusqlite::Result<Vec<Match>> {
+    pub(super) fn matches(&self, expression: &str) -> rusqlite::Result<Vec<PassageMatch>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT p.id, p.file, p.section, -bm25(words, 2.0, 2.0, 3.0, 1.0)
              FROM words JOIN passages p ON p.id = words.rowid WHERE words MATCH ?1",
         )?;
         let row = |row: &Row<'_>| {
-            Ok(Match {
+            Ok(PassageMatch {
                 passage: row.get(0)?,
                 file: row.get(1)?,
                 section: row.get(2)?,
@@ -147,13 +147,13 @@ impl Index {
     }
 
     /// One passage.
-    pub(super) fn passage(&self, id: i64) -> rusqlite::Result<Stored> {
+    pub(super) fn passage(&self, id: i64) -> rusqlite::Result<StoredPassage> {
         let sql = format!("{STORED} WHERE p.id = ?1");
         self.connection.prepare_cached(&sql)?.query_row(params![id], stored)
     }
 
     /// What is shown together, in the order of the file.
-    pub(super) fn block(&self, file: i64, block: u32) -> rusqlite::Result<Vec<Stored>> {
+    pub(super) fn block(&self, file: i64, block: u32) -> rusqlite::Result<Vec<StoredPassage>> {
         let sql = format!("{STORED} WHERE p.file = ?1 AND p.block = ?2 ORDER BY p.id");
         self.connection.prepare_cached(&sql)?.query_map(params![file, block], stored)?.collect()
     }
@@ -163,15 +163,15 @@ const STORED: &str =
     "SELECT p.id, p.file, f.name, f.title, p.block, p.line, p.kind, p.headings, p.text, f.unit
      FROM passages p JOIN files f ON f.id = p.file";
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
-    Ok(Stored {
+fn stored(row: &Row<'_>) -> rusqlite::Result<StoredPassage> {
+    Ok(StoredPassage {
         id: row.get(0)?,
         file: row.get(1)?,
         name: row.get(2)?,
         title: row.get(3)?,
         block: row.get(4)?,
         line: row.get(5)?,
-        kind: Kind::from_code(row.get(6)?),
+        kind: PassageKind::from_code(row.get(6)?),
         headings: row.get(7)?,
         text: row.get(8)?,
         unit: Unit::from_code(row.get(9)?),
@@ -184,7 +184,7 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
         Some(
             ErrorCode::DatabaseCorrupt
             | ErrorCode::NotADatabase
-            // A table or column is missing: somebody else's file, or half of ours.
+            // A table or column is missing: the file of another program, or half of ours.
             | ErrorCode::Unknown,
         ) => true,
         Some(_) => false,
@@ -214,10 +214,10 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     clippy::disallowed_methods,
     reason = "the library's index is a cache of its own, apart from the job store"
 )]
-fn connect(place: Place<'_>) -> rusqlite::Result<Connection> {
+fn connect(place: IndexPlace<'_>) -> rusqlite::Result<Connection> {
     match place {
-        Place::Memory => Connection::open_in_memory(),
-        Place::File(path) => {
+        IndexPlace::Memory => Connection::open_in_memory(),
+        IndexPlace::File(path) => {
             // Failing here is told by the opening that follows.
             drop(make_private(path));
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE

@@ -3,23 +3,26 @@
 //! What it gives back is extracted word for word and says so; nothing here writes a sentence about the subject. The
 //! index in the cache directory is a convenience: when it is lost, damaged or cannot be written, the work goes on.
 //!
-//! Read are Markdown and its kin, plain text, HTML, and the text of PDF. A source is cited as `path:line`, and in a PDF,
-//! which has no lines to count, as `path:pN`: the page counted from the first, which is what a viewer is asked to go to.
-//! A PDF that is damaged, encrypted, only pictures, or a trap is left out and counted; the others are still read.
+//! Read are Markdown and its kin, plain text and HTML, and where their converters are installed PDF and office files. A
+//! source is cited as `path:line`, and in a PDF, which has no lines to count, as `path:pN`: the page counted from the first,
+//! which is what a viewer is asked to go to. A document that is damaged, encrypted, only pictures, or takes its converter
+//! too long is left out and counted; the others are still read.
 
 mod run;
 mod research;
 mod reporter;
 mod walk;
 mod skip;
+mod convert;
 mod clean;
+mod tags;
 mod document;
 mod breaks;
 mod markdown;
 mod plain;
 mod html;
 mod entities;
-mod pdf;
+mod pages;
 mod words;
 mod query;
 mod index;
@@ -32,8 +35,6 @@ mod statements;
 mod note;
 mod page;
 mod report;
-#[doc(hidden)]
-pub mod fuzzing;
 
 use std::fs;
 use std::io;
@@ -49,6 +50,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+pub use self::convert::{ConvertLimits, Converters};
 use self::research::Research;
 use self::run::LibraryRun;
 use self::walk::Folder;
@@ -59,6 +61,8 @@ pub struct LibraryOptions {
     pub folders: Vec<PathBuf>,
     /// Where the index is kept between runs; made if it is not there.
     pub cache_dir: PathBuf,
+    /// The programs for PDF and office files.
+    pub converters: Converters,
     /// Tells when a run was begun.
     pub clock: Arc<dyn Clock>,
 }
@@ -92,6 +96,7 @@ pub struct Library {
     folders: Arc<[Folder]>,
     hash: String,
     cache_dir: PathBuf,
+    converters: Arc<Converters>,
     clock: Arc<dyn Clock>,
 }
 
@@ -102,7 +107,7 @@ impl Library {
     /// Looks whether every folder can be read; nothing is indexed yet.
     pub fn new(options: LibraryOptions) -> Result<Self, LibraryError> {
         let mut paths = Vec::new();
-        for folder in options.folders {
+        for folder in options.folders.iter().cloned() {
             paths.push(readable(folder)?);
         }
         paths.sort();
@@ -117,7 +122,8 @@ impl Library {
         }
         let hash = hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let folders = Folder::named(paths).into();
-        Ok(Self { folders, hash, cache_dir: options.cache_dir, clock: options.clock })
+        let LibraryOptions { cache_dir, converters, clock, .. } = options;
+        Ok(Self { folders, hash, cache_dir, converters: Arc::new(converters), clock })
     }
 
     /// What a worker must have to run this library's jobs: the same folders.
@@ -142,7 +148,7 @@ impl Provider for Library {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
-        // Reading twice harms nobody, and a run does not outlive its process: after a crash it is simply made again.
+        // Reading twice does no harm, and a run does not outlive its process: after a crash it is simply made again.
         Nature { again: Again::Safe, resumes: Resumes::Never, stops: true }
     }
 
@@ -159,6 +165,7 @@ impl Provider for Library {
         let research = Research {
             folders: Arc::clone(&self.folders),
             cache: self.cache_dir.join(format!("{}.db", self.hash)),
+            converters: Arc::clone(&self.converters),
             ask,
         };
         Ok(Box::new(LibraryRun::start(self.remote(), research)))

@@ -1,157 +1,132 @@
-//! Markdown, line by line: enough of it for finding and quoting, and nothing that can fail.
+//! Markdown: which of its blocks are paragraphs, items, tables and listings, and the line each of them begins on.
+//!
+//! `pulldown-cmark` finds the blocks. Their text is taken from the file as it is written and cleaned as all text is: the
+//! emphasis and the links of CommonMark would take signs out of names such as `__init__`.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, OffsetIter, Options, Parser, Tag, TagEnd};
 
 use super::breaks;
-use super::document::{Builder, Document, Kind};
+use super::document::{Builder, Document, PassageKind};
 
 /// Takes a Markdown file apart.
 pub(super) fn parse(text: &str) -> Document {
-    let lines: Vec<&str> = text.lines().collect();
-    let (title, at) = front_matter(&lines);
-    let mut builder = Builder::default();
-    builder.title(title);
-    let mut parser = Parser { lines: &lines, at, builder };
-    while parser.at < lines.len() {
-        parser.step();
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
+        | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
+    let starts = text.match_indices('\n').map(|(at, _)| at + 1);
+    let mut reader = Reader {
+        text,
+        line_starts: std::iter::once(0).chain(starts).collect(),
+        builder: Builder::default(),
+        lists: 0,
+        quotes: 0,
+        item: None,
+    };
+    let mut events = Parser::new_ext(text, options).into_offset_iter();
+    while let Some((event, range)) = events.next() {
+        match event {
+            Event::Start(tag) => reader.start(tag, range, &mut events),
+            Event::End(TagEnd::Item) => reader.end_item(range.end),
+            Event::End(TagEnd::List(_)) => reader.end_list(),
+            Event::End(TagEnd::BlockQuote(_)) => reader.quotes -= 1,
+            Event::End(TagEnd::Table) | Event::Rule => reader.builder.end_block(),
+            _ => {}
+        }
     }
-    parser.builder.finish()
+    reader.builder.finish()
 }
 
-struct Parser<'a> {
-    lines: &'a [&'a str],
-    at: usize,
+struct Reader<'a> {
+    text: &'a str,
+    line_starts: Vec<usize>,
     builder: Builder,
+    /// How many lists are open.
+    lists: usize,
+    /// How many quotes are open.
+    quotes: usize,
+    /// Where an item begins whose text has not been added yet.
+    item: Option<usize>,
 }
 
-impl<'a> Parser<'a> {
-    fn step(&mut self) {
-        let line = self.lines[self.at];
-        let trimmed = line.trim();
-        if trimmed.is_empty() {
-            self.at += 1;
-        } else if trimmed.starts_with("<!--") {
-            self.comment();
-        } else if let Some(fence) = fence(trimmed) {
-            self.fenced(fence);
-        } else if let Some((level, text)) = heading(trimmed) {
-            self.builder.heading(level, text);
-            self.at += 1;
-        } else if is_rule(trimmed) || is_definition(trimmed) {
-            self.builder.end_block();
-            self.at += 1;
-        } else if trimmed.starts_with('|') && self.is_table() {
-            self.table();
-        } else if let Some(item) = item(line) {
-            self.item(item);
-        } else if line.starts_with("    ") || line.starts_with('\t') {
-            self.indented();
-        } else {
-            self.paragraph();
-        }
-    }
-
-    fn number(&self, at: usize) -> u32 {
-        u32::try_from(at + 1).unwrap_or(u32::MAX)
-    }
-
-    fn comment(&mut self) {
-        while self.at < self.lines.len() && !self.lines[self.at].contains("-->") {
-            self.at += 1;
-        }
-        self.at += 1;
-    }
-
-    fn fenced(&mut self, fence: &str) {
-        let start = self.at + 1;
-        let end = (start..self.lines.len()).find(|&at| {
-            let line = self.lines[at].trim();
-            line.starts_with(fence) && line.trim_start_matches(&fence[..1]).is_empty()
-        });
-        let end = end.unwrap_or(self.lines.len());
-        self.builder.code(&self.lines[start..end].join("\n"), self.number(self.at));
-        self.at = end + 1;
-    }
-
-    fn indented(&mut self) {
-        let start = self.at;
-        let mut code = Vec::new();
-        while let Some(line) = self.lines.get(self.at) {
-            let unindented = line.strip_prefix("    ").or_else(|| line.strip_prefix('\t'));
-            match unindented {
-                Some(line) => code.push(line),
-                None if line.trim().is_empty() => code.push(""),
-                None => break,
+impl Reader<'_> {
+    fn start(&mut self, tag: Tag<'_>, range: Range<usize>, events: &mut OffsetIter<'_>) {
+        match tag {
+            // The first paragraph of an item is its text.
+            Tag::Paragraph if self.item.is_some() => return self.end_item(range.end),
+            Tag::Item => {
+                self.item = Some(range.start);
+                return;
             }
-            self.at += 1;
+            Tag::Paragraph
+            | Tag::HtmlBlock
+            | Tag::Heading { .. }
+            | Tag::CodeBlock(_)
+            | Tag::List(_)
+            | Tag::Table(_)
+            | Tag::BlockQuote(_) => self.end_item(range.start),
+            _ => {}
         }
-        self.builder.code(&code.join("\n"), self.number(start));
+        let line = self.line(range.start);
+        let raw = &self.text[range];
+        match tag {
+            Tag::Paragraph => self.paragraph(raw, line),
+            Tag::HtmlBlock if !raw.trim_start().starts_with("<!--") => self.paragraph(raw, line),
+            // What stands below a quote does not stand below the headings in it.
+            Tag::Heading { .. } if self.quotes > 0 => self.paragraph(heading_text(raw), line),
+            Tag::Heading { level, .. } => self.builder.heading(level as u8, heading_text(raw)),
+            Tag::CodeBlock(_) => self.builder.code(&text_until(events, TagEnd::CodeBlock), line),
+            Tag::MetadataBlock(kind) => {
+                let text = text_until(events, TagEnd::MetadataBlock(kind));
+                self.builder.title(metadata_title(&text));
+            }
+            Tag::List(_) => self.lists += 1,
+            Tag::BlockQuote(_) => self.quotes += 1,
+            Tag::TableHead => self.builder.row(PassageKind::Head, &cells(raw), line),
+            Tag::TableRow => self.builder.row(PassageKind::Row, &cells(raw), line),
+            _ => {}
+        }
     }
 
-    fn is_table(&self) -> bool {
-        self.lines.get(self.at + 1).is_some_and(|line| is_divider(line.trim()))
+    /// The number of the line that an offset is in.
+    fn line(&self, offset: usize) -> u32 {
+        let lines = self.line_starts.partition_point(|start| *start <= offset);
+        u32::try_from(lines).unwrap_or(u32::MAX)
     }
 
-    fn table(&mut self) {
-        let mut kind = Kind::Head;
-        while let Some(line) = self.lines.get(self.at).map(|line| line.trim()) {
-            if !line.starts_with('|') {
-                break;
-            }
-            if !is_divider(line) {
-                self.builder.row(kind, &cells(line), self.number(self.at));
-                kind = Kind::Row;
-            }
-            self.at += 1;
+    /// Adds the text of an item, up to where something else begins in it.
+    fn end_item(&mut self, end: usize) {
+        let Some(start) = self.item.take() else { return };
+        let line = self.line(start);
+        let line_start = self.line_starts[line as usize - 1];
+        let raw = &self.text[start..end.max(start)];
+        if let Some((indent, marker, text)) = item(raw) {
+            let before = &self.text[line_start..start];
+            let indent = indent + before.len() - before.trim_end().len();
+            let marker = format!("{}{marker}", " ".repeat(indent.min(8)));
+            self.builder.item(&marker, text, line);
         }
-        self.builder.end_block();
     }
 
-    /// An item with the lines that belong to it.
-    fn item(&mut self, (indent, marker, first): (usize, &'a str, &'a str)) {
-        let start = self.at;
-        let mut text = first.to_owned();
-        self.at += 1;
-        while let Some(line) = self.lines.get(self.at) {
-            if line.trim().is_empty() || item(line).is_some() || starts_something(line.trim()) {
-                break;
-            }
-            text.push('\n');
-            text.push_str(line.trim());
-            self.at += 1;
-        }
-        let marker = format!("{}{marker}", " ".repeat(indent.min(8)));
-        self.builder.item(&marker, &text, self.number(start));
-        // A blank line and then no item and no indent: the list is over.
-        let next =
-            self.lines[self.at.min(self.lines.len())..].iter().find(|line| !line.trim().is_empty());
-        if next.is_some_and(|line| item(line).is_none() && !line.starts_with(' ')) {
+    fn end_list(&mut self) {
+        self.lists = self.lists.saturating_sub(1);
+        if self.lists == 0 {
             self.builder.end_block();
         }
     }
 
-    fn paragraph(&mut self) {
-        let start = self.at;
-        let mut lines = Vec::new();
-        while let Some(line) = self.lines.get(self.at) {
-            let trimmed = line.trim();
-            if self.at > start {
-                if let Some(level) = underline(trimmed) {
-                    self.builder.heading(level, &lines.join("\n"));
-                    self.at += 1;
-                    return;
-                }
-                if trimmed.is_empty() || starts_something(trimmed) || starts_list(line) {
-                    break;
-                }
-            }
-            lines.push(line.trim_start_matches(['>', ' ', '\t']));
-            self.at += 1;
-        }
-        if let Some((level, text)) = html_heading(&lines.join("\n")) {
+    fn paragraph(&mut self, raw: &str, first: u32) {
+        if let Some((level, text)) = html_heading(raw) {
             return self.builder.heading(level, text);
         }
+        let unquoted = |line| str::trim_start_matches(line, ['>', ' ', '\t']);
+        let lines: Vec<_> = raw.lines().map(unquoted).collect();
         let mut from = 0;
         for to in breaks::ends(&lines) {
-            let (text, line) = (lines[from..to].join("\n"), self.number(start + from));
+            let text = lines[from..to].join("\n");
+            let line = first.saturating_add(u32::try_from(from).unwrap_or(u32::MAX));
             match to - from == lines.len() {
                 true => self.builder.paragraph(&text, line),
                 false => self.builder.line(text.trim_end().trim_end_matches('\\'), line),
@@ -159,30 +134,43 @@ impl<'a> Parser<'a> {
             from = to;
         }
         // What comes after lines that belong together is another list.
-        if from > 0 && self.lines.get(self.at).is_none_or(|line| line.trim().is_empty()) {
-            self.builder.end_lines();
-        }
+        self.builder.end_lines();
     }
 }
 
-/// The title in the block of settings some files open with, and the line after that block.
-fn front_matter<'a>(lines: &[&'a str]) -> (&'a str, usize) {
-    let Some(&fence @ ("---" | "+++")) = lines.first() else { return ("", 0) };
-    let Some(end) = lines.iter().skip(1).take(200).position(|line| *line == fence) else {
-        return ("", 0);
-    };
-    let sign = if fence == "---" { ':' } else { '=' };
-    let value = lines[1..=end].iter().find_map(|line| {
-        let (key, value) = line.split_once(sign)?;
+/// The text up to the end of a block of nothing but text.
+fn text_until(events: &mut OffsetIter<'_>, end: TagEnd) -> String {
+    let mut text = String::new();
+    for (event, _) in events {
+        match event {
+            Event::Text(part) => text.push_str(&part),
+            Event::End(ended) if ended == end => break,
+            _ => {}
+        }
+    }
+    text
+}
+
+/// A heading without the signs before it or the line below it.
+fn heading_text(raw: &str) -> &str {
+    match raw.trim_end().rsplit_once('\n') {
+        Some((text, _underline)) => text,
+        None => raw.trim_start_matches('#'),
+    }
+}
+
+/// The title in the settings that some files open with.
+fn metadata_title(settings: &str) -> &str {
+    let value = settings.lines().find_map(|line| {
+        let (key, value) = line.split_once([':', '='])?;
         (key.trim_end() == "title").then(|| value.trim())
     });
     let value = value.unwrap_or("");
     let quote = value.chars().next().filter(|sign| matches!(sign, '"' | '\''));
-    let title = match quote {
+    match quote {
         Some(quote) => value[1..].split(quote).next().unwrap_or(""),
         None => value,
-    };
-    (title, end + 2)
+    }
 }
 
 /// `<h2 name="x">Title</h2>`, which some write instead of `##`.
@@ -195,52 +183,24 @@ fn html_heading(text: &str) -> Option<(u8, &str)> {
     (is_tag && !inner.contains("<h")).then_some((level, inner))
 }
 
-fn fence(line: &str) -> Option<&str> {
-    let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
-    let length = line.len() - line.trim_start_matches(sign).len();
-    let closes_itself = sign == '`' && line[length..].contains('`');
-    (length >= 3 && !closes_itself).then(|| &line[..length])
-}
-
-pub(super) fn heading(line: &str) -> Option<(u8, &str)> {
-    let text = line.trim_start_matches('#');
-    let level = line.len() - text.len();
-    ((1..=6).contains(&level) && text.starts_with([' ', '\t']))
-        .then(|| (u8::try_from(level).unwrap_or(6), text))
-}
-
-/// The level of a heading that is underlined.
-fn underline(line: &str) -> Option<u8> {
-    match line.chars().next()? {
-        '=' if line.len() >= 2 && line.chars().all(|c| c == '=') => Some(1),
-        '-' if line.len() >= 2 && line.chars().all(|c| c == '-') => Some(2),
-        _ => None,
+/// The cells of a row. A bar in code belongs to it, which `pulldown-cmark` would end the cell at.
+fn cells(row: &str) -> Vec<String> {
+    let mut cells = Vec::new();
+    let mut cell = String::new();
+    let mut in_code = false;
+    let mut signs = row.trim().trim_matches('|').chars().peekable();
+    while let Some(sign) = signs.next() {
+        match sign {
+            '\\' if signs.peek() == Some(&'|') => cell.extend(signs.next()),
+            '|' if !in_code => cells.push(std::mem::take(&mut cell)),
+            _ => {
+                in_code ^= sign == '`';
+                cell.push(sign);
+            }
+        }
     }
-}
-
-fn is_rule(line: &str) -> bool {
-    let signs: Vec<char> = line.chars().filter(|c| !c.is_whitespace()).collect();
-    signs.len() >= 3
-        && matches!(signs[0], '-' | '*' | '_' | '=')
-        && signs.iter().all(|sign| *sign == signs[0])
-}
-
-/// `[name]: where`, which is for links and not for readers.
-fn is_definition(line: &str) -> bool {
-    line.starts_with('[') && line.find("]: ").is_some_and(|at| !line[..at].contains(' '))
-}
-
-fn is_divider(line: &str) -> bool {
-    line.contains('-') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
-}
-
-fn starts_something(line: &str) -> bool {
-    fence(line).is_some() || heading(line).is_some() || line.starts_with("<!--")
-}
-
-/// Within a paragraph only what cannot be a wrapped line begins a list.
-fn starts_list(line: &str) -> bool {
-    item(line).is_some_and(|(_, marker, _)| matches!(marker, "-" | "*" | "+" | "1."))
+    cells.push(cell);
+    cells
 }
 
 /// The indent, the marker and the text of a list's item.
@@ -259,39 +219,6 @@ pub(super) fn item(line: &str) -> Option<(usize, &str, &str)> {
     text.starts_with([' ', '\t']).then(|| (indent, &rest[..length], text.trim()))
 }
 
-fn cells(line: &str) -> Vec<String> {
-    let inner = line.trim_matches('|');
-    let mut cells = vec![String::new()];
-    let mut in_code = false;
-    let mut signs = inner.chars().peekable();
-    while let Some(sign) = signs.next() {
-        match sign {
-            '\\' if signs.peek() == Some(&'|') => {
-                signs.next();
-                cells.extend_last('|');
-            }
-            '|' if !in_code => cells.push(String::new()),
-            _ => {
-                in_code ^= sign == '`';
-                cells.extend_last(sign);
-            }
-        }
-    }
-    cells
-}
-
-trait ExtendLast {
-    fn extend_last(&mut self, sign: char);
-}
-
-impl ExtendLast for Vec<String> {
-    fn extend_last(&mut self, sign: char) {
-        if let Some(last) = self.last_mut() {
-            last.push(sign);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,17 +235,25 @@ mod tests {
             .map(|p| (p.line, p.block, p.kind, &*p.headings, p.text.as_str()))
             .collect();
         let expected = [
-            (6, 1, Kind::Paragraph, "", "Intro with a link over two lines."),
-            (11, 2, Kind::Paragraph, "Tools", "There are two:"),
-            (13, 2, Kind::Item, "Tools", "- `start`: begins a job"),
-            (15, 2, Kind::Item, "Tools", "- `poll`: waits"),
-            (17, 3, Kind::Paragraph, "Tools", "Afterwards."),
-            (19, 4, Kind::Head, "Tools", "| key | value |"),
-            (21, 4, Kind::Row, "Tools", "| a | `x\\|y` |"),
-            (23, 5, Kind::Code, "Tools", "# no heading\nrun it"),
-            (31, 6, Kind::Paragraph, "Setext", "Last."),
+            (6, 1, PassageKind::Paragraph, "", "Intro with a link over two lines."),
+            (11, 2, PassageKind::Paragraph, "Tools", "There are two:"),
+            (13, 2, PassageKind::Item, "Tools", "- `start`: begins a job"),
+            (15, 2, PassageKind::Item, "Tools", "- `poll`: waits"),
+            (17, 3, PassageKind::Paragraph, "Tools", "Afterwards."),
+            (19, 4, PassageKind::Head, "Tools", "| key | value |"),
+            (21, 4, PassageKind::Row, "Tools", "| a | `x\\|y` |"),
+            (23, 5, PassageKind::Code, "Tools", "# no heading\nrun it"),
+            (31, 6, PassageKind::Paragraph, "Setext", "Last."),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_heading_in_a_quote_is_a_paragraph_of_it() {
+        let document = parse("# Guide\n\n> ## Note\n> Mind it.\n\nText.\n");
+        let seen: Vec<_> =
+            document.passages.iter().map(|p| (p.line, &*p.headings, p.text.as_str())).collect();
+        assert_eq!(seen, [(3, "", "Note"), (4, "", "Mind it."), (6, "", "Text.")]);
     }
 
     #[test]

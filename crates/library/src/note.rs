@@ -1,12 +1,10 @@
 //! Plain words about where a report comes from, what was searched and what was left out.
 
-use std::collections::BTreeMap;
-
-use super::page::Page;
+use super::page::ReportPage;
 use super::query::Query;
 use super::rank::Ranked;
 use super::refresh::grouped;
-use super::skip::Skip;
+use super::skip::LeftOut;
 
 /// What was searched, for the note that says so.
 #[derive(Debug, Default)]
@@ -14,12 +12,12 @@ pub(super) struct Searched {
     pub(super) folders: usize,
     pub(super) files: usize,
     pub(super) passages: usize,
-    pub(super) skipped: BTreeMap<Skip, usize>,
+    pub(super) left_out: LeftOut,
     pub(super) gone: Vec<String>,
 }
 
 /// The page for a question that nothing answers.
-pub(super) fn nothing(page: &mut Page, query: &Query, ranked: &Ranked, searched: &Searched) {
+pub(super) fn nothing(page: &mut ReportPage, query: &Query, ranked: &Ranked, searched: &Searched) {
     let asked = !query.terms.is_empty();
     page.add(if asked {
         format!("Nothing in the library answers this question.{}", missing(ranked))
@@ -46,12 +44,11 @@ fn scope(searched: &Searched) -> String {
         plural(searched.files, "file", "files"),
         plural(searched.folders, "folder", "folders"),
     );
-    let left_out: usize = searched.skipped.values().sum();
+    let left_out = searched.left_out.count();
     if left_out > 0 {
-        let reasons: Vec<_> =
-            searched.skipped.iter().map(|(skip, count)| skip.counted(*count)).collect();
+        let reasons = searched.left_out.reasons().join(", ");
         let files = plural(left_out, "file was", "files were");
-        scope.push_str(&format!(" {files} left out: {}.", reasons.join(", ")));
+        scope.push_str(&format!(" {files} left out: {reasons}."));
     }
     for folder in &searched.gone {
         scope.push_str(&format!(" The folder {folder} was not there."));

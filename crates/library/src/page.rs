@@ -2,11 +2,11 @@
 
 /// Blocks of text with a blank line between them.
 #[derive(Default)]
-pub(super) struct Page {
+pub(super) struct ReportPage {
     pub(super) text: String,
 }
 
-impl Page {
+impl ReportPage {
     pub(super) fn add(&mut self, block: impl AsRef<str>) {
         if !self.text.is_empty() {
             self.text.push_str("\n\n");

@@ -108,7 +108,7 @@ enum Literal {
 fn plain_line(line: &str) -> String {
     let trimmed = line.trim_start();
     // Indents are layout here, not code, and a hash is a hash.
-    if markdown::heading(trimmed).is_some() || trimmed.starts_with("<!--") {
+    if trimmed.starts_with('#') || trimmed.starts_with("<!--") {
         return format!("\\{trimmed}");
     }
     if markdown::item(line).is_some() { line.to_owned() } else { trimmed.to_owned() }
@@ -170,7 +170,7 @@ fn rst_inline(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::Kind;
+    use super::super::document::PassageKind;
     use super::*;
 
     #[test]
@@ -184,10 +184,10 @@ mod tests {
             .map(|p| (p.line, p.kind, &*p.headings, p.text.as_str()))
             .collect();
         let expected = [
-            (5, Kind::Paragraph, "", "Intro to things and a page."),
-            (10, Kind::Paragraph, "Part", "Run:"),
-            (12, Kind::Code, "Part", "   make ``it``"),
-            (17, Kind::Paragraph, "Part", "Mind the `gap`."),
+            (5, PassageKind::Paragraph, "", "Intro to things and a page."),
+            (10, PassageKind::Paragraph, "Part", "Run:"),
+            (12, PassageKind::Code, "Part", "   make ``it``"),
+            (17, PassageKind::Paragraph, "Part", "Mind the `gap`."),
         ];
         assert_eq!(seen, expected);
     }

@@ -6,11 +6,11 @@ use outlast_core::{ResearchAsk, Role};
 use super::{clean, words};
 
 /// More words than this add time and no sense.
-const MOST_TERMS: usize = 48;
+const MAX_TERMS: usize = 48;
 /// More names than this, too.
-const MOST_NAMES: usize = 16;
+const MAX_NAMES: usize = 16;
 /// Of a question longer than this the rest is left out.
-const LONGEST: usize = 4_000;
+const MAX_QUESTION_CHARS: usize = 4_000;
 
 /// What to look for.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl Query {
         for (at, written_word) in written.iter().enumerate() {
             let word = written_word.to_lowercase();
             let is_new = self.terms.iter().all(|term| term.word != word);
-            if is_new && self.terms.len() < MOST_TERMS && is_said(&word) {
+            if is_new && self.terms.len() < MAX_TERMS && is_said(&word) {
                 let next = written.get(at + 1);
                 let joined = next.map(|next| format!("{word}{}", next.to_lowercase()));
                 let is_proper = at > 0 && !is_title && capital(written_word);
@@ -90,7 +90,7 @@ impl Query {
 }
 
 fn cut(text: &str) -> &str {
-    text.char_indices().nth(LONGEST).map_or(text, |(at, _)| &text[..at])
+    text.char_indices().nth(MAX_QUESTION_CHARS).map_or(text, |(at, _)| &text[..at])
 }
 
 /// The words as one phrase of the index's language.
@@ -107,7 +107,7 @@ fn names(question: &str) -> Vec<Name> {
         let is_part = |word: &&String| word.chars().count() > 1 || word.parse::<u8>().is_ok();
         let words = parts.join(" ");
         if parts.iter().filter(is_part).count() > 1
-            && names.len() < MOST_NAMES
+            && names.len() < MAX_NAMES
             && names.iter().all(|name| name.words != words)
         {
             let written = written.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
@@ -138,7 +138,7 @@ fn together(question: &str) -> Vec<String> {
         }
     }
     all.dedup();
-    all.truncate(MOST_TERMS);
+    all.truncate(MAX_TERMS);
     all
 }
 

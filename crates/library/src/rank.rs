@@ -5,11 +5,11 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
-use super::document::{Kind, UNDER};
-use super::index::{Index, Match, Stored};
+use super::document::{HEADING_SEPARATOR, PassageKind};
+use super::index::{Index, PassageMatch, StoredPassage};
 use super::query::{Query, Term, quoted};
 use super::reporter::{Reporter, Stopped};
-use super::{refresh::Trouble, sentences, words};
+use super::{refresh::SearchError, sentences, words};
 
 /// Passages that are looked at closely.
 const CLOSE: usize = 160;
@@ -35,7 +35,7 @@ pub(super) struct Ranked {
 /// A passage that may answer the question.
 #[derive(Clone, Debug)]
 pub(super) struct Hit {
-    pub(super) stored: Stored,
+    pub(super) stored: StoredPassage,
     pub(super) score: f64,
     /// How much of the question it and its section have, 0 to 1.
     pub(super) coverage: f64,
@@ -104,12 +104,12 @@ impl Weights {
     }
 
     /// How much of the question's worth was found, by how it was found.
-    fn covered(&self, found: &[Found]) -> f64 {
+    fn covered(&self, found: &[TermMatch]) -> f64 {
         let worth = found.iter().zip(&self.terms).map(|(found, term)| match found {
-            Found::Not => 0.0,
-            Found::Kin => term.worth[0] * 0.5,
-            Found::Form => term.worth[0] * term.form_covers,
-            Found::Whole => term.worth[0],
+            TermMatch::Not => 0.0,
+            TermMatch::Kin => term.worth[0] * 0.5,
+            TermMatch::Form => term.worth[0] * term.form_covers,
+            TermMatch::Whole => term.worth[0],
         });
         (worth.sum::<f64>() / self.total.max(f64::MIN_POSITIVE)).min(1.0)
     }
@@ -117,7 +117,7 @@ impl Weights {
 
 /// How a passage has a term, the best last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
+enum TermMatch {
     #[default]
     Not,
     Kin,
@@ -130,18 +130,22 @@ struct Sum {
     file: i64,
     section: u32,
     /// For each term, how it is found and what that scores.
-    terms: Vec<(Found, f64)>,
+    terms: Vec<(TermMatch, f64)>,
     together: f64,
 }
 
 /// The passages that have a term, and how.
 struct Matched {
-    passages: Vec<(Match, Found)>,
+    passages: Vec<(PassageMatch, TermMatch)>,
     weight: Weight,
 }
 
 /// Ranks the passages of the index.
-pub(super) fn rank(index: &Index, query: &Query, reporter: &Reporter) -> Result<Ranked, Trouble> {
+pub(super) fn rank(
+    index: &Index,
+    query: &Query,
+    reporter: &Reporter,
+) -> Result<Ranked, SearchError> {
     let passages = index.findable()?;
     let mut ranked = Ranked::default();
     let mut matched = Vec::new();
@@ -159,7 +163,8 @@ pub(super) fn rank(index: &Index, query: &Query, reporter: &Reporter) -> Result<
         } else {
             named.extend(name.words.split(' '));
         }
-        let passages = evened(whole, passages, worth).map(|found| (found, Found::Whole)).collect();
+        let passages =
+            evened(whole, passages, worth).map(|found| (found, TermMatch::Whole)).collect();
         let weight = Weight {
             whole: vec![name.words.clone()],
             forms: Vec::new(),
@@ -241,9 +246,9 @@ fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::R
         if whole.is_empty() { common } else { (common + rarity(passages, whole.len())) / 2.0 };
     let worth = [rare, common * form_share, common * KIN].map(|worth| worth * weight);
     let mut found: Vec<_> = Vec::new();
-    found.extend(evened(any(&kin)?, passages, worth[2]).map(|found| (found, Found::Kin)));
-    found.extend(evened(form, passages, worth[1]).map(|found| (found, Found::Form)));
-    found.extend(evened(whole, passages, worth[0]).map(|found| (found, Found::Whole)));
+    found.extend(evened(any(&kin)?, passages, worth[2]).map(|found| (found, TermMatch::Kin)));
+    found.extend(evened(form, passages, worth[1]).map(|found| (found, TermMatch::Form)));
+    found.extend(evened(whole, passages, worth[0]).map(|found| (found, TermMatch::Whole)));
     Ok(Matched {
         passages: found,
         weight: Weight { whole: whole_words, forms, kin, worth, form_covers },
@@ -252,12 +257,12 @@ fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::R
 
 /// The same matches, scored by what their word is worth. SQLite's own worth is next to nothing for a word that most
 /// passages have, which in a small library is every word; several words of one expression count once.
-fn evened(matches: Vec<Match>, all: f64, worth: f64) -> impl Iterator<Item = Match> {
+fn evened(matches: Vec<PassageMatch>, all: f64, worth: f64) -> impl Iterator<Item = PassageMatch> {
     let rarity = sqlite_rarity(all, matches.len());
     matches.into_iter().map(move |found| {
         // What is left is how often and in how short a text the word stands, which BM25 keeps below 2.2; its root,
         // because passages are all short, and the shortest are not the best.
-        Match { score: (found.score / rarity).min(2.2).sqrt() * worth, ..found }
+        PassageMatch { score: (found.score / rarity).min(2.2).sqrt() * worth, ..found }
     })
 }
 
@@ -278,12 +283,12 @@ fn closely(
     weights: &Weights,
     sums: HashMap<i64, Sum>,
     reporter: &Reporter,
-) -> Result<Vec<Hit>, Trouble> {
-    let mut sections: HashMap<(i64, u32), Vec<Found>> = HashMap::new();
+) -> Result<Vec<Hit>, SearchError> {
+    let mut sections: HashMap<(i64, u32), Vec<TermMatch>> = HashMap::new();
     for sum in sums.values() {
         let found = sections
             .entry((sum.file, sum.section))
-            .or_insert_with(|| vec![Found::Not; sum.terms.len()]);
+            .or_insert_with(|| vec![TermMatch::Not; sum.terms.len()]);
         for (found, (own, _)) in found.iter_mut().zip(&sum.terms) {
             *found = (*found).max(*own);
         }
@@ -306,7 +311,7 @@ fn closely(
     let asked: Vec<_> = query.terms.iter().map(|term| words::stem(&term.word)).collect();
     let mut hits = Vec::with_capacity(scored.len());
     for (id, score, coverage) in scored {
-        reporter.go_on().map_err(|Stopped| Trouble::Stopped)?;
+        reporter.go_on().map_err(|Stopped| SearchError::Stopped)?;
         let stored = index.passage(id)?;
         let score = score
             * (1.0 + 0.5 * heading_fits(&stored, &asked))
@@ -326,13 +331,14 @@ fn order(a: &Hit, b: &Hit) -> Ordering {
 }
 
 /// The heading a passage stands under, or its file's title.
-fn nearest(stored: &Stored) -> &str {
-    let nearest = stored.headings.rsplit(UNDER).next().filter(|heading| !heading.is_empty());
+fn nearest(stored: &StoredPassage) -> &str {
+    let nearest =
+        stored.headings.rsplit(HEADING_SEPARATOR).next().filter(|heading| !heading.is_empty());
     nearest.or(stored.title.as_deref()).unwrap_or("")
 }
 
 /// How much of the nearest heading the question says.
-fn heading_fits(stored: &Stored, asked: &[String]) -> f64 {
+fn heading_fits(stored: &StoredPassage, asked: &[String]) -> f64 {
     let nearest = nearest(stored);
     let heading: Vec<_> = words::of(nearest)
         .filter(|word| !words::is_stop(word))
@@ -346,24 +352,25 @@ fn heading_fits(stored: &Stored, asked: &[String]) -> f64 {
 }
 
 /// Prose that one can learn from, rather than names, scraps, listings and what the question says already.
-fn readable(stored: &Stored, asked: &[String]) -> f64 {
+fn readable(stored: &StoredPassage, asked: &[String]) -> f64 {
     let outside: String = stored.text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
     let prose = words::of(&outside).count() as f64;
     let all: Vec<_> = words::of(&stored.text).map(|word| words::stem(&word)).collect();
     let new = all.iter().filter(|word| !asked.contains(word)).count();
     let kind = match stored.kind {
-        Kind::Paragraph | Kind::Line | Kind::Item | Kind::Row => 1.0,
-        Kind::Code => 0.6,
-        Kind::Head => 0.3,
+        PassageKind::Paragraph | PassageKind::Line | PassageKind::Item | PassageKind::Row => 1.0,
+        PassageKind::Code => 0.6,
+        PassageKind::Head => 0.3,
     };
     let scrap = if new == 0 || new == all.len() && new < 5 { 0.5 } else { 1.0 };
-    let share = if stored.kind == Kind::Code { 1.0 } else { prose / all.len().max(1) as f64 };
+    let share =
+        if stored.kind == PassageKind::Code { 1.0 } else { prose / all.len().max(1) as f64 };
     kind * scrap * (0.25 + 0.75 * share)
 }
 
 /// A row whose first cell is what the question names.
-fn is_looked_up(stored: &Stored, asked: &[String]) -> bool {
-    if stored.kind != Kind::Row {
+fn is_looked_up(stored: &StoredPassage, asked: &[String]) -> bool {
+    if stored.kind != PassageKind::Row {
         return false;
     }
     let first = stored.text.trim_start_matches('|').split(" | ").next().unwrap_or("");

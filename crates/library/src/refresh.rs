@@ -1,53 +1,60 @@
 //! Brings the index up to date: files that are new or have changed are read, files that vanished are forgotten.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusqlite::{Transaction, TransactionBehavior, params};
 
-use super::document::{Document, Kind};
+use super::convert::{ConvertError, InstalledConverters};
+use super::document::{Document, PassageKind};
 use super::index::Index;
 use super::reporter::{Reporter, Stopped};
-use super::skip::Skip;
-use super::walk::{Format, Found, Walked};
-use super::{clean, html, markdown, pdf, plain};
+use super::skip::{LeftOut, Skip};
+use super::walk::{Format, FoundFile, Walked};
+use super::{clean, html, markdown, pages, plain};
 
 /// Read text that may wait for its transaction; beyond that there is more than one.
 const BATCH: usize = 64 * 1024 * 1024;
+/// Converted files that may wait for it: a cancel or a crash costs no more conversions than these.
+const CONVERTED_BATCH: usize = 16;
 /// Files with a zero byte this early are not text.
 const SNIFFED: usize = 8 * 1024;
 
 /// Why a refresh did not come to its end.
-pub(super) enum Trouble {
+pub(super) enum SearchError {
     Stopped,
     Index(rusqlite::Error),
 }
 
-impl From<Stopped> for Trouble {
+impl From<Stopped> for SearchError {
     fn from(_: Stopped) -> Self {
         Self::Stopped
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for SearchError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Index(error)
     }
 }
 
-/// Makes the index show what was walked; says how many files were left out while reading, by reason.
+/// Makes the index show what was walked; adds the files that were left out while reading.
 pub(super) fn refresh(
     index: &mut Index,
     walked: &Walked,
+    converters: &InstalledConverters<'_>,
+    left_out: &mut LeftOut,
     reporter: &mut Reporter,
-) -> Result<BTreeMap<Skip, usize>, Trouble> {
+) -> Result<(), SearchError> {
     let known = known(index)?;
-    let is_new = |file: &&Found| {
-        known
-            .get(&file.name)
-            .is_none_or(|known| (known.size, known.modified) != (file.size, file.modified))
+    let is_new = |file: &&FoundFile| {
+        let Some(known) = known.get(&file.name) else { return true };
+        // Where its converter has gone, what it once made of the file is still its text.
+        let converter = converters.stamp(file.format).unwrap_or(&known.converter);
+        (known.size, known.modified, known.converter.as_str())
+            != (file.size, file.modified, converter)
     };
     let changed: Vec<_> = walked.files.iter().filter(is_new).collect();
     let mut vanished: Vec<_> = {
@@ -62,10 +69,22 @@ pub(super) fn refresh(
         reporter.count((26, 70), (number, changed.len()), || {
             format!("Reading {} of {} files", grouped(number), grouped(changed.len()))
         })?;
-        let read = read(file, reporter)?;
-        waiting += usize::try_from(file.size).unwrap_or(0);
-        batch.push((*file, read));
-        if waiting > BATCH {
+        let converter = converters.stamp(file.format).unwrap_or_default();
+        let read = match read(file, converters, reporter) {
+            Ok(document) => Ok(document),
+            Err(ConvertError::LeftOut(skip)) => Err(skip),
+            Err(ConvertError::NotStarted) => {
+                left_out.add(Skip::Unreadable, file.name.clone());
+                continue;
+            }
+            Err(ConvertError::Stopped) => return Err(SearchError::Stopped),
+        };
+        waiting += match converter {
+            "" => usize::try_from(file.size).unwrap_or(0),
+            _ => BATCH / CONVERTED_BATCH,
+        };
+        batch.push(ReadFile { file, converter, read });
+        if waiting >= BATCH {
             write(index, &mut batch, &mut vanished, reporter)?;
             waiting = 0;
         }
@@ -73,98 +92,108 @@ pub(super) fn refresh(
     if !batch.is_empty() || !vanished.is_empty() {
         write(index, &mut batch, &mut vanished, reporter)?;
     }
-    skipped(index)
+    left_out_before(index, left_out)
 }
 
+/// A file as the index has it.
 struct Known {
     size: i64,
     modified: i64,
+    converter: String,
+}
+
+/// What came of reading a file, and which version of its converter has read it.
+struct ReadFile<'a> {
+    file: &'a FoundFile,
+    converter: &'a str,
+    read: Result<Document, Skip>,
 }
 
 fn known(index: &Index) -> rusqlite::Result<HashMap<String, Known>> {
-    let mut statement = index.connection.prepare("SELECT name, size, modified FROM files")?;
+    let sql = "SELECT name, size, modified, converter FROM files";
+    let mut statement = index.connection.prepare(sql)?;
     let row = |row: &rusqlite::Row<'_>| {
-        Ok((row.get(0)?, Known { size: row.get(1)?, modified: row.get(2)? }))
+        let known = Known { size: row.get(1)?, modified: row.get(2)?, converter: row.get(3)? };
+        Ok((row.get(0)?, known))
     };
     statement.query_map([], row)?.collect()
 }
 
-fn skipped(index: &Index) -> Result<BTreeMap<Skip, usize>, Trouble> {
-    let mut counts = BTreeMap::new();
+fn left_out_before(index: &Index, left_out: &mut LeftOut) -> Result<(), SearchError> {
     let mut statement = index
         .connection
         .prepare("SELECT name, skipped FROM files WHERE skipped > 0 ORDER BY name")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let skip = Skip::from_code(row.get(1)?);
-        skip.log(&row.get::<_, String>(0)?);
-        *counts.entry(skip).or_default() += 1;
+        left_out.add(Skip::from_code(row.get(1)?), row.get(0)?);
     }
-    Ok(counts)
+    Ok(())
 }
 
-fn read(file: &Found, reporter: &Reporter) -> Result<Result<Document, Skip>, Stopped> {
-    let Ok(bytes) = bytes(file) else { return Ok(Err(Skip::Unreadable)) };
-    let parse = || match file.format {
-        Format::Pdf => pdf::parse(&bytes, &|| reporter.go_on().is_ok()).map_err(Some),
+fn read(
+    file: &FoundFile,
+    converters: &InstalledConverters<'_>,
+    reporter: &Reporter,
+) -> Result<Document, ConvertError> {
+    let text = match file.format {
+        Format::Pdf => converters.pdf(&file.path, reporter)?,
+        Format::Office(reader) => converters.office(reader, &file.path, reporter)?,
         Format::Markdown
         | Format::Plain
         | Format::ReStructuredText
         | Format::AsciiDoc
-        | Format::Html => text(file.format, &bytes).ok_or(None),
+        | Format::Html => text(file).map_err(ConvertError::LeftOut)?,
     };
     // No file is known to break a parser; should one do so, the others are still read.
-    let Ok(parsed) = catch_unwind(AssertUnwindSafe(parse)) else {
-        return Ok(Err(Skip::Unreadable));
-    };
-    match parsed {
-        Ok(document) => Ok(Ok(document)),
-        Err(None) => Ok(Err(Skip::Binary)),
-        Err(Some(pdf::Trouble::Damaged | pdf::Trouble::TooMuch)) => Ok(Err(Skip::DamagedPdf)),
-        Err(Some(pdf::Trouble::Encrypted)) => Ok(Err(Skip::EncryptedPdf)),
-        Err(Some(pdf::Trouble::NoText)) => Ok(Err(Skip::PdfWithoutText)),
-        Err(Some(pdf::Trouble::Stopped)) => Err(Stopped),
+    match catch_unwind(AssertUnwindSafe(|| parse(file.format, &text))) {
+        Ok(document) if document.passages.is_empty() && file.format == Format::Pdf => {
+            Err(ConvertError::LeftOut(Skip::PdfWithoutText))
+        }
+        Ok(document) => Ok(document),
+        Err(_) => Err(ConvertError::LeftOut(Skip::Unreadable)),
     }
 }
 
-fn bytes(file: &Found) -> io::Result<Vec<u8>> {
+/// What is written as text.
+fn text(file: &FoundFile) -> Result<String, Skip> {
     let mut bytes = Vec::new();
-    File::open(&file.path)?.take(file.format.largest()).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let opened = File::open(&file.path);
+    let read = opened.and_then(|open| open.take(file.format.largest()).read_to_end(&mut bytes));
+    match read {
+        Ok(_) if bytes.iter().take(SNIFFED).any(|byte| *byte == 0) => Err(Skip::Binary),
+        Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(_) => Err(Skip::Unreadable),
+    }
 }
 
-/// What is written as text; none if it is something else.
-fn text(format: Format, bytes: &[u8]) -> Option<Document> {
-    if bytes.iter().take(SNIFFED).any(|byte| *byte == 0) {
-        return None;
-    }
-    let text = clean::text(&String::from_utf8_lossy(bytes));
+fn parse(format: Format, text: &str) -> Document {
     match format {
-        Format::Markdown => Some(markdown::parse(&text)),
-        Format::Plain => Some(plain::parse_text(&text)),
-        Format::ReStructuredText => Some(plain::parse_rst(&text)),
-        Format::AsciiDoc => Some(plain::parse_asciidoc(&text)),
-        Format::Html => Some(html::parse(&text)),
-        Format::Pdf => None,
+        Format::Markdown | Format::Office(_) => markdown::parse(&clean::text(text)),
+        Format::Plain => plain::parse_text(&clean::text(text)),
+        Format::ReStructuredText => plain::parse_rst(&clean::text(text)),
+        Format::AsciiDoc => plain::parse_asciidoc(&clean::text(text)),
+        Format::Html => html::parse(&clean::text(text)),
+        // Cleaned page by page: cleaning takes out the signs between them.
+        Format::Pdf => pages::parse(text),
     }
 }
 
-/// One transaction: nobody sees a file half read.
+/// One transaction: no other process sees half a file.
 fn write(
     index: &mut Index,
-    batch: &mut Vec<(&Found, Result<Document, Skip>)>,
+    batch: &mut Vec<ReadFile<'_>>,
     vanished: &mut Vec<&String>,
     reporter: &Reporter,
-) -> Result<(), Trouble> {
+) -> Result<(), SearchError> {
     let transaction = index.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for name in vanished.drain(..) {
         reporter.go_on()?;
         forget(&transaction, name)?;
     }
-    for (file, read) in batch.drain(..) {
+    for read in batch.drain(..) {
         reporter.go_on()?;
-        forget(&transaction, &file.name)?;
-        insert(&transaction, file, read)?;
+        forget(&transaction, &read.file.name)?;
+        insert(&transaction, read)?;
     }
     transaction.commit()?;
     Ok(())
@@ -184,23 +213,24 @@ fn forget(transaction: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
 
 fn insert(
     transaction: &Transaction<'_>,
-    file: &Found,
-    read: Result<Document, Skip>,
+    ReadFile { file, converter, read }: ReadFile<'_>,
 ) -> rusqlite::Result<()> {
     let (document, skipped) = match read {
         Ok(document) => (document, 0),
-        Err(skip) => (Document::default(), skip.code()),
+        Err(skip) => (Document::default(), skip as u8),
     };
     transaction
         .prepare_cached(
-            "INSERT INTO files (name, size, modified, title, unit, skipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO files (name, size, modified, converter, title, unit, skipped)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .execute(params![
             file.name,
             file.size,
             file.modified,
+            converter,
             document.title,
-            document.unit.code(),
+            document.unit as u8,
             skipped
         ])?;
     let id = transaction.last_insert_rowid();
@@ -217,7 +247,7 @@ fn insert(
             found.section,
             found.block,
             found.line,
-            found.kind.code(),
+            found.kind as u8,
             found.headings,
             found.text
         ])?;
@@ -225,12 +255,12 @@ fn insert(
         let body = body(&found.text);
         let body = match found.kind {
             // Shown with its rows, and found by them; alone it says nothing.
-            Kind::Head => {
+            PassageKind::Head => {
                 head = body;
                 continue;
             }
-            Kind::Row => format!("{body} {head}"),
-            Kind::Paragraph | Kind::Line | Kind::Item | Kind::Code => {
+            PassageKind::Row => format!("{body} {head}"),
+            PassageKind::Paragraph | PassageKind::Line | PassageKind::Item | PassageKind::Code => {
                 head.clear();
                 body
             }

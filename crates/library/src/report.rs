@@ -4,9 +4,9 @@ use outlast_core::{AskKind, Body, Cost, Effort, NanoUsd, Output, ResearchAsk, So
 
 use super::cite::Citations;
 use super::clean;
-use super::document::{Kind, UNDER};
+use super::document::{HEADING_SEPARATOR, PassageKind};
 use super::note::{Searched, loose, note, nothing};
-use super::page::{Page, shortened};
+use super::page::{ReportPage, shortened};
 use super::query::Query;
 use super::rank::{Ranked, Weights};
 use super::select::{Block, Wanted};
@@ -52,7 +52,7 @@ pub(super) fn write(
     searched: &Searched,
 ) -> Output {
     let mut citations = Citations::default();
-    let mut page = Page::default();
+    let mut page = ReportPage::default();
     if ask.kind == AskKind::Research {
         page.add(format!("# {}", title(&query.question)));
     }
@@ -100,17 +100,17 @@ fn output(text: String, sources: Vec<Source>) -> Output {
 }
 
 fn title(question: &str) -> String {
-    const LONGEST: usize = 160;
+    const MAX_TITLE_CHARS: usize = 160;
     // A number in brackets would look like a citation.
     let question = clean::inline(question.trim_start_matches(['#', ' ']));
     if question.is_empty() {
         return "A question without words".to_owned();
     }
-    shortened(&question, LONGEST)
+    shortened(&question, MAX_TITLE_CHARS)
 }
 
 /// The blocks, best first, each under the heading that it has in its file.
-fn passages(page: &mut Page, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
+fn passages(page: &mut ReportPage, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
     let mut last = None;
     for block in blocks {
         let under = (block.best.file, &block.best.headings);
@@ -129,9 +129,11 @@ fn place(block: &Block) -> String {
     let mut place = vec![format!("`{}`", block.best.name)];
     if !block.best.headings.is_empty() {
         place.extend(block.best.title.clone());
-        place.extend(block.best.headings.rsplit_once(UNDER).map(|(above, _)| above.to_owned()));
+        place.extend(
+            block.best.headings.rsplit_once(HEADING_SEPARATOR).map(|(above, _)| above.to_owned()),
+        );
     }
-    place.join(UNDER)
+    place.join(HEADING_SEPARATOR)
 }
 
 /// A block as Markdown, with its number at its end.
@@ -141,28 +143,29 @@ fn shown(block: &Block, number: &str, weights: &Weights) -> String {
     for part in &block.parts {
         match (last, part.kind) {
             (None, _) => {}
-            (Some(Kind::Item), Kind::Item) | (Some(Kind::Head | Kind::Row), Kind::Row) => {
-                text.push('\n')
-            }
+            (Some(PassageKind::Item), PassageKind::Item)
+            | (Some(PassageKind::Head | PassageKind::Row), PassageKind::Row) => text.push('\n'),
             // Two blanks keep the break in Markdown.
-            (Some(Kind::Line), Kind::Line) => text.push_str("  \n"),
+            (Some(PassageKind::Line), PassageKind::Line) => text.push_str("  \n"),
             (Some(_), _) => text.push_str("\n\n"),
         }
         match part.kind {
-            Kind::Paragraph | Kind::Line | Kind::Item | Kind::Row => text.push_str(&part.text),
-            Kind::Head => {
+            PassageKind::Paragraph | PassageKind::Line | PassageKind::Item | PassageKind::Row => {
+                text.push_str(&part.text)
+            }
+            PassageKind::Head => {
                 let columns = cells(&part.text).len();
                 text.push_str(&format!("{}\n|{}", part.text, "---|".repeat(columns)));
             }
-            Kind::Code => text.push_str(&fenced(&part.text, weights)),
+            PassageKind::Code => text.push_str(&fenced(&part.text, weights)),
         }
         last = Some(part.kind);
     }
     let what = match (last, block.left_out) {
-        (Some(Kind::Item), 1) => "item",
-        (Some(Kind::Item), _) => "items",
-        (Some(Kind::Line), 1) => "line",
-        (Some(Kind::Line), _) => "lines",
+        (Some(PassageKind::Item), 1) => "item",
+        (Some(PassageKind::Item), _) => "items",
+        (Some(PassageKind::Line), 1) => "line",
+        (Some(PassageKind::Line), _) => "lines",
         (_, 1) => "row",
         (_, _) => "rows",
     };
@@ -172,7 +175,9 @@ fn shown(block: &Block, number: &str, weights: &Weights) -> String {
     };
     match last {
         // A number in a table or a listing would be part of it.
-        Some(Kind::Head | Kind::Row | Kind::Code) => format!("{text}\n\n{number}{left_out}"),
+        Some(PassageKind::Head | PassageKind::Row | PassageKind::Code) => {
+            format!("{text}\n\n{number}{left_out}")
+        }
         _ => format!("{text} {number}{left_out}"),
     }
 }
@@ -197,7 +202,7 @@ fn fenced(code: &str, weights: &Weights) -> String {
 }
 
 /// For ranked results: where, and the words that matter.
-fn results(page: &mut Page, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
+fn results(page: &mut ReportPage, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
     let mut lines = Vec::new();
     for block in blocks {
         let said = statements(block);

@@ -1,4 +1,4 @@
-//! The worker's end of a run: where it says how far it has come, and learns that nobody wants to know any more.
+//! The side of a run that does the work: says how far it has come, and learns that the run was cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +53,7 @@ impl Reporter {
 
     /// The last word.
     pub(super) fn end(self, end: Result<Step, ProviderError>) {
-        // Nobody listens when the run was dropped in the last moment, and then nobody misses it.
+        // A run that was dropped in the last moment takes no result.
         drop(self.steps.send(end));
     }
 }

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outlast_core::{Output, ProviderError, ResearchAsk, Trouble as Kind};
+use outlast_core::{Output, ProviderError, ResearchAsk, Trouble};
 
-use super::index::{self, Index, Place};
+use super::convert::Converters;
+use super::index::{self, Index, IndexPlace};
 use super::note::Searched;
 use super::query::Query;
-use super::refresh::{Trouble, grouped, refresh};
+use super::refresh::{SearchError, grouped, refresh};
 use super::reporter::{Reporter, Stopped};
 use super::walk::{Folder, Walked, walk};
 use super::{clean, rank, report, select};
@@ -17,6 +18,7 @@ use super::{clean, rank, report, select};
 pub(super) struct Research {
     pub(super) folders: Arc<[Folder]>,
     pub(super) cache: PathBuf,
+    pub(super) converters: Arc<Converters>,
     pub(super) ask: ResearchAsk,
 }
 
@@ -33,9 +35,9 @@ impl Research {
         }
         match self.over_any_index(&walked, reporter) {
             Ok(output) => Ok(Ok(output)),
-            Err(Trouble::Stopped) => Err(Stopped),
-            Err(Trouble::Index(error)) => Ok(Err(ProviderError {
-                trouble: Kind::RunFailed,
+            Err(SearchError::Stopped) => Err(Stopped),
+            Err(SearchError::Index(error)) => Ok(Err(ProviderError {
+                trouble: Trouble::RunFailed,
                 sentence:
                     "the library could not be searched; the log of the server has the details"
                         .to_owned(),
@@ -45,35 +47,37 @@ impl Research {
     }
 
     /// Over the cached index; if that fails, over one made anew; if that fails too, over one in memory.
-    fn over_any_index(&self, walked: &Walked, reporter: &mut Reporter) -> Result<Output, Trouble> {
-        let cached = Place::File(&self.cache);
+    fn over_any_index(
+        &self,
+        walked: &Walked,
+        reporter: &mut Reporter,
+    ) -> Result<Output, SearchError> {
+        let cached = IndexPlace::File(&self.cache);
         let mut trouble = match self.over(cached, walked, reporter) {
-            Err(Trouble::Index(error)) => error,
+            Err(SearchError::Index(error)) => error,
             done => return done,
         };
         if index::is_damage(&trouble) && index::remove(&self.cache).is_ok() {
             tracing::warn!(error = %trouble, "the library's index is damaged and is made anew");
             trouble = match self.over(cached, walked, reporter) {
-                Err(Trouble::Index(error)) => error,
+                Err(SearchError::Index(error)) => error,
                 done => return done,
             };
         }
         tracing::warn!(error = %trouble, "the library's index cannot be kept; everything is read again");
-        self.over(Place::Memory, walked, reporter)
+        self.over(IndexPlace::Memory, walked, reporter)
     }
 
     fn over(
         &self,
-        place: Place<'_>,
+        place: IndexPlace<'_>,
         walked: &Walked,
         reporter: &mut Reporter,
-    ) -> Result<Output, Trouble> {
+    ) -> Result<Output, SearchError> {
         let mut index = Index::open(place)?;
-        let mut skipped = refresh(&mut index, walked, reporter)?;
-        let left_out: usize = skipped.values().sum();
-        for (skip, count) in &walked.skipped {
-            *skipped.entry(*skip).or_default() += count;
-        }
+        let mut left_out = walked.left_out.clone();
+        refresh(&mut index, walked, &self.converters.installed(), &mut left_out, reporter)?;
+        let unread = left_out.count() - walked.left_out.count();
         // One view of the index from here on, whatever other processes write meanwhile.
         index.connection.execute_batch("BEGIN")?;
         let passages = index.passages()?;
@@ -84,9 +88,9 @@ impl Research {
         reporter.say(90, "Writing the report")?;
         let searched = Searched {
             folders: self.folders.len() - walked.gone.len(),
-            files: walked.files.len().saturating_sub(left_out),
+            files: walked.files.len().saturating_sub(unread),
             passages,
-            skipped,
+            left_out,
             gone: walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect(),
         };
         Ok(report::write(&self.ask, &query, &ranked, &blocks, &searched))
@@ -97,7 +101,7 @@ fn gone(walked: &Walked) -> ProviderError {
     let folders: Vec<_> =
         walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect();
     ProviderError {
-        trouble: Kind::Unavailable { retry_after: None },
+        trouble: Trouble::Unavailable { retry_after: None },
         sentence: "the folders of the library are not there any more; bring them back, or start with others".to_owned(),
         detail: Some(folders.join(", ")),
     }

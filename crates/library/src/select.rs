@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::document::{Kind, UNDER};
-use super::index::{Index, Stored};
+use super::document::{HEADING_SEPARATOR, PassageKind};
+use super::index::{Index, StoredPassage};
 use super::rank::{Hit, Ranked};
 use super::words;
 
@@ -18,9 +18,9 @@ const PARTS: usize = 6;
 pub(super) struct Block {
     /// Where it is cited: the one line that was asked for, or where it begins.
     pub(super) line: u32,
-    pub(super) parts: Vec<Stored>,
+    pub(super) parts: Vec<StoredPassage>,
     /// The passage it was chosen for.
-    pub(super) best: Stored,
+    pub(super) best: StoredPassage,
     /// Parts of the list or table that are not shown.
     pub(super) left_out: usize,
 }
@@ -28,8 +28,9 @@ pub(super) struct Block {
 impl Block {
     /// What it stands under: the nearest heading, or the name of its file.
     pub(super) fn heading(&self) -> &str {
-        let Stored { headings, title, name, .. } = &self.best;
-        let nearest = headings.rsplit(UNDER).next().filter(|heading| !heading.is_empty());
+        let StoredPassage { headings, title, name, .. } = &self.best;
+        let nearest =
+            headings.rsplit(HEADING_SEPARATOR).next().filter(|heading| !heading.is_empty());
         nearest.or(title.as_deref()).unwrap_or(name)
     }
 }
@@ -67,7 +68,8 @@ pub(super) fn select(
     let mut per_file: HashMap<i64, i32> = HashMap::new();
     let mut blocks: HashSet<(i64, u32)> = HashSet::new();
     let Some(best) = ranked.hits.first() else { return Ok(Vec::new()) };
-    let is_listed = matches!(best.stored.kind, Kind::Line | Kind::Item | Kind::Row);
+    let is_listed =
+        matches!(best.stored.kind, PassageKind::Line | PassageKind::Item | PassageKind::Row);
     let is_fact = is_listed && best.coverage >= 0.9;
     let most = if is_fact { wanted.for_a_fact } else { wanted.blocks };
     while chosen.len() < most {
@@ -111,13 +113,15 @@ fn block(index: &Index, ranked: &Ranked, hit: &Hit) -> rusqlite::Result<Block> {
     let relevant =
         ranked.hits.iter().filter(|other| key(other) == key(hit) && other.score >= hit.score * 0.5);
     let relevant: HashSet<_> = relevant.take(PARTS).map(|other| other.stored.id).collect();
-    let is_listed = |part: &&Stored| matches!(part.kind, Kind::Line | Kind::Item | Kind::Row);
+    let is_listed = |part: &&StoredPassage| {
+        matches!(part.kind, PassageKind::Line | PassageKind::Item | PassageKind::Row)
+    };
     let length: usize = parts.iter().filter(is_listed).map(|part| part.text.len()).sum();
     if length > WHOLE {
         parts.retain(|part| match part.kind {
             // What leads up to the rest, and a table's head, are needed to read it.
-            Kind::Paragraph | Kind::Head | Kind::Code => true,
-            Kind::Line | Kind::Item | Kind::Row => relevant.contains(&part.id),
+            PassageKind::Paragraph | PassageKind::Head | PassageKind::Code => true,
+            PassageKind::Line | PassageKind::Item | PassageKind::Row => relevant.contains(&part.id),
         });
     }
     let first = parts.first().filter(|_| relevant.len() > 1).unwrap_or(&hit.stored);

@@ -1,6 +1,6 @@
 //! What passages say, in sentences, for the snippets of ranked results: rows of tables are read out.
 
-use super::document::Kind;
+use super::document::PassageKind;
 use super::page::shortened;
 use super::select::Block;
 use super::sentences;
@@ -11,20 +11,20 @@ pub(super) fn statements(block: &Block) -> Vec<String> {
     let mut head = Vec::new();
     for part in &block.parts {
         match part.kind {
-            Kind::Line => statements.push(part.text.clone()),
-            Kind::Paragraph => {
+            PassageKind::Line => statements.push(part.text.clone()),
+            PassageKind::Paragraph => {
                 statements.extend(sentences::split(&part.text).into_iter().map(str::to_owned));
             }
-            Kind::Item => {
+            PassageKind::Item => {
                 let text = part.text.trim_start();
                 let text = text.split_once(' ').map_or("", |(_, text)| text);
                 statements.extend(sentences::split(text).into_iter().map(str::to_owned));
             }
-            Kind::Head => head = cells(&part.text),
-            Kind::Row => {
+            PassageKind::Head => head = cells(&part.text),
+            PassageKind::Row => {
                 statements.push(shortened(&row_in_words(&head, &cells(&part.text)), 300));
             }
-            Kind::Code => {}
+            PassageKind::Code => {}
         }
     }
     statements

@@ -9,12 +9,12 @@ use ignore::WalkBuilder;
 
 use super::clean;
 use super::reporter::{Reporter, Stopped};
-use super::skip::Skip;
+use super::skip::{LeftOut, Skip};
 
 /// Longer files are left out: they are data, not reading matter.
-pub(super) const LARGEST: u64 = 8 * 1024 * 1024;
-/// Pictures make a PDF large that is still reading matter.
-pub(super) const LARGEST_PDF: u64 = 64 * 1024 * 1024;
+const MAX_TEXT_BYTES: u64 = 8 * 1024 * 1024;
+/// Pictures make a document large that is still reading matter.
+const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One folder of the library.
 #[derive(Clone, Debug)]
@@ -52,6 +52,8 @@ pub(super) enum Format {
     AsciiDoc,
     Html,
     Pdf,
+    /// Named as pandoc names it.
+    Office(&'static str),
 }
 
 impl Format {
@@ -59,16 +61,16 @@ impl Format {
     pub(super) fn largest(self) -> u64 {
         match self {
             Self::Markdown | Self::Plain | Self::ReStructuredText | Self::AsciiDoc | Self::Html => {
-                LARGEST
+                MAX_TEXT_BYTES
             }
-            Self::Pdf => LARGEST_PDF,
+            Self::Pdf | Self::Office(_) => MAX_DOCUMENT_BYTES,
         }
     }
 }
 
 /// One file that can be read.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundFile {
     pub(super) path: PathBuf,
     /// What reports call it: relative, with `/`, with the folder's name before it where there are several.
     pub(super) name: String,
@@ -81,18 +83,10 @@ pub(super) struct Found {
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     /// By name.
-    pub(super) files: Vec<Found>,
-    pub(super) skipped: BTreeMap<Skip, usize>,
+    pub(super) files: Vec<FoundFile>,
+    pub(super) left_out: LeftOut,
     /// Folders that were there when the library was opened.
     pub(super) gone: Vec<PathBuf>,
-}
-
-impl Walked {
-    /// Counts a file that is left out; the log at debug level names it.
-    fn leave_out(&mut self, name: &str, skip: Skip) {
-        skip.log(name);
-        *self.skipped.entry(skip).or_default() += 1;
-    }
 }
 
 /// Lists every folder.
@@ -110,7 +104,7 @@ pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<Walked, St
     for (name, path) in links {
         reporter.go_on()?;
         if let Some(skip) = unread_link(folders, &read, &path) {
-            walked.leave_out(&name, skip);
+            walked.left_out.add(skip, name);
         }
     }
     walked.files.sort_by(|a, b| a.name.cmp(&b.name));
@@ -148,7 +142,7 @@ fn list(
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                walked.leave_out(&clean::line(&error.to_string()), Skip::Unreadable);
+                walked.left_out.add(Skip::Unreadable, clean::line(&error.to_string()));
                 continue;
             }
         };
@@ -160,7 +154,7 @@ fn list(
         }
         match look(name.clone(), entry.path()) {
             Ok(found) => walked.files.push(found),
-            Err(skip) => walked.leave_out(&name, skip),
+            Err(skip) => walked.left_out.add(skip, name),
         }
     }
     Ok(())
@@ -173,17 +167,18 @@ fn name(folder: &Folder, path: &Path) -> String {
     clean::line(&format!("{}{}", folder.prefix, parts.join("/")))
 }
 
-fn look(name: String, path: &Path) -> Result<Found, Skip> {
+fn look(name: String, path: &Path) -> Result<FoundFile, Skip> {
     let format = format_of(path)?;
     let metadata = path.symlink_metadata().map_err(|_| Skip::Unreadable)?;
     if !metadata.is_file() {
         return Err(Skip::OtherKind);
     }
     if metadata.len() > format.largest() {
-        return Err(if format == Format::Pdf { Skip::LargePdf } else { Skip::TooLarge });
+        let is_text = format.largest() == MAX_TEXT_BYTES;
+        return Err(if is_text { Skip::TooLarge } else { Skip::TooLargeDocument });
     }
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    Ok(Found {
+    Ok(FoundFile {
         path: path.to_owned(),
         name,
         format,
@@ -206,6 +201,10 @@ fn format_of(path: &Path) -> Result<Format, Skip> {
         "adoc" | "asciidoc" | "asc" => Ok(Format::AsciiDoc),
         "html" | "htm" | "xhtml" => Ok(Format::Html),
         "pdf" => Ok(Format::Pdf),
+        "docx" => Ok(Format::Office("docx")),
+        "odt" => Ok(Format::Office("odt")),
+        "epub" => Ok(Format::Office("epub")),
+        "rtf" => Ok(Format::Office("rtf")),
         _ => Err(Skip::OtherKind),
     }
 }

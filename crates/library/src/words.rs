@@ -1,8 +1,11 @@
 //! Words: which of them say nothing, which are forms of one another, and which mean nearly the same.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 /// Whether a word of a question says nothing about its subject.
 pub(super) fn is_stop(word: &str) -> bool {
-    STOP.binary_search(&word).is_ok()
+    STOP.contains(word)
 }
 
 /// The words of a text in small letters, without signs.
@@ -72,80 +75,25 @@ fn without_doubled_end(rest: &str) -> String {
 /// Words that may stand for this one; they count for less.
 pub(super) fn kin(word: &str) -> Vec<&'static str> {
     let wanted = stem(word);
-    let groups = KIN.iter().filter(|group| group.iter().any(|kin| stem(kin) == wanted));
-    let mut all: Vec<_> = groups.flat_map(|group| group.iter().copied()).collect();
+    let groups = RELATED.lines().map(str::split_whitespace);
+    let mut all: Vec<_> =
+        groups.filter(|group| group.clone().any(|kin| stem(kin) == wanted)).flatten().collect();
     all.retain(|kin| stem(kin) != wanted);
     all.sort_unstable();
     all.dedup();
     all
 }
 
-/// Words that writers of documents use for one another.
-const KIN: &[&[&str]] = &[
-    &["crash", "die", "dead", "kill", "killed"],
-    &["delete", "remove", "erase", "forget"],
-    &["cost", "price", "pay", "paid", "spend", "fee", "charge", "money"],
-    &["configure", "configuration", "config", "setting", "option", "variable", "environment"],
-    &["error", "failure", "fail", "fault", "broken"],
-    &["start", "begin", "launch"],
-    &["stop", "cancel", "end", "abort", "quit"],
-    &["limit", "maximum", "cap", "most"],
-    &["folder", "directory"],
-    &["install", "setup", "installation"],
-    &["retry", "again", "repeat"],
-    &["retention", "keep", "kept", "retain"],
-    &["timeout", "wait", "deadline"],
-    &["holiday", "vacation", "leave", "absence"],
-    &["ill", "illness", "sick", "sickness"],
-    &["reimburse", "refund", "repay", "expense"],
-    &["salary", "wage", "payroll"],
-    &["boss", "manager", "supervisor"],
-    &["colleague", "coworker", "employee", "staff"],
-    &["buy", "purchase", "order", "procure"],
-    &["broken", "damaged", "corrupt", "defective"],
-    &["library", "dependency", "package", "crate"],
-    &["fast", "quick", "speed", "performance"],
-    &["safe", "secure", "security"],
-    &["test", "check", "verify"],
-    &["pest", "insect", "slug", "aphid"],
-    &["water", "watering", "irrigate", "irrigation"],
-    &["fertilise", "fertilizer", "fertiliser", "feed", "manure"],
-    &["prune", "pruning", "trim", "cut"],
-    &["password", "credential", "passphrase"],
-    &["laptop", "computer", "machine"],
-    &["survive", "outlive", "recover", "resume", "durable", "persist"],
-    &["licence", "license", "licensed"],
-    &["visitor", "guest"],
-    &["left", "leave", "remain"],
-];
+/// Words that writers of documents use for one another, a group on each line.
+const RELATED: &str = include_str!("words/related.txt");
 
-/// In alphabetical order.
-const STOP: &[&str] = &[
-    "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "aren", "as", "at",
-    "be", "because", "been", "before", "being", "best", "between", "both", "but", "by", "can",
-    "cannot", "could", "d", "describe", "did", "do", "does", "doing", "don", "done", "each",
-    "else", "etc", "every", "explain", "few", "find", "for", "from", "get", "give", "go", "got",
-    "had", "happen", "happens", "has", "have", "having", "he", "help", "her", "here", "him", "his",
-    "how", "i", "if", "in", "into", "is", "isn", "it", "its", "just", "know", "let", "like",
-    "list", "ll", "look", "m", "made", "make", "makes", "many", "may", "me", "mean", "means",
-    "might", "more", "most", "much", "must", "my", "need", "needs", "no", "nor", "not", "now",
-    "of", "off", "on", "once", "one", "only", "or", "other", "our", "out", "over", "own", "please",
-    "re", "s", "same", "say", "says", "shall", "she", "should", "show", "so", "some", "such", "t",
-    "take", "tell", "than", "that", "the", "their", "them", "then", "there", "these", "they",
-    "thing", "things", "this", "those", "through", "to", "too", "under", "until", "up", "us",
-    "use", "used", "using", "ve", "very", "want", "was", "way", "we", "well", "were", "what",
-    "when", "where", "which", "while", "who", "whom", "why", "will", "with", "without", "won",
-    "would", "you", "your",
-];
+/// Words that say nothing about the subject of a question.
+static STOP: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| include_str!("words/stop.txt").split_whitespace().collect());
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_stop_words_are_in_order() {
-        assert!(STOP.is_sorted());
-    }
 
     #[test]
     fn forms_of_a_word_share_a_stem() {

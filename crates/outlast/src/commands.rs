@@ -4,13 +4,17 @@ mod serve;
 mod worker;
 mod guard;
 pub(crate) mod launch;
+pub(crate) mod limited;
 mod signals;
 
 mod research;
 mod run;
-mod detach;
+mod engine;
+mod start;
+mod follow;
 mod detached_worker;
 mod call;
+mod job_view;
 mod jobs;
 mod conversations;
 mod find;
@@ -26,9 +30,11 @@ mod demo;
 mod simulate;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use outlast_engine::Shutdown;
+use outlast_mirror::Mirror;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Cli, Command, Global};
 use crate::config::{Config, ConfigError, Flags};
@@ -111,13 +117,30 @@ fn start_quiet_log(global: &Global, config: &Config) -> Result<(), CommandError>
     start_log_at(global, config, filter)
 }
 
-/// Lets the conversations' files follow what the workers left behind. After them, and not for long.
-async fn leave_mirror(mirror: Option<JoinHandle<()>>, stop: &Shutdown) {
-    stop.ask();
-    if let Some(mirror) = mirror
-        && let Err(error) = mirror.await
-    {
-        tracing::error!(%error, "the files of conversations were not followed to the end");
+/// The task that writes conversations as files, where they are written.
+struct MirrorTask {
+    task: Option<JoinHandle<()>>,
+    stop: CancellationToken,
+}
+
+impl MirrorTask {
+    fn spawn(mirror: Option<&Arc<Mirror>>) -> Self {
+        let stop = CancellationToken::new();
+        let task = mirror.map(|mirror| {
+            let (mirror, stop) = (Arc::clone(mirror), stop.clone());
+            tokio::spawn(async move { mirror.run(stop).await })
+        });
+        Self { task, stop }
+    }
+
+    /// Writes the last states and ends. Called after the workers have left, so that the files show what they left behind.
+    async fn finish(self) {
+        self.stop.cancel();
+        if let Some(task) = self.task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the last states of conversations were not written to their files");
+        }
     }
 }
 

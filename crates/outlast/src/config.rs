@@ -1,9 +1,14 @@
 //! The configuration: flag, then environment, then file, then default. The only place that reads the environment.
 
-mod layers;
 mod settings;
-mod http;
+mod layers;
+mod file;
+mod values;
+mod definitions;
 mod workflows;
+mod http;
+mod error;
+mod redact;
 mod shown;
 mod places;
 
@@ -17,12 +22,13 @@ use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 
+pub(crate) use error::ConfigError;
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
-pub(crate) use layers::{ConfigError, Flags, Source};
+pub(crate) use layers::{Flags, Source};
 pub(crate) use places::Places;
-pub(crate) use shown::{Showing, Shown};
-pub(crate) use workflows::{Program, Tool, Upstream, Work, Workflow};
+pub(crate) use shown::{ShownConfig, ShownSetting};
+pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
 
 /// Everything a command may need to know, parsed once.
 #[derive(Debug)]
@@ -47,12 +53,14 @@ pub(crate) struct Config {
     pub(crate) job_ttl: Duration,
     pub(crate) owner: OwnerId,
     pub(crate) log: String,
-    /// Whether anybody asked for that.
+    /// Whether a layer has it.
     pub(crate) log_is_set: bool,
     pub(crate) store: StoreUrl,
     pub(crate) data_dir: PathBuf,
     /// Folders of documents that answer when there is no key.
     pub(crate) library: Vec<PathBuf>,
+    /// The programs that read its PDFs and office files.
+    pub(crate) converters: ConverterPrograms,
     /// Where conversations are shown as files; `None` where they are not.
     pub(crate) conversation_logs: Option<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
@@ -61,6 +69,14 @@ pub(crate) struct Config {
     pub(crate) http: Http,
     /// Values that were replaced by their default, each with its reason.
     pub(crate) warnings: Vec<String>,
+}
+
+/// The programs that turn documents into text, and where they are looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct ConverterPrograms {
+    pub(crate) pdftotext: PathBuf,
+    pub(crate) pandoc: PathBuf,
+    pub(crate) search_path: String,
 }
 
 /// How to reach Perplexity, and for how long.
@@ -148,6 +164,11 @@ impl Config {
             perplexity,
             data_dir: layers.data_dir_beside(&store)?,
             library: layers.paths("server.library"),
+            converters: ConverterPrograms {
+                pdftotext: layers.program("library.converters.pdftotext")?,
+                pandoc: layers.program("library.converters.pandoc")?,
+                search_path: layers.search_path(),
+            },
             tools,
             tools_are_named: layers.is_set("server.tools"),
             async_mode,
@@ -173,7 +194,7 @@ impl Config {
                 sharing: Sharing::OneOwner,
             },
             http: layers.http()?,
-            warnings: layers.take_warnings(),
+            warnings: std::mem::take(&mut layers.warnings),
         })
     }
 }

@@ -7,12 +7,12 @@ use std::fmt;
 pub(crate) struct CommandError {
     error: anyhow::Error,
     hint: Option<String>,
-    kind: Kind,
+    kind: ExitKind,
 }
 
 /// What kind of failure, for the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ExitKind {
     /// The work failed: 1.
     Work,
     /// The command line or the configuration is wrong: 2.
@@ -24,12 +24,12 @@ enum Kind {
 impl CommandError {
     /// The command line or the configuration is wrong; `hint` says what would be right.
     pub(crate) fn usage(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: Some(hint.into()), kind: Kind::Usage }
+        Self { error: error.into(), hint: Some(hint.into()), kind: ExitKind::Usage }
     }
 
     /// The time given ended first.
     pub(crate) fn timed_out(error: impl Into<anyhow::Error>) -> Self {
-        Self { error: error.into(), hint: None, kind: Kind::TimedOut }
+        Self { error: error.into(), hint: None, kind: ExitKind::TimedOut }
     }
 
     /// The same failure with a next step.
@@ -45,16 +45,16 @@ impl CommandError {
     /// What the shell sees.
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {
-            Kind::Work => 1,
-            Kind::Usage => 2,
-            Kind::TimedOut => 3,
+            ExitKind::Work => 1,
+            ExitKind::Usage => 2,
+            ExitKind::TimedOut => 3,
         }
     }
 }
 
 impl<E: Into<anyhow::Error>> From<E> for CommandError {
     fn from(error: E) -> Self {
-        Self { error: error.into(), hint: None, kind: Kind::Work }
+        Self { error: error.into(), hint: None, kind: ExitKind::Work }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Armed points: places on the one path where a process can be told to kill itself with SIGKILL, so that tests need
+//! Kill points: places on the one path where a process can be told to kill itself with SIGKILL, so that tests need
 //! neither sleeps nor luck. Wrappers around the ports, so the path itself knows nothing of them.
 
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
-    BeginError, Checkpoint, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, Nature, Profile,
-    Provider, ProviderError, RemoteRun, RemoteStop, Run, Settlement, Store, StoreError,
+    BeginError, Checkpoint, Claimed, Cost, Job, JobId, Lease, Nature, Profile, Provider,
+    ProviderError, RemoteRun, RemoteStop, Run, Settlement, Store, StoreError, StoreMethod,
     StoreWrapper, WorkerId,
 };
 use rustix::process::Signal;
@@ -31,7 +31,7 @@ pub(crate) enum KillPoint {
     AfterRunning,
     /// The result is here, nothing is recorded
     BeforeSettle,
-    /// The result is recorded, nobody was told
+    /// The result is recorded, no caller was told
     AfterSettle,
 }
 
@@ -47,7 +47,7 @@ impl KillPoint {
     pub(crate) fn die() {
         let died = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
         // Not reached. If it were, the test that waits for a death by SIGKILL would see another one.
-        tracing::error!(?died, "an armed point did not kill");
+        tracing::error!(?died, "a kill point did not kill");
         std::process::abort();
     }
 }
@@ -64,10 +64,33 @@ impl StoreWrapper for KillPointStore {
         &*self.store
     }
 
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let inserted = self.store.insert(insert).await;
-        KillPoint::reached(self.point, KillPoint::AfterInsert);
-        inserted
+    fn after(&self, method: StoreMethod, _error: Option<&StoreError>) {
+        match method {
+            StoreMethod::Insert => KillPoint::reached(self.point, KillPoint::AfterInsert),
+            StoreMethod::Settle => KillPoint::reached(self.point, KillPoint::AfterSettle),
+            // These reach a point only with a certain result or argument: see below.
+            StoreMethod::Claim | StoreMethod::Take | StoreMethod::Checkpoint => {}
+            StoreMethod::Rev
+            | StoreMethod::Orphans
+            | StoreMethod::Renew
+            | StoreMethod::Note
+            | StoreMethod::Cancel
+            | StoreMethod::Rescue
+            | StoreMethod::RecordLateRun
+            | StoreMethod::OwedStops
+            | StoreMethod::RecordStop
+            | StoreMethod::RecordAnswer
+            | StoreMethod::HasWorker
+            | StoreMethod::Queued
+            | StoreMethod::Ahead
+            | StoreMethod::Dismiss
+            | StoreMethod::Prune
+            | StoreMethod::Job
+            | StoreMethod::List
+            | StoreMethod::Turns
+            | StoreMethod::Conversations
+            | StoreMethod::Changes => {}
+        }
     }
 
     async fn claim(
@@ -111,9 +134,7 @@ impl StoreWrapper for KillPointStore {
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         KillPoint::reached(self.point, KillPoint::BeforeSettle);
-        let settled = self.store.settle(lease, settlement).await;
-        KillPoint::reached(self.point, KillPoint::AfterSettle);
-        settled
+        self.store.settle(lease, settlement).await
     }
 }
 
@@ -124,6 +145,7 @@ pub(crate) struct KillPointProvider {
 }
 
 #[async_trait]
+#[deny(clippy::missing_trait_methods, reason = "a default would answer for the provider within")]
 impl Provider for KillPointProvider {
     fn name(&self) -> &'static str {
         self.provider.name()

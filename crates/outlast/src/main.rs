@@ -21,7 +21,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    if let Some(code) = commands::launch::run(std::env::args_os()) {
+    let started = commands::launch::run(std::env::args_os())
+        .or_else(|| commands::limited::run(std::env::args_os()));
+    if let Some(code) = started {
         return code;
     }
     let cli = match cli::Cli::try_parse() {

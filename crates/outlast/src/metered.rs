@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Cancelled, Checkpoint, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, Nature,
-    Profile, Provider, ProviderError, RemoteRun, RemoteStop, Run, Scope, Settlement, Step, Store,
-    StoreError, StoreWrapper, Trouble, WorkerId,
+    BeginError, Cancelled, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, Nature, Profile,
+    Provider, ProviderError, RemoteRun, RemoteStop, Run, Scope, Settlement, Step, Store,
+    StoreError, StoreMethod, StoreWrapper, Trouble, WorkerId,
 };
 use outlast_engine::Providers;
 use outlast_server::{Attempt, Metrics};
@@ -15,10 +15,10 @@ use serde_json::Value;
 
 /// The same providers, counted.
 pub(crate) fn providers(providers: Providers, metrics: &Arc<Metrics>) -> Providers {
-    let observed = |provider: Arc<dyn Provider>| -> Arc<dyn Provider> {
+    let metered = |provider: Arc<dyn Provider>| -> Arc<dyn Provider> {
         Arc::new(MeteredProvider { provider, metrics: Arc::clone(metrics) })
     };
-    providers.into_iter().map(|(profile, provider)| (profile, observed(provider))).collect()
+    providers.into_iter().map(|(profile, provider)| (profile, metered(provider))).collect()
 }
 
 /// A store whose writes are counted.
@@ -28,12 +28,11 @@ pub(crate) struct MeteredStore {
 }
 
 impl MeteredStore {
-    fn wrote<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
-        match &written {
-            Ok(_) => self.metrics.store_wrote(),
-            Err(error) => self.metrics.store_refused(error),
+    fn wrote(&self, error: Option<&StoreError>) {
+        match error {
+            None => self.metrics.store_wrote(),
+            Some(error) => self.metrics.store_refused(error),
         }
-        written
     }
 
     fn ended(&self, job: &Job) {
@@ -50,8 +49,39 @@ impl StoreWrapper for MeteredStore {
         &*self.store
     }
 
+    fn after(&self, method: StoreMethod, error: Option<&StoreError>) {
+        match method {
+            StoreMethod::Insert
+            | StoreMethod::Checkpoint
+            | StoreMethod::Settle
+            | StoreMethod::Cancel
+            | StoreMethod::RecordLateRun
+            | StoreMethod::RecordStop => self.wrote(error),
+            // Written only where there is something to claim or to renew: counted there.
+            StoreMethod::Claim | StoreMethod::Renew => {}
+            // Reads, and writes that follow one of the counted ones.
+            StoreMethod::Rev
+            | StoreMethod::Take
+            | StoreMethod::Orphans
+            | StoreMethod::Note
+            | StoreMethod::Rescue
+            | StoreMethod::OwedStops
+            | StoreMethod::RecordAnswer
+            | StoreMethod::HasWorker
+            | StoreMethod::Queued
+            | StoreMethod::Ahead
+            | StoreMethod::Dismiss
+            | StoreMethod::Prune
+            | StoreMethod::Job
+            | StoreMethod::List
+            | StoreMethod::Turns
+            | StoreMethod::Conversations
+            | StoreMethod::Changes => {}
+        }
+    }
+
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let inserted = self.wrote(self.store.insert(insert).await)?;
+        let inserted = self.store.insert(insert).await?;
         if let Inserted::New(job) = &inserted {
             self.metrics.job_started(&job.new.owner, &job.new.workflow);
         }
@@ -65,17 +95,18 @@ impl StoreWrapper for MeteredStore {
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
         let claimed = self.store.claim(worker, profiles, lease).await;
-        // Where there is nothing to claim nothing is written.
-        if matches!(claimed, Ok(None)) { claimed } else { self.wrote(claimed) }
+        if !matches!(claimed, Ok(None)) {
+            self.wrote(claimed.as_ref().err());
+        }
+        claimed
     }
 
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
         let renewed = self.store.renew(leases, lease).await;
-        if leases.is_empty() { renewed } else { self.wrote(renewed) }
-    }
-
-    async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
-        self.wrote(self.store.checkpoint(lease, checkpoint).await)
+        if !leases.is_empty() {
+            self.wrote(renewed.as_ref().err());
+        }
+        renewed
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
@@ -85,7 +116,7 @@ impl StoreWrapper for MeteredStore {
             Settlement::Fail { .. } => (Attempt::Failed, Cost::Unknown),
             Settlement::Release => (Attempt::GivenBack, Cost::Unknown),
         };
-        let job = self.wrote(self.store.settle(lease, settlement).await)?;
+        let job = self.store.settle(lease, settlement).await?;
         self.metrics.attempted(&job.new.owner, attempt);
         self.metrics.spent(&job.new.owner, cost);
         self.ended(&job);
@@ -93,19 +124,11 @@ impl StoreWrapper for MeteredStore {
     }
 
     async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
-        let cancelled = self.wrote(self.store.cancel(scope, id).await)?;
+        let cancelled = self.store.cancel(scope, id).await?;
         if let Cancelled::Now(job) = &cancelled {
             self.ended(job);
         }
         Ok(cancelled)
-    }
-
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
-        self.wrote(self.store.owe(id, run).await)
-    }
-
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        self.wrote(self.store.stopped(id, outcome).await)
     }
 }
 
@@ -123,6 +146,7 @@ impl MeteredProvider {
 }
 
 #[async_trait]
+#[deny(clippy::missing_trait_methods, reason = "a default would answer for the provider within")]
 impl Provider for MeteredProvider {
     fn name(&self) -> &'static str {
         self.provider.name()
@@ -175,6 +199,7 @@ struct MeteredRun {
 }
 
 #[async_trait]
+#[deny(clippy::missing_trait_methods, reason = "a default would answer for the run within")]
 impl Run for MeteredRun {
     fn remote(&self) -> RemoteRun {
         self.run.remote()

@@ -113,7 +113,7 @@ pub(crate) fn text(text: &str) {
     line(&printable(text));
 }
 
-/// A report as data: set for a terminal, or as it is for whoever reads it elsewhere.
+/// A report as data: set for a terminal, or as it is for other readers.
 pub(crate) fn report(markdown: &str) {
     match terminal_width() {
         Some(columns) => out(&markdown::rendered(&printable(markdown), columns.min(WIDEST_PROSE))),
@@ -151,7 +151,7 @@ pub(crate) fn outcome(name: &str, state: StateKind, words: &str) {
     line(&format!("{name}  {style}{}{style:#}{words}", state.as_str()));
 }
 
-/// Whether somebody is there who can answer a question.
+/// Whether a person is there who can answer a question.
 pub(crate) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && watched()
 }
@@ -233,12 +233,12 @@ pub(crate) fn mark(mark: Mark, text: &str) {
 }
 
 /// A finding as data: how it is, what it is about, what was found, and under it what to do.
-pub(crate) fn finding(standing: Standing, name: &str, text: &str, fix: Option<&str>) {
-    let (style, sign) = match standing {
-        Standing::Good => (GREEN, "\u{2713}"),
-        Standing::Doubtful => (YELLOW, "!"),
-        Standing::Bad => (RED, "\u{2717}"),
-        Standing::Open => (DIM, "-"),
+pub(crate) fn finding(verdict: Verdict, name: &str, text: &str, fix: Option<&str>) {
+    let (style, sign) = match verdict {
+        Verdict::Pass => (GREEN, "\u{2713}"),
+        Verdict::Warn => (YELLOW, "!"),
+        Verdict::Fail => (RED, "\u{2717}"),
+        Verdict::Skipped => (DIM, "-"),
     };
     set(&format!("{style}{sign}{style:#} {BOLD}{name:<13}{BOLD:#} {}", one_line(text)), 16);
     if let Some(fix) = fix {
@@ -246,17 +246,17 @@ pub(crate) fn finding(standing: Standing, name: &str, text: &str, fix: Option<&s
     }
 }
 
-/// How a finding is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Standing {
-    /// As it should be.
-    Good,
-    /// Perhaps not as it should be.
-    Doubtful,
-    /// Not as it should be.
-    Bad,
-    /// Nobody looked.
-    Open,
+/// What a check found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verdict {
+    Pass,
+    /// A server would start, but not do all that is expected of it.
+    Warn,
+    /// A server would not work.
+    Fail,
+    /// It could not be looked at.
+    Skipped,
 }
 
 /// What a line reports.
@@ -342,7 +342,7 @@ fn state_style(state: StateKind) -> Style {
     }
 }
 
-/// The width to fit data into; `None` when nobody reads it on a terminal.
+/// The width to fit data into; `None` when it does not go to a terminal.
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))

@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use outlast_client::{Endpoint, ProxyOptions};
 use outlast_core::{BoxError, Clock, Profile, Provider, ProviderError, Store, StoreError};
-use outlast_engine::{Engine, Mirror, MirrorOptions, Options, Providers, Shutdown};
-use outlast_library::{Library, LibraryOptions};
+use outlast_engine::{Engine, Options, Providers, Shutdown};
+use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
+use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Server, Upstream};
@@ -18,8 +19,10 @@ use outlast_server::Metrics;
 use outlast_store::{MemoryStore, SqliteStore, SystemClock};
 use tokio::task::JoinHandle;
 
+use crate::commands::limited;
 use crate::config::{
-    self, Config, Dialect, Perplexity, Program, Secret, StoreUrl, Tool, Work, Workflow,
+    self, Config, ConverterPrograms, Dialect, Perplexity, Program, Secret, StoreUrl, Tool,
+    Workflow, WorkflowAction,
 };
 use crate::error::CommandError;
 use crate::kill_points::{KillPoint, KillPointProvider, KillPointStore};
@@ -28,7 +31,16 @@ use crate::metered::MeteredStore;
 /// A provider and the profile of its jobs.
 pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
 
-/// An open store, to be closed by whoever opened it.
+/// An engine over an open store, and what belongs to it.
+pub(crate) struct OpenEngine {
+    pub(crate) engine: Engine,
+    /// Follows the store's changes for the engine, until it is asked to stop.
+    pub(crate) follower: JoinHandle<()>,
+    /// The files of the owner's conversations, where there are any.
+    pub(crate) mirror: Option<Arc<Mirror>>,
+}
+
+/// An open store, to be closed by the command that opened it.
 pub(crate) struct OpenStore {
     store: Arc<dyn Store>,
     sqlite: Option<Arc<SqliteStore>>,
@@ -77,14 +89,14 @@ impl OpenStore {
         }
     }
 
-    /// The same store, armed.
-    pub(crate) fn armed(self, point: Option<KillPoint>) -> Self {
+    /// The same store, which kills this process at a point.
+    pub(crate) fn with_kill_point(self, point: Option<KillPoint>) -> Self {
         let Some(point) = point else { return self };
         Self { store: Arc::new(KillPointStore { store: self.store, point }), ..self }
     }
 
     /// The same store, its writes counted.
-    pub(crate) fn observed(self, metrics: &Arc<Metrics>) -> Self {
+    pub(crate) fn metered(self, metrics: &Arc<Metrics>) -> Self {
         let metrics = Arc::clone(metrics);
         Self { store: Arc::new(MeteredStore { store: self.store, metrics }), ..self }
     }
@@ -95,22 +107,58 @@ impl OpenStore {
         config: &Config,
         providers: Providers,
         stop: Shutdown,
-    ) -> Result<(Engine, JoinHandle<()>), CommandError> {
-        self.engine_with(options(config)?, providers, stop).await
+    ) -> Result<OpenEngine, CommandError> {
+        self.engine_with(config, options(config), providers, stop).await
     }
 
     /// Makes an engine over it with these options.
     pub(crate) async fn engine_with(
         &self,
+        config: &Config,
         options: Options,
         providers: Providers,
         stop: Shutdown,
-    ) -> Result<(Engine, JoinHandle<()>), CommandError> {
-        let engine = Engine::new(Arc::clone(&self.store), providers, options, stop).await;
-        engine.map_err(|error| {
-            let hint = store_hint(&error);
-            CommandError::usage(anyhow::Error::new(error).context("read the job store"), hint)
-        })
+    ) -> Result<OpenEngine, CommandError> {
+        let mirror = self.mirror(config, &providers)?;
+        let store = match &mirror {
+            Some(mirror) => Arc::clone(mirror) as Arc<dyn Store>,
+            None => Arc::clone(&self.store),
+        };
+        let (engine, follower) =
+            Engine::new(store, providers, options, stop).await.map_err(|error| {
+                let hint = store_hint(&error);
+                CommandError::usage(anyhow::Error::new(error).context("read the job store"), hint)
+            })?;
+        Ok(OpenEngine { engine, follower, mirror })
+    }
+
+    /// The files of the owner's conversations. A store that keeps nothing on disk has none; one that does has the
+    /// mirror's locks beside it, so that all processes on it share them.
+    fn mirror(
+        &self,
+        config: &Config,
+        providers: &Providers,
+    ) -> Result<Option<Arc<Mirror>>, CommandError> {
+        let (Some(logs_dir), StoreUrl::Sqlite(database)) =
+            (&config.conversation_logs, &config.store)
+        else {
+            return Ok(None);
+        };
+        let mut state_dir = database.clone().into_os_string();
+        state_dir.push(".mirror");
+        let options = MirrorOptions {
+            logs_dir: logs_dir.clone(),
+            state_dir: state_dir.into(),
+            owner: config.owner.clone(),
+        };
+        match Mirror::open(Arc::clone(&self.store), providers.clone(), options) {
+            Ok(mirror) => Ok(Some(Arc::new(mirror))),
+            Err(error) => {
+                let error = anyhow::Error::new(error)
+                    .context(format!("find the conversations' directory {}", logs_dir.display()));
+                Err(CommandError::usage(error, "set CONVERSATION_LOGS_DIR, or give --no-mirror"))
+            }
+        }
     }
 
     /// The file store behind it, for what only a file can do.
@@ -127,38 +175,16 @@ impl OpenStore {
 }
 
 /// What the configuration tells an engine.
-pub(crate) fn options(config: &Config) -> Result<Options, CommandError> {
-    Ok(Options {
+pub(crate) fn options(config: &Config) -> Options {
+    Options {
         concurrency: config.concurrency,
         retry_base: config.perplexity.retry_base,
         max_unfinished: config.max_jobs_per_owner,
         max_bytes: config.max_bytes_per_owner,
         polls: config.polls,
         sweep_interval: config.perplexity.research_sweep_interval,
-        mirror: mirror(config)?.map(Arc::new),
         ..Options::default()
-    })
-}
-
-/// The files of the owner's conversations. A store that keeps nothing on disk has none; one that does has the mirror's
-/// locks beside it, so that all processes on it share them.
-fn mirror(config: &Config) -> Result<Option<Mirror>, CommandError> {
-    let (Some(logs_dir), StoreUrl::Sqlite(database)) = (&config.conversation_logs, &config.store)
-    else {
-        return Ok(None);
-    };
-    let mut state_dir = database.clone().into_os_string();
-    state_dir.push(".mirror");
-    let options = MirrorOptions {
-        logs_dir: logs_dir.clone(),
-        state_dir: state_dir.into(),
-        owner: config.owner.clone(),
-    };
-    Mirror::open(options).map(Some).map_err(|error| {
-        let error = anyhow::Error::new(error)
-            .context(format!("find the conversations' directory {}", logs_dir.display()));
-        CommandError::usage(error, "set CONVERSATION_LOGS_DIR, or give --no-mirror")
-    })
+    }
 }
 
 /// Whether there is a store at this path. Its log without it is one that was lost, and an error.
@@ -270,12 +296,26 @@ pub(crate) fn library_provider(
     folders: Vec<PathBuf>,
 ) -> Result<Profiled, CommandError> {
     let cache_dir = config.data_dir.join("library");
-    let library = Library::new(LibraryOptions { folders, cache_dir, clock: Arc::new(SystemClock) });
+    let converters = converters(config)?;
+    let clock = Arc::new(SystemClock);
+    let library = Library::new(LibraryOptions { folders, cache_dir, converters, clock });
     let library = library.map_err(|error| {
         let error = anyhow::Error::new(error).context("open the library");
         CommandError::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
     })?;
     Ok((library.profile(), Arc::new(library)))
+}
+
+/// The programs that read a library's PDFs and office files.
+pub(crate) fn converters(config: &Config) -> Result<Converters, CommandError> {
+    let ConverterPrograms { pdftotext, pandoc, search_path } = config.converters.clone();
+    Ok(Converters {
+        launcher: vec![own_program()?.into(), limited::NAME.into()],
+        search_path: search_path.into(),
+        pdftotext,
+        pandoc,
+        limits: ConvertLimits::default(),
+    })
 }
 
 /// What a worker must have to run this workflow's jobs.
@@ -307,8 +347,10 @@ pub(crate) fn workflow_providers(
         upstreams.insert(name.as_str(), Arc::new(upstream));
     }
     let providers = config.workflows.iter().map(|workflow| match &workflow.work {
-        Work::Command { program, timeout } => Ok(command(workflow, program, *timeout, &children)),
-        Work::Tool(called) => match upstreams.get(called.upstream.as_str()) {
+        WorkflowAction::Command { program, timeout } => {
+            Ok(command(workflow, program, *timeout, &children))
+        }
+        WorkflowAction::Tool(called) => match upstreams.get(called.upstream.as_str()) {
             Some(upstream) => Ok(tool(workflow, called, upstream)),
             None => Err(anyhow::anyhow!("there is no upstream `{}`", called.upstream).into()),
         },
@@ -397,7 +439,7 @@ fn server(
             });
             endpoint.map(Server::Endpoint).map_err(|error| {
                 let error = anyhow::Error::new(error).context(format!("read [upstream.{name}]"));
-                CommandError::usage(error, "mend it in outlast.toml")
+                CommandError::usage(error, "fix it in outlast.toml")
             })
         }
     }

@@ -1,7 +1,7 @@
 //! A configured command line as a provider: a child in a process group of its own, its message on standard input, its
 //! result on standard output. Never through a shell, and nothing a client sends becomes an argument or a program.
 //!
-//! A run does not outlive its process: the guard sees to that when we cannot.
+//! A run does not outlive this process: the guard ends it when we cannot.
 
 mod run;
 mod program;
@@ -28,9 +28,10 @@ pub(crate) use self::group::Group;
 pub use self::guard::{Guard, keep_watch};
 pub use self::launch::{CANNOT_START, CANNOT_START_CODE, Launched, launch};
 use self::run::{CommandRun, Terms};
+use crate::provider_error::{detailed, provider_error};
 
-/// After a request to leave, before a group is killed.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long a group may take to exit after SIGTERM, before it is killed.
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 
 /// What a command is made of.
 pub struct CommandOptions {
@@ -44,19 +45,19 @@ pub struct CommandOptions {
     pub timeout: Duration,
     /// Whether a run may be repeated after a crash.
     pub rerun: Rerun,
-    /// Who ends its children when this process cannot.
+    /// Ends its children when this process cannot.
     pub guard: Arc<Guard>,
     /// The program that calls [`launch()`] when its first argument is `launch`.
     pub launcher: PathBuf,
     /// Where a message may be kept while a command reads it.
     pub scratch: PathBuf,
-    /// Called when the launcher was started and the guard has not heard of it: a place for tests to end the process at.
+    /// Called when the launcher was started and the guard does not know of it yet: tests end the process here.
     pub started: Option<fn()>,
     /// Tells when a run was begun.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Whether a run may be repeated when nobody knows how far it came.
+/// Whether a run may be repeated when it is not known how far it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rerun {
     /// No: it may have done half of something.
@@ -135,8 +136,8 @@ impl Provider for Command {
             .map_err(|error| BeginError::Refused(unreadable(&error.to_string())))?;
         let (key, earlier) = Group::split(key);
         if let Some(earlier) = earlier {
-            // Begun by a process that died: two at a time would be one too many.
-            earlier.end(GRACE).await;
+            // Begun by a process that died: it must not run beside the new one.
+            earlier.end(EXIT_GRACE).await;
         }
         let Some(program) = self.options.program.first() else {
             return Err(BeginError::Refused(unreadable("the command line is empty")));
@@ -159,20 +160,16 @@ impl Provider for Command {
     }
 
     async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        Err(ProviderError {
-            trouble: Trouble::RunLost,
-            sentence: "a command ends with the server that ran it".to_owned(),
-            detail: None,
-        })
+        Err(provider_error(Trouble::RunLost, "a command ends with the server that ran it"))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
         if let (_, Some(group)) = Group::split(&run.id) {
             if self.options.guard.watches(&group) {
-                // Its own run ends it, and has just been told to.
-                group.gone(2 * GRACE).await;
+                // Its own run is ending it already.
+                group.gone(2 * EXIT_GRACE).await;
             }
-            group.end(GRACE).await;
+            group.end(EXIT_GRACE).await;
         }
         Ok(RemoteStop::Done)
     }
@@ -183,42 +180,26 @@ fn not_started(program: &str, error: &std::io::Error) -> BeginError {
     use std::io::ErrorKind;
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::OutOfMemory | ErrorKind::Interrupted => {
-            BeginError::NotSent(ProviderError {
-                trouble: Trouble::Unavailable { retry_after: None },
-                sentence: "the system cannot start another process just now; try again later"
-                    .to_owned(),
-                detail: Some(format!("{program}: {error}")),
-            })
+            let sentence = "the system cannot start another process just now; try again later";
+            let trouble = Trouble::Unavailable { retry_after: None };
+            BeginError::NotSent(detailed(trouble, sentence, format!("{program}: {error}")))
         }
         _ => BeginError::Refused(cannot_be_started(format!("{program}: {error}"))),
     }
 }
 
 fn cannot_be_started(why: String) -> ProviderError {
-    ProviderError {
-        trouble: Trouble::Rejected,
-        sentence:
-            "the program of this workflow cannot be started; the server's log says why, and its \
-                   configuration names the program"
-                .to_owned(),
-        detail: Some(why),
-    }
+    let sentence = "the program of this workflow cannot be started; the server's log says why, and its \
+                    configuration names the program";
+    detailed(Trouble::Rejected, sentence, why)
 }
 
 fn unreadable(why: &str) -> ProviderError {
-    ProviderError {
-        trouble: Trouble::Rejected,
-        sentence: "the request cannot be read by this version; start it again".to_owned(),
-        detail: Some(why.to_owned()),
-    }
+    detailed(Trouble::Rejected, "the request cannot be read by this version; start it again", why)
 }
 
 fn unguarded(error: &std::io::Error) -> ProviderError {
-    ProviderError {
-        trouble: Trouble::Unavailable { retry_after: None },
-        sentence:
-            "the process that watches over commands cannot be started; the server's log says why"
-                .to_owned(),
-        detail: Some(error.to_string()),
-    }
+    let sentence =
+        "the process that watches over commands cannot be started; the server's log says why";
+    detailed(Trouble::Unavailable { retry_after: None }, sentence, error.to_string())
 }

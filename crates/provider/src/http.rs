@@ -1,5 +1,4 @@
-//! The one place that makes HTTP clients: limits on everything, nothing taken from the environment, and no
-//! error text that could carry a key.
+//! HTTP to providers: limits on everything, and no error text that could carry a key.
 
 mod redact;
 mod retry_after;
@@ -8,10 +7,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use outlast_core::BoxError;
-use reqwest::{Client, ClientBuilder, RequestBuilder, Response, redirect};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 
-pub use outlast_client::{ProxyOptions, ProxyScope};
-pub(crate) use redact::{redacted, told};
+pub(crate) use outlast_http::{BodyError, read_body};
+pub use outlast_http::{ProxyOptions, ProxyScope};
+pub(crate) use redact::{body_shape, redacted};
 pub(crate) use retry_after::retry_after;
 
 /// How long a connection may take to open; at most half the limit of a call, so that a call that ran out of time was
@@ -21,7 +21,10 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// An answer larger than this is refused, not read.
 pub(crate) const MAX_BODY: usize = 32 * 1024 * 1024;
 
-/// So much is read of an answer that is no success.
+/// An event of a stream that is larger than this is refused, not read.
+pub(crate) const MAX_EVENT: usize = 8 * 1024 * 1024;
+
+/// How much is read of an answer that is no success.
 pub(crate) const MAX_REFUSAL: usize = 256 * 1024;
 
 /// How long the body of an answer that is no success may take.
@@ -47,7 +50,7 @@ impl Http {
     /// Keeps the options for later; fails at once on a proxy that cannot be used.
     pub fn new(options: HttpOptions) -> Result<Self, BoxError> {
         if let Some(proxy) = &options.proxy {
-            proxy.made()?;
+            proxy.to_proxy()?;
         }
         Ok(Self { options, calls: OnceLock::new(), submits: OnceLock::new() })
     }
@@ -64,7 +67,7 @@ impl Http {
 
     /// For the call that costs money; every one gets a connection of its own.
     ///
-    /// A pooled connection can die under a request, and then nobody knows whether the request arrived.
+    /// A pooled connection can die under a request, and then whether the request arrived cannot be known.
     pub(crate) fn submits(&self) -> Result<Client, BoxError> {
         self.made_once(&self.submits, |builder| builder.pool_max_idle_per_host(0))
     }
@@ -81,22 +84,10 @@ impl Http {
         Ok(slot.get_or_init(|| client).clone())
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
     fn builder(&self) -> Result<ClientBuilder, BoxError> {
-        // Fails only when one is installed already, which serves as well.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        let builder = Client::builder()
-            .user_agent(concat!("outlast/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT.min(self.options.timeout / 2))
-            .read_timeout(self.options.timeout)
-            .redirect(redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .no_proxy();
-        let proxy = self.options.proxy.as_ref().map(ProxyOptions::made).transpose()?.flatten();
-        Ok(match proxy {
-            Some(proxy) => builder.proxy(proxy),
-            None => builder,
-        })
+        let connect_timeout = CONNECT.min(self.options.timeout / 2);
+        let builder = outlast_http::client_builder(self.options.proxy.as_ref(), connect_timeout)?;
+        Ok(builder.read_timeout(self.options.timeout))
     }
 }
 
@@ -132,32 +123,8 @@ impl SendError {
 
     /// The chain of causes, for the operator.
     pub(crate) fn detail(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(error) = source {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            source = error.source();
-        }
-        text
+        outlast_http::error_chain(self)
     }
-}
-
-/// Reads a whole body, or as much of it as may be read.
-pub(crate) async fn read_body(mut response: Response) -> Result<Vec<u8>, BodyError> {
-    if response.content_length().is_some_and(|length| length > MAX_BODY as u64) {
-        return Err(BodyError::TooLarge);
-    }
-    let mut body = Vec::new();
-    while let Some(chunk) =
-        response.chunk().await.map_err(|error| BodyError::Broken(error.without_url()))?
-    {
-        if body.len() + chunk.len() > MAX_BODY {
-            return Err(BodyError::TooLarge);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
 }
 
 /// Reads what an answer that is no success says, as far as it comes in time and measure: its status counts without it,
@@ -175,15 +142,4 @@ pub(crate) async fn read_refusal(mut response: Response, limit: Duration) -> Vec
     };
     drop(tokio::time::timeout(limit.min(REFUSAL_LIMIT), reading).await);
     body
-}
-
-/// Why a body could not be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BodyError {
-    /// The connection broke.
-    #[error("the answer broke off: {0}")]
-    Broken(#[source] reqwest::Error),
-    /// It was larger than we accept.
-    #[error("the answer is larger than {MAX_BODY} bytes")]
-    TooLarge,
 }

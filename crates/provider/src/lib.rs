@@ -7,7 +7,7 @@ pub mod http;
 pub mod mcp_tool;
 pub mod perplexity;
 pub mod prices;
-mod sse;
+mod provider_error;
 
 #[doc(hidden)]
 pub mod fuzzing;

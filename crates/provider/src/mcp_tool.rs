@@ -1,5 +1,5 @@
 //! A tool of an upstream MCP server as a provider: called once for each job, its progress relayed, its answer passed on as
-//! it came. How long it may be silent, and how long it may take, is the client's patience.
+//! it came. The client's limits say how long the tool may be silent, and how long it may take.
 //!
 //! A plain call lives on its connection: after a restart it is not taken up, and is made again only where the
 //! configuration allows it. A call that its server made a task of is taken up by the task's name.
@@ -22,16 +22,17 @@ use outlast_core::{
 };
 use serde_json::{Map, Value};
 
-use self::drive::{Drive, Work};
+use self::drive::{Drive, ToolWork};
 use self::patience::Patience;
 use self::run::ToolRun;
 use self::trouble::{rejected, trouble};
 use self::upstream::Connected;
 pub use self::upstream::{Server, Upstream};
 pub use crate::command::Rerun;
+use crate::provider_error::provider_error;
 
 /// How long a server may take to cancel a task.
-const STOPPING: Duration = Duration::from_secs(20);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a tool is made of.
 pub struct McpToolOptions {
@@ -78,7 +79,7 @@ impl McpTool {
         Ok(arguments)
     }
 
-    /// Who sees a call through that was made so long ago.
+    /// Drives a call that was made this long ago.
     fn drive(&self, connected: Arc<Connected>, elapsed: Duration) -> Drive {
         let patience = Patience {
             idle: self.options.idle_timeout,
@@ -130,7 +131,7 @@ impl Provider for McpTool {
             cursor: None,
             begun_at: self.options.clock.now(),
         };
-        let work = Work::Call { tool: self.options.tool.clone(), arguments };
+        let work = ToolWork::Call { tool: self.options.tool.clone(), arguments };
         Ok(Box::new(ToolRun::start(remote, self.drive(connected, Duration::ZERO), work)))
     }
 
@@ -139,29 +140,25 @@ impl Provider for McpTool {
             Task::Ours(id) => {
                 let connected = self.options.upstream.connected().await?;
                 let elapsed = self.options.clock.now().since(run.begun_at);
-                let work = Work::Task { id: id.to_owned() };
+                let work = ToolWork::Task { id: id.to_owned() };
                 let run = ToolRun::start(run.clone(), self.drive(connected, elapsed), work);
                 return Ok(Box::new(run.confirmed().await?));
             }
             Task::Elsewhere => "this workflow was a tool of another server when the call was made",
             Task::None => "a call ends with the connection it was made on",
         };
-        Err(ProviderError {
-            trouble: Trouble::RunLost,
-            sentence: sentence.to_owned(),
-            detail: None,
-        })
+        Err(provider_error(Trouble::RunLost, sentence))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
         let id = match self.task(run) {
             Task::Ours(id) => id,
-            // A call that is dropped is taken back by its client, and ends with its connection.
+            // A plain call that is dropped is cancelled by its client, and ends with its connection.
             Task::None => return Ok(RemoteStop::Done),
             Task::Elsewhere => return Ok(RemoteStop::Unsupported),
         };
         let connected = self.options.upstream.connected().await?;
-        let patience = CallOptions::default().timeout(STOPPING);
+        let patience = CallOptions::default().timeout(CANCEL_TIMEOUT);
         let task = connected.client.resume_task(id, patience).map_err(|error| trouble(&error))?;
         match task.cancel().await {
             Ok(()) | Err(ClientError::TaskUnknown { .. }) => Ok(RemoteStop::Done),

@@ -1,50 +1,85 @@
-//! Reads a tool's arguments, or says which field to mend and how.
+//! Reads a tool's arguments, or says which field is wrong and how to correct it.
 
-use outlast_core::{Key, Message, Role};
+use outlast_core::{Cursor, Key, Message, Role};
+use rmcp::model::JsonObject;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::reply::Refusal;
 use crate::text::printable;
 
 /// The arguments as their type.
-pub(crate) fn read<T: DeserializeOwned>(
-    arguments: Option<serde_json::Map<String, Value>>,
-) -> Result<T, Refusal> {
-    let arguments = Value::Object(arguments.unwrap_or_default());
-    serde_path_to_error::deserialize(arguments).map_err(|error| {
-        let path = error.path().to_string();
-        Refusal::validation(explained(&path, &error.inner().to_string()))
-    })
+pub(crate) fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Refusal> {
+    read_in(None, arguments)
 }
 
-/// The arguments within one of the arguments.
+/// The arguments within one of the arguments, if `field` names it.
 pub(crate) fn read_in<T: DeserializeOwned>(
-    field: &str,
-    arguments: &serde_json::Map<String, Value>,
+    field: Option<&str>,
+    arguments: JsonObject,
 ) -> Result<T, Refusal> {
-    serde_path_to_error::deserialize(Value::Object(arguments.clone())).map_err(|error| {
-        let path = match error.path().to_string().as_str() {
-            "." => field.to_owned(),
-            path => format!("{field}.{path}"),
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        let path = match (field, error.path().to_string()) {
+            (None, path) => path,
+            (Some(field), path) if path == "." => field.to_owned(),
+            (Some(field), path) => format!("{field}.{path}"),
         };
         Refusal::validation(explained(&path, &error.inner().to_string()))
     })
 }
 
-/// An idempotency key of the caller's own, together with what it stands for.
-pub(crate) fn key(text: &str, input_hash: [u8; 32]) -> Result<Key, Refusal> {
+/// The digest of what makes two calls the same.
+pub(crate) fn digest(input: &impl Serialize) -> Result<[u8; 32], Refusal> {
+    let json = serde_json::to_vec(input).map_err(|_| Refusal::internal())?;
+    Ok(Sha256::digest(json).into())
+}
+
+/// A request as its job keeps it.
+pub(crate) fn as_json(ask: &impl Serialize) -> Result<Value, Refusal> {
+    serde_json::to_value(ask).map_err(|_| Refusal::internal())
+}
+
+/// How many entries a list shows when it is not told.
+pub(crate) fn default_limit() -> i64 {
+    20
+}
+
+/// How many entries a list shows.
+pub(crate) fn check_limit(limit: i64) -> Result<u32, Refusal> {
+    let fits = u32::try_from(limit).ok().filter(|limit| (1..=100).contains(limit));
+    fits.ok_or_else(|| Refusal::validation(format!("limit must be 1 to 100, not {limit}")))
+}
+
+/// Where a list goes on; `field` is what an earlier answer calls it.
+pub(crate) fn cursor(given: Option<&str>, field: &str) -> Result<Option<Cursor>, Refusal> {
+    let Some(text) = given else { return Ok(None) };
+    text.parse().map(|at| Some(Cursor(at))).map_err(|_| {
+        Refusal::validation(format!("cursor must be the {field} of an earlier answer, or left out"))
+    })
+}
+
+/// A priority within its bounds.
+pub(crate) fn check_priority(priority: i64) -> Result<i16, Refusal> {
+    let fits = i16::try_from(priority).ok().filter(|priority| (-100..=100).contains(priority));
+    fits.ok_or_else(|| Refusal::validation(format!("priority must be -100 to 100, not {priority}")))
+}
+
+/// The caller's own idempotency key, if there is one, together with what it stands for.
+pub(crate) fn key(given: Option<&str>, input_hash: [u8; 32]) -> Result<Option<Key>, Refusal> {
+    let Some(text) = given else { return Ok(None) };
     let length = text.chars().count();
     if !(1..=200).contains(&length) {
         return Err(Refusal::validation(format!(
             "idempotency_key must have 1 to 200 characters, not {length}"
         )));
     }
-    Ok(Key::given(text, input_hash))
+    Ok(Some(Key::given(text, input_hash)))
 }
 
 /// The most characters of one request, all its messages together.
-pub(crate) const MAX_CHARS: usize = 1_000_000;
+pub(crate) const MAX_REQUEST_CHARS: usize = 1_000_000;
 
 /// At least one thing to answer, not too many, and none of it empty where it matters.
 pub(crate) fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
@@ -55,9 +90,9 @@ pub(crate) fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
         )));
     }
     let length: usize = messages.iter().map(|message| message.content.chars().count()).sum();
-    if length > MAX_CHARS {
+    if length > MAX_REQUEST_CHARS {
         return Err(Refusal::validation(format!(
-            "messages must have {MAX_CHARS} characters at most in all, not {length}"
+            "messages must have {MAX_REQUEST_CHARS} characters at most in all, not {length}"
         )));
     }
     let mut said = messages.iter().enumerate().filter(|(_, message)| message.role != Role::System);
@@ -155,7 +190,7 @@ mod tests {
         }
         assert!(check_messages(&[message(Role::User, "why?")]).is_ok());
         // F10: in all, and in characters.
-        let half = "ä".repeat(MAX_CHARS / 2);
+        let half = "ä".repeat(MAX_REQUEST_CHARS / 2);
         let mut long = vec![message(Role::System, &half), message(Role::User, &half)];
         assert!(check_messages(&long).is_ok());
         long.push(message(Role::User, "x"));
@@ -180,7 +215,7 @@ mod tests {
         ];
         for (given, expected) in cases {
             let Value::Object(given) = given else { panic!("not an object") };
-            let refusal = read::<Arguments>(Some(given)).unwrap_err();
+            let refusal = read::<Arguments>(given).unwrap_err();
             assert_eq!(refusal.sentence(), expected);
         }
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::metrics::Metrics;
 use crate::receipt::Receipt;
 
-/// Whose call an HTTP request is: put into the request's extensions by whoever checked its token.
+/// Whose call an HTTP request is: put into the request's extensions where its token is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Principal(pub(crate) OwnerId);
 
@@ -97,8 +97,10 @@ pub(crate) fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
 pub(crate) struct Reporter {
     peer: Peer<RoleServer>,
     token: ProgressToken,
-    /// The job that is waited for, where it is one.
+    /// The job that is waited for, where it is the only one.
     job: Option<JobId>,
+    /// Of several jobs that are waited for in turn, how many have ended and how many there are.
+    part: Option<(usize, usize)>,
     value: f64,
     /// Whether the value is a percentage: work that does not say how far it has come is not at 0 %.
     is_percent: bool,
@@ -118,6 +120,7 @@ impl Reporter {
             peer,
             token,
             job: None,
+            part: None,
             value: 0.0,
             is_percent: false,
             message: String::new(),
@@ -126,13 +129,24 @@ impl Reporter {
         }
     }
 
-    /// Names the job in what is sent from now on: a client that gives up then knows what goes on without it.
-    pub(crate) fn about(&mut self, job: JobId) {
-        self.job = Some(job);
+    /// Says that what is noted from now on is of one job of several: how many have ended, and how many there are.
+    pub(crate) fn part_of(&mut self, done: usize, total: usize) {
+        self.part = Some((done, total));
     }
 
-    /// Takes down where the work stands; [`Reporter::due`] says when to send it.
-    pub(crate) fn note(&mut self, percent: Option<f64>, message: &str) {
+    /// Takes down where a job stands; [`Reporter::due`] says when to send it. An only job is named, so that a client that
+    /// gives up knows what goes on without it.
+    pub(crate) fn note(&mut self, job: JobId, percent: Option<u8>, standing: &str) {
+        let Some((done, total)) = self.part else {
+            self.job = Some(job);
+            return self.take_down(percent.map(f64::from), standing);
+        };
+        let percent = f64::from(percent.unwrap_or(0));
+        let share = (done as f64 * 100.0 + percent) / total.max(1) as f64;
+        self.take_down(Some(share), &format!("{done} of {total} ended; {standing}"));
+    }
+
+    fn take_down(&mut self, percent: Option<f64>, message: &str) {
         self.is_percent = percent.is_some();
         let percent = percent.unwrap_or(0.0);
         if percent > self.value || message != self.message {

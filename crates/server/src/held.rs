@@ -1,17 +1,54 @@
-//! A held research call from its start to its answer. It waits for the job, records that a call was answered, and says of
-//! an outcome that was told before that it is one. Tools of workflows have rules of their own (`tools/jobs/held.rs`).
+//! A held call from its job to its answer and receipt, for every tool that answers with the outcome of a job: it starts
+//! the job or attaches to the one of the same call, waits for its end, and says what the same call made again is told.
 
 use std::time::Duration;
 
-use outlast_core::rules::Repeat;
-use outlast_core::{Job, JobState, StateKind, Timestamp};
+use outlast_core::rules::{self, Replay};
+use outlast_core::{
+    Code, ConversationId, Job, JobId, JobState, Key, NewJob, StateKind, StoreError, Timestamp,
+};
 use outlast_engine::{Engine, Started};
+use outlast_mirror::StatusWord;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::caller::Caller;
-use crate::reply::{Refusal, RefusalCode};
+use crate::receipt::Receipt;
+use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
+use crate::tool_names::research::HISTORY;
 use crate::wait;
+
+/// A call whose answer is the outcome of a job.
+pub(crate) struct HeldCall {
+    pub(crate) job: NewJob,
+    /// The caller's own key.
+    pub(crate) key: Option<Key>,
+    /// The key of the call itself: the same call without a key of the caller's is the same job.
+    pub(crate) call_key: Key,
+    pub(crate) answer_with: AnswerWith,
+    pub(crate) told_again: ToldAgain,
+}
+
+/// What a call is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerWith {
+    /// A task. Its id goes out, so the job attaches to the caller's key alone.
+    Task,
+    /// The job as it stands, at once; attaches to the caller's key alone.
+    JobAtOnce,
+    /// The outcome, waited for so long at most if there is a limit.
+    Outcome { within: Option<Duration> },
+}
+
+/// How long the same call made again is told the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToldAgain {
+    /// Research: for a while after the end, also when a call was answered before, with how to ask anew.
+    ForAWhile(AskAnew),
+    /// A workflow: until one caller has received the answer, because it may be run twice on purpose.
+    UntilReceived,
+}
 
 /// How a caller asks anew while the outcome of the same call is told again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,49 +62,167 @@ pub(crate) enum AskAnew {
 }
 
 /// What a held call comes to.
-pub(crate) enum Waited {
-    /// The outcome of its job.
-    Answer(Result<CallToolResult, Refusal>),
-    /// The wait ended first: the job as it stands.
-    Unfinished(Box<Job>),
+pub(crate) enum Carried {
+    /// Its answer.
+    Answered(Answered),
+    /// The job has not ended: it was not waited for, or the wait ended first.
+    Unfinished {
+        job: Box<Job>,
+        /// The limit of the wait, if that is what ended it; else the server leaves.
+        timed_out: Option<Duration>,
+    },
 }
 
-/// Waits for the job of a held call, at most `budget` if there is one, and answers with what came of it.
-pub(crate) async fn answer(
+impl Carried {
+    /// The answer; of a job that has not ended, that the same call made again picks it up.
+    pub(crate) fn answered(self) -> ToolResult<Answered> {
+        match self {
+            Self::Answered(answer) => Ok(answer),
+            Self::Unfinished { timed_out: Some(limit), .. } => Err(Refusal::because(
+                Code::Timeout,
+                format!(
+                    "there is no answer after {} s; make the same call again to pick it up",
+                    limit.as_secs()
+                ),
+            )),
+            Self::Unfinished { timed_out: None, .. } => Err(Refusal::because(
+                Code::ServiceUnavailable,
+                "this server is stopping; make the same call again: it goes on, or says what became of it",
+            )),
+        }
+    }
+}
+
+/// What came of a job in the shape of the tool that made it; `None` while it is unfinished.
+pub(crate) type Outcome<'a> = dyn Fn(&Job) -> Option<ToolResult> + Send + Sync + 'a;
+
+/// Carries a call from its job to its answer, and sees to the receipt.
+pub(crate) async fn carry(
     engine: &Engine,
     caller: &mut Caller,
-    started: Started,
-    budget: Option<Duration>,
-    ask_anew: AskAnew,
-    outcome: impl FnOnce(&Job) -> Option<Result<CallToolResult, Refusal>>,
-) -> Result<Waited, Refusal> {
-    let Started { mut job, repeat, existed } = started;
-    if !job.state.kind().is_terminal() {
-        if existed {
-            refuse_foreign_settings(engine, caller, &job).await?;
+    call: HeldCall,
+    outcome: &Outcome<'_>,
+) -> Result<Carried, Refusal> {
+    let (answer_with, has_key) = (call.answer_with, call.key.is_some());
+    let told_again = match call.told_again {
+        ToldAgain::ForAWhile(_) if has_key => ToldAgain::ForAWhile(AskAnew::WithAnotherKey),
+        told_again => told_again,
+    };
+    let mut started = start(engine, caller, call).await?;
+    let within = match answer_with {
+        AnswerWith::Task => {
+            engine.carry_if_held(&started.job);
+            return Ok(Carried::Answered(Answered::Task(Box::new(started.job))));
         }
-        let reading = wait::for_job(engine, caller, &job.id, budget).await?;
-        job = reading.ok_or_else(removed)?.job;
+        AnswerWith::JobAtOnce => {
+            return Ok(match outcome(&started.job) {
+                Some(outcome) => Carried::Answered(outcome?.into()),
+                None => Carried::Unfinished { job: Box::new(started.job), timed_out: None },
+            });
+        }
+        AnswerWith::Outcome { within } => within,
+    };
+    let since = Instant::now();
+    started.job = ended(engine, caller, &started, within).await?;
+    let Some(outcome) = outcome(&started.job) else {
+        let timed_out = within.filter(|limit| since.elapsed() >= *limit);
+        return Ok(Carried::Unfinished { job: Box::new(started.job), timed_out });
+    };
+    let answer = match told_again {
+        ToldAgain::ForAWhile(ask_anew) => tell(engine, &started, ask_anew, outcome).await?,
+        ToldAgain::UntilReceived if rules::expired(&started.job, engine.now()) => {
+            return Err(Refusal::validation(
+                "idempotency_key names a call that is no longer kept; use a new key to make it again",
+            ));
+        }
+        ToldAgain::UntilReceived => {
+            caller.receipt = Some(Receipt { engine: engine.clone(), job: started.job.id });
+            outcome?
+        }
+    };
+    Ok(Carried::Answered(answer.into()))
+}
+
+/// Starts the job of a call, or attaches to that of the same call.
+async fn start(engine: &Engine, caller: &Caller, call: HeldCall) -> Result<Started, Refusal> {
+    let HeldCall { job, key, call_key, answer_with, .. } = call;
+    let conversation = job.conversation.clone();
+    let started = match answer_with {
+        AnswerWith::Task | AnswerWith::JobAtOnce => engine.start(job, key).await,
+        // Carried by the queue, but the same call is the same job.
+        AnswerWith::Outcome { .. } if job.visibility.goes_through_queue() => {
+            engine.start(job, Some(key.unwrap_or(call_key))).await
+        }
+        AnswerWith::Outcome { .. } => engine.start_held(job, key.unwrap_or(call_key)).await,
+    };
+    match (started, conversation) {
+        (Ok(started), _) => Ok(started),
+        (Err(StoreError::ConversationBusy(job)), Some(id)) => {
+            Err(busy(engine, caller, &job, &id).await)
+        }
+        (Err(error), _) => Err(error.into()),
     }
-    if job.state.kind().is_terminal() && repeat.is_none() {
+}
+
+/// Why a question was not accepted by a conversation that has an unfinished one.
+async fn busy(engine: &Engine, caller: &Caller, job: &JobId, id: &ConversationId) -> Refusal {
+    let job = engine.job(&caller.scope(), job).await.ok().flatten();
+    let status = job.map_or(StatusWord::InProgress, |job| job.state.kind().into());
+    tracing::info!(conversation.id = %id, status = status.as_str(), "follow-up refused: the conversation is busy");
+    Refusal::because(
+        RefusalCode::JOB_IN_PROGRESS,
+        format!(
+            "conversation {id} has an unfinished question (status: {}); use {HISTORY} to see when it has ended, then \
+             ask again",
+            status.as_str()
+        ),
+    )
+}
+
+/// The job at its end, or as it stands when the wait ends first.
+async fn ended(
+    engine: &Engine,
+    caller: &mut Caller,
+    started: &Started,
+    within: Option<Duration>,
+) -> Result<Job, Refusal> {
+    let Started { job, existed, .. } = started;
+    if job.state.kind().is_terminal() {
+        return Ok(job.clone());
+    }
+    if *existed {
+        refuse_foreign_settings(engine, caller, job).await?;
+    }
+    let reading = wait::for_job(engine, caller, &job.id, within).await?;
+    let removed = "the call was removed from the store while it ran; make it again";
+    Ok(reading.ok_or_else(|| Refusal::validation(removed))?.job)
+}
+
+/// The outcome of research as this call is told it: for the first time, which is recorded, or again.
+async fn tell(
+    engine: &Engine,
+    started: &Started,
+    ask_anew: AskAnew,
+    outcome: ToolResult,
+) -> ToolResult {
+    let Started { job, replay, .. } = started;
+    let outcome = match job.needs_consent() {
+        true => outcome.map_err(|refusal| refusal.without_retry(instead_of_again(ask_anew))),
+        false => outcome,
+    };
+    let Some(replay) = replay else {
         // Before the answer goes out: the same call may follow it at once. If this cannot be stored, the outcome is
         // told once more than need be.
-        if let Err(error) = engine.answered(&job.id).await {
+        if let Err(error) = engine.record_answer(&job.id).await {
             tracing::warn!(job.id = %job.id, %error, "not recorded that a call was answered");
         }
-    }
-    let Some(mut outcome) = outcome(&job) else { return Ok(Waited::Unfinished(Box::new(job))) };
-    if job.needs_consent() {
-        outcome = outcome.map_err(|refusal| refusal.without_retry(instead_of_again(ask_anew)));
-    }
-    Ok(Waited::Answer(match (repeat, outcome) {
-        (Some(repeat), outcome) => {
-            let sentence = sentence(&job, repeat, ask_anew, engine.now());
-            Ok(marked(outcome.unwrap_or_else(Refusal::into_result), sentence))
-        }
-        (None, Err(refusal)) if takes_its_run_up(&job, ask_anew) => Err(refusal.or_call_again()),
-        (None, outcome) => outcome,
-    }))
+        return match takes_its_run_up(job, ask_anew) {
+            true => outcome.map_err(Refusal::or_call_again),
+            false => outcome,
+        };
+    };
+    let sentence = sentence(job, *replay, ask_anew, engine.now());
+    Ok(marked(outcome.unwrap_or_else(Refusal::into_result), sentence))
 }
 
 fn instead_of_again(ask_anew: AskAnew) -> &'static str {
@@ -98,7 +253,7 @@ fn marked(mut answer: CallToolResult, sentence: String) -> CallToolResult {
     answer
 }
 
-fn sentence(job: &Job, repeat: Repeat, ask_anew: AskAnew, now: Timestamp) -> String {
+fn sentence(job: &Job, repeat: Replay, ask_anew: AskAnew, now: Timestamp) -> String {
     let age = age(now.since(repeat.ended_at));
     let what = match &job.state {
         JobState::Succeeded { .. } => "the stored answer to the same call, from",
@@ -146,7 +301,7 @@ async fn refuse_foreign_settings(
     let job = engine.job(&caller.scope(), &job.id).await?;
     match job {
         Some(job) if job.state.kind() == StateKind::Queued => Err(Refusal::because(
-            RefusalCode::Configuration,
+            RefusalCode::CONFIGURATION,
             format!(
                 "the same call was made with another provider or key, and its job {} waits for a server that has \
                  them; start one, or end the job with `outlast jobs cancel {}` and call again",
@@ -155,10 +310,6 @@ async fn refuse_foreign_settings(
         )),
         Some(_) | None => Ok(()),
     }
-}
-
-fn removed() -> Refusal {
-    Refusal::validation("the call was removed from the store while it ran; make it again")
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! MCP over Streamable HTTP, both eras, for many owners: who may ask, how often, and how everybody leaves.
+//! MCP over Streamable HTTP, both eras, for many owners: who may ask, how often, and how the server shuts down.
 //!
-//! [`gate`] stands before every route; behind it rmcp speaks MCP.
+//! [`admission`] checks every request before its route; MCP itself is rmcp's.
 
-mod gate;
+mod admission;
 mod allowed_hosts;
 mod tokens;
 mod limits;
-mod refused;
+mod http_refusal;
 
+mod app;
 mod routes;
 mod mcp;
 mod sessions;
@@ -15,36 +16,34 @@ mod metrics_route;
 
 mod listener;
 mod connections;
-mod patience;
-mod shares;
+mod write_timeout;
+mod capacity;
 
 pub use allowed_hosts::{Hosts, NotAName, Origins};
 pub use limits::Rates;
-pub use tokens::{BadToken, Token, Tokens};
+pub use tokens::{BadToken, Callers, Token, Tokens};
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::OwnerId;
-use outlast_core::rules::Sharing;
-use outlast_engine::{Engine, Shutdown};
+use outlast_engine::Shutdown;
 use rmcp::ServerHandler;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::server::Server;
+use app::App;
+use capacity::Capacity;
 use connections::Connections;
 use limits::Limits;
 use listener::Listener;
-use routes::App;
 use sessions::Sessions;
-use shares::Shares;
 
 /// How long calls under way may take to be answered after a stop was asked.
-const LAST_WORDS: Duration = Duration::from_millis(1200);
+const ANSWER_GRACE: Duration = Duration::from_millis(1200);
 /// How long connections may take to close after that.
-const CLOSING: Duration = Duration::from_millis(300);
+const CLOSE_GRACE: Duration = Duration::from_millis(300);
 
 /// What an HTTP server is told once.
 pub struct HttpOptions {
@@ -56,13 +55,13 @@ pub struct HttpOptions {
     pub origins: Origins,
     /// How often.
     pub rates: Rates,
-    /// How long a session nobody uses is kept.
+    /// How long an idle session is kept.
     pub session_idle: Duration,
     /// How much of the machine they may take.
     pub room: Room,
 }
 
-/// How much of the machine all clients together may take. Owners share it: see [`Sharing`].
+/// How much of the machine all clients together may take. Owners share it: see [`outlast_core::rules::Sharing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Connections. A quarter is for those that have not shown a token yet.
@@ -82,42 +81,20 @@ impl Default for Room {
     }
 }
 
-/// Who may ask.
-pub enum Callers {
-    /// Whoever shows one of these; its name is the owner.
-    With(Tokens),
-    /// Whoever can connect, all as this owner.
-    Anybody(OwnerId),
-}
-
-impl Callers {
-    /// Whether several owners share the server.
-    pub fn sharing(&self) -> Sharing {
-        match self {
-            Self::With(tokens) => tokens.sharing(),
-            Self::Anybody(_) => Sharing::OneOwner,
-        }
-    }
-}
-
 /// Serves until `stop` is asked, then answers calls under way with what is known and closes every connection.
-///
-/// The engine is asked for figures only; calls go through the server.
 pub async fn serve_http(
     server: Server,
-    engine: Engine,
     options: HttpOptions,
     listener: TcpListener,
     stop: Shutdown,
 ) {
-    serve_http_as(server.clone(), server, engine, options, listener, stop).await;
+    serve_http_as(server.clone(), server, options, listener, stop).await;
 }
 
-/// The same, spoken by a handler that stands before the server: for tools that are no part of it.
+/// The same with a handler before the server: for tools that are no part of it.
 pub async fn serve_http_as<H: ServerHandler + Clone>(
     handler: H,
     server: Server,
-    engine: Engine,
     options: HttpOptions,
     listener: TcpListener,
     stop: Shutdown,
@@ -129,13 +106,12 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
     let app = Arc::new(App {
         metrics: server.metrics(),
         server,
-        speaker: mcp::speaker(handler),
-        engine,
+        mcp_service: mcp::mcp_service(handler),
         callers,
         hosts,
         origins,
         limits: Limits::new(rates),
-        bodies: Shares::new(room.body_bytes, sharing),
+        bodies: Capacity::new(room.body_bytes, sharing),
         sessions: Arc::new(Sessions::new()),
         stop: stop.clone(),
         closed: closed.clone(),
@@ -148,7 +124,7 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
         tracing::info!("listening on http://{address}/mcp");
     }
     let open = TaskTracker::new();
-    let doors = Listener {
+    let accepting = Listener {
         listener,
         router: routes::router(app),
         connections,
@@ -157,15 +133,15 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
         stop: stop.clone(),
         closed: closed.clone(),
     };
-    let accepting = tokio::spawn(closed.clone().run_until_cancelled_owned(doors.accept()));
+    let accepting = tokio::spawn(closed.clone().run_until_cancelled_owned(accepting.accept()));
 
     stop.asked().await;
-    // Parked polls hear the stop as well and answer "still running"; new callers hear that we leave.
+    // Parked polls end with the stop and answer "still running"; new callers are told that the server stops.
     open.close();
-    if tokio::time::timeout(LAST_WORDS, open.wait()).await.is_err() {
+    if tokio::time::timeout(ANSWER_GRACE, open.wait()).await.is_err() {
         tracing::info!("connections are closed with calls under way; the jobs go on");
     }
     closed.cancel();
-    drop(tokio::time::timeout(CLOSING, open.wait()).await);
+    drop(tokio::time::timeout(CLOSE_GRACE, open.wait()).await);
     drop(tokio::join!(accepting, upkeep));
 }

@@ -14,7 +14,7 @@ impl JsonSize {
         Self::up_to(usize::MAX)
     }
 
-    /// Fails when there is more than this, so that nobody measures what is known to be long.
+    /// Fails when there is more than this, so that what is known to be long is measured no further.
     pub(crate) fn up_to(longest: usize) -> Self {
         Self { length: 0, longest }
     }

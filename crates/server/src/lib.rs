@@ -3,15 +3,18 @@
 //! Only this crate and the client know rmcp. A tool is read in one place: its arguments, its call, its answer.
 
 mod tools;
-pub use tools::jobs::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Work, Workflow};
+pub use tools::instructions::{DEEP_RESEARCH, research_instructions};
+pub use tools::jobs::{Jobs, JobsMode, JobsOptions, Work, Workflow};
 pub use tools::perplexity::{Perplexity, PerplexityOptions};
 pub use tools::recipient::Disclaimer;
-pub use tools::research::{Research, ResearchMode, ResearchOptions, research_instructions};
+pub use tools::research::{Research, ResearchMode, ResearchOptions};
 pub use tools::research_jobs::{ResearchJobs, ResearchJobsOptions};
 pub use tools::{ToolSet, Tools, UnknownToolSet};
 
+mod face;
+pub use face::Face;
 mod server;
-pub use server::{Face, Server};
+pub use server::Server;
 
 mod stdio;
 pub use stdio::{ServeError, serve_stdio};
@@ -28,10 +31,13 @@ pub use metrics::{Attempt, Metrics};
 mod caller;
 mod tasks;
 mod wait;
+mod job_by_id;
 mod held;
 mod receipt;
 mod external_tools;
+pub use external_tools::AsTask;
 
+mod tool_names;
 mod arguments;
 mod malformed;
 mod reply;

@@ -1,5 +1,8 @@
-//! Figures for Prometheus, as text. No ids, owners or questions in labels: whoever may read figures need not know who
-//! asked what. An owner is shown their own jobs alone; the operator is shown everything (E7).
+//! Metrics for Prometheus, in its text format. No ids, owners or questions in labels. An owner is shown the figures of
+//! their own jobs alone; the operator is shown everything (E7).
+//!
+//! Written here and not with `prometheus-client`: that writes OpenMetrics alone (other `HELP` and `TYPE` lines, another
+//! content type), and one registry cannot be shown to several owners in part.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -9,19 +12,19 @@ use std::time::Duration;
 use outlast_core::{Cost, NanoUsd, OwnerId, Scope, StateKind, StoreError};
 use tokio::time::Instant;
 
-/// For so long a refused write speaks against the store. After it somebody has to try again.
+/// How long after a refused write the store counts as unhealthy, unless it takes one.
 const UNHEALTHY_AFTER_REFUSAL: Duration = Duration::from_secs(60);
 
-/// What this process has seen since its start.
+/// What this process has counted since its start.
 #[derive(Default)]
 pub struct Metrics {
-    started: OwnersTally,
-    ended: OwnersTally,
-    attempts: OwnersTally,
-    provider_calls: Tally,
-    spend: OwnersTally,
-    store_errors: Tally,
-    requests: Tally,
+    started: Counter,
+    ended: Counter,
+    attempts: Counter,
+    spent_nanos: Counter,
+    provider_calls: Counter,
+    store_errors: Counter,
+    requests: Counter,
     wakes: Mutex<Histogram>,
     refused_at: Mutex<Option<Instant>>,
 }
@@ -42,12 +45,12 @@ pub enum Attempt {
 impl Metrics {
     /// A job was made.
     pub fn job_started(&self, owner: &OwnerId, workflow: &str) {
-        self.started.add(owner, [("workflow", workflow)], 1);
+        self.started.add(Some(owner), &[("workflow", workflow)], 1);
     }
 
     /// A job came to its end here.
     pub fn job_ended(&self, owner: &OwnerId, workflow: &str, state: StateKind) {
-        self.ended.add(owner, [("workflow", workflow), ("state", word(state))], 1);
+        self.ended.add(Some(owner), &[("workflow", workflow), ("state", state.as_str())], 1);
     }
 
     /// A try ended.
@@ -58,12 +61,13 @@ impl Metrics {
             Attempt::Failed => "failed",
             Attempt::GivenBack => "given_back",
         };
-        self.attempts.add(owner, [("outcome", outcome)], 1);
+        self.attempts.add(Some(owner), &[("outcome", outcome)], 1);
     }
 
     /// A provider was called; `outcome` is `ok` or the trouble.
     pub fn provider_called(&self, provider: &str, call: &'static str, outcome: &'static str) {
-        self.provider_calls.add([("provider", provider), ("call", call), ("outcome", outcome)], 1);
+        let labels = [("provider", provider), ("call", call), ("outcome", outcome)];
+        self.provider_calls.add(None, &labels, 1);
     }
 
     /// A result was paid for.
@@ -74,7 +78,7 @@ impl Metrics {
             Cost::Estimate(amount) => ("estimate", amount),
             Cost::Unknown => return,
         };
-        self.spend.add(owner, [("kind", kind)], nanos);
+        self.spent_nanos.add(Some(owner), &[("kind", kind)], nanos);
     }
 
     /// The store took a write.
@@ -82,7 +86,7 @@ impl Metrics {
         *locked(&self.refused_at) = None;
     }
 
-    /// The store answered a write with an error; only some of them speak against the store.
+    /// The store answered a write with an error; only some of them make it unhealthy.
     pub fn store_refused(&self, error: &StoreError) {
         let kind = match error {
             StoreError::Full => "full",
@@ -97,7 +101,7 @@ impl Metrics {
             | StoreError::LeaseLost
             | StoreError::NotFound => return,
         };
-        self.store_errors.add([("kind", kind)], 1);
+        self.store_errors.add(None, &[("kind", kind)], 1);
         *locked(&self.refused_at) = Some(Instant::now());
     }
 
@@ -113,58 +117,61 @@ impl Metrics {
 
     /// An HTTP request was answered.
     pub(crate) fn answered(&self, route: &'static str, status: u16) {
-        self.requests.add([("route", route), ("status", status.to_string().as_str())], 1);
+        self.requests.add(None, &[("route", route), ("status", &status.to_string())], 1);
     }
 
-    /// What `reader` may see of it, as Prometheus reads it. What is counted over all owners is the operator's.
+    /// What `reader` may see of it, as Prometheus reads it.
     pub(crate) fn text(&self, reader: &Scope, now: &Snapshot) -> String {
-        let mut page = Page(String::new());
-        page.head("outlast_jobs", "gauge", "unfinished jobs in the store");
+        let mut text = MetricsText(String::new());
+        text.head("outlast_jobs", "gauge", "unfinished jobs in the store");
         for ((workflow, state), jobs) in &now.unfinished {
-            page.line("outlast_jobs", &labels([("workflow", workflow), ("state", state)]), jobs);
+            let labels = labels(&[("workflow", workflow), ("state", state)]);
+            text.line("outlast_jobs", &labels, jobs);
         }
+        text.head("outlast_queue_oldest_seconds", "gauge", "age of the oldest queued job");
         let oldest = now.oldest_queued.map_or(0.0, |age| age.as_secs_f64());
-        page.one("outlast_queue_oldest_seconds", "gauge", "age of the oldest queued job", oldest);
-        let counters = [
-            ("outlast_jobs_started_total", "jobs made here", &self.started),
-            ("outlast_jobs_ended_total", "jobs that ended here", &self.ended),
-            ("outlast_attempts_total", "tries that ended here", &self.attempts),
-        ];
-        for (name, help, tally) in counters {
-            page.counts(name, help, &tally.seen_by(reader));
-        }
-        page.head("outlast_spend_usd_total", "counter", "what results cost");
-        for (labels, nanos) in self.spend.seen_by(reader) {
-            page.line("outlast_spend_usd_total", &labels, nanos as f64 / 1e9);
-        }
+        text.line("outlast_queue_oldest_seconds", "", oldest);
+        text.counter("outlast_jobs_started_total", "jobs made here", self.started.seen_by(reader));
+        text.counter(
+            "outlast_jobs_ended_total",
+            "jobs that ended here",
+            self.ended.seen_by(reader),
+        );
+        text.counter(
+            "outlast_attempts_total",
+            "tries that ended here",
+            self.attempts.seen_by(reader),
+        );
+        let spent = self.spent_nanos.seen_by(reader).into_iter();
+        let spent = spent.map(|(labels, nanos)| (labels, nanos as f64 / 1e9));
+        text.counter("outlast_spend_usd_total", "what results cost", spent);
         match reader {
-            Scope::Operator => self.write_all_owners(now, &mut page),
+            Scope::Operator => self.write_over_all_owners(now, &mut text),
             Scope::Owner(_) => {}
         }
-        page.0
+        text.0
     }
 
-    fn write_all_owners(&self, now: &Snapshot, page: &mut Page) {
-        page.one("outlast_calls_under_way", "gauge", "tool calls that wait or work", now.calls);
-        let counters = [
-            ("outlast_provider_calls_total", "calls to providers", &self.provider_calls),
-            ("outlast_store_errors_total", "writes the store refused", &self.store_errors),
-            ("outlast_http_requests_total", "HTTP requests answered", &self.requests),
-        ];
-        for (name, help, tally) in counters {
-            page.counts(name, help, &locked(&tally.0));
-        }
-        let name = "outlast_poll_wake_seconds";
-        page.head(
-            name,
-            "histogram",
+    /// What is not one owner's.
+    fn write_over_all_owners(&self, now: &Snapshot, text: &mut MetricsText) {
+        text.head("outlast_calls_under_way", "gauge", "tool calls that wait or work");
+        text.line("outlast_calls_under_way", "", now.calls);
+        let all = |counter: &Counter| counter.seen_by(&Scope::Operator);
+        let calls = all(&self.provider_calls);
+        text.counter("outlast_provider_calls_total", "calls to providers", calls);
+        let errors = all(&self.store_errors);
+        text.counter("outlast_store_errors_total", "writes the store refused", errors);
+        let requests = all(&self.requests);
+        text.counter("outlast_http_requests_total", "HTTP requests answered", requests);
+        locked(&self.wakes).write(
+            "outlast_poll_wake_seconds",
             "from the end of a job to the answer of a call that waited for it",
+            text,
         );
-        locked(&self.wakes).write(name, page);
     }
 }
 
-/// What is read at the moment.
+/// What the store holds at the moment.
 pub(crate) struct Snapshot {
     /// By workflow and the word for the state.
     pub(crate) unfinished: BTreeMap<(String, &'static str), u64>,
@@ -172,35 +179,20 @@ pub(crate) struct Snapshot {
     pub(crate) calls: usize,
 }
 
-/// A state's word.
-pub(crate) fn word(state: StateKind) -> &'static str {
-    match state {
-        StateKind::Queued => "queued",
-        StateKind::Running => "running",
-        StateKind::Succeeded => "succeeded",
-        StateKind::Failed => "failed",
-        StateKind::Cancelled => "cancelled",
-    }
-}
-
-/// Counts by labels.
-type Counts = BTreeMap<String, u64>;
-
-/// Counts by owner and labels.
+/// Counts by owner, where they are one owner's, and by labels.
 #[derive(Default)]
-struct OwnersTally(Mutex<BTreeMap<OwnerId, Counts>>);
+struct Counter(Mutex<BTreeMap<(Option<OwnerId>, String), u64>>);
 
-impl OwnersTally {
-    fn add<const N: usize>(&self, owner: &OwnerId, names: [(&str, &str); N], amount: u64) {
-        let mut owners = locked(&self.0);
-        *owners.entry(owner.clone()).or_default().entry(labels(names)).or_default() += amount;
+impl Counter {
+    fn add(&self, owner: Option<&OwnerId>, names: &[(&str, &str)], amount: u64) {
+        *locked(&self.0).entry((owner.cloned(), labels(names))).or_default() += amount;
     }
 
-    /// The sums over those whom `reader` sees.
-    fn seen_by(&self, reader: &Scope) -> Counts {
-        let mut sums = Counts::new();
-        for (_, counts) in locked(&self.0).iter().filter(|(owner, _)| reader.sees(owner)) {
-            for (labels, count) in counts {
+    /// The sums by labels over the owners whom `reader` sees.
+    fn seen_by(&self, reader: &Scope) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for ((owner, labels), count) in locked(&self.0).iter() {
+            if owner.as_ref().is_none_or(|owner| reader.sees(owner)) {
                 *sums.entry(labels.clone()).or_default() += count;
             }
         }
@@ -208,22 +200,12 @@ impl OwnersTally {
     }
 }
 
-/// Counts by labels, over all owners.
-#[derive(Default)]
-struct Tally(Mutex<Counts>);
-
-impl Tally {
-    fn add<const N: usize>(&self, names: [(&str, &str); N], amount: u64) {
-        *locked(&self.0).entry(labels(names)).or_default() += amount;
-    }
-}
-
-fn labels<const N: usize>(names: [(&str, &str); N]) -> String {
-    let pairs = names.map(|(name, value)| {
+fn labels(names: &[(&str, &str)]) -> String {
+    let pairs = names.iter().map(|(name, value)| {
         let value = value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
         format!("{name}=\"{value}\"")
     });
-    pairs.join(",")
+    pairs.collect::<Vec<_>>().join(",")
 }
 
 /// How late calls woke, in the buckets that tell a wake-up from a look at the clock.
@@ -246,19 +228,21 @@ impl Histogram {
         }
     }
 
-    fn write(&self, name: &str, page: &mut Page) {
+    fn write(&self, name: &str, help: &str, text: &mut MetricsText) {
+        text.head(name, "histogram", help);
         for (bucket, bound) in self.buckets.iter().zip(Self::BOUNDS) {
-            page.line(&format!("{name}_bucket"), &format!("le=\"{bound}\""), bucket);
+            text.line(&format!("{name}_bucket"), &format!("le=\"{bound}\""), bucket);
         }
-        page.line(&format!("{name}_bucket"), "le=\"+Inf\"", self.count);
-        page.line(&format!("{name}_sum"), "", self.sum);
-        page.line(&format!("{name}_count"), "", self.count);
+        text.line(&format!("{name}_bucket"), "le=\"+Inf\"", self.count);
+        text.line(&format!("{name}_sum"), "", self.sum);
+        text.line(&format!("{name}_count"), "", self.count);
     }
 }
 
-struct Page(String);
+/// The text that is served.
+struct MetricsText(String);
 
-impl Page {
+impl MetricsText {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         self.0.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
@@ -268,15 +252,15 @@ impl Page {
         self.0.push_str(&format!("{name}{labels} {value}\n"));
     }
 
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.head(name, kind, help);
-        self.line(name, "", value);
-    }
-
-    fn counts(&mut self, name: &str, help: &str, counts: &Counts) {
+    fn counter<V: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (String, V)>,
+    ) {
         self.head(name, "counter", help);
-        for (labels, count) in counts {
-            self.line(name, labels, count);
+        for (labels, value) in values {
+            self.line(name, &labels, value);
         }
     }
 }
@@ -327,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refused_write_speaks_against_the_store_until_one_is_taken_or_it_is_long_ago() {
+    async fn a_refused_write_makes_the_store_unhealthy_until_one_is_taken_or_it_is_long_ago() {
         let metrics = Metrics::default();
         metrics.store_refused(&StoreError::TooManyJobs);
         assert!(!metrics.store_refuses(), "that was the caller");

@@ -1,6 +1,5 @@
 //! Whether a workflow's answer was received. Its outcome is told again until a caller has it; the record of that waits a
-//! moment, because an answer and its caller's cancellation may cross on the way, and then no caller has it. Research is
-//! told again also after an answer: see `held.rs`.
+//! moment, because an answer and its caller's cancellation may cross on the way, and then no caller has it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +11,7 @@ use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
 /// Longer than a cancellation takes that left before the answer arrived.
-const CROSSING: Duration = Duration::from_secs(2);
+const CANCEL_CROSSING_TIME: Duration = Duration::from_secs(2);
 
 /// What is to be recorded once a call has been answered.
 pub(crate) struct Receipt {
@@ -24,52 +23,52 @@ pub(crate) struct Receipt {
 #[derive(Clone, Default)]
 pub(crate) struct Receipts {
     // Ids of an owner's several connections may meet here: then one more call is told again than need be. Those of
-    // different owners must not: nobody takes back what another was told.
-    open: Arc<Mutex<HashMap<Asked, CancellationToken>>>,
+    // different owners must not: no owner takes back what another was told.
+    open: Arc<Mutex<HashMap<CallId, CancellationToken>>>,
 }
 
-/// Who asked, and under which id.
-type Asked = (OwnerId, RequestId);
+/// The owner of a call, and the id of its request.
+type CallId = (OwnerId, RequestId);
 
 impl Receipts {
     /// Expects that a call is answered; from now on its caller can take it back.
-    pub(crate) fn expect(&self, asked: &Asked) -> CancellationToken {
+    pub(crate) fn expect(&self, call: &CallId) -> CancellationToken {
         let taken_back = CancellationToken::new();
-        self.open().insert(asked.clone(), taken_back.clone());
+        self.open().insert(call.clone(), taken_back.clone());
         taken_back
     }
 
     /// Records that the call was answered, unless its caller takes it back in a moment.
     pub(crate) async fn record(
         self,
-        asked: Asked,
+        call: CallId,
         receipt: Receipt,
         taken_back: CancellationToken,
     ) {
         let Receipt { engine, job } = receipt;
         let received = tokio::select! {
             () = taken_back.cancelled() => false,
-            () = tokio::time::sleep(CROSSING) => true,
+            () = tokio::time::sleep(CANCEL_CROSSING_TIME) => true,
             () = engine.leaving() => true,
         };
-        self.open().remove(&asked);
+        self.open().remove(&call);
         if !received {
             return tracing::debug!(job.id = %job, "the answer crossed a cancellation; it is kept for the next call");
         }
         // If this cannot be stored, the outcome is only told once more.
-        if let Err(error) = engine.answered(&job).await {
+        if let Err(error) = engine.record_answer(&job).await {
             tracing::warn!(job.id = %job, %error, "not recorded that a call was answered");
         }
     }
 
     /// The caller no longer waits for this answer, which may be on its way.
-    pub(crate) fn take_back(&self, asked: &Asked) {
-        if let Some(open) = self.open().get(asked) {
+    pub(crate) fn take_back(&self, call: &CallId) {
+        if let Some(open) = self.open().get(call) {
             open.cancel();
         }
     }
 
-    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<Asked, CancellationToken>> {
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<CallId, CancellationToken>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,16 +77,16 @@ impl Receipts {
 mod tests {
     use super::*;
 
-    /// Clients count their requests from one, so the same ids are on their way for everybody.
+    /// Clients count their requests from one, so the same ids are on their way for every owner.
     #[test]
-    fn e7_nobody_takes_back_what_another_owner_was_told() {
+    fn e7_no_owner_takes_back_what_another_was_told() {
         let receipts = Receipts::default();
-        let asked = |owner: &str| (OwnerId::new(owner), RequestId::Number(7));
-        let anns = receipts.expect(&asked("ann"));
-        let bobs = receipts.expect(&asked("bob"));
-        receipts.take_back(&asked("bob"));
+        let call = |owner: &str| (OwnerId::new(owner), RequestId::Number(7));
+        let anns = receipts.expect(&call("ann"));
+        let bobs = receipts.expect(&call("bob"));
+        receipts.take_back(&call("bob"));
         assert!(bobs.is_cancelled() && !anns.is_cancelled());
-        receipts.take_back(&asked("ann"));
+        receipts.take_back(&call("ann"));
         assert!(anns.is_cancelled());
     }
 }

@@ -11,12 +11,12 @@ use crate::json_size::JsonSize;
 use crate::text::printable;
 
 /// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.
-pub(crate) fn structured<T: Serialize>(shape: &T) -> Result<CallToolResult, Refusal> {
+pub(crate) fn structured<T: Serialize>(shape: &T) -> ToolResult {
     told(indented(shape)?, shape)
 }
 
 /// The same of a shape that may be megabytes: it gives away what is long instead of copying it.
-pub(crate) fn structured_long<T>(shape: T) -> Result<CallToolResult, Refusal>
+pub(crate) fn structured_long<T>(shape: T) -> ToolResult
 where
     T: Serialize + TryInto<Value>,
 {
@@ -26,7 +26,7 @@ where
 }
 
 /// An answer in the tool's own shape with a text of its own.
-pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> Result<CallToolResult, Refusal> {
+pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> ToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(serde_json::to_value(shape).map_err(|_| Refusal::internal())?);
     Ok(result)
@@ -62,6 +62,9 @@ impl From<CallToolResult> for Answered {
     }
 }
 
+/// What a tool answers, or why it did not do what it was asked.
+pub(crate) type ToolResult<T = CallToolResult> = Result<T, Refusal>;
+
 /// Why a tool did not do what it was asked.
 #[derive(Debug)]
 pub(crate) struct Refusal {
@@ -71,51 +74,38 @@ pub(crate) struct Refusal {
     retry_after_seconds: Option<u64>,
 }
 
-macro_rules! refusal_codes {
-    ($($name:ident = $text:literal, retryable: $retryable:literal;)*) => {
-        /// The codes a refusal can carry.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum RefusalCode { $($name),* }
-
-        impl RefusalCode {
-            fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text),* }
-            }
-
-            fn is_retryable(self) -> bool {
-                match self { $(Self::$name => $retryable),* }
-            }
-        }
-    };
+/// The code of a refusal. What a job can fail with has core's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RefusalCode {
+    text: &'static str,
+    retryable: bool,
 }
 
-refusal_codes! {
-    Validation = "VALIDATION_ERROR", retryable: false;
-    ConversationNotFound = "CONVERSATION_NOT_FOUND", retryable: false;
-    ConversationCorrupted = "CONVERSATION_CORRUPTED", retryable: false;
-    JobInProgress = "JOB_IN_PROGRESS", retryable: true;
-    IdempotencyConflict = "IDEMPOTENCY_CONFLICT", retryable: false;
-    TooManyJobs = "TOO_MANY_JOBS", retryable: true;
-    TooManyPolls = "TOO_MANY_POLLS", retryable: true;
-    StoreFull = "STORE_FULL", retryable: true;
-    StoreCorrupt = "STORE_CORRUPT", retryable: false;
-    ServiceUnavailable = "SERVICE_UNAVAILABLE", retryable: true;
-    Execution = "EXECUTION_ERROR", retryable: false;
-    Timeout = "TIMEOUT", retryable: true;
-    SubmitUnknown = "SUBMIT_UNKNOWN", retryable: false;
-    RunLost = "RUN_LOST", retryable: false;
-    Unauthorized = "UNAUTHORIZED", retryable: false;
-    QuotaExhausted = "QUOTA_EXHAUSTED", retryable: false;
-    EndpointRetired = "ENDPOINT_RETIRED", retryable: false;
-    RateLimited = "RATE_LIMITED", retryable: true;
-    Configuration = "CONFIGURATION_ERROR", retryable: false;
-    Internal = "INTERNAL_ERROR", retryable: false;
+impl RefusalCode {
+    const VALIDATION: Self = Self { text: "VALIDATION_ERROR", retryable: false };
+    pub(crate) const CONVERSATION_NOT_FOUND: Self =
+        Self { text: "CONVERSATION_NOT_FOUND", retryable: false };
+    pub(crate) const CONVERSATION_CORRUPTED: Self =
+        Self { text: "CONVERSATION_CORRUPTED", retryable: false };
+    pub(crate) const JOB_IN_PROGRESS: Self = Self { text: "JOB_IN_PROGRESS", retryable: true };
+    pub(crate) const CONFIGURATION: Self = Self { text: "CONFIGURATION_ERROR", retryable: false };
+    const IDEMPOTENCY_CONFLICT: Self = Self { text: "IDEMPOTENCY_CONFLICT", retryable: false };
+    const TOO_MANY_JOBS: Self = Self { text: "TOO_MANY_JOBS", retryable: true };
+    const TOO_MANY_POLLS: Self = Self { text: "TOO_MANY_POLLS", retryable: true };
+    const STORE_FULL: Self = Self { text: "STORE_FULL", retryable: true };
+    const STORE_CORRUPT: Self = Self { text: "STORE_CORRUPT", retryable: false };
+}
+
+impl From<Code> for RefusalCode {
+    fn from(code: Code) -> Self {
+        Self { text: code.as_str(), retryable: code.is_retryable() }
+    }
 }
 
 impl Refusal {
-    /// The caller can mend this.
+    /// The caller can correct this.
     pub(crate) fn validation(sentence: impl Into<String>) -> Self {
-        Self::of(RefusalCode::Validation, sentence, None)
+        Self::of(RefusalCode::VALIDATION, sentence, None)
     }
 
     /// The same of a field that is called otherwise here.
@@ -129,12 +119,13 @@ impl Refusal {
     /// A defect of ours; the log has the details.
     pub(crate) fn internal() -> Self {
         let sentence = "something is wrong with this server; its log has the details".to_owned();
-        Self::of(RefusalCode::Internal, sentence, None)
+        Self::of(Code::InternalError.into(), sentence, None)
     }
 
     /// A refusal of this kind; one that passes says when to try again.
-    pub(crate) fn because(code: RefusalCode, sentence: impl Into<String>) -> Self {
-        let retry_after_seconds = code.is_retryable().then_some(30);
+    pub(crate) fn because(code: impl Into<RefusalCode>, sentence: impl Into<String>) -> Self {
+        let code = code.into();
+        let retry_after_seconds = code.retryable.then_some(30);
         Self::of(code, sentence, retry_after_seconds)
     }
 
@@ -143,15 +134,15 @@ impl Refusal {
         sentence: impl Into<String>,
         retry_after_seconds: Option<u64>,
     ) -> Self {
-        let retryable = code.is_retryable();
+        let retryable = code.retryable;
         Self { code, sentence: sentence.into(), retryable, retry_after_seconds }
     }
 
     /// Why a held call failed, as it was stored for clients. Made again, the call would buy anew what may be on its way.
     pub(crate) fn failed(job: &Job) -> Self {
         let Some(failure) = job.failures.last() else { return Self::internal() };
-        let because = Self::because(failure.code.into(), printable(&failure.message));
-        match job.run_left_told() {
+        let because = Self::because(failure.code, printable(&failure.message));
+        match job.run_left_text() {
             None => {
                 let retryable = job.may_succeed_again();
                 Self { retryable, retry_after_seconds: retryable.then_some(30), ..because }
@@ -184,18 +175,15 @@ impl Refusal {
 
     /// As text alone, where there is no result to put it into.
     pub(crate) fn into_sentence(self) -> String {
-        format!("{}: {}", self.code.as_str(), self.sentence)
+        format!("{}: {}", self.code.text, self.sentence)
     }
 
-    /// As MCP has it: an error result that a model can read and mend.
+    /// As MCP has it: an error result that a model can read and act on.
     pub(crate) fn into_result(self) -> CallToolResult {
         let Self { code, sentence, retryable, retry_after_seconds } = self;
-        let mut result = CallToolResult::error(vec![ContentBlock::text(format!(
-            "{}: {sentence}",
-            code.as_str()
-        ))]);
-        let mut error =
-            json!({ "code": code.as_str(), "message": sentence, "retryable": retryable });
+        let mut result =
+            CallToolResult::error(vec![ContentBlock::text(format!("{}: {sentence}", code.text))]);
+        let mut error = json!({ "code": code.text, "message": sentence, "retryable": retryable });
         if let Some(seconds) = retry_after_seconds {
             error["retry_after_seconds"] = json!(seconds);
         }
@@ -206,68 +194,51 @@ impl Refusal {
     }
 }
 
-impl From<Code> for RefusalCode {
-    fn from(code: Code) -> Self {
-        match code {
-            Code::ExecutionError => Self::Execution,
-            Code::Timeout => Self::Timeout,
-            Code::SubmitUnknown => Self::SubmitUnknown,
-            Code::RunLost => Self::RunLost,
-            Code::Unauthorized => Self::Unauthorized,
-            Code::QuotaExhausted => Self::QuotaExhausted,
-            Code::EndpointRetired => Self::EndpointRetired,
-            Code::RateLimited => Self::RateLimited,
-            Code::ServiceUnavailable => Self::ServiceUnavailable,
-            Code::InternalError => Self::Internal,
-        }
-    }
-}
-
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         let (code, sentence, retry_after_seconds) = match &error {
             StoreError::KeyConflict(_) => (
-                RefusalCode::IdempotencyConflict,
+                RefusalCode::IDEMPOTENCY_CONFLICT,
                 "this idempotency_key was used for another request; use a new key for a new request",
                 None,
             ),
             StoreError::ConversationBusy(_) => (
-                RefusalCode::JobInProgress,
+                RefusalCode::JOB_IN_PROGRESS,
                 "the conversation has an unfinished job; wait for it to end",
                 Some(30),
             ),
             StoreError::TooManyJobs => (
-                RefusalCode::TooManyJobs,
+                RefusalCode::TOO_MANY_JOBS,
                 "too many unfinished jobs; wait for some to end, or cancel those you no longer need",
                 Some(30),
             ),
             StoreError::TooManyBytes => (
-                RefusalCode::StoreFull,
+                RefusalCode::STORE_FULL,
                 "your stored questions and results take all the room one owner may have here; remove conversations (`outlast conversations delete ID`) or finished jobs (`outlast jobs prune`) where the server runs, or raise OUTLAST_MAX_BYTES_PER_OWNER",
                 Some(60),
             ),
             StoreError::Full => (
-                RefusalCode::StoreFull,
+                RefusalCode::STORE_FULL,
                 "the disk of the job store is full; make room, then try again (finished jobs can still be read)",
                 Some(60),
             ),
             StoreError::Corrupt { .. } => (
-                RefusalCode::StoreCorrupt,
+                RefusalCode::STORE_CORRUPT,
                 "the job store is damaged, or its file was deleted or replaced; restore a backup or point OUTLAST_STORE at a new file, then restart outlast",
                 None,
             ),
             StoreError::Newer { .. } => (
-                RefusalCode::Configuration,
+                RefusalCode::CONFIGURATION,
                 "the job store was written by a newer outlast; update outlast",
                 None,
             ),
             StoreError::Outdated { .. } => (
-                RefusalCode::Configuration,
+                RefusalCode::CONFIGURATION,
                 "the job store is an older copy of itself; stop the servers and run `outlast store restore --in-place`",
                 None,
             ),
             StoreError::Unavailable(_) => (
-                RefusalCode::ServiceUnavailable,
+                Code::ServiceUnavailable.into(),
                 "the job store cannot be used just now; try again",
                 Some(5),
             ),
@@ -284,10 +255,10 @@ impl From<PollError> for Refusal {
         match error {
             PollError::Store(error) => error.into(),
             PollError::TooManyPolls => {
-                tracing::warn!(%error, code = RefusalCode::TooManyPolls.as_str(), "call refused");
+                tracing::warn!(%error, code = RefusalCode::TOO_MANY_POLLS.text, "call refused");
                 let sentence =
                     "too many calls are waiting for jobs already; poll again in a few seconds";
-                Self::of(RefusalCode::TooManyPolls, sentence, Some(5))
+                Self::of(RefusalCode::TOO_MANY_POLLS, sentence, Some(5))
             }
         }
     }
@@ -296,21 +267,7 @@ impl From<PollError> for Refusal {
 impl Refusal {
     fn logged(error: &StoreError, refusal: Self) -> Self {
         let source = std::error::Error::source(error).map(ToString::to_string);
-        tracing::warn!(%error, source, code = refusal.code.as_str(), "call refused");
+        tracing::warn!(%error, source, code = refusal.code.text, "call refused");
         refusal
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_keeps_its_code_and_whether_trying_again_helps() {
-        for code in Code::ALL {
-            let refusal = RefusalCode::from(*code);
-            assert_eq!(refusal.as_str(), code.as_str());
-            assert_eq!(refusal.is_retryable(), code.is_retryable(), "{code}");
-        }
     }
 }

@@ -1,51 +1,39 @@
 //! The MCP handler: lists tools, passes calls on, keeps count of calls under way.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use outlast_core::OwnerId;
 use outlast_engine::Engine;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams,
-    CancelledNotificationParam, ConstString, CustomRequest, CustomResult, GetTaskMethod,
+    CancelledNotificationParam, ConstString, CustomRequest, CustomResult, ErrorCode, GetTaskMethod,
     GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
     ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
     ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, UpdateTaskMethod,
-    UpdateTaskParams,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    UpdateTaskMethod, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::caller::{self, Caller};
+use crate::face::Face;
 use crate::malformed;
 use crate::metrics::Metrics;
 use crate::receipt::Receipts;
-use crate::reply::Answered;
+use crate::reply::{Answered, ToolResult};
 use crate::tasks;
-use crate::tools::Tools;
-
-/// What a server shows: whose jobs, and which tool sets.
-pub struct Face {
-    /// Whose jobs callers see who have shown no token of their own.
-    pub owner: OwnerId,
-    /// Where jobs are.
-    pub engine: Engine,
-    /// The tool sets that are on, in the order they are listed; a name that two share belongs to the first.
-    pub sets: Vec<Tools>,
-}
+use crate::text::echoed_id;
+use crate::tools::{ListedTool, Tools};
 
 /// The MCP server. Cheap to clone.
 #[derive(Clone)]
 pub struct Server {
     face: Arc<Face>,
-    tools: Arc<Vec<Tool>>,
-    /// Which of the face's sets a tool belongs to.
-    sets: Arc<HashMap<String, usize>>,
+    tools: Arc<Vec<ListedTool>>,
     calls: TaskTracker,
     metrics: Arc<Metrics>,
     receipts: Receipts,
@@ -54,20 +42,15 @@ pub struct Server {
 impl Server {
     /// A server that shows this face.
     pub fn new(face: Face) -> Self {
-        let mut tools = Vec::new();
-        let mut sets = HashMap::new();
-        for (at, set) in face.sets.iter().enumerate() {
-            for tool in set.tools() {
-                if let Entry::Vacant(free) = sets.entry(tool.name.to_string()) {
-                    free.insert(at);
-                    tools.push(tool);
-                }
+        let mut tools: Vec<ListedTool> = Vec::new();
+        for listed in face.sets.iter().flat_map(Tools::listed) {
+            if tools.iter().all(|known| known.tool.name != listed.tool.name) {
+                tools.push(listed);
             }
         }
         Self {
             face: Arc::new(face),
             tools: Arc::new(tools),
-            sets: Arc::new(sets),
             calls: TaskTracker::new(),
             metrics: Arc::default(),
             receipts: Receipts::default(),
@@ -78,16 +61,20 @@ impl Server {
         &self.face.engine
     }
 
-    /// The owner whom stdio and the command line of this installation work for.
+    /// The owner whose jobs stdio and the command line of this installation show.
     pub(crate) fn operator(&self) -> &OwnerId {
         &self.face.owner
     }
 
-    pub(crate) fn sets(&self) -> impl Iterator<Item = &Tools> {
-        self.face.sets.iter()
+    pub(crate) fn face(&self) -> &Face {
+        &self.face
     }
 
-    /// Who asks after a task; nobody of an older revision does.
+    fn listed(&self, name: &str) -> Option<&ListedTool> {
+        self.tools.iter().find(|listed| listed.tool.name == name)
+    }
+
+    /// Who asks after a task; clients of an older revision do not.
     fn task_caller<M: ConstString>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -96,7 +83,7 @@ impl Server {
         if caller.takes_tasks { Ok(caller) } else { Err(ErrorData::method_not_found::<M>()) }
     }
 
-    /// The same server, whose figures are counted here.
+    /// The same server, counted in these metrics.
     pub fn counted(self, metrics: Arc<Metrics>) -> Self {
         Self { metrics, ..self }
     }
@@ -110,21 +97,40 @@ impl Server {
         Caller::of(context, &self.face.owner, self.metrics())
     }
 
-    /// Counts a call as under way until it is dropped.
-    pub(crate) fn under_way(&self) -> TaskTrackerToken {
-        self.calls.token()
+    /// Serves one call: counts it as under way, ends its wait when the client gives up, and sees to the receipt.
+    pub(crate) async fn serve_call(
+        &self,
+        context: &RequestContext<RoleServer>,
+        call: impl for<'a> FnOnce(&'a mut Caller) -> BoxFuture<'a, ToolResult<Answered>>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let _under_way = self.calls.token();
+        let mut caller = self.caller(context);
+        let answer = tokio::select! {
+            biased;
+            // The client gave up on this call: its wait ends, the job goes on.
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("the call was cancelled", None));
+            }
+            answer = call(&mut caller) => answer,
+        };
+        self.record_receipt(caller, context);
+        Ok(match answer {
+            Ok(Answered::Now(result)) => result.into(),
+            Ok(Answered::Task(job)) => CallToolResponse::Task(tasks::created(&job)),
+            Err(refusal) => refusal.into_result().into(),
+        })
     }
 
     /// Records that a call's answer was received, if that is worth a record, unless the caller takes it back.
-    pub(crate) fn see_received(&self, caller: Caller, context: &RequestContext<RoleServer>) {
+    fn record_receipt(&self, caller: Caller, context: &RequestContext<RoleServer>) {
         let Some(receipt) = caller.receipt else { return };
-        let asked = (caller.owner, context.id.clone());
-        let taken_back = self.receipts.expect(&asked);
+        let call = (caller.owner, context.id.clone());
+        let taken_back = self.receipts.expect(&call);
         // Cancelled a moment ago, before there was anything to take back: rmcp drops the answer.
         if context.ct.is_cancelled() {
             taken_back.cancel();
         }
-        self.calls.spawn(self.receipts.clone().record(asked, receipt, taken_back));
+        self.calls.spawn(self.receipts.clone().record(call, receipt, taken_back));
     }
 
     pub(crate) fn calls_under_way(&self) -> usize {
@@ -136,18 +142,6 @@ impl Server {
         self.calls.close();
         self.calls.wait().await;
     }
-
-    /// Fewer than 200 words with any two sets: they are sent with every conversation.
-    fn instructions(&self) -> String {
-        let mut text = "outlast runs research as durable jobs: a job goes on when the client gives up, disconnects \
-                        or restarts the server, and is never paid for twice without the user's word."
-            .to_owned();
-        for set in &self.face.sets {
-            text.push_str("\n\n");
-            text.push_str(&set.instructions());
-        }
-        text
-    }
 }
 
 impl ServerHandler for Server {
@@ -156,7 +150,7 @@ impl ServerHandler for Server {
             .with_server_info(
                 Implementation::new("outlast", env!("CARGO_PKG_VERSION")).with_title("outlast"),
             )
-            .with_instructions(self.instructions())
+            .with_instructions(self.face.instructions())
     }
 
     /// Older revisions know nothing of tasks, and their clients take one for an empty result.
@@ -177,7 +171,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         let caller = self.task_caller::<GetTaskMethod>(&context)?;
-        self.task_state(&caller, &request.task_id).await
+        self.face.task_state(&caller, &request.task_id).await
     }
 
     async fn update_task(
@@ -186,7 +180,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let caller = self.task_caller::<UpdateTaskMethod>(&context)?;
-        self.task_updated(&caller, &request.task_id).await
+        self.face.task_updated(&caller, &request.task_id).await
     }
 
     async fn cancel_task(
@@ -195,7 +189,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let caller = self.task_caller::<CancelTaskMethod>(&context)?;
-        self.task_cancelled(&caller, &request.task_id).await
+        self.face.task_cancelled(&caller, &request.task_id).await
     }
 
     async fn list_tools(
@@ -203,11 +197,12 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools.to_vec()))
+        let tools = self.tools.iter().map(|listed| listed.tool.clone()).collect();
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools.iter().find(|tool| tool.name == name).cloned()
+        self.listed(name).map(|listed| listed.tool.clone())
     }
 
     async fn call_tool(
@@ -215,27 +210,29 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let _under_way = self.under_way();
-        let mut caller = self.caller(&context);
-        let answer = tokio::select! {
-            biased;
-            // The client gave up on this call: its wait ends, the job goes on.
-            () = context.ct.cancelled() => {
-                return Err(ErrorData::internal_error("the call was cancelled", None));
-            }
-            answer = self.dispatch(&mut caller, request) => answer,
+        let CallToolRequestParams { name, arguments, .. } = request;
+        let Some(listed) = self.listed(&name) else {
+            let name = echoed_id(&name);
+            let sentence = format!("there is no tool `{name}`; tools/list names them all");
+            return Err(ErrorData::invalid_params(sentence, None));
         };
-        self.see_received(caller, &context);
-        answer
+        let arguments = arguments.unwrap_or_default();
+        self.serve_call(&context, |caller| (listed.call)(caller, arguments)).await
     }
 
     /// What rmcp cannot read as one of its own requests, one of ours with wrong parameters among them.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(malformed::wrong_params(&request.method, request.params))
+        let CustomRequest { method, params, .. } = request;
+        let is_new_era =
+            context.protocol_version().is_some_and(|era| era >= ProtocolVersion::V_2026_07_28);
+        if is_new_era && method == "initialize" {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
+        }
+        Err(malformed::wrong_params(&method, params))
     }
 
     async fn on_cancelled(
@@ -273,34 +270,5 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
-    }
-}
-
-impl Server {
-    async fn dispatch(
-        &self,
-        caller: &mut Caller,
-        request: CallToolRequestParams,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let CallToolRequestParams { name, arguments, .. } = request;
-        let set = self.sets.get(name.as_ref()).and_then(|at| self.face.sets.get(*at));
-        if let Some(set) = set
-            && let Some(answer) = set.call(caller, &name, arguments).await
-        {
-            return Ok(match answer {
-                Ok(Answered::Now(result)) => result.into(),
-                Ok(Answered::Task(job)) => CallToolResponse::Task(tasks::created(&job)),
-                Err(refusal) => refusal.into_result().into(),
-            });
-        }
-        let name: String = name
-            .chars()
-            .take(64)
-            .filter(|character| !outlast_core::is_terminal_control(*character))
-            .collect();
-        Err(ErrorData::invalid_params(
-            format!("there is no tool `{name}`; tools/list names them all"),
-            None,
-        ))
     }
 }

@@ -15,17 +15,17 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
-use lines::Lines;
+use lines::LineTransport;
 
 /// How long calls may take to be answered after a stop was asked.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const ANSWER_GRACE: Duration = Duration::from_millis(500);
 /// How long the connection may take to close after that.
-const CLOSING: Duration = Duration::from_millis(500);
+const CLOSE_GRACE: Duration = Duration::from_millis(500);
 
 /// The conversation could not be held.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The other side does not speak MCP.
+    /// What the client sends is not MCP.
     #[error("the client does not speak MCP: {0}")]
     NotMcp(String),
 }
@@ -38,7 +38,7 @@ pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeErro
     let input_ended = CancellationToken::new();
     let input = AskAtEnd { input, stop: stop.clone(), ended: input_ended.clone() };
     let service = tokio::select! {
-        served = server.clone().serve(Lines::new(input, output)) => match served {
+        served = server.clone().serve(LineTransport::new(input, output)) => match served {
             Ok(service) => service,
             Err(_) if stop.is_asked() => return Ok(()),
             Err(error) => return Err(not_mcp(&error)),
@@ -51,18 +51,18 @@ pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeErro
         _ = &mut ended => return Ok(()),
         () = stop.asked() => {}
     }
-    // Parked polls hear the stop as well and answer "still running". At the end of input rmcp ends by itself once every
+    // Parked polls end with the stop and answer "still running". At the end of input rmcp ends by itself once every
     // call was answered, those among them that it has not even handed over yet.
     if input_ended.is_cancelled() {
-        if tokio::time::timeout(LAST_WORDS, &mut ended).await.is_ok() {
-            drop(tokio::time::timeout(CLOSING, server.calls_answered()).await);
+        if tokio::time::timeout(ANSWER_GRACE, &mut ended).await.is_ok() {
+            drop(tokio::time::timeout(CLOSE_GRACE, server.calls_answered()).await);
             return Ok(());
         }
     } else {
-        drop(tokio::time::timeout(LAST_WORDS, server.calls_answered()).await);
+        drop(tokio::time::timeout(ANSWER_GRACE, server.calls_answered()).await);
     }
     closer.cancel();
-    drop(tokio::time::timeout(CLOSING, ended).await);
+    drop(tokio::time::timeout(CLOSE_GRACE, ended).await);
     Ok(())
 }
 

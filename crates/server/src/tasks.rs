@@ -10,8 +10,8 @@ use rmcp::model::{
 };
 
 use crate::caller::Caller;
+use crate::face::Face;
 use crate::reply::Refusal;
-use crate::server::Server;
 use crate::text::printable;
 
 /// How often a client should ask.
@@ -22,7 +22,7 @@ pub(crate) fn created(job: &Job) -> CreateTaskResult {
     CreateTaskResult::new(task(job, None))
 }
 
-impl Server {
+impl Face {
     /// `tasks/get`: where the task stands, with what came of it.
     pub(crate) async fn task_state(
         &self,
@@ -33,13 +33,13 @@ impl Server {
         let payload = match &job.state {
             JobState::Queued { .. } => {
                 // The process that carried it may be gone, or its next try may be due.
-                self.engine().carry_held(&job);
+                self.engine.carry_if_held(&job);
                 TaskPayload::Working
             }
             JobState::Running { .. } => TaskPayload::Working,
             JobState::Cancelled { .. } => TaskPayload::Cancelled,
             JobState::Succeeded { .. } | JobState::Failed { .. } => {
-                TaskPayload::Completed { result: object(&self.outcome(&job))? }
+                TaskPayload::Completed { result: object(self.outcome(&job))? }
             }
         };
         Ok(GetTaskResult::new(DetailedTask::new(task(&job, waits), payload)))
@@ -48,31 +48,24 @@ impl Server {
     /// `tasks/cancel`: ends the job; one that has ended keeps its end.
     pub(crate) async fn task_cancelled(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
         let job = self.task_job(caller, id).await?.job;
-        match self.engine().cancel(&caller.scope(), &job.id).await {
+        match self.engine.cancel(&caller.scope(), &job.id).await {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(unknown()),
             Err(error) => Err(refused(error.into())),
         }
     }
 
-    /// `tasks/update`: no task of ours asks for anything, and an answer nobody asked for is to be ignored.
+    /// `tasks/update`: no task of ours asks for anything, and an answer that was not asked for is ignored.
     pub(crate) async fn task_updated(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
         self.task_job(caller, id).await.map(drop)
     }
 
     async fn task_job(&self, caller: &Caller, id: &str) -> Result<Reading, ErrorData> {
         let Ok(id) = id.parse::<JobId>() else { return Err(unknown()) };
-        match self.engine().reading(&caller.scope(), &id).await {
+        match self.engine.reading(&caller.scope(), &id).await {
             Ok(job) => job.ok_or_else(unknown),
             Err(error) => Err(refused(error.into())),
         }
-    }
-
-    /// What the tool that began the job would have answered.
-    pub(crate) fn outcome(&self, job: &Job) -> CallToolResult {
-        let told = self.sets().find_map(|set| set.outcome(job));
-        told.unwrap_or_else(|| crate::tools::plain_outcome(job))
-            .unwrap_or_else(Refusal::into_result)
     }
 }
 
@@ -97,9 +90,10 @@ fn task(job: &Job, waits: Option<Waits>) -> Task {
 fn standing(job: &Job, waits: Option<Waits>) -> String {
     let standing = Standing::of(job, waits);
     let words = printable(&standing.words());
-    match standing.percent() {
-        Some(percent) => format!("{percent} %: {words}"),
-        None => words,
+    match (standing.percent(), job.stop_text()) {
+        (Some(percent), _) => format!("{percent} %: {words}"),
+        (None, Some(stop)) => format!("{words}. {stop}"),
+        (None, None) => words,
     }
 }
 
@@ -107,7 +101,7 @@ fn millis_between(start: Timestamp, end: Timestamp) -> u64 {
     u64::try_from(end.since(start).as_millis()).unwrap_or(u64::MAX)
 }
 
-fn object(result: &CallToolResult) -> Result<JsonObject, ErrorData> {
+fn object(result: Option<CallToolResult>) -> Result<JsonObject, ErrorData> {
     match serde_json::to_value(result) {
         Ok(serde_json::Value::Object(object)) => Ok(object),
         Ok(_) | Err(_) => Err(refused(Refusal::internal())),

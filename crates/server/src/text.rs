@@ -1,9 +1,12 @@
 //! Text fit to be shown to a client: no control characters, no endless lines.
 
+use std::time::Duration;
+
 pub(crate) use outlast_core::printable;
 use outlast_core::{Source, is_shown, is_terminal_control};
+use serde_json::Value;
 
-/// An id as it is repeated to whoever gave it: at most 64 characters, none of them control characters.
+/// An id as it is repeated to the caller: at most 64 characters, none of them control characters.
 pub(crate) fn echoed_id(id: &str) -> String {
     id.chars().take(64).filter(|character| !is_terminal_control(*character)).collect()
 }
@@ -12,6 +15,17 @@ pub(crate) fn echoed_id(id: &str) -> String {
 pub(crate) fn title(question: &str) -> String {
     let line: String = printable(question).split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(200).collect()
+}
+
+/// A duration in minutes to one decimal, rounded up.
+pub(crate) fn minutes(duration: Duration) -> f64 {
+    (duration.as_secs_f64() / 6.0).ceil() / 10.0
+}
+
+/// The texts of a tool's content, fit to be shown.
+pub(crate) fn block_texts(content: &[Value]) -> String {
+    let texts = content.iter().filter_map(|block| block.get("text")?.as_str());
+    printable(&texts.collect::<Vec<_>>().join("\n"))
 }
 
 /// A printable report and, after a blank line, what its numbers cite. One that is given away is not copied.

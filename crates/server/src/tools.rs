@@ -1,24 +1,25 @@
-//! The tool sets. A set is a list of tools, one function that calls them by name, and a few words on how to use them.
+//! The tool sets. A set is a list of tools, each with what a call of it does, and a few words on how to use them.
 
 pub(crate) mod jobs;
 pub(crate) mod recipient;
-mod shape;
+pub(crate) mod instructions;
+mod schema;
+pub(crate) mod outcome;
 
 pub(crate) mod perplexity;
 pub(crate) mod research;
 pub(crate) mod research_jobs;
 
-use outlast_core::{Body, Job, JobState};
-use rmcp::model::{CallToolResult, ContentBlock, Tool};
-use serde_json::{Map, Value};
+use outlast_core::Job;
 
-use crate::caller::Caller;
-use crate::reply::{Answered, Refusal};
-use crate::text::with_citations;
+use crate::reply::ToolResult;
+use crate::tool_names;
+use instructions::DEEP_RESEARCH;
 use jobs::Jobs;
 use perplexity::Perplexity;
 use research::Research;
 use research_jobs::ResearchJobs;
+pub(crate) use schema::ListedTool;
 
 /// A set of tools that can be switched on by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,19 +81,19 @@ impl ToolSet {
 }
 
 impl Tools {
-    /// Its tools as they are listed.
-    pub(crate) fn tools(&self) -> Vec<Tool> {
+    /// Its tools.
+    pub(crate) fn listed(&self) -> Vec<ListedTool> {
         match self {
-            Self::Research(set) => set.tools(),
-            Self::ResearchJobs(set) => set.tools(),
-            Self::Perplexity(set) => set.tools(),
-            Self::Jobs(set) => set.tools(),
+            Self::Research(set) => set.listed(),
+            Self::ResearchJobs(set) => set.listed(),
+            Self::Perplexity(set) => set.listed(),
+            Self::Jobs(set) => set.listed(),
         }
     }
 
     /// The names of its tools.
     pub fn names(&self) -> Vec<String> {
-        self.tools().into_iter().map(|tool| tool.name.into_owned()).collect()
+        self.listed().into_iter().map(|listed| listed.tool.name.into_owned()).collect()
     }
 
     /// How a model should use them.
@@ -105,64 +106,21 @@ impl Tools {
         }
     }
 
-    /// Calls one of them; `None` when the name is not one of this set's.
-    pub(crate) async fn call(
-        &self,
-        caller: &mut Caller,
-        name: &str,
-        arguments: Option<Map<String, Value>>,
-    ) -> Option<Result<Answered, Refusal>> {
-        match self {
-            Self::Research(set) => set.call(caller, name, arguments).await,
-            Self::ResearchJobs(set) => {
-                let answer = set.call(caller, name, arguments).await?;
-                Some(answer.map(Answered::Now))
-            }
-            Self::Perplexity(set) => set.call(caller, name, arguments).await,
-            Self::Jobs(set) => set.call(caller, name, arguments).await,
-        }
-    }
-
     /// What a call of this set that made the job would be answered; `None` when the job is none of its making, or
     /// unfinished.
-    pub(crate) fn outcome(&self, job: &Job) -> Option<Result<CallToolResult, Refusal>> {
+    pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
         match self {
             Self::Research(set) if job.new.conversation.is_some() => set.outcome(job),
-            Self::Perplexity(_) if perplexity::NAMES.contains(&job.new.workflow.as_str()) => {
+            Self::Perplexity(_) if tool_names::perplexity::ALL.contains(&&*job.new.workflow) => {
                 perplexity::outcome(job)
             }
             Self::ResearchJobs(set)
-                if job.new.conversation.is_none() && job.new.workflow == "deep_research" =>
+                if job.new.conversation.is_none() && job.new.workflow == DEEP_RESEARCH =>
             {
                 Some(set.outcome(job))
             }
             Self::Jobs(set) => set.outcome(job),
             Self::Research(_) | Self::Perplexity(_) | Self::ResearchJobs(_) => None,
         }
-    }
-}
-
-/// What came of a job that no tool set here has made, in plain text.
-pub(crate) fn plain_outcome(job: &Job) -> Result<CallToolResult, Refusal> {
-    match &job.state {
-        JobState::Succeeded { output, .. } => {
-            let text = match &output.body {
-                Body::Report { text, sources, .. } => with_citations(text, sources),
-                Body::Tool { content, structured, is_error } => {
-                    let blocks = content.iter().cloned().map(serde_json::from_value);
-                    let blocks: Result<Vec<_>, _> = blocks.collect();
-                    let mut result =
-                        CallToolResult::success(blocks.map_err(|_| Refusal::internal())?);
-                    result.structured_content.clone_from(structured);
-                    result.is_error = Some(*is_error);
-                    return Ok(result);
-                }
-            };
-            Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
-        }
-        JobState::Queued { .. }
-        | JobState::Running { .. }
-        | JobState::Failed { .. }
-        | JobState::Cancelled { .. } => Err(Refusal::failed(job)),
     }
 }

@@ -1,8 +1,9 @@
-//! A held call: waits for a job and tells its caller how it comes on. Whoever hangs up ends the wait, never the job.
+//! The one wait of this server: for a job's end, with progress to a caller that wants it. A caller that gives up ends the
+//! wait, never the job.
 
 use std::time::Duration;
 
-use outlast_core::JobId;
+use outlast_core::{JobId, Scope};
 use outlast_engine::{Engine, PollError, Reading};
 
 use crate::caller::{Caller, Reporter};
@@ -21,8 +22,13 @@ pub(crate) async fn for_job(
     budget: Option<Duration>,
 ) -> Result<Option<Reading>, PollError> {
     caller.waits();
-    let began = engine.now();
-    let reading = waited(engine, caller, id, budget).await?;
+    let (began, scope) = (engine.now(), caller.scope());
+    let budget = budget.unwrap_or(FOR_EVER);
+    let reading = match &mut caller.progress {
+        Some(reporter) => reported(engine, &scope, id, budget, reporter).await?,
+        // Only the end matters, and is read once for all who wait for it.
+        None => engine.poll(&scope, id, budget).await?,
+    };
     let ended = reading.as_ref().and_then(|reading| Some((reading.job.ended_at()?, reading.now)));
     if let Some((ended_at, now)) = ended.filter(|(ended_at, _)| *ended_at > began) {
         caller.metrics.woke(now.since(ended_at));
@@ -30,44 +36,28 @@ pub(crate) async fn for_job(
     Ok(reading)
 }
 
-async fn waited(
+async fn reported(
     engine: &Engine,
-    caller: &mut Caller,
+    scope: &Scope,
     id: &JobId,
-    budget: Option<Duration>,
+    budget: Duration,
+    reporter: &mut Reporter,
 ) -> Result<Option<Reading>, PollError> {
-    let scope = caller.scope();
-    if caller.progress.is_none() {
-        // Nobody to tell: only the end matters, and is read once for all who wait for it.
-        return engine.poll(&scope, id, budget.unwrap_or(FOR_EVER)).await;
-    }
-    let Some((mut reading, mut watch)) = engine.watch(&scope, id).await? else { return Ok(None) };
-    let over = async {
-        match budget {
-            Some(budget) => tokio::time::sleep(budget).await,
-            None => std::future::pending().await,
-        }
-    };
-    let mut over = std::pin::pin!(over);
+    let Some((mut reading, mut watch)) = engine.watch(scope, id).await? else { return Ok(None) };
+    let mut over = std::pin::pin!(tokio::time::sleep(budget));
     while !reading.job.state.kind().is_terminal() {
-        if let Some(reporter) = &mut caller.progress {
-            note(reporter, &reading);
-        }
+        note(reporter, &reading);
         tokio::select! {
             changed = watch.changed() => match changed? {
                 Some(changed) => reading = changed,
                 None => return Ok(None),
             },
-            () = due(caller.progress.as_ref()) => {
-                if let Some(reporter) = &mut caller.progress {
-                    if reading.waits.is_some()
-                        && let Some(now) = engine.reading(&scope, id).await?
-                    {
-                        // A worker may have come or gone since, which changes no job.
-                        note(reporter, &now);
-                    }
-                    reporter.send().await;
+            () = reporter.due() => {
+                if reading.waits.is_some() && let Some(now) = engine.reading(scope, id).await? {
+                    // A worker may have come or gone since, which changes no job.
+                    note(reporter, &now);
                 }
+                reporter.send().await;
             }
             () = &mut over => break,
             () = engine.leaving() => break,
@@ -77,15 +67,6 @@ async fn waited(
 }
 
 fn note(reporter: &mut Reporter, reading: &Reading) {
-    reporter.about(reading.job.id);
     let standing = reading.standing();
-    reporter.note(standing.percent().map(f64::from), &printable(&standing.words()));
-}
-
-/// Waits until the caller should be told something; for ever when they want nothing.
-pub(crate) async fn due(reporter: Option<&Reporter>) {
-    match reporter {
-        Some(reporter) => reporter.due().await,
-        None => std::future::pending().await,
-    }
+    reporter.note(reading.job.id, standing.percent(), &printable(&standing.words()));
 }

@@ -1,5 +1,6 @@
 //! One accepted request for research, whatever API it came through.
 
+use crate::effort::Effort;
 use crate::sonar::prices::{Context, Model};
 
 /// What a run is made from.
@@ -19,7 +20,6 @@ pub(crate) struct Ask {
     pub(crate) background: bool,
     pub(crate) stream: bool,
     pub(crate) store: bool,
-    pub(crate) previous: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,8 +34,6 @@ pub(crate) struct Sonar {
     pub(crate) via: Via,
     pub(crate) model: &'static Model,
     pub(crate) context: Context,
-    pub(crate) mode: StreamMode,
-    pub(crate) searches: bool,
     pub(crate) related_questions: bool,
 }
 
@@ -51,58 +49,4 @@ pub(crate) struct IdempotencyKey {
     pub(crate) key: String,
     /// The whole request: the same key with another one is a mistake.
     pub(crate) request: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum StreamMode {
-    Full,
-    Concise,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Effort {
-    Fast,
-    Low,
-    Medium,
-    High,
-    Xhigh,
-}
-
-impl Effort {
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "fast" => Self::Fast,
-            "low" | "pro-search" => Self::Low,
-            "medium" | "deep-research" => Self::Medium,
-            "high" | "advanced-deep-research" => Self::High,
-            "xhigh" | "wide-research" => Self::Xhigh,
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn words(self) -> usize {
-        match self {
-            Self::Fast | Self::Low => 150,
-            Self::Medium => 600,
-            Self::High => 1_500,
-            Self::Xhigh => 4_000,
-        }
-    }
-
-    pub(crate) fn sources(self) -> usize {
-        match self {
-            Self::Fast | Self::Low => 4,
-            Self::Medium => 8,
-            Self::High => 16,
-            Self::Xhigh => 32,
-        }
-    }
-
-    pub(crate) fn model(self) -> &'static str {
-        match self {
-            Self::Fast | Self::Low | Self::Medium => "openai/gpt-6-luna",
-            Self::High => "openai/gpt-6-sol",
-            Self::Xhigh => "anthropic/claude-opus-5-5",
-        }
-    }
 }

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use crate::faults::Times;
-
 /// One clause, its keys taken out as they are understood.
 pub(crate) struct Keys<'a> {
     pub(crate) name: &'a str,
@@ -63,5 +61,22 @@ impl<'a> Keys<'a> {
 
     fn bad(&self, key: &str, text: &str) -> String {
         format!("simulator: `{key}={text}` of scenario `{}` is not understood", self.name)
+    }
+}
+
+/// How often something happens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Times {
+    Always,
+    First(u64),
+}
+
+impl Times {
+    /// Whether the `nth` occurrence, counted from 0, is among them.
+    pub(crate) fn covers(self, nth: u64) -> bool {
+        match self {
+            Times::Always => true,
+            Times::First(times) => nth < times,
+        }
     }
 }

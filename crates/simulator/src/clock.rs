@@ -46,7 +46,7 @@ impl Clock {
         }
     }
 
-    /// Moves a virtual clock on; false for a real one, which nobody moves.
+    /// Moves a virtual clock on; false for a real one, which cannot be moved.
     pub(crate) fn advance(&self, by: Duration) -> bool {
         let Some(hand) = &self.hand else { return false };
         hand.send_modify(|now| *now = now.saturating_add(by));

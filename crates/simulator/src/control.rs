@@ -9,16 +9,15 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 
+use crate::app::App;
 use crate::errors::Refusal;
-use crate::http::App;
 use crate::journal::SeenRequest;
 use crate::scenario::Scenario;
-use crate::stats::{RunStats, Stats};
+use crate::stats::Stats;
 
 pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/__sim/stats", get(stats))
-        .route("/__sim/jobs", get(jobs))
         .route("/__sim/requests", get(requests))
         .route("/__sim/script", post(script))
         .route("/__sim/release", post(release))
@@ -28,10 +27,6 @@ pub(crate) fn router() -> Router<Arc<App>> {
 
 async fn stats(State(app): State<Arc<App>>) -> Json<Stats> {
     Json(app.runs.stats())
-}
-
-async fn jobs(State(app): State<Arc<App>>) -> Json<Vec<RunStats>> {
-    Json(app.runs.stats().runs)
 }
 
 async fn requests(State(app): State<Arc<App>>) -> Json<Vec<SeenRequest>> {

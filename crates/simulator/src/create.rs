@@ -2,21 +2,19 @@
 
 use tokio::sync::watch;
 
-use crate::ask::{Api, Ask, StreamMode};
+use crate::ask::{Api, Ask};
 use crate::clock::Clock;
 use crate::ids::{fnv1a64, uuid};
 use crate::run::{Counts, Run};
 use crate::scenario::{Ending, Scenario};
 use crate::script::{Brief, Script, Style};
-use crate::sources::Site;
 use crate::timeline::Timeline;
 use crate::wall_clock;
 
 /// What a new run depends on besides its request.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct RunContext<'a> {
     pub(crate) seed: u64,
     pub(crate) clock: &'a Clock,
-    pub(crate) pages: Option<&'a str>,
     /// How many runs the same input had before.
     pub(crate) earlier: u64,
     /// The number of this run among all.
@@ -24,20 +22,17 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// Writes the run's script. Its text depends on seed, effort and input, its id also on how many runs came before.
-pub(crate) fn run(ask: Ask, scenario: Scenario, around: &Surroundings<'_>) -> Run {
-    let seed = fnv1a64(&[&around.seed.to_le_bytes(), ask.label.as_bytes(), ask.input.as_bytes()]);
+pub(crate) fn run(ask: Ask, scenario: Scenario, context: &RunContext<'_>) -> Run {
+    let seed = fnv1a64(&[&context.seed.to_le_bytes(), ask.label.as_bytes(), ask.input.as_bytes()]);
     let mut ids =
-        fastrand::Rng::with_seed(fnv1a64(&[&seed.to_le_bytes(), &around.ordinal.to_le_bytes()]));
+        fastrand::Rng::with_seed(fnv1a64(&[&seed.to_le_bytes(), &context.ordinal.to_le_bytes()]));
     let ending = match &scenario.ending {
-        Ending::Failed { times, .. } if !times.covers(around.earlier) => &Ending::Completed,
+        Ending::Failed { times, .. } if !times.covers(context.earlier) => &Ending::Completed,
         ending => ending,
     };
     let style = match &ask.api {
         Api::Agent => Style::Agent,
-        Api::Sonar(sonar) => Style::Sonar {
-            thinks: sonar.model.thinks && sonar.mode == StreamMode::Full,
-            searches: sonar.searches,
-        },
+        Api::Sonar(sonar) => Style::Sonar { thinks: sonar.model.thinks },
     };
     let script = Script::write(&Brief {
         question: &ask.question,
@@ -46,9 +41,8 @@ pub(crate) fn run(ask: Ask, scenario: Scenario, around: &Surroundings<'_>) -> Ru
         shape: &scenario.shape,
         ending,
         style,
-        site: &Site::of(around.pages, seed),
         seed,
-        speed: around.clock.speed(),
+        speed: context.clock.speed(),
     });
     let prefix = if matches!(ask.api, Api::Agent) { "resp_" } else { "" };
     Run {
@@ -58,7 +52,7 @@ pub(crate) fn run(ask: Ask, scenario: Scenario, around: &Surroundings<'_>) -> Ru
         timeline: Timeline::new(script),
         created_at: wall_clock::unix_seconds(),
         scenario,
-        born: around.clock.now(),
+        submitted_at: context.clock.now(),
         counts: Counts::default(),
         changed: watch::Sender::default(),
     }

@@ -1,5 +1,7 @@
 //! Checks of a JSON object that answer as FastAPI does: 422 with every fault and where it is.
 
+use std::fmt::Display;
+
 use serde_json::{Map, Value, json};
 
 use crate::errors::Refusal;
@@ -10,6 +12,26 @@ pub(crate) struct Form<'a> {
     /// Where the object stands in the request, such as `["body", "request"]`.
     place: Vec<&'a str>,
     faults: Vec<Value>,
+}
+
+/// The fields that an object may have, and what each must be.
+pub(crate) type Rules = &'static [(&'static str, Rule)];
+
+/// What a field must be.
+#[derive(Clone, Copy)]
+pub(crate) enum Rule {
+    Any,
+    Text,
+    Flag,
+    Object,
+    /// A day such as `10/31/2026`.
+    Date,
+    /// From and to.
+    Whole(u64, u64),
+    Number(f64, f64),
+    OneOf(&'static [&'static str]),
+    /// At most this many.
+    Texts(usize),
 }
 
 /// The body as an object.
@@ -27,11 +49,19 @@ pub(crate) fn fault(place: &[&str], message: &str, kind: &str) -> Refusal {
 }
 
 impl<'a> Form<'a> {
-    /// Refuses every field that is not among `known`: a misspelt one must not pass as granted.
-    pub(crate) fn of(fields: &'a Map<String, Value>, place: &[&'a str], known: &[&str]) -> Self {
+    /// Checks every field that is there. One without a rule is refused: a misspelt one must not pass as granted.
+    pub(crate) fn of(fields: &'a Map<String, Value>, place: &[&'a str], rules: &[Rules]) -> Self {
         let mut form = Self { fields, place: place.to_vec(), faults: Vec::new() };
-        for field in fields.keys().filter(|field| !known.contains(&field.as_str())) {
-            form.wrong(field, "Extra inputs are not permitted", "extra_forbidden");
+        for (name, value) in fields {
+            match rules.iter().copied().flatten().find(|(known, _)| known == name) {
+                None => form.wrong(name, "Extra inputs are not permitted", "extra_forbidden"),
+                Some(_) if value.is_null() => {}
+                Some((_, rule)) => {
+                    if let Some((message, kind)) = rule.fault(value) {
+                        form.wrong(name, &message, kind);
+                    }
+                }
+            }
         }
         form
     }
@@ -53,89 +83,20 @@ impl<'a> Form<'a> {
         value
     }
 
-    pub(crate) fn text(&mut self, name: &str) -> Option<&'a str> {
-        let text = self.present(name)?.as_str();
-        if text.is_none() {
-            self.wrong(name, "Input should be a valid string", "string_type");
-        }
-        text
+    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
+        self.present(name)?.as_str()
     }
 
-    pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
-        let flag = self.present(name)?.as_bool();
-        if flag.is_none() {
-            self.wrong(name, "Input should be a valid boolean", "bool_type");
-        }
-        flag
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.present(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    pub(crate) fn whole(&mut self, name: &str, least: u64, most: u64) -> Option<u64> {
-        let value = self.present(name)?;
-        match value.as_u64() {
-            Some(value) if (least..=most).contains(&value) => Some(value),
-            _ if value.is_i64() || value.is_u64() => {
-                let message = format!("Input should be from {least} to {most}");
-                self.wrong(name, &message, "out_of_range");
-                None
-            }
-            _ => {
-                self.wrong(name, "Input should be a valid integer", "int_type");
-                None
-            }
-        }
+    pub(crate) fn whole(&self, name: &str) -> Option<usize> {
+        usize::try_from(self.present(name)?.as_u64()?).ok()
     }
 
-    pub(crate) fn number(&mut self, name: &str, least: f64, most: f64) {
-        let Some(value) = self.present(name) else { return };
-        match value.as_f64() {
-            Some(value) if (least..=most).contains(&value) => {}
-            Some(_) => {
-                let message = format!("Input should be from {least} to {most}");
-                self.wrong(name, &message, "out_of_range");
-            }
-            None => self.wrong(name, "Input should be a valid number", "float_type"),
-        }
-    }
-
-    pub(crate) fn one_of(&mut self, name: &str, choices: &[&str]) -> Option<&'a str> {
-        let text = self.text(name)?;
-        if !choices.contains(&text) {
-            let message = format!("Input should be one of: {}", choices.join(", "));
-            self.wrong(name, &message, "enum");
-        }
-        Some(text)
-    }
-
-    /// A day such as `10/31/2026`.
-    pub(crate) fn date(&mut self, name: &str) {
-        if let Some(text) = self.text(name)
-            && !is_date(text)
-        {
-            self.wrong(name, "Input should be a date as MM/DD/YYYY", "date_format");
-        }
-    }
-
-    pub(crate) fn texts(&mut self, name: &str, most: usize) -> Option<Vec<&'a str>> {
-        let items = self.present(name)?.as_array();
-        let texts: Option<Vec<&str>> =
-            items.and_then(|items| items.iter().map(Value::as_str).collect());
-        match &texts {
-            None => self.wrong(name, "Input should be a list of strings", "list_type"),
-            Some(texts) if texts.len() > most => {
-                let message = format!("List should have at most {most} items");
-                self.wrong(name, &message, "too_long");
-            }
-            Some(_) => {}
-        }
-        texts
-    }
-
-    pub(crate) fn object(&mut self, name: &str) -> Option<&'a Map<String, Value>> {
-        let fields = self.present(name)?.as_object();
-        if fields.is_none() {
-            self.wrong(name, "Input should be a valid dictionary", "dict_type");
-        }
-        fields
+    pub(crate) fn object(&self, name: &str) -> Option<&'a Map<String, Value>> {
+        self.present(name)?.as_object()
     }
 
     /// Takes over the faults of an object inside this one.
@@ -147,6 +108,59 @@ impl<'a> Form<'a> {
         let place: Vec<&str> = self.place.iter().copied().chain([name]).collect();
         self.faults.push(json!({"loc": place, "msg": message, "type": kind}));
     }
+}
+
+impl Rule {
+    /// What is wrong with a value, and what the vendor calls that.
+    fn fault(&self, value: &Value) -> Option<(String, &'static str)> {
+        let is_text = |value: &Value| value.is_string();
+        let (fits, message, kind) = match *self {
+            Self::Any => return None,
+            Self::Flag => (value.is_boolean(), "Input should be a valid boolean", "bool_type"),
+            Self::Object => (value.is_object(), "Input should be a valid dictionary", "dict_type"),
+            Self::Whole(..) if !value.is_i64() && !value.is_u64() => {
+                (false, "Input should be a valid integer", "int_type")
+            }
+            Self::Whole(least, most) => {
+                let fits = value.as_u64().is_some_and(|value| (least..=most).contains(&value));
+                return (!fits).then(|| out_of_range(&least, &most));
+            }
+            Self::Number(least, most) => match value.as_f64() {
+                Some(value) if (least..=most).contains(&value) => return None,
+                Some(_) => return Some(out_of_range(&least, &most)),
+                None => (false, "Input should be a valid number", "float_type"),
+            },
+            Self::Texts(most) => match value.as_array() {
+                Some(items) if items.len() > most => {
+                    return Some((format!("List should have at most {most} items"), "too_long"));
+                }
+                items => (
+                    items.is_some_and(|items| items.iter().all(is_text)),
+                    "Input should be a list of strings",
+                    "list_type",
+                ),
+            },
+            Self::Text | Self::Date | Self::OneOf(_) if !value.is_string() => {
+                (false, "Input should be a valid string", "string_type")
+            }
+            Self::Text => return None,
+            Self::Date => (
+                value.as_str().is_some_and(is_date),
+                "Input should be a date as MM/DD/YYYY",
+                "date_format",
+            ),
+            Self::OneOf(choices) => {
+                let fits = value.as_str().is_some_and(|text| choices.contains(&text));
+                let message = || format!("Input should be one of: {}", choices.join(", "));
+                return (!fits).then(|| (message(), "enum"));
+            }
+        };
+        (!fits).then(|| (message.to_owned(), kind))
+    }
+}
+
+fn out_of_range(least: &dyn Display, most: &dyn Display) -> (String, &'static str) {
+    (format!("Input should be from {least} to {most}"), "out_of_range")
 }
 
 fn is_date(text: &str) -> bool {
@@ -181,10 +195,8 @@ mod tests {
     fn all_faults_are_named_with_their_place() {
         let fields = json!({"model": 5, "temprature": 1, "n": 9, "ok": null});
         let fields = fields.as_object().unwrap();
-        let mut form = Form::of(fields, &["body"], &["model", "n", "ok"]);
-        assert_eq!(form.text("model"), None);
-        assert_eq!(form.whole("n", 1, 5), None);
-        assert_eq!(form.flag("ok"), None);
+        const RULES: Rules = &[("model", Rule::Text), ("n", Rule::Whole(1, 5)), ("ok", Rule::Flag)];
+        let mut form = Form::of(fields, &["body"], &[RULES]);
         form.required("messages");
         let places: Vec<String> =
             form.faults.iter().map(|fault| fault["loc"].to_string()).collect();

@@ -2,21 +2,7 @@
 
 mod read;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Times {
-    Always,
-    First(u64),
-}
-
-impl Times {
-    /// Whether the `nth` occurrence, counted from 0, is among them.
-    pub(crate) fn covers(self, nth: u64) -> bool {
-        match self {
-            Times::Always => true,
-            Times::First(times) => nth < times,
-        }
-    }
-}
+use crate::clause::Times;
 
 /// An error in place of an answer.
 #[derive(Clone, Debug, PartialEq)]

@@ -44,20 +44,20 @@ impl Frame {
     /// The frame as it travels.
     pub(crate) fn bytes(self) -> Vec<u8> {
         let data = self.data.to_string();
-        self.around(data.as_bytes())
+        self.framed(data.as_bytes())
     }
 
     /// The frame with spoilt data in it; a truncated one never ends.
     pub(crate) fn spoilt(self, malformed: &Malformed) -> Vec<u8> {
         let data = malformed::spoil(self.data.clone(), malformed);
-        let mut bytes = self.around(&data);
+        let mut bytes = self.framed(&data);
         if malformed.kind == Malformation::Truncated {
             bytes.truncate(bytes.len() - 2);
         }
         bytes
     }
 
-    fn around(&self, data: &[u8]) -> Vec<u8> {
+    fn framed(&self, data: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(data.len() + 64);
         if let Some(name) = self.data["type"].as_str().filter(|_| self.named) {
             bytes.extend_from_slice(format!("event: {name}\n").as_bytes());

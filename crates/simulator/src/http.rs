@@ -1,10 +1,10 @@
-//! The provider's endpoints. Handlers check, ask `Runs`, and render; all state is there.
+//! The routes of the simulator, and the endpoints of the Agent API. Handlers check, ask `Runs`, and render.
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Bytes, to_bytes};
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -12,27 +12,15 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ask::Ask;
+use crate::app::{App, answer, authorize, event_stream, mark};
 use crate::errors::Refusal;
-use crate::faults::HttpFault;
-use crate::journal::Journal;
-use crate::limits::{Limits, REQUEST_ID};
-use crate::run::Door;
-use crate::runs::{Delivery, Receipt, Runs};
-use crate::scenario::{Answer, Scenario};
-use crate::simulator::SonarMode;
+use crate::options::SonarMode;
+use crate::run::RunApi;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
 use crate::{agent, control, prices, search, sonar};
 
-const MOST_BODY_BYTES: usize = 16 * 1024 * 1024;
-
-/// What all handlers share.
-pub(crate) struct App {
-    pub(crate) runs: Arc<Runs>,
-    pub(crate) journal: Journal,
-    pub(crate) limits: Limits,
-}
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
     let mut router = Router::new().route("/v1/models", get(models));
@@ -63,73 +51,6 @@ async fn submit(
     answer(&app, receipt, &hangup).await
 }
 
-impl App {
-    /// Turns a submit into a run, or counts why it was refused.
-    pub(crate) fn accept(
-        &self,
-        headers: &HeaderMap,
-        parse: impl FnOnce() -> Result<Ask, Refusal>,
-    ) -> Result<Receipt, Refusal> {
-        let accepted = authorize(headers).and_then(|key| {
-            let ask = parse()?;
-            let scenario = self.scenario(headers, key, &ask.prompt)?;
-            self.runs.submit(ask, scenario)
-        });
-        accepted.inspect_err(|_| self.runs.refused())
-    }
-
-    pub(crate) fn scenario(
-        &self,
-        headers: &HeaderMap,
-        key: &str,
-        prompt: &str,
-    ) -> Result<Scenario, Refusal> {
-        let header = headers.get("x-sim-scenario").and_then(|value| value.to_str().ok());
-        Scenario::select(header, key, prompt, || self.runs.queued()).map_err(Refusal::invalid)
-    }
-}
-
-/// Answers a submit as its scenario says.
-pub(crate) async fn answer(
-    app: &App,
-    receipt: Receipt,
-    hangup: &Hangup,
-) -> Result<Response, Refusal> {
-    let naming = match receipt.answer {
-        Answer::Full => Naming::Named,
-        Answer::WithoutId => Naming::Nameless,
-        Answer::Dropped => {
-            hangup.now();
-            return Ok(StatusCode::OK.into_response());
-        }
-        Answer::Gateway { status, body } => {
-            return Err(Refusal::scripted(&HttpFault::answered(status, body)));
-        }
-        Answer::Late { ms } => {
-            let clock = &app.runs.clock;
-            clock.sleep_until(clock.now() + clock.scaled(ms as f64)).await;
-            Naming::Named
-        }
-    };
-    let carriage = receipt.carriage;
-    let response = match receipt.delivery {
-        Delivery::Stream(opening) => {
-            event_stream(stream::events(app.runs.clone(), opening, naming, hangup.clone()))
-        }
-        Delivery::Queued(object) => carriage.json(named(object, naming)),
-        Delivery::Wait => {
-            stream::finished(&app.runs, &receipt.id).await;
-            carriage.json(named(app.runs.outcome(&receipt.id)?, naming))
-        }
-    };
-    let mut response = carriage.carry(response, &app.runs.clock, hangup);
-    // The header holds the id too, so a nameless answer must not carry it.
-    if naming == Naming::Named {
-        mark(&mut response, &receipt.id);
-    }
-    Ok(response)
-}
-
 #[derive(Deserialize)]
 struct Look {
     stream: Option<String>,
@@ -145,23 +66,23 @@ async fn look(
 ) -> Result<Response, Refusal> {
     authorize(&headers)?;
     let Ok(Query(look)) = query else { return Err(Refusal::invalid("invalid request")) };
-    let (response, carriage) = match look.stream.as_deref() {
+    let (response, transport) = match look.stream.as_deref() {
         None | Some("false") => {
-            let looked = app.runs.poll(Door::Agent, &id)?;
-            (looked.carriage.json(looked.object), looked.carriage)
+            let looked = app.runs.poll(RunApi::Agent, &id)?;
+            (looked.transport.json(looked.object), looked.transport)
         }
         Some("true") => {
             let Some(after) = look.starting_after else {
                 return Err(Refusal::invalid("validation failed: stream requires starting_after"));
             };
             let opening = app.runs.attach(&id, after)?;
-            let carriage = opening.carriage;
+            let transport = opening.transport;
             let body = stream::events(app.runs.clone(), opening, Naming::Named, hangup.clone());
-            (event_stream(body), carriage)
+            (event_stream(body), transport)
         }
         Some(_) => return Err(Refusal::invalid("invalid request")),
     };
-    let mut response = carriage.carry(response, &app.runs.clock, &hangup);
+    let mut response = transport.apply(response, &app.runs.clock, &hangup);
     mark(&mut response, &id);
     Ok(response)
 }
@@ -183,21 +104,10 @@ async fn models(headers: HeaderMap) -> Result<Json<Value>, Refusal> {
     Ok(Json(prices::models()))
 }
 
-/// The bearer key, unless it is missing or calls itself wrong.
-pub(crate) fn authorize(headers: &HeaderMap) -> Result<&str, Refusal> {
-    let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let (scheme, key) = value.and_then(|value| value.split_once(' ')).unwrap_or_default();
-    let key = key.trim();
-    if !scheme.eq_ignore_ascii_case("bearer") || key.is_empty() || key.contains("wrong") {
-        return Err(Refusal::bad_key());
-    }
-    Ok(key)
-}
-
-/// Writes the request down, then dresses its answer like the vendor's.
+/// Records the request, then adds the headers of the vendor to its answer.
 async fn record(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let mut response = match to_bytes(body, MOST_BODY_BYTES).await {
+    let mut response = match to_bytes(body, MAX_BODY_BYTES).await {
         Ok(body) => {
             app.journal.note(&parts.method, &parts.uri, &parts.headers, &body);
             next.run(Request::from_parts(parts, body.into())).await
@@ -206,25 +116,4 @@ async fn record(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     };
     app.limits.mark(response.status(), response.headers_mut());
     response
-}
-
-fn event_stream(body: Body) -> Response {
-    let headers =
-        [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
-    (headers, body).into_response()
-}
-
-fn mark(response: &mut Response, id: &str) {
-    if let Ok(value) = HeaderValue::from_str(id.strip_prefix("resp_").unwrap_or(id)) {
-        response.headers_mut().insert(REQUEST_ID, value);
-    }
-}
-
-fn named(mut object: Value, naming: Naming) -> Value {
-    if naming == Naming::Nameless
-        && let Some(fields) = object.as_object_mut()
-    {
-        fields.remove("id");
-    }
-    object
 }

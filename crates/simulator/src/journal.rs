@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 /// A simulator that runs for days keeps only the newest.
-const MOST_REQUESTS: usize = 10_000;
+const MAX_REQUESTS: usize = 10_000;
 
 /// One request to the provider's endpoints, in the order of arrival.
 #[derive(Clone, Debug, Serialize)]
@@ -50,7 +50,7 @@ impl Journal {
             at_ms: self.started.elapsed().as_millis() as u64,
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.len() == MOST_REQUESTS {
+        if seen.len() == MAX_REQUESTS {
             seen.pop_front();
         }
         seen.push_back(request);

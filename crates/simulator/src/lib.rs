@@ -26,10 +26,11 @@
 //!
 //! # Control plane
 //!
-//! Under `/__sim`, without a key: `GET stats`, `GET jobs`, `GET requests`, `POST release`, `POST reset`,
+//! Under `/__sim`, without a key: `GET stats`, `GET requests`, `POST release`, `POST reset`,
 //! `POST script {"scenarios":["stuck","ok"]}`, `POST advance {"ms":1000}` for a virtual clock.
 
 mod ask;
+mod effort;
 mod scenario;
 mod script;
 mod timeline;
@@ -45,6 +46,7 @@ mod topic;
 
 mod create;
 mod run;
+mod render;
 mod runs;
 mod state;
 mod stats;
@@ -63,6 +65,7 @@ mod ids;
 mod malformed;
 mod wall_clock;
 
+mod app;
 mod control;
 mod http;
 mod journal;
@@ -71,8 +74,10 @@ mod socket;
 mod stream;
 
 mod simulator;
+mod options;
 
 pub use journal::SeenRequest;
+pub use options::{ClockMode, Options, SonarMode};
 pub use scenario::GUIDE;
-pub use simulator::{ClockMode, Options, Pages, Simulator, SonarMode};
+pub use simulator::Simulator;
 pub use stats::{RunStats, Stats};

@@ -22,7 +22,7 @@ pub(crate) fn show(allowance: &Allowance, headers: &mut HeaderMap) {
     write(headers, allowance.limit, allowance.remaining, reset);
 }
 
-/// Whole seconds, so that nobody comes back too early.
+/// Whole seconds, rounded up, so that a client does not come back too early.
 pub(crate) fn seconds(wait: Duration) -> u64 {
     wait.as_millis().div_ceil(1_000) as u64
 }

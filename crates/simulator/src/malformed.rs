@@ -106,7 +106,7 @@ fn with_bad_utf8(mut bytes: Vec<u8>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faults::Times;
+    use crate::clause::Times;
 
     fn spoilt(kind: Malformation) -> Vec<u8> {
         let object = json!({

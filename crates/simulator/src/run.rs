@@ -5,12 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::agent;
 use crate::ask::{Api, Ask, Sonar, Via};
 use crate::clock::Clock;
 use crate::errors::Refusal;
 use crate::faults::{Call, Channel, Cost, CutAfter, Sse};
-use crate::frame::Frame;
 use crate::prices::dollars;
 use crate::scenario::Scenario;
 use crate::script::Event;
@@ -20,7 +18,7 @@ use crate::transport_faults::TransportFault;
 
 /// Which API's endpoints reach a run by its id.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Door {
+pub(crate) enum RunApi {
     Agent,
     SonarJobs,
     /// A chat answer has an id that no endpoint takes.
@@ -37,7 +35,7 @@ pub(crate) struct Run {
     pub(crate) created_at: u64,
     pub(crate) scenario: Scenario,
     /// When it was submitted.
-    pub(crate) born: Duration,
+    pub(crate) submitted_at: Duration,
     pub(crate) counts: Counts,
     /// Wakes the streams when a release or a cancel changed what is due.
     pub(crate) changed: watch::Sender<()>,
@@ -73,24 +71,24 @@ pub(crate) struct Opening {
     /// After so many events the connection breaks.
     pub(crate) cut_after: Option<Break>,
     pub(crate) sse: Sse,
-    pub(crate) carriage: TransportFault,
+    pub(crate) transport: TransportFault,
 }
 
 impl Run {
-    pub(crate) fn door(&self) -> Door {
+    pub(crate) fn reached_by(&self) -> RunApi {
         match &self.ask.api {
-            Api::Agent => Door::Agent,
-            Api::Sonar(Sonar { via: Via::Async(_), .. }) => Door::SonarJobs,
-            Api::Sonar(Sonar { via: Via::Chat, .. }) => Door::Nowhere,
+            Api::Agent => RunApi::Agent,
+            Api::Sonar(Sonar { via: Via::Async(_), .. }) => RunApi::SonarJobs,
+            Api::Sonar(Sonar { via: Via::Chat, .. }) => RunApi::Nowhere,
         }
     }
 
     /// The name of where it was submitted.
     pub(crate) fn api(&self) -> &'static str {
-        match self.door() {
-            Door::Agent => "agent",
-            Door::SonarJobs => "sonar-async",
-            Door::Nowhere => "sonar-chat",
+        match self.reached_by() {
+            RunApi::Agent => "agent",
+            RunApi::SonarJobs => "sonar-async",
+            RunApi::Nowhere => "sonar-chat",
         }
     }
 
@@ -100,42 +98,12 @@ impl Run {
     }
 
     pub(crate) fn age(&self, now: Duration) -> Duration {
-        now.saturating_sub(self.born)
+        now.saturating_sub(self.submitted_at)
     }
 
     /// The last of the first `seen` events.
     pub(crate) fn last(&self, seen: usize) -> &Event {
         seen.checked_sub(1).map_or(&Event::Created, |last| self.timeline.event(last))
-    }
-
-    /// What a GET shows after `seen` events; for a chat answer, what its client waited for.
-    pub(crate) fn object(&self, seen: usize) -> Value {
-        match &self.ask.api {
-            Api::Agent => agent::wire::object(self, seen),
-            Api::Sonar(sonar) if self.door() == Door::SonarJobs => {
-                sonar::wire::job(self, sonar, seen)
-            }
-            Api::Sonar(sonar) => sonar::wire::completion(self, sonar, seen),
-        }
-    }
-
-    /// What event number `index` sends over a stream.
-    pub(crate) fn frames(&self, index: usize) -> Vec<Frame> {
-        match &self.ask.api {
-            Api::Agent => vec![Frame::event(
-                agent::wire::event(self, index),
-                self.timeline.event(index).is_terminal(),
-            )],
-            Api::Sonar(sonar) => sonar::wire::frames(self, sonar, index),
-        }
-    }
-
-    /// The word for its state after `seen` events, as its own API says it.
-    pub(crate) fn status(&self, seen: usize) -> &'static str {
-        match &self.ask.api {
-            Api::Agent => agent::wire::status(self.last(seen)),
-            Api::Sonar(_) => sonar::wire::status(self.last(seen)),
-        }
     }
 
     /// The `usage` of a finished answer.
@@ -200,7 +168,7 @@ impl Run {
     }
 
     /// What befalls an answer that travels so.
-    pub(crate) fn carriage(&mut self, channel: Channel) -> TransportFault {
+    pub(crate) fn transport(&mut self, channel: Channel) -> TransportFault {
         let struck = self.scenario.malformed.is_some_and(|fault| fault.strikes(channel));
         let malformed = self.scenario.malformation(channel, self.counts.carried);
         self.counts.carried += u64::from(struck);
@@ -215,7 +183,7 @@ impl Run {
     pub(crate) fn open(&mut self, next: usize) -> Opening {
         let nth = self.counts.streams;
         self.counts.streams += 1;
-        let carriage = self.carriage(Channel::Stream);
+        let transport = self.transport(Channel::Stream);
         let cut_after = match self.scenario.cut {
             Some(cut) if nth < cut.times => match cut.after {
                 CutAfter::Events(events) => Some(Break { events, rst: cut.rst }),
@@ -223,6 +191,6 @@ impl Run {
             },
             _ => None,
         };
-        Opening { id: self.id.clone(), next, cut_after, sse: self.scenario.sse, carriage }
+        Opening { id: self.id.clone(), next, cut_after, sse: self.scenario.sse, transport }
     }
 }

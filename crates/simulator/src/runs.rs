@@ -7,19 +7,18 @@ pub(crate) use follow::Step;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent;
 use crate::ask::{Api, Ask, Sonar, Via};
 use crate::clock::Clock;
-use crate::create::{self, Surroundings};
+use crate::create::{self, RunContext};
 use crate::errors::Refusal;
 use crate::faults::{Call, CancelMode, Channel};
 use crate::ids::is_agent_id;
-use crate::run::{Door, Opening};
+use crate::run::{Opening, RunApi};
 use crate::scenario::{Answer, Scenario};
 use crate::script::Event;
-use crate::sonar;
 use crate::state::State;
 use crate::stats::{RunStats, Stats};
 use crate::transport_faults::TransportFault;
@@ -32,23 +31,21 @@ const SHOWN_CHARS: usize = 80;
 pub(crate) struct Runs {
     seed: u64,
     pub(crate) clock: Arc<Clock>,
-    /// The base URL of pages served here; `None` invents addresses elsewhere.
-    pages: Option<String>,
     state: Mutex<State>,
 }
 
 /// How the submit is to be answered.
-pub(crate) struct Receipt {
+pub(crate) struct SubmitReceipt {
     pub(crate) id: String,
     pub(crate) answer: Answer,
     pub(crate) delivery: Delivery,
-    pub(crate) carriage: TransportFault,
+    pub(crate) transport: TransportFault,
 }
 
 /// What a GET shows, and how it travels.
-pub(crate) struct Looked {
+pub(crate) struct PolledRun {
     pub(crate) object: Value,
-    pub(crate) carriage: TransportFault,
+    pub(crate) transport: TransportFault,
 }
 
 pub(crate) enum Delivery {
@@ -59,18 +56,13 @@ pub(crate) enum Delivery {
 }
 
 impl Runs {
-    pub(crate) fn new(seed: u64, clock: Arc<Clock>, pages: Option<String>) -> Self {
-        Self { seed, clock, pages, state: Mutex::default() }
+    pub(crate) fn new(seed: u64, clock: Arc<Clock>) -> Self {
+        Self { seed, clock, state: Mutex::default() }
     }
 
     /// Creates a run, unless the scenario answers with an error first or its key has one already.
-    pub(crate) fn submit(&self, ask: Ask, scenario: Scenario) -> Result<Receipt, Refusal> {
+    pub(crate) fn submit(&self, ask: Ask, scenario: Scenario) -> Result<SubmitReceipt, Refusal> {
         let mut state = self.lock();
-        if let Some(previous) = &ask.previous
-            && !state.places.contains_key(previous)
-        {
-            return Err(Refusal::invalid("invalid request"));
-        }
         let allowance = state.count_try(&ask.input, &scenario, &self.clock)?;
         let key = match &ask.api {
             Api::Sonar(Sonar { via: Via::Async(Some(key)), .. }) => Some(key.clone()),
@@ -85,43 +77,37 @@ impl Runs {
             state.stats.replayed_submits += 1;
             let run = &state.runs[place];
             let object = run.object(run.seen(self.clock.now()));
-            return Ok(Receipt {
+            return Ok(SubmitReceipt {
                 id: run.id.clone(),
                 answer: Answer::Full,
                 delivery: Delivery::Queued(object),
-                carriage: TransportFault { allowance, ..TransportFault::default() },
+                transport: TransportFault { allowance, ..TransportFault::default() },
             });
         }
         let earlier = state.count_run(&ask.input);
-        let around = Surroundings {
-            seed: self.seed,
-            clock: &self.clock,
-            pages: self.pages.as_deref(),
-            earlier,
-            ordinal: state.created,
-        };
-        let mut run = create::run(ask, scenario, &around);
-        let (delivery, carriage) = match (run.ask.stream, run.ask.background) {
+        let context =
+            RunContext { seed: self.seed, clock: &self.clock, earlier, ordinal: state.created };
+        let mut run = create::run(ask, scenario, &context);
+        let (delivery, transport) = match (run.ask.stream, run.ask.background) {
             (true, _) => {
                 let opening = run.open(0);
-                let carriage = opening.carriage;
-                (Delivery::Stream(opening), carriage)
+                let transport = opening.transport;
+                (Delivery::Stream(opening), transport)
             }
-            (false, true) => (Delivery::Queued(run.object(1)), run.carriage(Channel::Submit)),
-            (false, false) => (Delivery::Wait, run.carriage(Channel::Whole)),
+            (false, true) => (Delivery::Queued(run.object(1)), run.transport(Channel::Submit)),
+            (false, false) => (Delivery::Wait, run.transport(Channel::Whole)),
         };
-        let receipt = Receipt {
+        let receipt = SubmitReceipt {
             id: run.id.clone(),
             answer: run.scenario.answer,
             delivery,
-            carriage: TransportFault { allowance, ..carriage },
+            transport: TransportFault { allowance, ..transport },
         };
         let place = state.runs.len();
         state.places.insert(run.id.clone(), place);
         if let Some(key) = key {
             state.keys.insert(key.key, (place, key.request));
         }
-        state.keep_pages(self.pages.as_deref(), run.timeline.script.sources());
         state.runs.push(run);
         Ok(receipt)
     }
@@ -142,11 +128,11 @@ impl Runs {
     }
 
     /// What a GET of the run shows now.
-    pub(crate) fn poll(&self, door: Door, id: &str) -> Result<Looked, Refusal> {
+    pub(crate) fn poll(&self, api: RunApi, id: &str) -> Result<PolledRun, Refusal> {
         let mut state = self.lock();
         state.stats.polls += 1;
         let allowance = state.take_for(id, &self.clock)?;
-        let run = state.find(door, id)?;
+        let run = state.find(api, id)?;
         run.counts.polls += 1;
         run.meet(Call::Poll, run.counts.polls)?;
         run.readable(&self.clock)?;
@@ -158,17 +144,17 @@ impl Runs {
                 seen -= 1;
             }
         }
-        let carriage = TransportFault { allowance, ..run.carriage(Channel::Poll) };
-        Ok(Looked { object: run.object(seen), carriage })
+        let transport = TransportFault { allowance, ..run.transport(Channel::Poll) };
+        Ok(PolledRun { object: run.object(seen), transport })
     }
 
-    /// What the run came to, for whoever waited for it; no scenario hides it.
+    /// What the run came to, for a client that waited for it; no scenario hides it.
     pub(crate) fn outcome(&self, id: &str) -> Result<Value, Refusal> {
         let state = self.lock();
         let run = state.run(id).ok_or_else(Refusal::not_found)?;
         let seen = run.seen(self.clock.now());
-        match (run.door(), run.last(seen)) {
-            (Door::Nowhere, Event::Failed { code }) => Err(Refusal::run_failed(code)),
+        match (run.reached_by(), run.last(seen)) {
+            (RunApi::Nowhere, Event::Failed { code }) => Err(Refusal::run_failed(code)),
             _ => Ok(run.object(seen)),
         }
     }
@@ -178,7 +164,7 @@ impl Runs {
         let mut state = self.lock();
         state.stats.attaches += 1;
         let allowance = state.take_for(id, &self.clock)?;
-        let run = state.find(Door::Agent, id)?;
+        let run = state.find(RunApi::Agent, id)?;
         run.counts.attaches += 1;
         run.meet(Call::Attach, run.counts.attaches)?;
         run.readable(&self.clock)?;
@@ -189,7 +175,7 @@ impl Runs {
             return Err(Refusal::invalid("invalid request"));
         };
         let mut opening = run.open(next);
-        opening.carriage.allowance = allowance;
+        opening.transport.allowance = allowance;
         Ok(opening)
     }
 
@@ -199,7 +185,7 @@ impl Runs {
         let mut state = self.lock();
         state.stats.cancels += 1;
         state.take_for(id, &self.clock)?;
-        let run = match state.find(Door::Agent, id) {
+        let run = match state.find(RunApi::Agent, id) {
             Err(_) if is_agent_id(id) => return Err(Refusal::not_cancellable()),
             found => found?,
         };
@@ -221,18 +207,6 @@ impl Runs {
         run.timeline.cancel(run.age(now) + self.clock.scaled(ms));
         run.changed.send_replace(());
         Ok(())
-    }
-
-    /// The Sonar jobs, newest first.
-    pub(crate) fn list(&self, skip: usize, most: usize) -> Value {
-        let now = self.clock.now();
-        let state = self.lock();
-        let jobs = state.runs.iter().rev().filter(|run| run.door() == Door::SonarJobs);
-        let mut rest = jobs.skip(skip);
-        let requests: Vec<Value> =
-            rest.by_ref().take(most).map(|run| sonar::wire::listed(run, run.seen(now))).collect();
-        let next = rest.next().map(|_| (skip + most).to_string());
-        json!({"requests": requests, "next_token": next})
     }
 
     /// Lets the runs that are held now go on.

@@ -4,10 +4,9 @@ mod choose;
 
 pub(crate) use choose::without_markers;
 
-use crate::clause::Keys;
+use crate::clause::{Keys, Times};
 use crate::faults::{
     Call, CancelMode, Channel, Cost, Cut, FaultBody, HttpFault, Malformed, Rate, Slow, Sse, Stale,
-    Times,
 };
 
 /// The scenarios and their keys, as a table in Markdown.
@@ -43,9 +42,9 @@ pub(crate) const NAMES: [&str; 25] = [
 ];
 
 /// A slip like `words=60000000` must not eat the machine the tests run on.
-const MOST_WORDS: usize = 1_000_000;
-const MOST_SOURCES: usize = 10_000;
-const MOST_LINE: usize = 64_000_000;
+const MAX_WORDS: usize = 1_000_000;
+const MAX_SOURCES: usize = 10_000;
+const MAX_LINE: usize = 64_000_000;
 /// What a gateway says that has waited long enough.
 const GATEWAY_TIMEOUT: u16 = 504;
 /// How late a late answer is: longer than a test waits for it.
@@ -105,7 +104,7 @@ pub(crate) enum Ending {
         code: String,
         times: Times,
     },
-    Incomplete(Kept),
+    Incomplete(KeptOutput),
     Stuck {
         pings: bool,
     },
@@ -121,7 +120,7 @@ pub(crate) enum Phase {
 
 /// How much output an incomplete run still shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kept {
+pub(crate) enum KeptOutput {
     Partial,
     Nothing,
 }
@@ -209,9 +208,9 @@ impl Scenario {
                 }
             }
             "incomplete" => {
-                let kept = [("partial", Kept::Partial), ("empty", Kept::Nothing)];
+                let kept = [("partial", KeptOutput::Partial), ("empty", KeptOutput::Nothing)];
                 self.ending =
-                    Ending::Incomplete(keys.choice("output", kept)?.unwrap_or(Kept::Partial));
+                    Ending::Incomplete(keys.choice("output", kept)?.unwrap_or(KeptOutput::Partial));
             }
             "stuck" => self.ending = Ending::Stuck { pings: keys.value("pings")?.unwrap_or(false) },
             "http" => self.http.push(HttpFault::read(&mut keys)?),
@@ -247,7 +246,7 @@ impl Scenario {
             "retention" => self.retention_ms = Some(keys.value("ms")?.unwrap_or(0)),
             "cost" => self.cost = Some(Cost::read(&mut keys)?),
             "inject" => {
-                let line = keys.at_most("line", MOST_LINE)?.unwrap_or(LONG_LINE);
+                let line = keys.at_most("line", MAX_LINE)?.unwrap_or(LONG_LINE);
                 self.shape.hostile = Some(line);
             }
             name => match HttpFault::short(name) {
@@ -262,9 +261,9 @@ impl Scenario {
 
 impl Shape {
     fn read(&mut self, keys: &mut Keys<'_>) -> Result<(), String> {
-        self.words = keys.at_most("words", MOST_WORDS)?.or(self.words);
-        self.sources = keys.at_most("sources", MOST_SOURCES)?.or(self.sources);
-        self.searches = keys.at_most("searches", MOST_SOURCES)?.or(self.searches);
+        self.words = keys.at_most("words", MAX_WORDS)?.or(self.words);
+        self.sources = keys.at_most("sources", MAX_SOURCES)?.or(self.sources);
+        self.searches = keys.at_most("searches", MAX_SOURCES)?.or(self.searches);
         self.delay_ms = keys.value("delay_ms")?.or(self.delay_ms);
         self.hold = keys.value("hold")?.unwrap_or(self.hold);
         self.thinks = keys.value("thinks")?.unwrap_or(self.thinks);

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use pace::{Pace, deltas};
 
-use crate::ask::Effort;
-use crate::scenario::{Ending, Kept, Phase, Shape};
-use crate::sources::{self, Numbering, Search, Site, Source};
+use crate::effort::Effort;
+use crate::scenario::{Ending, KeptOutput, Phase, Shape};
+use crate::sources::{self, Numbering, Search, Source};
 use crate::topic::Topic;
 use crate::{hostile, prices::Used, report};
 
 const SEARCHES: usize = 4;
 const FETCHES: usize = 2;
 const WORDS_PER_DELTA: usize = 5;
-const MOST_CHUNKS: usize = 100;
+const MAX_CHUNKS: usize = 100;
 
 /// What the script is written for.
 pub(crate) struct Brief<'a> {
@@ -27,7 +27,6 @@ pub(crate) struct Brief<'a> {
     pub(crate) shape: &'a Shape,
     pub(crate) ending: &'a Ending,
     pub(crate) style: Style,
-    pub(crate) site: &'a Site,
     pub(crate) seed: u64,
     pub(crate) speed: f64,
 }
@@ -39,7 +38,6 @@ pub(crate) enum Style {
     /// Sources are numbered without gaps; some models put their thoughts before the report.
     Sonar {
         thinks: bool,
-        searches: bool,
     },
 }
 
@@ -49,17 +47,17 @@ pub(crate) struct Script {
     pub(crate) searches: Vec<Search>,
     pub(crate) fetched: Vec<Source>,
     pub(crate) text: String,
-    pub(crate) beats: Vec<Beat>,
+    pub(crate) timed_events: Vec<TimedEvent>,
     /// Beats from here on wait for a release.
     pub(crate) held_from: Option<usize>,
     /// What an incomplete run still shows.
-    pub(crate) kept: Kept,
+    pub(crate) kept: KeptOutput,
     pub(crate) used: Used,
 }
 
 /// One event and the time since the submit at which it happens.
 #[derive(Clone, Debug)]
-pub(crate) struct Beat {
+pub(crate) struct TimedEvent {
     pub(crate) due: Duration,
     pub(crate) event: Event,
 }
@@ -96,16 +94,13 @@ impl Script {
     pub(crate) fn write(brief: &Brief<'_>) -> Self {
         let mut rng = fastrand::Rng::with_seed(brief.seed);
         let topic = Topic::of(brief.question);
-        let mut count = brief.shape.searches.unwrap_or(SEARCHES);
-        let mut sources = brief.shape.sources.unwrap_or(brief.effort.sources());
-        if let Style::Sonar { searches: false, .. } = brief.style {
-            (count, sources) = (0, 0);
-        }
+        let count = brief.shape.searches.unwrap_or(SEARCHES);
+        let sources = brief.shape.sources.unwrap_or(brief.effort.sources());
         let words = brief.shape.words.unwrap_or(brief.effort.words());
         let numbering = brief.style.numbering();
-        let mut searches = sources::search(&topic, count, sources, numbering, brief.site, &mut rng);
+        let mut searches = sources::search(&topic, count, sources, numbering, &mut rng);
         for source in searches.iter_mut().flat_map(|search| &mut search.results) {
-            source.dress(brief.shape);
+            source.apply(brief.shape);
         }
         let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
         let cited: Vec<String> =
@@ -116,11 +111,11 @@ impl Script {
             text.push_str("\n\n");
             text.push_str(&hostile::text(line));
         }
-        if brief.shape.thinks || matches!(brief.style, Style::Sonar { thinks: true, .. }) {
+        if brief.shape.thinks || matches!(brief.style, Style::Sonar { thinks: true }) {
             text.insert_str(0, &thoughts(&topic, &searches));
         }
         let mut deltas = deltas(&text, brief.style.words_per_delta(words));
-        let mut kept = Kept::Partial;
+        let mut kept = KeptOutput::Partial;
         if let Ending::Incomplete(how) = brief.ending {
             kept = *how;
             deltas.truncate(deltas.len() / 2);
@@ -138,8 +133,8 @@ impl Script {
         pace.research(searches.len(), fetched.len());
         pace.writing(deltas, &text, brief.ending);
         let mut script =
-            Self { searches, fetched, text, beats: Vec::new(), held_from: None, kept, used };
-        script.beats = pace.beats(brief.shape.delay_ms, brief.speed);
+            Self { searches, fetched, text, timed_events: Vec::new(), held_from: None, kept, used };
+        script.timed_events = pace.timed_events(brief.shape.delay_ms, brief.speed);
         script.end_early(brief);
         script
     }
@@ -156,38 +151,41 @@ impl Script {
 
     /// Cuts or holds the finished script where the scenario says so.
     fn end_early(&mut self, brief: &Brief<'_>) {
-        let first_search =
-            self.beats.iter().position(|beat| matches!(beat.event, Event::SearchResults(_)));
+        let first_search = self
+            .timed_events
+            .iter()
+            .position(|timed| matches!(timed.event, Event::SearchResults(_)));
         let working = first_search.map_or(2, |index| index + 1);
         if brief.shape.hold {
             self.held_from = Some(working);
         }
         match brief.ending {
             Ending::Completed | Ending::Incomplete(_) => {}
-            Ending::Stuck { .. } => self.beats.truncate(working),
+            Ending::Stuck { .. } => self.timed_events.truncate(working),
             Ending::RequiresAction => {
-                let due = self.beats.get(working).map_or(Duration::ZERO, |beat| beat.due);
-                self.beats.truncate(working);
-                self.beats.push(Beat { due, event: Event::RequiresAction });
+                let due = self.timed_events.get(working).map_or(Duration::ZERO, |timed| timed.due);
+                self.timed_events.truncate(working);
+                self.timed_events.push(TimedEvent { due, event: Event::RequiresAction });
             }
             Ending::Failed { at, code, .. } => {
                 let cut = match at {
                     Phase::Search => working,
                     Phase::Write => self.middle_of_the_text(),
                 };
-                let due = self.beats.get(cut).map_or(Duration::ZERO, |beat| beat.due);
-                self.beats.truncate(cut);
-                self.beats.push(Beat { due, event: Event::Failed { code: code.clone() } });
+                let due = self.timed_events.get(cut).map_or(Duration::ZERO, |timed| timed.due);
+                self.timed_events.truncate(cut);
+                self.timed_events
+                    .push(TimedEvent { due, event: Event::Failed { code: code.clone() } });
             }
         }
     }
 
     fn middle_of_the_text(&self) -> usize {
-        let added = self.beats.iter().position(|beat| beat.event == Event::MessageAdded);
-        let done = self.beats.iter().position(|beat| beat.event == Event::TextDone);
+        let added = self.timed_events.iter().position(|timed| timed.event == Event::MessageAdded);
+        let done = self.timed_events.iter().position(|timed| timed.event == Event::TextDone);
         match (added, done) {
             (Some(added), Some(done)) => usize::midpoint(added + 1, done),
-            _ => self.beats.len(),
+            _ => self.timed_events.len(),
         }
     }
 }
@@ -204,7 +202,7 @@ impl Style {
     fn words_per_delta(self, words: usize) -> usize {
         match self {
             Self::Agent => WORDS_PER_DELTA,
-            Self::Sonar { .. } => WORDS_PER_DELTA.max(words / MOST_CHUNKS),
+            Self::Sonar { .. } => WORDS_PER_DELTA.max(words / MAX_CHUNKS),
         }
     }
 }
@@ -231,7 +229,6 @@ mod tests {
             shape,
             ending,
             style: Style::Agent,
-            site: &Site::Elsewhere,
             seed: 3,
             speed,
         })
@@ -241,9 +238,9 @@ mod tests {
     fn deltas_joined_are_the_text() {
         let script = script(&Ending::Completed, &Shape::default(), 1.0);
         let joined: String = script
-            .beats
+            .timed_events
             .iter()
-            .filter_map(|beat| match &beat.event {
+            .filter_map(|timed| match &timed.event {
                 Event::TextDelta(range) => Some(&script.text[range.clone()]),
                 _ => None,
             })
@@ -255,7 +252,10 @@ mod tests {
     fn a_live_like_run_takes_its_phases_and_speed_divides_them() {
         let shape = Shape { words: Some(60), ..Shape::default() };
         let end = |speed| {
-            script(&Ending::Completed, &shape, speed).beats.last().map(|beat| beat.due.as_millis())
+            script(&Ending::Completed, &shape, speed)
+                .timed_events
+                .last()
+                .map(|timed| timed.due.as_millis())
         };
         assert_eq!(end(1.0), Some(300 + 4 * 1_200 + 2 * 600 + 1_000));
         assert_eq!(end(100.0), Some(73));
@@ -266,20 +266,20 @@ mod tests {
         for delay in [0, 500] {
             let shape = Shape { delay_ms: Some(delay), ..Shape::default() };
             let script = script(&Ending::Completed, &shape, 1.0);
-            assert_eq!(script.beats.last().unwrap().due.as_millis(), u128::from(delay));
-            assert!(script.beats.is_sorted_by_key(|beat| beat.due));
+            assert_eq!(script.timed_events.last().unwrap().due.as_millis(), u128::from(delay));
+            assert!(script.timed_events.is_sorted_by_key(|timed| timed.due));
         }
     }
 
     #[test]
     fn a_run_has_one_terminal_event_at_its_end_unless_it_is_stuck() {
         let fail =
-            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::faults::Times::Always };
+            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::clause::Times::Always };
         for (ending, terminals) in [
             (Ending::Completed, 1),
             (fail(Phase::Search), 1),
             (fail(Phase::Write), 1),
-            (Ending::Incomplete(Kept::Partial), 1),
+            (Ending::Incomplete(KeptOutput::Partial), 1),
             (Ending::Stuck { pings: false }, 0),
             (Ending::RequiresAction, 0),
         ] {
@@ -291,9 +291,10 @@ mod tests {
                     ..Shape::default()
                 };
                 let script = script(&ending, &shape, 1.0);
-                let found = script.beats.iter().filter(|beat| beat.event.is_terminal()).count();
+                let found =
+                    script.timed_events.iter().filter(|timed| timed.event.is_terminal()).count();
                 assert_eq!(found, terminals, "{ending:?} {words}");
-                let last = script.beats.last().unwrap();
+                let last = script.timed_events.last().unwrap();
                 assert_eq!(last.event.is_terminal(), terminals == 1, "{ending:?} {words}");
             }
         }

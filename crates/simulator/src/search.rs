@@ -1,4 +1,4 @@
-//! The Search API, and the pages its results and the cited sources may point at.
+//! The Search API: what it accepts and what it says.
 
 pub(crate) mod handlers;
 pub(crate) mod request;

@@ -10,74 +10,16 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::app::App;
 use crate::clock::Clock;
-use crate::http::{self, App};
+use crate::http;
 use crate::journal::{Journal, SeenRequest};
 use crate::limits::Limits;
+use crate::options::{ClockMode, Options};
 use crate::runs::Runs;
 use crate::scenario::Scenario;
-use crate::socket::{Doors, Hangup};
+use crate::socket::{Hangup, SocketListener};
 use crate::stats::Stats;
-
-/// How to run a simulator.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The port on 127.0.0.1; 0 takes any free one.
-    pub port: u16,
-    /// Divides all delays; must be above 0.
-    pub speed: f64,
-    /// Other seeds give other reports and other ids.
-    pub seed: u64,
-    /// Whether the Sonar endpoints still work.
-    pub sonar: SonarMode,
-    /// What the delays are measured by.
-    pub clock: ClockMode,
-    /// Where the sources of reports and searches are.
-    pub pages: Pages,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            port: 0,
-            speed: 1.0,
-            seed: 0,
-            sonar: SonarMode::default(),
-            clock: ClockMode::default(),
-            pages: Pages::default(),
-        }
-    }
-}
-
-/// What the Sonar endpoints answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SonarMode {
-    /// 403, as the vendor answers since September 2026.
-    #[default]
-    Retired,
-    /// Answers and jobs, as before.
-    Live,
-}
-
-/// What the delays are measured by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ClockMode {
-    /// The time that passes.
-    #[default]
-    Real,
-    /// A clock that stands still until [`Simulator::advance`] or `POST /__sim/advance` moves it.
-    Virtual,
-}
-
-/// Where the sources of reports and searches are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pages {
-    /// At invented addresses below `.example`, which lead nowhere; the same on every port.
-    #[default]
-    Invented,
-    /// At `/page/...` of the simulator, which answers there.
-    Local,
-}
 
 /// A simulator that runs until it is stopped or dropped.
 ///
@@ -109,15 +51,14 @@ impl Simulator {
             ClockMode::Real => Clock::real(options.speed),
             ClockMode::Virtual => Clock::standing(options.speed),
         });
-        let pages = (options.pages == Pages::Local).then(|| url.clone());
         let app = Arc::new(App {
-            runs: Arc::new(Runs::new(options.seed, clock, pages)),
+            runs: Arc::new(Runs::new(options.seed, clock)),
             journal: Journal::new(),
             limits: Limits::default(),
         });
         let shutdown = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let doors = Doors { listener, shutdown: shutdown.clone(), open: tasks.clone() };
+        let doors = SocketListener { listener, shutdown: shutdown.clone(), open: tasks.clone() };
         let service = http::router(app.clone(), options.sonar)
             .into_make_service_with_connect_info::<Hangup>();
         let serve = axum::serve(doors, service).into_future();

@@ -16,14 +16,14 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Accepts sockets until it is dropped; `shutdown` hangs up all of them.
-pub(crate) struct Doors {
+pub(crate) struct SocketListener {
     pub(crate) listener: TcpListener,
     pub(crate) shutdown: CancellationToken,
     /// Counts the open sockets, so that a stop can wait for the last one.
     pub(crate) open: TaskTracker,
 }
 
-impl Listener for Doors {
+impl Listener for SocketListener {
     type Io = Socket;
     type Addr = SocketAddr;
 
@@ -62,8 +62,8 @@ impl Hangup {
     }
 }
 
-impl Connected<IncomingStream<'_, Doors>> for Hangup {
-    fn connect_info(stream: IncomingStream<'_, Doors>) -> Self {
+impl Connected<IncomingStream<'_, SocketListener>> for Hangup {
+    fn connect_info(stream: IncomingStream<'_, SocketListener>) -> Self {
         stream.io().hangup.clone()
     }
 }
@@ -138,8 +138,11 @@ mod tests {
     async fn a_hangup_wakes_a_socket_that_waits_to_read() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut doors =
-            Doors { listener, shutdown: CancellationToken::new(), open: TaskTracker::new() };
+        let mut doors = SocketListener {
+            listener,
+            shutdown: CancellationToken::new(),
+            open: TaskTracker::new(),
+        };
         let _client = TcpStream::connect(address).await.unwrap();
         let (mut socket, _) = doors.accept().await;
         let hangup = socket.hangup.clone();

@@ -30,15 +30,6 @@ pub(crate) struct Source {
     dates: Dates,
 }
 
-/// Where the sources of a run are.
-#[derive(Clone, Debug)]
-pub(crate) enum Site {
-    /// Addresses that lead nowhere.
-    Elsewhere,
-    /// Pages served by the simulator, whose names begin with this.
-    Here { prefix: String },
-}
-
 /// How the sources of a run are numbered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Numbering {
@@ -46,25 +37,9 @@ pub(crate) enum Numbering {
     NoGaps,
 }
 
-impl Site {
-    pub(crate) fn of(base: Option<&str>, seed: u64) -> Self {
-        match base {
-            None => Self::Elsewhere,
-            Some(base) => Self::Here { prefix: format!("{base}/page/{seed:016x}") },
-        }
-    }
-
-    fn url(&self, id: u32, title: &str) -> String {
-        match self {
-            Self::Elsewhere => format!("https://src{id}.example/{}", slug(title)),
-            Self::Here { prefix } => format!("{prefix}-{id}"),
-        }
-    }
-}
-
 impl Source {
-    /// Gives it the dates and the hostility that the scenario asks for.
-    pub(crate) fn dress(&mut self, shape: &Shape) {
+    /// Applies the dates and the hostile text that the scenario asks for.
+    pub(crate) fn apply(&mut self, shape: &Shape) {
         self.dates = match (shape.dates, self.id % 3) {
             (Dates::Mixed, 1) => Dates::Null,
             (Dates::Mixed, 2) => Dates::Absent,
@@ -104,14 +79,6 @@ impl Source {
             }
         }
     }
-
-    /// The page at its address, when that is here.
-    pub(crate) fn page(&self) -> String {
-        let (title, snippet) = (escaped(&self.title), escaped(&self.snippet));
-        format!(
-            "<!doctype html>\n<title>{title}</title>\n<h1>{title}</h1>\n<p>{snippet}</p>\n<p>Invented by the simulator.</p>\n"
-        )
-    }
 }
 
 /// Spreads `sources` results over `searches` searches, the early ones taking what does not divide.
@@ -120,7 +87,6 @@ pub(crate) fn search(
     searches: usize,
     sources: usize,
     numbering: Numbering,
-    site: &Site,
     rng: &mut fastrand::Rng,
 ) -> Vec<Search> {
     // Sources need a search that found them.
@@ -131,7 +97,7 @@ pub(crate) fn search(
             let count = sources / searches + usize::from(nth < sources % searches);
             let query = fill(QUERIES[nth % QUERIES.len()], topic, rng);
             let results =
-                (0..count).map(|place| source(topic, next_id + place as u32, site, rng)).collect();
+                (0..count).map(|place| source(topic, next_id + place as u32, rng)).collect();
             let gap = rng.u32(1..=3);
             next_id += count as u32 + if numbering == Numbering::Gaps { gap } else { 0 };
             Search { query, results }
@@ -139,7 +105,7 @@ pub(crate) fn search(
         .collect()
 }
 
-fn source(topic: &Topic, id: u32, site: &Site, rng: &mut fastrand::Rng) -> Source {
+fn source(topic: &Topic, id: u32, rng: &mut fastrand::Rng) -> Source {
     let title = fill(TITLES[rng.usize(..TITLES.len())], topic, rng);
     let mut snippet = String::new();
     while snippet.len() < 200 {
@@ -151,17 +117,13 @@ fn source(topic: &Topic, id: u32, site: &Site, rng: &mut fastrand::Rng) -> Sourc
     let updated = published + rng.u32(..100);
     Source {
         id,
-        url: site.url(id, &title),
+        url: format!("https://src{id}.example/{}", slug(&title)),
         title,
         snippet,
         date: day_of_2026(published),
         last_updated: (rng.u32(..4) > 0).then(|| day_of_2026(updated)),
         dates: Dates::Given,
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn slug(title: &str) -> String {
@@ -189,7 +151,7 @@ mod tests {
     fn ids_start_at_one_rise_and_leave_gaps_between_searches() {
         let mut rng = fastrand::Rng::with_seed(1);
         let topic = Topic::of("wind power");
-        let searches = search(&topic, 3, 8, Numbering::Gaps, &Site::Elsewhere, &mut rng);
+        let searches = search(&topic, 3, 8, Numbering::Gaps, &mut rng);
         let ids: Vec<Vec<u32>> =
             searches.iter().map(|search| search.results.iter().map(|s| s.id).collect()).collect();
         assert_eq!(ids[0], [1, 2, 3]);

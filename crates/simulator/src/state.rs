@@ -7,9 +7,8 @@ use crate::clock::Clock;
 use crate::errors::Refusal;
 use crate::faults::{Call, Rate};
 use crate::ids::is_agent_id;
-use crate::run::{Door, Run};
+use crate::run::{Run, RunApi};
 use crate::scenario::Scenario;
-use crate::sources::Source;
 use crate::stats::Stats;
 
 /// The runs, the counts, and what was asked before.
@@ -20,7 +19,6 @@ pub(crate) struct State {
     pub(crate) inputs: HashMap<String, Input>,
     /// The run and the request that each idempotency key stands for.
     pub(crate) keys: HashMap<String, (usize, String)>,
-    pub(crate) pages: HashMap<String, String>,
     /// Scenarios for the submits that bring none.
     pub(crate) queue: VecDeque<Scenario>,
     pub(crate) buckets: HashMap<u64, Bucket>,
@@ -41,13 +39,13 @@ impl State {
         self.runs.get(*self.places.get(id)?)
     }
 
-    pub(crate) fn find(&mut self, door: Door, id: &str) -> Result<&mut Run, Refusal> {
-        if door == Door::Agent && !is_agent_id(id) {
+    pub(crate) fn find(&mut self, api: RunApi, id: &str) -> Result<&mut Run, Refusal> {
+        if api == RunApi::Agent && !is_agent_id(id) {
             return Err(Refusal::invalid("invalid response id"));
         }
         let place = self.places.get(id).copied();
         let run = place.and_then(|place| self.runs.get_mut(place));
-        run.filter(|run| run.door() == door).ok_or_else(Refusal::not_found)
+        run.filter(|run| run.reached_by() == api).ok_or_else(Refusal::not_found)
     }
 
     /// Counts a try of this input; the scenario may refuse it.
@@ -97,19 +95,5 @@ impl State {
         self.stats.submits += 1;
         self.stats.duplicate_submits += u64::from(earlier > 0);
         earlier
-    }
-
-    pub(crate) fn keep_pages<'a>(
-        &mut self,
-        base: Option<&str>,
-        sources: impl Iterator<Item = &'a Source>,
-    ) {
-        let Some(base) = base else { return };
-        for source in sources {
-            if let Some(name) = source.url.strip_prefix(base) {
-                let name = name.trim_start_matches("/page/").to_owned();
-                self.pages.insert(name, source.page());
-            }
-        }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn events(runs: Arc<Runs>, opening: Opening, naming: Naming, hangup: 
         next: opening.next,
         naming,
         sse: opening.sse,
-        malformed: opening.carriage.malformed,
+        malformed: opening.transport.malformed,
         cut: opening.cut_after,
         hangup,
         over: false,

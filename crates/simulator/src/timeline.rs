@@ -1,4 +1,4 @@
-//! When the beats of a script happen, once a release or a cancel has a say. Pure: time comes in as an argument.
+//! When the timed_events of a script happen, once a release or a cancel has a say. Pure: time comes in as an argument.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Timeline {
         Self { script, released: None, cancelled: None }
     }
 
-    /// Lets held beats go on from `at`; only the first release counts.
+    /// Lets held timed_events go on from `at`; only the first release counts.
     pub(crate) fn release(&mut self, at: Duration) {
         self.released.get_or_insert(at);
     }
@@ -50,7 +50,9 @@ impl Timeline {
     pub(crate) fn event(&self, index: usize) -> &Event {
         match self.cancellation() {
             Some((_, count)) if index >= count => &Event::Cancelled,
-            _ => self.script.beats.get(index).map_or(&Event::Cancelled, |beat| &beat.event),
+            _ => {
+                self.script.timed_events.get(index).map_or(&Event::Cancelled, |timed| &timed.event)
+            }
         }
     }
 
@@ -71,26 +73,27 @@ impl Timeline {
         }
     }
 
-    /// The moment of the cancel and the beats that came before it; `None` when the run ended first.
+    /// The moment of the cancel and the timed_events that came before it; `None` when the run ended first.
     fn cancellation(&self) -> Option<(Duration, usize)> {
         let at = self.cancelled?;
         let count = self.scripted_until(at);
-        let ended =
-            count.checked_sub(1).is_some_and(|last| self.script.beats[last].event.is_terminal());
+        let ended = count
+            .checked_sub(1)
+            .is_some_and(|last| self.script.timed_events[last].event.is_terminal());
         (!ended).then_some((at, count))
     }
 
     fn scripted_until(&self, elapsed: Duration) -> usize {
         let held_from = self.script.held_from.unwrap_or(usize::MAX);
         let waited = self.waited();
-        let mut free = self.script.beats.partition_point(|beat| beat.due <= elapsed);
+        let mut free = self.script.timed_events.partition_point(|timed| timed.due <= elapsed);
         if free > held_from {
             free = match waited {
                 None => held_from,
                 Some(waited) => self
                     .script
-                    .beats
-                    .partition_point(|beat| beat.due + waited <= elapsed)
+                    .timed_events
+                    .partition_point(|timed| timed.due + waited <= elapsed)
                     .max(held_from),
             };
         }
@@ -98,20 +101,21 @@ impl Timeline {
     }
 
     fn scripted(&self, index: usize) -> Due {
-        let Some(beat) = self.script.beats.get(index) else {
-            let ended = self.script.beats.last().is_some_and(|beat| beat.event.is_terminal());
+        let Some(timed) = self.script.timed_events.get(index) else {
+            let ended =
+                self.script.timed_events.last().is_some_and(|timed| timed.event.is_terminal());
             return if ended { Due::Never } else { Due::Open };
         };
         if self.script.held_from.is_none_or(|held_from| index < held_from) {
-            return Due::At(beat.due);
+            return Due::At(timed.due);
         }
-        self.waited().map_or(Due::Open, |waited| Due::At(beat.due + waited))
+        self.waited().map_or(Due::Open, |waited| Due::At(timed.due + waited))
     }
 
-    /// How long the held beats were kept back beyond their time.
+    /// How long the held timed_events were kept back beyond their time.
     fn waited(&self) -> Option<Duration> {
         let held_from = self.script.held_from?;
-        let reached = self.script.beats.get(held_from.checked_sub(1)?)?.due;
+        let reached = self.script.timed_events.get(held_from.checked_sub(1)?)?.due;
         Some(self.released?.saturating_sub(reached))
     }
 }
@@ -119,10 +123,9 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::Effort;
+    use crate::effort::Effort;
     use crate::scenario::Scenario;
     use crate::script::{Brief, Style};
-    use crate::sources::Site;
 
     fn timeline(scenario: &str) -> Timeline {
         let scenario = Scenario::parse(scenario).unwrap();
@@ -133,7 +136,6 @@ mod tests {
             shape: &scenario.shape,
             ending: &scenario.ending,
             style: Style::Agent,
-            site: &Site::Elsewhere,
             seed: 0,
             speed: 1.0,
         }))
@@ -174,7 +176,7 @@ mod tests {
             timeline.cancel(Duration::from_millis(1_500));
             for ms in 0..2_000 {
                 let elapsed = Duration::from_millis(ms);
-                let due = (0..timeline.script.beats.len() + 1)
+                let due = (0..timeline.script.timed_events.len() + 1)
                     .take_while(
                         |index| matches!(timeline.due(*index), Due::At(at) if at <= elapsed),
                     )

@@ -12,9 +12,9 @@ const EMPTY_WORDS: &str = "a about affect again against age all an and any are a
     works would write you your";
 
 /// A term longer than this is not a term but a pasted line.
-const MOST_CHARS: usize = 40;
+const MAX_CHARS: usize = 40;
 const TERM_WORDS: usize = 3;
-const MOST_TERMS: usize = 5;
+const MAX_TERMS: usize = 5;
 const TITLE_WORDS: usize = 12;
 const MARKS: [char; 6] = [',', ';', ':', '.', '?', '!'];
 
@@ -70,7 +70,7 @@ fn terms(question: &str) -> Vec<String> {
         }
     }
     terms.sort_by_key(|term| !term.contains(' '));
-    terms.truncate(MOST_TERMS);
+    terms.truncate(MAX_TERMS);
     if terms.is_empty() {
         terms.push("this subject".to_owned());
     }
@@ -86,7 +86,7 @@ pub(crate) fn capitalised(text: &str) -> String {
 /// The word without the marks around it; brackets would read as citations.
 fn bare(word: &str) -> &str {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-    let short = word.chars().count() <= MOST_CHARS && !word.contains(['[', ']', '`', '|']);
+    let short = word.chars().count() <= MAX_CHARS && !word.contains(['[', ']', '`', '|']);
     if short { word } else { "" }
 }
 

@@ -37,7 +37,7 @@ impl TransportFault {
     }
 
     /// Sends the answer on its way.
-    pub(crate) fn carry(
+    pub(crate) fn apply(
         &self,
         response: Response,
         clock: &Arc<Clock>,

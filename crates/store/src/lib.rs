@@ -1,7 +1,7 @@
 //! Where jobs live: adapters of [`outlast_core::Store`].
 //!
 //! They lock, load, ask [`outlast_core::rules`] and save; none of them decides anything. The memory store is
-//! the reference, the SQLite store is what people run. One suite, `outlast_testkit::store_suite`, holds both.
+//! the reference, the SQLite store is what people run. One suite, `outlast_testkit::store_suite`, tests both.
 
 mod clock;
 mod memory;
@@ -16,3 +16,27 @@ pub use sqlite::{
     HeldLocks, Inspection, hold_locks, inspect, is_there, locks_that_give_way, sqlite_version,
 };
 pub use sqlite::{Restore, RestoreError, Restored, RestoredJob};
+
+use outlast_core::Cursor;
+
+/// The first `limit` of these numbered items, and where the next page starts if there are more.
+fn page<T, E>(
+    items: impl IntoIterator<Item = Result<(u64, T), E>>,
+    limit: u32,
+) -> Result<(Vec<T>, Option<Cursor>), E> {
+    let (mut page, mut last) = (Vec::new(), None);
+    for item in items {
+        let (seq, item) = item?;
+        if page.len() == limit as usize {
+            return Ok((page, last));
+        }
+        page.push(item);
+        last = Some(Cursor(seq));
+    }
+    Ok((page, None))
+}
+
+/// A number of things, as the port counts them.
+fn count(things: usize) -> u32 {
+    u32::try_from(things).unwrap_or(u32::MAX)
+}

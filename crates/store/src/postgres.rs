@@ -34,7 +34,7 @@ use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use outlast_core::{
     Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
-    ConversationQuery, Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease,
+    ConversationQuery, Dead, ChangeWait, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease,
     OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope,
     Settlement, Store, StoreError, Timestamp, WorkerId, rules,
 };
@@ -290,9 +290,9 @@ impl Store for PostgresStore {
         self.shared.rescue(dead).await
     }
 
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let run = run.clone();
-        let write = amended(id, move |record, now| rules::owe(record, &run, now));
+        let write = amended(id, move |record, now| rules::record_late_run(record, &run, now));
         self.shared.write(write).await.map(drop)
     }
 
@@ -304,12 +304,12 @@ impl Store for PostgresStore {
         self.shared.owed_stops(profiles, limit).await
     }
 
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        let write = amended(id, move |record, now| rules::stopped(record, outcome, now));
+    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        let write = amended(id, move |record, now| rules::record_stop(record, outcome, now));
         self.shared.write(write).await.map(drop)
     }
 
-    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+    async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         self.shared.step(Answered(*id)).await.map(drop)
     }
 
@@ -357,8 +357,8 @@ impl Store for PostgresStore {
         self.shared.conversations(owner, query).await
     }
 
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
-        self.shared.changes(after, glance).await
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
+        self.shared.changes(after, wait).await
     }
 }
 
@@ -421,7 +421,7 @@ async fn answered(tx: &mut Tx, id: &JobId) -> Result<(), Fault> {
     let Some(row) = loaded.first() else { return Ok(()) };
     let stored = rows::stored(row)?;
     let Some(key) = &stored.key else { return Ok(()) };
-    let Some(key) = rules::answered(key, &stored.record.job, tx.now()) else { return Ok(()) };
+    let Some(key) = rules::record_answer(key, &stored.record.job, tx.now()) else { return Ok(()) };
     let answered_at = key.answered_at.map(Timestamp::as_millis);
     tx.write(
         "update keys set answered_at = $2 where job = $1",

@@ -1,10 +1,11 @@
 //! The store people run: one SQLite file, shared by the processes of one machine.
 //!
-//! Writes go to one thread that commits them together, taking turns with other processes at a gate; reads
-//! have connections of their own. What is decided is decided by core's rules inside the transaction.
+//! Writes go to one thread that commits them together and takes turns with other processes; reads have connections of
+//! their own. Core's rules decide, inside the transaction.
 
 mod open;
-mod place;
+mod files;
+mod database_file;
 mod mark;
 
 mod commands;
@@ -16,14 +17,15 @@ mod reads;
 mod conversations;
 mod rows;
 mod bodies;
+mod sql;
 
-mod gate;
+mod write_lock;
 mod readers;
 mod writer;
-mod checkpoints;
+mod log_checkpoints;
 
 mod liveness;
-mod watch;
+mod worker_list;
 mod workers;
 
 mod backup;
@@ -40,26 +42,27 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Cancelled, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
-    ConversationQuery, Dead, Glance, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease,
-    OwnerId, Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope,
-    Settlement, Store, StoreError, Timestamp, WorkerId, rules,
+    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
+    ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId,
+    Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement,
+    Store, StoreError, Timestamp, WorkerId, rules,
 };
+use rusqlite::Connection;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub use inspect::{Inspection, inspect, is_there, sqlite_version};
 pub use locks::{HeldLocks, hold_locks, locks_that_give_way};
 pub use restore::{Restore, RestoreError, Restored, RestoredJob};
 
-use fault::{Fault, of_io, unavailable};
-use gate::Gate;
+use database_file::DatabaseFile;
+use fault::{Fault, file_error, unavailable};
 use liveness::Liveness;
 use mark::Mark;
 use open::Access;
-use place::Place;
 use readers::Readers;
-use watch::Watch;
-use writer::{Desk, Tx, Writer};
+use write_lock::WriteLock;
+use writer::{Writer, WriterThread};
 
 /// Keeps jobs in an SQLite file.
 pub struct SqliteStore {
@@ -67,9 +70,8 @@ pub struct SqliteStore {
     /// None in a store that is only read.
     writer: Option<Writer>,
     readers: Readers,
-    watch: Watch,
     liveness: Arc<Liveness>,
-    rev: Arc<tokio::sync::watch::Sender<Rev>>,
+    rev: Arc<watch::Sender<Rev>>,
 }
 
 impl SqliteStore {
@@ -82,32 +84,24 @@ impl SqliteStore {
         let mark = Mark::shared(path)?;
         // Read before the database is: another process may write both between.
         let marked = mark.read();
-        // Remembered before it is opened: a file that takes its place meanwhile is then noticed.
-        let place = Arc::new(Place::of(path, Access::Read)?);
-        let mut gate_path = path.as_os_str().to_owned();
-        gate_path.push(".wlock");
-        let gate_path = Path::new(&gate_path);
-        let gate =
-            Gate::open(gate_path, Gate::PATIENCE).map_err(|error| of_io(gate_path, error))?;
-        let connection = open::prepare(path, Some(&gate))?;
+        // Remembered before it is opened, so that a file that replaces it meanwhile is noticed.
+        let file = Arc::new(DatabaseFile::of(path, Access::Read)?);
+        let lock_path = files::beside(path, ".wlock");
+        let lock = WriteLock::open(&lock_path, WriteLock::MAX_WAIT);
+        let lock = lock.map_err(file_error(&lock_path))?;
+        let connection = open::prepare(path, Some(&lock))?;
         mark::refuse_outdated(&connection, marked)?;
         let reached = mark::reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
         mark.write(reached);
-        let rev = Arc::new(tokio::sync::watch::Sender::new(Rev::default()));
-        let desk = Desk {
-            connection,
-            place: place.clone(),
-            gate,
-            clock: clock.clone(),
-            rev: rev.clone(),
-            mark,
-            store: reached.store,
-        };
-        Ok(Self::over(path, place, clock, rev, Some(Writer::start(desk)?)))
+        let mut store = Self::reading(path, file.clone(), clock.clone());
+        let (rev, store_number) = (store.rev.clone(), reached.store);
+        let thread = WriterThread { connection, file, lock, clock, rev, mark, store: store_number };
+        store.writer = Some(Writer::start(thread)?);
+        Ok(store)
     }
 
-    /// Opens an existing store to be read: nothing is made, changed or rescued, and it may lie where nothing can be
-    /// written. `None` for one of an older schema, which [`SqliteStore::open`] would bring up to date.
+    /// Opens an existing store to be read: nothing is made, changed or rescued, and the directory need not be writable.
+    /// `None` for one of an older schema, which [`SqliteStore::open`] would bring up to date.
     pub fn read(path: &Path, clock: Arc<dyn Clock>) -> Result<Option<Self>, StoreError> {
         let (connection, reads) = open::look(path)?;
         let moment = connection.unchecked_transaction().map_err(Fault::Sql)?;
@@ -115,57 +109,41 @@ impl SqliteStore {
         if schema < newest {
             return Ok(None);
         }
-        let place = Arc::new(Place::of(path, reads)?);
-        let rev = Arc::new(tokio::sync::watch::Sender::new(Rev::default()));
-        Ok(Some(Self::over(path, place, clock, rev, None)))
+        let file = Arc::new(DatabaseFile::of(path, reads)?);
+        Ok(Some(Self::reading(path, file, clock)))
     }
 
-    fn over(
-        path: &Path,
-        place: Arc<Place>,
-        clock: Arc<dyn Clock>,
-        rev: Arc<tokio::sync::watch::Sender<Rev>>,
-        writer: Option<Writer>,
-    ) -> Self {
+    fn reading(path: &Path, file: Arc<DatabaseFile>, clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
-            writer,
-            readers: Readers::new(place.clone()),
-            watch: Watch::new(place),
-            liveness: Arc::new(Liveness::new(open::directory_of(path).join("workers"))),
-            rev,
+            writer: None,
+            readers: Readers::new(file),
+            liveness: Arc::new(Liveness::of_database(path)),
+            rev: Arc::new(watch::Sender::new(Rev::default())),
         }
     }
 
     /// Finishes what is queued, empties the write-ahead log and removes this store's liveness files.
     ///
-    /// Whatever is asked afterwards is refused as unavailable. Without this, the end of the process does no
-    /// harm: the next one finds the log and the free locks.
+    /// Every later call is refused as unavailable. A process that ends without this does no harm: the next one finds
+    /// the log and the free locks.
     pub async fn close(&self) {
         self.readers.close();
-        self.watch.close();
         if let Some(thread) = self.writer.as_ref().and_then(Writer::close) {
-            // A writer that panicked has said so itself.
+            // A writer that panicked has logged it.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
         self.liveness.close();
     }
 
-    async fn write<T, F>(&self, step: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
-    {
-        match &self.writer {
-            Some(writer) => writer.run(step).await,
-            None => Err(unavailable("it was opened to be read")),
-        }
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writer.as_ref().ok_or_else(|| unavailable("it was opened to be read"))
     }
 }
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // The thread finishes what is queued by itself; to wait for it here could hold up a runtime.
+        // The thread finishes its queue by itself; waiting for it here could block a runtime.
         if let Some(writer) = &self.writer {
             writer.close();
         }
@@ -184,7 +162,7 @@ impl Store for SqliteStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        self.write(move |tx| insert::insert(tx, insert)).await
+        self.writer()?.run(move |tx| insert::insert(tx, insert)).await
     }
 
     async fn claim(
@@ -195,7 +173,7 @@ impl Store for SqliteStore {
     ) -> Result<Option<Claimed>, StoreError> {
         self.show_life(worker).await?;
         let (worker, profiles) = (worker.clone(), profiles.to_vec());
-        self.write(move |tx| commands::claim(tx, &worker, &profiles, lease)).await
+        self.writer()?.run(move |tx| commands::claim(tx, &worker, &profiles, lease)).await
     }
 
     async fn take(
@@ -207,7 +185,7 @@ impl Store for SqliteStore {
     ) -> Result<Option<Claimed>, StoreError> {
         self.show_life(worker).await?;
         let (worker, profiles, id) = (worker.clone(), profiles.to_vec(), *id);
-        self.write(move |tx| commands::take(tx, &worker, &profiles, &id, lease)).await
+        self.writer()?.run(move |tx| commands::take(tx, &worker, &profiles, &id, lease)).await
     }
 
     async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
@@ -217,60 +195,63 @@ impl Store for SqliteStore {
 
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
         let leases = leases.to_vec();
-        self.write(move |tx| commands::renew(tx, &leases, lease)).await
+        self.writer()?.run(move |tx| commands::renew(tx, &leases, lease)).await
     }
 
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         let (lease, checkpoint) = (lease.clone(), checkpoint.clone());
-        self.write(move |tx| {
-            commands::write(tx, &lease, |record, now| {
-                rules::checkpoint(record, &lease, &checkpoint, now)
+        self.writer()?
+            .run(move |tx| {
+                commands::write(tx, &lease, |record, now| {
+                    rules::checkpoint(record, &lease, &checkpoint, now)
+                })
             })
-        })
-        .await
+            .await
     }
 
     async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
         let (lease, progress) = (lease.clone(), progress.clone());
-        self.write(move |tx| {
-            commands::write(tx, &lease, |record, now| rules::note(record, &lease, &progress, now))
-        })
-        .await
+        self.writer()?
+            .run(move |tx| {
+                commands::write(tx, &lease, |record, now| {
+                    rules::note(record, &lease, &progress, now)
+                })
+            })
+            .await
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         let lease = lease.clone();
-        self.write(move |tx| commands::settle(tx, &lease, &settlement)).await
+        self.writer()?.run(move |tx| commands::settle(tx, &lease, &settlement)).await
     }
 
     async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
         let (scope, id) = (scope.clone(), *id);
-        self.write(move |tx| commands::cancel(tx, &scope, &id)).await
+        self.writer()?.run(move |tx| commands::cancel(tx, &scope, &id)).await
     }
 
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
         let jobs = match dead {
             Dead::Proven => return self.rescue_proven().await,
-            Dead::Worker(worker) => {
-                let worker = [worker.clone()];
-                self.write(move |tx| commands::rescue_workers(tx, &worker)).await?
-            }
             Dead::LeasesExpired => {
                 let now = self.clock.now();
-                // Looked for by a reader first: the writer is troubled only if there is something to put back.
+                // A reader looks first: the write lock is taken only if there is something to put back.
                 if !self.readers.run(move |connection| reads::has_expired(connection, now)).await? {
                     return Ok(Rescued::default());
                 }
                 let liveness = self.liveness.clone();
-                self.write(move |tx| commands::rescue_expired(tx, &liveness)).await?
+                self.writer()?.run(move |tx| commands::rescue_expired(tx, &liveness)).await?
             }
         };
         Ok(Rescued { jobs, watched: 0 })
     }
 
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let (id, run) = (*id, run.clone());
-        self.write(move |tx| commands::amend(tx, &id, |record, now| rules::owe(record, &run, now)))
+        self.writer()?
+            .run(move |tx| {
+                commands::amend(tx, &id, |record, now| rules::record_late_run(record, &run, now))
+            })
             .await
     }
 
@@ -283,17 +264,18 @@ impl Store for SqliteStore {
         self.readers.run(move |connection| reads::owed_stops(connection, &profiles, limit)).await
     }
 
-    async fn stopped(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         let id = *id;
-        self.write(move |tx| {
-            commands::amend(tx, &id, |record, now| rules::stopped(record, outcome, now))
-        })
-        .await
+        self.writer()?
+            .run(move |tx| {
+                commands::amend(tx, &id, |record, now| rules::record_stop(record, outcome, now))
+            })
+            .await
     }
 
-    async fn answered(&self, id: &JobId) -> Result<(), StoreError> {
+    async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let id = *id;
-        self.write(move |tx| keys::answered(tx, &id)).await
+        self.writer()?.run(move |tx| commands::answered(tx, &id)).await
     }
 
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
@@ -311,7 +293,7 @@ impl Store for SqliteStore {
     }
 
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.let_go(worker).await
+        self.release_worker(worker).await
     }
 
     async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
@@ -350,25 +332,29 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
-        const SHORTEST: Duration = Duration::from_millis(1);
-        const LONGEST: Duration = Duration::from_secs(86_400);
-        let deadline = Instant::now() + glance.wait.min(LONGEST);
-        let every = glance.every.clamp(SHORTEST, LONGEST);
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
+        const MIN_INTERVAL: Duration = Duration::from_millis(1);
+        const MAX_WAIT: Duration = Duration::from_secs(86_400);
+        let deadline = Instant::now() + wait.at_most.min(MAX_WAIT);
+        let every = wait.look_every.clamp(MIN_INTERVAL, MAX_WAIT);
         let mut own = self.rev.subscribe();
-        let (mut seen, mut changes) = (None, Changes::default());
         loop {
             // Marked as known before the look, so that a commit during it ends the wait below at once.
             own.mark_unchanged();
-            if let Some(looked) = self.watch.look(after, seen, self.clock.now()).await? {
-                (seen, changes) = (Some(looked.0), looked.1);
-            }
-            let now = Instant::now();
-            if !changes.jobs.is_empty() || now >= deadline {
+            let (is_last, now) = (Instant::now() >= deadline, self.clock.now());
+            // Other processes' commits are seen by their number, which costs microseconds; only then are jobs read.
+            let look =
+                move |connection: &Connection| match is_last || reads::rev(connection)? > after {
+                    true => reads::changes(connection, after, now),
+                    false => Ok(Changes::default()),
+                };
+            let changes = self.readers.run(look).await?;
+            if is_last || !changes.jobs.is_empty() {
                 return Ok(changes);
             }
-            // Whether it ends by a commit of ours or by the time for a glance, the next look tells.
-            let _ = tokio::time::timeout_at(deadline.min(now + every), own.changed()).await;
+            // Ends by an own commit or by the interval; the next look tells which.
+            let until = deadline.min(Instant::now() + every);
+            let _ = tokio::time::timeout_at(until, own.changed()).await;
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use outlast_core::{Clock, Store};
 use outlast_store::{MemoryStore, SqliteStore};
 use outlast_testkit::clock::ManualClock;
-use outlast_testkit::model::{self, Subject};
+use outlast_testkit::model::{self, TestedStore};
 use tempfile::TempDir;
 
 /// Starts every case from a copy of an empty database: to make the tables costs more than to use them.
@@ -17,7 +17,7 @@ struct Sqlite {
     empty: PathBuf,
 }
 
-impl Subject for Sqlite {
+impl TestedStore for Sqlite {
     type Handle = SqliteStore;
 
     fn model(&self, clock: Arc<dyn Clock>) -> Box<dyn Store> {

@@ -13,12 +13,12 @@ use outlast_core::{
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
 use outlast_testkit::store_suite::{
-    LEASE, a_failure, a_job, a_key, a_report, a_run, profiles, worker,
+    LEASE, a_failure, a_job, a_key, a_report, a_run, an_insert, profiles, worker,
 };
 use tempfile::TempDir;
 
-const GLANCE: outlast_core::Glance =
-    outlast_core::Glance { wait: Duration::ZERO, every: Duration::from_millis(25) };
+const LOOK_ONCE: outlast_core::ChangeWait =
+    outlast_core::ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_millis(25) };
 
 #[tokio::test]
 async fn everything_survives_reopening() {
@@ -34,7 +34,7 @@ async fn everything_survives_reopening() {
     for summary in &page.jobs {
         jobs.push(store.job(&Scope::Operator, &summary.id).await.unwrap());
     }
-    let changes = store.changes(Rev(0), GLANCE).await.unwrap();
+    let changes = store.changes(Rev(0), LOOK_ONCE).await.unwrap();
     let owed = store.owed_stops(&profiles(), 10).await.unwrap();
     assert_eq!(owed.len(), 1);
     store.close().await;
@@ -45,15 +45,9 @@ async fn everything_survives_reopening() {
     for (summary, job) in page.jobs.iter().zip(jobs) {
         assert_eq!(store.job(&Scope::Operator, &summary.id).await.unwrap(), job);
     }
-    assert_eq!(store.changes(Rev(0), GLANCE).await.unwrap(), changes);
+    assert_eq!(store.changes(Rev(0), LOOK_ONCE).await.unwrap(), changes);
     assert_eq!(store.owed_stops(&profiles(), 10).await.unwrap(), owed);
-    let again = Insert {
-        job: a_job(),
-        key: Some(a_key("k", 1)),
-        max_unfinished: 10,
-        max_bytes: u64::MAX,
-        takes_up: None,
-    };
+    let again = Insert { key: Some(a_key("k", 1)), ..an_insert(a_job()) };
     assert!(matches!(store.insert(again).await, Ok(Inserted::Existing { .. })));
     store.close().await;
 }
@@ -83,13 +77,7 @@ async fn lead_a_life(store: &SqliteStore) {
     let progress = Progress { percent: Some(40), message: "reading".to_owned() };
     store.note(&lease, &progress).await.unwrap();
 
-    let keyed = Insert {
-        job: a_job(),
-        key: Some(a_key("k", 1)),
-        max_unfinished: 10,
-        max_bytes: u64::MAX,
-        takes_up: None,
-    };
+    let keyed = Insert { key: Some(a_key("k", 1)), ..an_insert(a_job()) };
     assert!(matches!(store.insert(keyed).await, Ok(Inserted::New(_))));
 }
 
@@ -111,7 +99,7 @@ async fn a_closed_store_leaves_one_file_and_answers_nothing() {
     let store = open(&dir.path().join("jobs.db")).unwrap();
     insert(&store, a_job()).await;
     store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap();
-    store.changes(Rev(0), GLANCE).await.unwrap();
+    store.changes(Rev(0), LOOK_ONCE).await.unwrap();
     assert!(dir.path().join("workers/w1.lock").exists());
     store.close().await;
     store.close().await;
@@ -120,9 +108,9 @@ async fn a_closed_store_leaves_one_file_and_answers_nothing() {
     let query = JobQuery { limit: 1, ..JobQuery::default() };
     let refused = store.list(&Scope::Operator, &query).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-    let refused = store.changes(Rev(0), GLANCE).await;
+    let refused = store.changes(Rev(0), LOOK_ONCE).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-    let refused = store.stopped(&"0".repeat(32).parse().unwrap(), RemoteStop::Done).await;
+    let refused = store.record_stop(&"0".repeat(32).parse().unwrap(), RemoteStop::Done).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
 }
 
@@ -215,16 +203,7 @@ async fn files_are_their_owners_alone() {
 }
 
 async fn insert(store: &SqliteStore, job: NewJob) -> Job {
-    match store
-        .insert(Insert {
-            job,
-            key: None,
-            max_unfinished: 1000,
-            max_bytes: u64::MAX,
-            takes_up: None,
-        })
-        .await
-    {
+    match store.insert(an_insert(job)).await {
         Ok(Inserted::New(job)) => job,
         other => panic!("{other:?}"),
     }
@@ -234,7 +213,7 @@ fn open(path: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(path, Arc::new(ManualClock::default()))
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+#[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }

@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outlast_core::{Insert, Store, StoreError};
+use outlast_core::{Store, StoreError};
 use outlast_store::{
     Inspection, SqliteStore, hold_locks, inspect, locks_that_give_way, sqlite_version,
 };
 use outlast_testkit::clock::ManualClock;
-use outlast_testkit::store_suite::{LEASE, a_job, profiles, worker};
+use outlast_testkit::store_suite::{LEASE, a_job, an_insert, profiles, worker};
 use tempfile::TempDir;
 
 fn open(path: &Path) -> SqliteStore {
@@ -48,16 +48,7 @@ async fn unfinished_jobs_and_live_workers_are_counted() {
         Inspection { schema: newest_schema, newest_schema, unfinished: 0, live_workers: 0 }
     );
     for _ in 0..2 {
-        store
-            .insert(Insert {
-                job: a_job(),
-                key: None,
-                max_unfinished: 10,
-                max_bytes: u64::MAX,
-                takes_up: None,
-            })
-            .await
-            .unwrap();
+        store.insert(an_insert(a_job())).await.unwrap();
     }
     store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap();
     let busy = inspect(&path).unwrap().unwrap();
@@ -68,7 +59,7 @@ async fn unfinished_jobs_and_live_workers_are_counted() {
     assert_eq!((left.unfinished, left.live_workers), (2, 0));
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+#[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_older_newer_or_another_s_is_told_apart_and_left_alone() {
     let dir = TempDir::new().unwrap();

@@ -13,7 +13,7 @@ use outlast_core::{
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::{ManualClock, START};
-use outlast_testkit::store_suite::{LEASE, a_job, profiles, worker};
+use outlast_testkit::store_suite::{LEASE, a_job, an_insert, profiles, worker};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -71,23 +71,17 @@ async fn keys_mean_the_same_after_the_migration() {
         ("bob", "short", 1_794_709_263_000, false),
         ("alice", "open", window_of_day, true),
     ];
-    for (owner, text, now, holds) in table {
+    for (owner, text, now, is_valid) in table {
         let dir = schema_1();
         let store = open(&dir.path().join("jobs.db"), Timestamp::from_millis(now)).unwrap();
         let insert = |input| {
-            let holds = KeyLife::For(minutes(1));
-            let key = Key { text: text.to_owned(), input_hash: [input; 32], holds };
+            let life = KeyLife::For(minutes(1));
+            let key = Key { text: text.to_owned(), input_hash: [input; 32], life };
             let job = NewJob { owner: OwnerId::new(owner), ..a_job() };
-            store.insert(Insert {
-                job,
-                key: Some(key),
-                max_unfinished: 100,
-                max_bytes: u64::MAX,
-                takes_up: None,
-            })
+            store.insert(Insert { key: Some(key), ..an_insert(job) })
         };
         let other = insert(2).await;
-        match holds {
+        match is_valid {
             true => {
                 assert!(
                     matches!(other, Err(StoreError::KeyConflict(_))),
@@ -123,18 +117,16 @@ async fn held_calls_of_schema_3_attach_after_the_migration() {
     let ask = async || {
         let owner = read_all(&store).await[1].new.owner.clone();
         let (job, key) = (NewJob { owner, ..a_job() }, Some(key.clone()));
-        store
-            .insert(Insert { job, key, max_unfinished: 100, max_bytes: u64::MAX, takes_up: None })
-            .await
+        store.insert(Insert { key, ..an_insert(job) }).await
     };
     let Ok(Inserted::Existing { job, key: found }) = ask().await else { panic!("not found") };
     assert_eq!(found.answered_at, None);
-    assert_eq!(found.holds, KeyLife::UntilAnswered { after_end: minutes(30) });
-    store.answered(&job.id).await.unwrap();
+    assert_eq!(found.life, KeyLife::UntilAnswered { after_end: minutes(30) });
+    store.record_answer(&job.id).await.unwrap();
     let Ok(Inserted::New(_)) = ask().await else { panic!("it was answered") };
     let Ok(Inserted::Existing { key, .. }) = ask().await else { panic!("not found") };
-    let holds = KeyLife::Repeats { unanswered: minutes(30), answered: minutes(1) };
-    assert_eq!(key.holds, holds, "the new call has a key of its own kind");
+    let life = KeyLife::Replays { unanswered: minutes(30), answered: minutes(1) };
+    assert_eq!(key.life, life, "the new call has a key of its own kind");
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 

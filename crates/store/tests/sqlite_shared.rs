@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{
-    Change, Checkpoint, Dead, Glance, Insert, Inserted, Job, JobState, Rescued, Rev, Scope,
-    Settlement, StateKind, Store, StoreError, Uncarried,
+    Change, ChangeWait, Checkpoint, Dead, Inserted, Job, JobState, Rescued, Rev, Scope, Settlement,
+    StateKind, Store, StoreError, Uncarried,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
-use outlast_testkit::store_suite::{LEASE, a_job, a_report, profiles, worker};
+use outlast_testkit::store_suite::{LEASE, a_job, a_report, an_insert, profiles, worker};
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -23,8 +23,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_through_one_handle_wakes_another() {
     let (here, there, _dir) = two_handles();
-    let glance = Glance { wait: LIMIT, every: Duration::from_millis(25) };
-    let waiter = tokio::spawn(async move { there.changes(Rev(0), glance).await });
+    let wait = ChangeWait { at_most: LIMIT, look_every: Duration::from_millis(25) };
+    let waiter = tokio::spawn(async move { there.changes(Rev(0), wait).await });
     tokio::task::yield_now().await;
     let job = insert(&here).await;
     let changes = waiter.await.unwrap().unwrap();
@@ -40,10 +40,10 @@ async fn a_waiter_follows_another_handle_without_missing_a_job() {
     const JOBS: usize = 100;
     let (here, there, _dir) = two_handles();
     let follower = tokio::spawn(async move {
-        let glance = Glance { wait: LIMIT, every: Duration::from_millis(5) };
+        let wait = ChangeWait { at_most: LIMIT, look_every: Duration::from_millis(5) };
         let (mut rev, mut ids) = (Rev(0), Vec::new());
         while ids.len() < JOBS {
-            let changes = there.changes(rev, glance).await.unwrap();
+            let changes = there.changes(rev, wait).await.unwrap();
             assert!(!changes.jobs.is_empty(), "a wake-up was lost after {}", ids.len());
             rev = changes.rev;
             ids.extend(changes.jobs.iter().map(|change| change.id));
@@ -60,7 +60,7 @@ async fn a_waiter_follows_another_handle_without_missing_a_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn handles_share_the_work_and_nobody_is_busy() {
+async fn handles_share_the_work_and_none_is_refused_as_busy() {
     const JOBS: usize = 60;
     let (here, there, _dir) = two_handles();
     for number in 0..JOBS {
@@ -106,19 +106,19 @@ async fn many_handles_may_make_the_same_database_at_once() {
     for store in &stores {
         insert(store).await;
     }
-    let glance = Glance { wait: Duration::ZERO, every: LIMIT };
-    assert_eq!(stores[0].changes(Rev(0), glance).await.unwrap().jobs.len(), stores.len());
+    let wait = ChangeWait { at_most: Duration::ZERO, look_every: LIMIT };
+    assert_eq!(stores[0].changes(Rev(0), wait).await.unwrap().jobs.len(), stores.len());
 }
 
 #[tokio::test]
 async fn what_is_queued_together_is_committed_together() {
     let (store, _, dir) = two_handles();
-    let gate = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
-    gate.lock().unwrap();
+    let write_lock = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
+    write_lock.lock().unwrap();
     let inserts: Vec<_> = (0..200).map(|_| insert(&store)).collect();
-    let (jobs, ()) = tokio::join!(join_all(inserts), async { gate.unlock().unwrap() });
-    let glance = Glance { wait: Duration::ZERO, every: LIMIT };
-    let changes = store.changes(Rev(0), glance).await.unwrap();
+    let (jobs, ()) = tokio::join!(join_all(inserts), async { write_lock.unlock().unwrap() });
+    let wait = ChangeWait { at_most: Duration::ZERO, look_every: LIMIT };
+    let changes = store.changes(Rev(0), wait).await.unwrap();
     assert_eq!((jobs.len(), changes.jobs.len()), (200, 200));
     // Every commit takes one rev, so this counts them.
     assert!(changes.rev <= Rev(4), "{} commits", changes.rev.0);
@@ -127,8 +127,8 @@ async fn what_is_queued_together_is_committed_together() {
 #[tokio::test]
 async fn a_rival_that_never_opens_the_gate_does_not_stop_the_writer() {
     let (store, _, dir) = two_handles();
-    let gate = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
-    gate.lock().unwrap();
+    let write_lock = File::options().write(true).open(dir.path().join("jobs.db.wlock")).unwrap();
+    write_lock.lock().unwrap();
     for _ in 0..3 {
         tokio::time::timeout(LIMIT, insert(&store)).await.unwrap();
     }
@@ -175,7 +175,7 @@ async fn a_worker_of_another_handle_is_known_as_long_as_its_lock_is_held() {
     };
     assert_eq!(listed(), 3, "the dead cannot leave by themselves");
     assert!(!here.has_worker(research).await.unwrap(), "a row is not believed without its lock");
-    assert_eq!(listed(), 1, "and goes when somebody notices");
+    assert_eq!(listed(), 1, "and is removed when a process looks");
     assert!(here.has_worker(&profiles()[1]).await.unwrap());
 }
 
@@ -255,22 +255,13 @@ fn open(path: &Path) -> SqliteStore {
 }
 
 async fn insert(store: &SqliteStore) -> Job {
-    match store
-        .insert(Insert {
-            job: a_job(),
-            key: None,
-            max_unfinished: 1000,
-            max_bytes: u64::MAX,
-            takes_up: None,
-        })
-        .await
-    {
+    match store.insert(an_insert(a_job())).await {
         Ok(Inserted::New(job)) => job,
         other => panic!("{other:?}"),
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+#[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }

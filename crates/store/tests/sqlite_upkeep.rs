@@ -13,7 +13,9 @@ use outlast_core::{
 };
 use outlast_store::{Restore, SqliteStore};
 use outlast_testkit::clock::ManualClock;
-use outlast_testkit::store_suite::{LEASE, a_job, a_key, a_report, a_run, profiles, worker};
+use outlast_testkit::store_suite::{
+    LEASE, a_job, a_key, a_report, a_run, an_insert, profiles, worker,
+};
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -235,7 +237,7 @@ async fn a_damaged_page_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_prune_gives_its_room_back_and_holds_nobody_up() {
+async fn a_large_prune_gives_its_room_back_and_delays_no_writer() {
     const JOBS: usize = 450;
     let clock = Arc::new(ManualClock::default());
     let dir = TempDir::new().unwrap();
@@ -282,13 +284,7 @@ async fn lead_a_life(store: &SqliteStore) {
         keep: Some(Duration::from_secs(5)),
         ..a_job()
     };
-    let keyed = Insert {
-        job,
-        key: Some(a_key("k", 1)),
-        max_unfinished: 10,
-        max_bytes: u64::MAX,
-        takes_up: None,
-    };
+    let keyed = Insert { key: Some(a_key("k", 1)), ..an_insert(job) };
     store.insert(keyed).await.unwrap();
     let lease = store.claim(&w1, &profiles(), LEASE).await.unwrap().unwrap().lease;
     let succeed = Settlement::Succeed { output: a_report().into(), raw: Some(vec![1].into()) };
@@ -308,16 +304,7 @@ fn open(path: &Path) -> SqliteStore {
 }
 
 async fn insert(store: &SqliteStore, job: NewJob) -> Job {
-    match store
-        .insert(Insert {
-            job,
-            key: None,
-            max_unfinished: 100_000,
-            max_bytes: u64::MAX,
-            takes_up: None,
-        })
-        .await
-    {
+    match store.insert(an_insert(job)).await {
         Ok(Inserted::New(job)) => job,
         other => panic!("{other:?}"),
     }
@@ -333,7 +320,7 @@ fn files(dir: &Path) -> Vec<String> {
     names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+#[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }

@@ -1,10 +1,10 @@
-//! Test doubles and suites: what every crate's tests stand on. Never shipped.
+//! Test doubles and suites for the tests of every crate. Never shipped.
 
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a suite's job is to stop the test at the first thing that is not as promised"
+    reason = "a suite stops the test at the first thing that is not as promised"
 )]
 
 pub mod clock;

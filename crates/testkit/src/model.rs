@@ -1,13 +1,12 @@
-//! The memory store as a model of another: random operations on both, and what can be observed compared on the way.
+//! The memory store as a model of another: random operations on both, and everything a reader can see compared.
 //!
-//! The suite holds what somebody thought of; this finds the orders nobody did. A case is a short list of
-//! operations. A list that fails is cut down to the shortest that still does, and comes with the line that
-//! runs it again.
+//! The suite tests known orders of operations; this finds others. A case is a short list of operations. A list that
+//! fails is cut down to the shortest that still fails, and comes with the command that runs it again.
 
 mod operation;
 mod settings;
 mod view;
-mod world;
+mod pair;
 
 use std::fmt::Write;
 use std::future::Future;
@@ -21,14 +20,14 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use tokio::runtime::Runtime;
 
 use operation::Op;
+use pair::StorePair;
 use settings::Settings;
-use world::World;
 
 /// How many cases run at once.
 const THREADS: usize = 2;
 
 /// The store under test.
-pub trait Subject {
+pub trait TestedStore {
     /// One of several handles on the same jobs, as of one of several processes.
     type Handle: Store;
 
@@ -43,7 +42,7 @@ pub trait Subject {
 }
 
 /// Runs the cases; panics at the first difference, with the operations that lead to it.
-pub fn run(subject: &(impl Subject + Sync)) {
+pub fn run(subject: &(impl TestedStore + Sync)) {
     let settings = Settings::read();
     let next = AtomicU64::new(0);
     let work = || {
@@ -53,24 +52,24 @@ pub fn run(subject: &(impl Subject + Sync)) {
             if number >= settings.cases {
                 return Ok(());
             }
-            if let Err(story) = case(subject, &runtime, settings.seed.wrapping_add(number)) {
-                // Nobody needs a second story.
+            if let Err(failure) = case(subject, &runtime, settings.seed.wrapping_add(number)) {
+                // One failure is enough.
                 next.store(settings.cases, Ordering::SeqCst);
-                return Err(story);
+                return Err(failure);
             }
         }
     };
-    let told: Vec<Result<(), String>> = std::thread::scope(|scope| {
+    let results: Vec<Result<(), String>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    for story in told {
-        story.unwrap_or_else(|story| panic!("{story}"));
+    for failure in results {
+        failure.unwrap_or_else(|failure| panic!("{failure}"));
     }
 }
 
-/// Draws a list of operations and plays it; if it fails, the shortest that still does.
-fn case(subject: &impl Subject, runtime: &Runtime, seed: u64) -> Result<(), String> {
+/// Draws a list of operations and runs it; a failure names the shortest list that still fails.
+fn case(subject: &impl TestedStore, runtime: &Runtime, seed: u64) -> Result<(), String> {
     let played = runner(seed).run(&operation::sequences(), |ops| {
         match catch_unwind(AssertUnwindSafe(|| runtime.block_on(play(subject, &ops)))) {
             Ok(played) => played.map_err(TestCaseError::fail),
@@ -78,7 +77,7 @@ fn case(subject: &impl Subject, runtime: &Runtime, seed: u64) -> Result<(), Stri
         }
     });
     played.map_err(|error| match error {
-        TestError::Fail(why, ops) => story(&ops, why.message(), seed),
+        TestError::Fail(why, ops) => failure(&ops, why.message(), seed),
         TestError::Abort(why) => format!("seed {seed}: {why}"),
     })
 }
@@ -96,22 +95,22 @@ fn runner(seed: u64) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
-async fn play(subject: &impl Subject, ops: &[Op]) -> Result<(), String> {
-    let mut world = World::new(subject);
+async fn play(subject: &impl TestedStore, ops: &[Op]) -> Result<(), String> {
+    let mut pair = StorePair::new(subject);
     for (number, op) in ops.iter().enumerate() {
-        world.step(op).await.map_err(|why| format!("after step {}: {why}", number + 1))?;
+        pair.step(op).await.map_err(|why| format!("after step {}: {why}", number + 1))?;
     }
-    world.end().await
+    pair.end().await
 }
 
-fn story(ops: &[Op], why: &str, seed: u64) -> String {
-    let mut story = String::from("the store differs from its model\n");
+fn failure(ops: &[Op], why: &str, seed: u64) -> String {
+    let mut failure = String::from("the store differs from its model\n");
     for (number, op) in ops.iter().enumerate() {
-        let _ = writeln!(story, "  {:>2}  {op:?}", number + 1);
+        let _ = writeln!(failure, "  {:>2}  {op:?}", number + 1);
     }
-    let _ = writeln!(story, "{why}");
-    let _ = write!(story, "again: {}", settings::replay(seed));
-    story
+    let _ = writeln!(failure, "{why}");
+    let _ = write!(failure, "again: {}", settings::replay(seed));
+    failure
 }
 
 #[cfg(test)]

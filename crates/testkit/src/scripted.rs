@@ -42,7 +42,7 @@ pub enum Act {
     Progress(u8),
     /// Goes on in another place of its stream, which is worth recording.
     Moved(&'static str),
-    /// Delivers this report, to everybody who asks from now on.
+    /// Delivers this report, to every caller from now on.
     Done(&'static str),
     /// Ends in trouble.
     Fail(Trouble),
@@ -158,7 +158,7 @@ impl Scripted {
         Box::new(ScriptedRun { provider: Arc::clone(self), remote })
     }
 
-    /// Takes a run's next act; a report stays for whoever asks again.
+    /// Takes a run's next act; a report stays for the next caller.
     fn next_act(&self, run: &str) -> Option<Act> {
         let mut state = self.state();
         let acts = state.runs.get_mut(run)?;
@@ -244,7 +244,7 @@ impl Provider for Handle {
             state.stops.pop_front()
         };
         answer(scripted).await?;
-        Ok(RemoteStop::Done)
+        Ok(if self.0.nature.stops { RemoteStop::Done } else { RemoteStop::Unsupported })
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-/// Copies a finished job so many times, behind the store's back; nobody may have it open.
+/// Copies a finished job so many times, past the store; no process may have it open.
 #[expect(
     clippy::disallowed_methods,
     reason = "a million jobs by the front door would take an hour"

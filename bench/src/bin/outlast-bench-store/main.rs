@@ -153,7 +153,7 @@ async fn claim_and_settle(store: &Arc<SqliteStore>, each: usize) -> f64 {
     let store = Arc::clone(store);
     pace(each, move |_| {
         let store = Arc::clone(&store);
-        async move { assert!(settle_one(&store).await, "there is one for everybody") }
+        async move { assert!(settle_one(&store).await, "there is one for each task") }
     })
     .await
 }

@@ -19,7 +19,7 @@ const SCENARIOS: [(&str, u64); 7] = [
     ("no_stream|ok;words=40;delay_ms=500", 1),
 ];
 
-/// More unfinished jobs than this, and nobody starts another.
+/// While there are more unfinished jobs than this, no client starts another.
 const MOST_UNFINISHED: usize = 40;
 
 pub(crate) async fn torment(
@@ -69,7 +69,7 @@ async fn about(
     random: &mut fastrand::Rng,
 ) {
     let Some(id) = ledger.some_job(random) else { return };
-    // Somebody else may see the end while this call is on its way with an older reading.
+    // Another client may see the end while this call is on its way with an older reading.
     let ended_before = ledger.has_ended(&id);
     if let Some(answer) = shape(fleet.call(slot, tool, json!({ "jobId": id })).await) {
         ledger.see(&answer, ended_before);

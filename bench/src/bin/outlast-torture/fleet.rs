@@ -1,4 +1,4 @@
-//! The servers: each in a slot, killed by anybody, started again by whoever uses the slot next.
+//! The servers: each in a slot, killed by any client, started again by the next one that uses the slot.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -112,7 +112,7 @@ impl Fleet {
         }
     }
 
-    /// Kills whoever is there.
+    /// Kills the server in the slot.
     pub(crate) fn kill_one(&self, random: &mut fastrand::Rng) {
         let pid = self.slots[random.usize(..self.slots.len())].pid.swap(0, Ordering::SeqCst);
         if pid != 0 {
@@ -120,7 +120,7 @@ impl Fleet {
         }
     }
 
-    /// Ends all servers and starts one that nobody will kill.
+    /// Ends all servers and starts one that is not killed.
     pub(crate) async fn rest(&self) -> McpProcess {
         for slot in &self.slots {
             let mut held = slot.server.lock().await;

@@ -35,12 +35,12 @@ impl Ledger {
         self.open().jobs.push((id.to_owned(), question.to_owned()));
     }
 
-    /// Whether somebody has seen the job's end.
+    /// Whether a client has seen the job's end.
     pub(crate) fn has_ended(&self, id: &str) -> bool {
         self.open().ends.contains_key(id)
     }
 
-    /// A job was seen. An end that was seen once must be seen ever after, by whoever asks after that.
+    /// A job was seen. An end that was seen once must be seen by every later call.
     pub(crate) fn see(&self, answer: &Value, ended_before: bool) {
         let id = answer["jobId"].as_str().unwrap().to_owned();
         assert_ne!(answer["status"], "NOT_FOUND", "an acknowledged job is lost: {id}");

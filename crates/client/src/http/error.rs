@@ -3,13 +3,14 @@
 use std::error::Error;
 
 use http::StatusCode;
+use outlast_http::error_chain;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::error::ClientError;
 
 /// What went wrong on the way.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WebError {
+pub(crate) enum HttpError {
     #[error("the server cannot be reached")]
     Unreachable(#[source] reqwest::Error),
     #[error("the connection broke")]
@@ -24,29 +25,17 @@ pub(crate) enum WebError {
     NotMcp,
 }
 
-impl From<WebError> for StreamableHttpError<WebError> {
-    fn from(error: WebError) -> Self {
+impl From<HttpError> for StreamableHttpError<HttpError> {
+    fn from(error: HttpError) -> Self {
         Self::Client(error)
     }
 }
 
 /// What an error of this transport means to a caller.
 pub(crate) fn failure(error: &(dyn Error + Send + Sync + 'static)) -> Option<ClientError> {
-    Some(match error.downcast_ref::<StreamableHttpError<WebError>>()? {
-        StreamableHttpError::Client(WebError::Unauthorized) => ClientError::Unauthorized,
-        StreamableHttpError::Client(error) => ClientError::Gone { how: chain(error) },
-        error => ClientError::Gone { how: chain(error) },
+    Some(match error.downcast_ref::<StreamableHttpError<HttpError>>()? {
+        StreamableHttpError::Client(HttpError::Unauthorized) => ClientError::Unauthorized,
+        StreamableHttpError::Client(error) => ClientError::Gone { how: error_chain(error) },
+        error => ClientError::Gone { how: error_chain(error) },
     })
-}
-
-/// An error with its causes.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const MINE: Token = Token::Number(7);
-const THEIRS: Token = Token::Number(8);
+const MINE: ProgressToken = ProgressToken::Number(7);
+const THEIRS: ProgressToken = ProgressToken::Number(8);
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -154,31 +154,19 @@ fn limits_fall_due_as_the_table_says() {
         }
         let far = ms(1_000_000);
         match ends {
-            None => assert_eq!(patience.look(far), Verdict::Wait { until: None }, "{what}"),
+            None => assert_eq!(patience.look(far), PatienceVerdict::Wait { until: None }, "{what}"),
             Some((limit, due)) => {
                 let early = events.iter().all(|(at, _)| *at < due);
                 if early {
-                    let wait = Verdict::Wait { until: Some(ms(due)) };
+                    let wait = PatienceVerdict::Wait { until: Some(ms(due)) };
                     assert_eq!(patience.look(ms(due) - Duration::from_nanos(1)), wait, "{what}");
                 }
-                let end = Verdict::TimedOut { limit, due: ms(due) };
+                let end = PatienceVerdict::TimedOut { limit, due: ms(due) };
                 assert_eq!(patience.look(ms(due)), end, "{what}");
                 assert_eq!(patience.look(far), end, "{what}: for good");
             }
         }
     }
-}
-
-#[test]
-fn an_answer_counts_until_a_limit_was_reported_and_not_after() {
-    let mut patience = listening(limits(Some(100), false, None));
-    assert_eq!(patience.answered(), Verdict::Answered);
-    assert_eq!(patience.look(ms(500)), Verdict::Answered);
-    assert_eq!(patience.progress(ms(500), &MINE, 1.0), Noted::Late);
-
-    let mut patience = listening(limits(Some(100), false, None));
-    let end = patience.look(ms(100));
-    assert_eq!(patience.answered(), end);
 }
 
 /// The checklist of timeouts, H: no arithmetic on 32 bits, and none that overflows.
@@ -188,9 +176,9 @@ fn a_limit_of_centuries_is_only_long() {
         let limits =
             Limits { timeout: Some(long), reset_timeout_on_progress: true, ..Limits::default() };
         let mut patience = listening(limits);
-        assert_eq!(patience.progress(ms(5), &MINE, 1.0), Noted::Counted);
+        assert_eq!(patience.progress(ms(5), &MINE, 1.0), ProgressNote::Counted);
         let until = ms(5).saturating_add(long);
-        assert_eq!(patience.look(ms(1 << 30)), Verdict::Wait { until: Some(until) });
+        assert_eq!(patience.look(ms(1 << 30)), PatienceVerdict::Wait { until: Some(until) });
     }
 }
 
@@ -208,7 +196,7 @@ fn limits(timeout: Option<u64>, reset: bool, total: Option<u64>) -> Limits {
     }
 }
 
-fn tell(patience: &mut Patience, at: Duration, event: &Event) -> Noted {
+fn tell(patience: &mut Patience, at: Duration, event: &Event) -> ProgressNote {
     match event {
         Mine(value) => patience.progress(at, &MINE, *value),
         Theirs(value) => patience.progress(at, &THEIRS, *value),
@@ -216,11 +204,7 @@ fn tell(patience: &mut Patience, at: Duration, event: &Event) -> Noted {
 }
 
 /// Goes through time one millisecond at a time: the first at which a limit is reached, and the notes that counted.
-fn oracle(
-    limits: Limits,
-    events: &[(u64, Event)],
-    answer: Option<u64>,
-) -> (Option<(Limit, u64)>, u64) {
+fn oracle(limits: Limits, events: &[(u64, Event)]) -> (Option<(Limit, u64)>, u64) {
     let mut window_began = 0;
     let mut highest = f64::NEG_INFINITY;
     let mut notes = 0;
@@ -241,9 +225,6 @@ fn oracle(
                     window_began = now;
                 }
             }
-        }
-        if answer == Some(now) {
-            return (None, notes);
         }
     }
     (None, notes)
@@ -275,29 +256,25 @@ proptest! {
     fn the_machine_agrees_with_the_oracle(
         limits in any_limits(),
         events in any_events(),
-        answer in proptest::option::of(0..HORIZON),
         looks in proptest::collection::vec(0..HORIZON, 0..20),
     ) {
-        let (end, notes) = oracle(limits, &events, answer);
+        let (end, notes) = oracle(limits, &events);
         let mut patience = listening(limits);
         // Looking in between must not change anything: a waiter wakes for many reasons.
-        let mut steps: Vec<(u64, u8, Option<Event>)> =
-            events.iter().map(|(at, event)| (*at, 1, Some(event.clone()))).collect();
-        steps.extend(looks.iter().map(|at| (*at, 0, None)));
-        steps.extend(answer.map(|at| (at, 2, None)));
-        steps.sort_by_key(|(at, kind, _)| (*at, *kind));
-        for (at, kind, event) in steps {
-            match (kind, event) {
-                (1, Some(event)) => { tell(&mut patience, ms(at), &event); }
-                (2, _) => { if matches!(patience.look(ms(at)), Verdict::Wait { .. }) { patience.answered(); } }
-                _ => { patience.look(ms(at)); }
+        let mut steps: Vec<(u64, Option<Event>)> =
+            events.iter().map(|(at, event)| (*at, Some(event.clone()))).collect();
+        steps.extend(looks.iter().map(|at| (*at, None)));
+        steps.sort_by_key(|(at, event)| (*at, event.is_some()));
+        for (at, event) in steps {
+            match event {
+                Some(event) => { tell(&mut patience, ms(at), &event); }
+                None => { patience.look(ms(at)); }
             }
         }
         let said = patience.look(ms(HORIZON));
-        match (end, answer) {
-            (Some((limit, at)), _) => prop_assert_eq!(said, Verdict::TimedOut { limit, due: ms(at) }),
-            (None, Some(_)) => prop_assert_eq!(said, Verdict::Answered),
-            (None, None) => prop_assert!(matches!(said, Verdict::Wait { .. }), "{:?}", said),
+        match end {
+            Some((limit, at)) => prop_assert_eq!(said, PatienceVerdict::TimedOut { limit, due: ms(at) }),
+            None => prop_assert!(matches!(said, PatienceVerdict::Wait { .. }), "{:?}", said),
         }
         prop_assert_eq!(patience.notes(), notes);
     }

@@ -1,121 +1,120 @@
-//! Asking after a task until it ends. The patience of the call covers the whole of it.
+//! Polling a task until it ends. The limits of the call hold for the whole.
 
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolResult, ClientRequest, GetTaskParams, GetTaskRequest, ServerResult, Task, TaskPayload,
-    TaskStatus,
+    CallToolResult, ClientRequest, DetailedTask, GetTaskParams, GetTaskRequest, ServerResult, Task,
+    TaskPayload, TaskStatus,
 };
 use serde_json::Value;
 
-use super::{Abandoned, unknown};
-use crate::call::{CallTimer, Ended, Link};
+use super::{TaskGuard, unknown};
+use crate::call::{CallTimer, Connection};
 use crate::error::{ClientError, TimedOut};
 use crate::progress::Progress;
 
-/// How often to ask where the server does not say.
+/// How often to poll where the server does not say.
 const POLL_EVERY: Duration = Duration::from_secs(1);
-/// However often the server says, no more and no less often than this.
+/// The server's own interval is kept within these bounds.
 const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
-/// So many polls may fail in a row: a server that is started again must not cost an hour's work.
-const FAILED_POLLS: u32 = 5;
+/// How many polls may fail in a row: a restart of the server must not cost an hour's work.
+const MAX_FAILED_POLLS: u32 = 5;
 
-impl Link {
-    /// Follows a task to its end. One of which nothing was seen yet is looked at first.
+impl Connection {
+    /// Follows a task to its end. One of which nothing was seen yet is polled at once.
     pub(super) async fn follow(
         &self,
-        vigil: &CallTimer,
-        abandoned: Abandoned,
+        timer: &CallTimer,
+        guard: TaskGuard<'_>,
         seen: Option<Task>,
     ) -> Result<CallToolResult, ClientError> {
-        let mut standing = Standing::default();
+        let mut status = SeenStatus::default();
         let mut failures = 0;
         let mut pause = Duration::ZERO;
         if let Some(task) = &seen {
-            standing.changed(task, vigil);
+            status.update(task, timer);
             pause = interval(task);
         }
         loop {
-            match vigil.wait(&self.board, tokio::time::sleep(pause)).await {
-                Ok(()) => {}
-                Err(Ended::Broken) => return Err(self.broken()),
-                Err(Ended::TimedOut(timed_out)) => {
-                    let task = Some(abandoned.give_up().await);
-                    return Err(TimedOut { task, ..timed_out }.into());
-                }
-            }
-            let get = GetTaskRequest::new(GetTaskParams::new(abandoned.id.clone()));
-            let detailed = match self.ask(ClientRequest::GetTaskRequest(get), vigil).await {
-                Ok(ServerResult::GetTaskResult(got)) => got.task,
-                Ok(_) => return Err(ClientError::Unexpected("not a task".to_owned())),
+            let detailed = match self.poll_task(timer, &guard.id, pause).await {
+                Ok(detailed) => detailed,
                 Err(ClientError::TimedOut(timed_out)) => {
-                    let task = Some(abandoned.give_up().await);
+                    let task = Some(guard.give_up().await);
                     return Err(TimedOut { task, ..timed_out }.into());
                 }
                 Err(ClientError::Gone { .. })
-                    if failures < FAILED_POLLS && !self.peer.is_transport_closed() =>
+                    if failures < MAX_FAILED_POLLS && !self.peer.is_transport_closed() =>
                 {
                     failures += 1;
                     pause = pause.max(POLL_BOUNDS.0);
                     continue;
                 }
                 Err(error) => {
-                    let error = unknown(error, &abandoned.id);
+                    let error = unknown(error, &guard.id);
                     if let ClientError::TaskUnknown { .. } = error {
-                        abandoned.ended();
+                        guard.task_ended();
                     }
                     return Err(error);
                 }
             };
             failures = 0;
-            vigil.watch.answered_about();
-            match detailed.payload {
+            timer.call.task_answered();
+            let end = match detailed.payload {
                 TaskPayload::Working => {
-                    standing.changed(&detailed.task, vigil);
+                    status.update(&detailed.task, timer);
                     pause = interval(&detailed.task);
+                    continue;
                 }
-                TaskPayload::Completed { result } => {
-                    abandoned.ended();
-                    return serde_json::from_value(Value::Object(result))
-                        .map_err(|error| ClientError::Unexpected(error.to_string()));
-                }
-                TaskPayload::Failed { error } => {
-                    abandoned.ended();
-                    return Err(failed(&error));
-                }
+                TaskPayload::Completed { result } => serde_json::from_value(Value::Object(result))
+                    .map_err(|error| ClientError::Unexpected(error.to_string())),
+                TaskPayload::Failed { error } => Err(failed(&error)),
                 TaskPayload::Cancelled => {
-                    let task = abandoned.id.clone();
-                    abandoned.ended();
-                    return Err(ClientError::TaskCancelled { task });
+                    Err(ClientError::TaskCancelled { task: guard.id.clone() })
                 }
                 _ => {
-                    abandoned.stuck();
+                    guard.needs_input();
                     return Err(ClientError::NeedsInput);
                 }
-            }
+            };
+            guard.task_ended();
+            return end;
+        }
+    }
+
+    async fn poll_task(
+        &self,
+        timer: &CallTimer,
+        id: &str,
+        pause: Duration,
+    ) -> Result<DetailedTask, ClientError> {
+        self.wait(timer, tokio::time::sleep(pause)).await?;
+        let get = GetTaskRequest::new(GetTaskParams::new(id.to_owned()));
+        match self.ask(ClientRequest::GetTaskRequest(get), timer).await? {
+            ServerResult::GetTaskResult(got) => Ok(got.task),
+            _ => Err(ClientError::Unexpected("not a task".to_owned())),
         }
     }
 }
 
-/// What a task last said of itself. Only a change is progress: some servers touch the date at every look.
+/// What a task last said of itself. Only a change is progress: some servers touch the date at every poll.
 #[derive(Default)]
-struct Standing {
-    said: Option<(TaskStatus, Option<String>)>,
+struct SeenStatus {
+    last: Option<(TaskStatus, Option<String>)>,
     changes: u32,
 }
 
-impl Standing {
-    fn changed(&mut self, task: &Task, vigil: &CallTimer) {
-        let says = Some((task.status, task.status_message.clone()));
-        if self.said == says {
+impl SeenStatus {
+    fn update(&mut self, task: &Task, timer: &CallTimer) {
+        let status = Some((task.status, task.status_message.clone()));
+        if self.last == status {
             return;
         }
-        self.said = says;
+        self.last = status;
         self.changes += 1;
         let message = task.status_message.clone().filter(|message| !message.is_empty());
-        vigil.watch.status(match message.as_deref().and_then(percent) {
-            Some((value, words)) => {
-                let message = (!words.is_empty()).then(|| words.to_owned());
+        timer.call.task_status(match message.as_deref().and_then(percent) {
+            Some((value, text)) => {
+                let message = (!text.is_empty()).then(|| text.to_owned());
                 Progress { value, total: Some(100.0), message, meta: None }
             }
             None => Progress { value: f64::from(self.changes), total: None, message, meta: None },
@@ -123,11 +122,11 @@ impl Standing {
     }
 }
 
-/// The number and the words in `40 %: Reading sources`.
+/// The number and the text in `40 %: Reading sources`.
 fn percent(message: &str) -> Option<(f64, &str)> {
-    let (number, words) = message.split_once('%')?;
+    let (number, text) = message.split_once('%')?;
     let number = number.trim().parse().ok().filter(|percent| (0.0..=100.0).contains(percent))?;
-    Some((number, words.trim_start_matches([':', ' '])))
+    Some((number, text.trim_start_matches([':', ' '])))
 }
 
 fn interval(task: &Task) -> Duration {

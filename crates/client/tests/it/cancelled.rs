@@ -73,7 +73,7 @@ async fn d11_a_wedged_pipe_holds_the_error_up_for_a_second_at_most() {
     let called = client.call_tool("slow", long, CallOptions::default().timeout(ms(300))).await;
     let waited = began.elapsed();
     let timed_out = timed_out(called);
-    assert!(!timed_out.told, "nobody could be told: {timed_out}");
+    assert!(!timed_out.told, "the server could not be told: {timed_out}");
     assert_eq!(timed_out.elapsed.as_millis(), 300, "the wait for the pipe is not the call's");
     assert_eq!(waited.as_millis(), 1_300);
 
@@ -87,11 +87,12 @@ async fn d11_a_wedged_pipe_holds_the_error_up_for_a_second_at_most() {
 async fn d11_the_greeting_has_its_own_limit_and_is_never_cancelled() {
     for (era, first) in [(Era::Initialize, "initialize"), (Era::Stateless, "server/discover")] {
         let (mut peer, read, write) = Peer::new();
-        let options = ConnectOptions { greeting: ms(700), era, ..ConnectOptions::default() };
+        let options =
+            ConnectOptions { handshake_timeout: ms(700), era, ..ConnectOptions::default() };
         let began = Instant::now();
         let client = Client::connect_with(read, write, options).await.err();
         assert!(
-            matches!(client, Some(ClientError::GreetingTimedOut { limit }) if limit == ms(700)),
+            matches!(client, Some(ClientError::HandshakeTimedOut { limit }) if limit == ms(700)),
             "{client:?}"
         );
         assert_eq!(began.elapsed().as_millis(), 700);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_client::{CallOptions, Client, ConnectOptions, Era, LastWords, Left, Program};
+use outlast_client::{CallOptions, ChildEnd, Client, ConnectOptions, Era, Program, StderrMode};
 use outlast_testkit::peer::shell::{Misbehaviour, script};
 use serde_json::json;
 use tokio::time::Instant;
@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 async fn served(misbehaviour: Misbehaviour) -> Client {
     let program = Program::new("sh").arg("-c").arg(script(misbehaviour));
     let options = ConnectOptions { era: Era::Initialize, ..ConnectOptions::default() };
-    Client::spawn(program.last_words(LastWords::Pass), options).await.unwrap()
+    Client::spawn(program.stderr(StderrMode::Pass), options).await.unwrap()
 }
 
 async fn answered(misbehaviour: Misbehaviour) -> Client {
@@ -26,7 +26,7 @@ async fn answered(misbehaviour: Misbehaviour) -> Client {
 async fn a_child_leaves_when_its_input_is_closed() {
     let client = answered(Misbehaviour::Garbage).await;
     let left = tokio::time::timeout(LIMIT, client.close()).await.unwrap();
-    assert!(matches!(left, Some(Left::ByItself(status)) if status.success()), "{left:?}");
+    assert!(matches!(left, Some(ChildEnd::ByItself(status)) if status.success()), "{left:?}");
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_child_that_stays_is_asked_after_a_second() {
     let client = answered(Misbehaviour::StaysUntilAsked).await;
     let began = Instant::now();
     let left = tokio::time::timeout(LIMIT, client.close()).await.unwrap();
-    assert!(matches!(left, Some(Left::Terminated(_))), "{left:?}");
+    assert!(matches!(left, Some(ChildEnd::Terminated(_))), "{left:?}");
     assert!(began.elapsed() >= Duration::from_secs(1));
 }
 
@@ -44,7 +44,7 @@ async fn a_child_that_stays_even_so_is_killed_with_its_children() {
     let pid = client.pid().unwrap();
     let began = Instant::now();
     let left = tokio::time::timeout(LIMIT, client.close()).await.unwrap();
-    assert_eq!(left, Some(Left::Killed));
+    assert_eq!(left, Some(ChildEnd::Killed));
     assert!(began.elapsed() >= Duration::from_secs(2));
     gone(pid).await;
 }

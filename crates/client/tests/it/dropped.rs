@@ -1,6 +1,6 @@
 //! D10: whose progress counts, and what is dropped.
 
-use outlast_client::{CallOptions, Dropped};
+use outlast_client::{CallOptions, DroppedMessages};
 use outlast_testkit::peer::result;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -28,7 +28,10 @@ async fn d10_only_progress_with_this_requests_token_resets_it() {
     assert_eq!(second.await.unwrap().unwrap().text, "kept alive");
     let timed_out = timed_out(first.await.unwrap());
     assert_eq!((timed_out.notes, timed_out.elapsed.as_millis()), (0, 300));
-    assert_eq!(client.dropped(), Dropped { stray_progress: 4, ..Dropped::default() });
+    assert_eq!(
+        client.dropped(),
+        DroppedMessages { stray_progress: 4, ..DroppedMessages::default() }
+    );
 }
 
 /// The checklist of timeouts, I.
@@ -46,7 +49,10 @@ async fn d10_progress_that_does_not_rise_resets_nothing() {
     let timed_out = timed_out(call.await.unwrap());
     assert_eq!((timed_out.notes, timed_out.elapsed.as_millis()), (1, 300));
     assert_eq!(told.lock().unwrap().len(), 1);
-    assert_eq!(client.dropped(), Dropped { stale_progress: 3, ..Dropped::default() });
+    assert_eq!(
+        client.dropped(),
+        DroppedMessages { stale_progress: 3, ..DroppedMessages::default() }
+    );
 }
 
 /// The checklist of timeouts, F: no error, no noise, and the connection serves on.
@@ -60,7 +66,7 @@ async fn d10_what_comes_late_is_dropped_and_counted() {
     assert_eq!(peer.hear().await["method"], "notifications/cancelled");
     peer.progress(&asked.token, 1.0).await;
     peer.answer(&asked.id, result("too late")).await;
-    peer.answer(&json!(4711), result("nobody asked")).await;
+    peer.answer(&json!(4711), result("not asked for")).await;
 
     let call = calling(&client, patient());
     let asked = peer.call().await;
@@ -74,9 +80,9 @@ async fn d10_what_comes_late_is_dropped_and_counted() {
     let asked = peer.call().await;
     peer.answer(&asked.id, result("in time")).await;
     assert_eq!(call.await.unwrap().unwrap().text, "in time");
-    let dropped = Dropped { stray_progress: 2, stale_progress: 0, stray_answers: 3 };
+    let dropped = DroppedMessages { stray_progress: 2, stale_progress: 0, stray_answers: 3 };
     assert_eq!(client.dropped(), dropped);
-    assert!(told.lock().unwrap().is_empty(), "nobody is told of what came late");
+    assert!(told.lock().unwrap().is_empty(), "late progress is not passed on");
 }
 
 /// The checklist of timeouts, E.

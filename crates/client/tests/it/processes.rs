@@ -12,8 +12,9 @@ use crate::support::{ms, timed_out};
 /// A call that must end by itself, in the slowest of machines.
 const LIMIT: Duration = Duration::from_secs(60);
 
-async fn start(script: &str, greeting: Duration) -> Result<Client, ClientError> {
-    let options = ConnectOptions { era: Era::Initialize, greeting, ..ConnectOptions::default() };
+async fn start(script: &str, handshake_timeout: Duration) -> Result<Client, ClientError> {
+    let options =
+        ConnectOptions { era: Era::Initialize, handshake_timeout, ..ConnectOptions::default() };
     Client::spawn(Program::new("sh").arg("-c").arg(script), options).await
 }
 
@@ -30,7 +31,7 @@ async fn call(client: &Client, options: CallOptions) -> Result<String, ClientErr
 #[tokio::test]
 async fn a_process_that_never_greets_is_given_up() {
     let client = start(NEVER_GREETS, ms(500)).await.err();
-    assert!(matches!(client, Some(ClientError::GreetingTimedOut { .. })), "{client:?}");
+    assert!(matches!(client, Some(ClientError::HandshakeTimedOut { .. })), "{client:?}");
 }
 
 #[tokio::test]
@@ -53,7 +54,7 @@ async fn a_silent_process_runs_into_the_limit_and_the_connection_serves_on() {
     client.close().await;
 }
 
-/// D11 on a real pipe that is full: nobody reads it.
+/// D11 on a real pipe that is full, because the server does not read it.
 #[tokio::test]
 async fn d11_a_real_pipe_that_is_full_delays_the_error_by_a_second_at_most() {
     let client = spawn(Misbehaviour::NeverReads).await;
@@ -70,7 +71,7 @@ async fn d11_a_real_pipe_that_is_full_delays_the_error_by_a_second_at_most() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_leaves_its_last_words() {
+async fn a_process_that_dies_leaves_the_end_of_its_stderr() {
     let client = spawn(Misbehaviour::Dies).await;
     let error = call(&client, CallOptions::default()).await.unwrap_err();
     let words = error.to_string();
@@ -109,7 +110,7 @@ async fn an_endless_line_ends_in_an_error_and_bounded_memory() {
     client.close().await;
 }
 
-/// Progress for nobody, as fast as a pipe carries it: the limit still falls, and nothing piles up.
+/// Progress for no request, as fast as a pipe carries it: the limit still falls, and nothing piles up.
 #[tokio::test]
 async fn a_flood_does_not_hold_up_the_limit_nor_fill_memory() {
     let client = spawn(Misbehaviour::Floods).await;

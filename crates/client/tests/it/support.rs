@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outlast_client::{
-    Answer, CallOptions, Client, ClientError, ConnectOptions, Era, Progress, TimedOut,
+    CallOptions, Client, ClientError, ConnectOptions, Era, Progress, TimedOut, ToolAnswer,
 };
 use outlast_testkit::peer::Peer;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-pub(crate) type Called = Result<Answer, ClientError>;
+pub(crate) type Called = Result<ToolAnswer, ClientError>;
 
 pub(crate) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_client::{CallOptions, ClientError, GivenUpTask, Limit, Started, TaskFate};
+use outlast_client::{CallOptions, ClientError, GivenUpTask, Limit, StartedCall, TaskFate};
 use outlast_testkit::peer::{Peer, result};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -224,15 +224,15 @@ async fn d13_a_task_that_was_left_running_is_taken_up_by_its_name() {
     let calling = client.clone();
     let call = tokio::spawn(async move {
         match calling.start_tool("slow", json!({}), CallOptions::default()).await? {
-            Started::Task(task) => Ok(task.left_running().id().to_owned()),
-            Started::Answered(answer) => panic!("not a task: {answer:?}"),
+            StartedCall::Task(task) => Ok(task.left_running().id().to_owned()),
+            StartedCall::Answered(answer) => panic!("not a task: {answer:?}"),
         }
     });
     becomes_a_task(&mut peer).await;
     let id = call.await.unwrap().map_err(|error: ClientError| error).unwrap();
     assert_eq!(id, "t-1");
     let heard = tokio::time::timeout(ms(5_000), peer.hear()).await;
-    assert!(heard.is_err(), "nobody asks, and nobody cancels: {heard:?}");
+    assert!(heard.is_err(), "the task is neither polled nor cancelled: {heard:?}");
 
     let (options, told) = remembering(CallOptions::default());
     let began = Instant::now();

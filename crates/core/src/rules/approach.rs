@@ -1,10 +1,10 @@
-//! What a worker does with a job it has just claimed, judged by how far the last worker came.
+//! Whether a request may be sent, a second time too: what a worker does with a job it has just claimed, judged by how far
+//! the last worker came and by what the provider says of the request ([`Nature`]).
 
-use serde_json::Value;
-
+use super::failures;
+use super::send_key::new_send_key;
 use crate::{
-    Again, Checkpoint, Code, Failure, Job, JobId, Nature, ProviderError, RemoteRun, Timestamp,
-    Trouble,
+    Again, Checkpoint, Code, Failure, Job, Nature, ProviderError, RemoteRun, Timestamp, Trouble,
 };
 
 /// What to do with a claimed job.
@@ -12,7 +12,7 @@ use crate::{
 pub enum Approach {
     /// Send the request under this key.
     Begin {
-        /// Of this try; the same again if the fate of an earlier send is unknown.
+        /// The key of this try; the key of an earlier send whose fate is unknown, if there was one.
         key: String,
     },
     /// Take up the provider's run.
@@ -24,93 +24,32 @@ pub enum Approach {
 /// Decides between beginning, resuming and giving up.
 pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
     match &job.checkpoint {
-        checkpoint if is_lost(checkpoint, nature) => {
+        checkpoint if must_give_up(checkpoint, nature) => {
             let sentence = "the server stopped while the request was on its way";
-            Approach::GiveUp(submit_unknown(job, sentence, None, now))
+            let failure = failures::plain(Code::SubmitUnknown, sentence, now);
+            Approach::GiveUp(failures::submit_unknown(job, failure))
         }
-        Checkpoint::NotBegun => {
-            let own = || format!("{}-{}", job.id, job.failures.len());
-            Approach::Begin { key: key_taken_over(job).unwrap_or_else(own) }
-        }
+        Checkpoint::NotBegun => Approach::Begin { key: new_send_key(job) },
         Checkpoint::Beginning { key } => Approach::Begin { key: key.clone() },
         Checkpoint::Running(run) if nature.resumes.takes_up(run) => Approach::Resume(run.clone()),
         Checkpoint::Running(run) => Approach::Begin { key: run.id.clone() },
     }
 }
 
-/// The field of a request that names the key of the job it repeats, whose fate was unknown (P6): sent under the same key
-/// it is paid for once, where the provider honours keys.
-pub const RETRY_KEY: &str = "retry_key";
-
-/// The key of the job that this one repeats, for its first send.
-fn key_taken_over(job: &Job) -> Option<String> {
-    let key = job.new.ask.get(RETRY_KEY).filter(|_| job.failures.is_empty());
-    key.and_then(Value::as_str).map(str::to_owned)
-}
-
-/// Whether a run that could not be taken up is begun anew at once: as after any crash, no try is spent on it.
-pub fn begins_anew(nature: Nature, error: &ProviderError) -> bool {
+/// Whether a run that the provider no longer knows is replaced by a new one at once: only where running it twice does no
+/// harm. As after any crash, no try is spent on it.
+pub fn may_begin_again(nature: Nature, error: &ProviderError) -> bool {
     error.trouble == Trouble::RunLost && nature.again == Again::Safe
 }
 
-/// The job a key of [`Approach::Begin`] belongs to; also where a provider went on with the key in the id of its run.
-pub fn job_of_key(key: &str) -> Option<JobId> {
-    key.split('-').next()?.parse().ok()
-}
-
-/// Whether a try that ended here cannot be followed by another: what may have been paid for can neither be taken up
-/// nor sent again.
-pub(super) fn is_lost(checkpoint: &Checkpoint, nature: Nature) -> bool {
+/// Whether no try can follow one that ended at this checkpoint: what may have been paid for can neither be taken up nor
+/// sent a second time.
+pub(super) fn must_give_up(checkpoint: &Checkpoint, nature: Nature) -> bool {
     match checkpoint {
         Checkpoint::NotBegun => false,
         Checkpoint::Beginning { .. } => nature.again == Again::Never,
         Checkpoint::Running(run) => !nature.resumes.takes_up(run) && nature.again != Again::Safe,
     }
-}
-
-/// The failure of a job whose request may have been accepted and cannot be found again; `sentence` says what happened
-/// to it.
-pub(super) fn submit_unknown(
-    job: &Job,
-    sentence: &str,
-    detail: Option<String>,
-    now: Timestamp,
-) -> Failure {
-    // Its advice, behind the semicolon, is for a request that was certainly not accepted.
-    let sentence = sentence.split("; ").next().unwrap_or(sentence);
-    let known = if job.may_be_charged() {
-        "it may have been accepted and paid for, so it was not sent again"
-    } else {
-        "it may have been done, or half of it, so it was not done again"
-    };
-    in_doubt(job, Code::SubmitUnknown, &format!("{sentence}; {known}"), detail, now)
-}
-
-/// The failure of a job whose run the provider no longer knows.
-pub(super) fn run_lost(
-    job: &Job,
-    sentence: &str,
-    detail: Option<String>,
-    now: Timestamp,
-) -> Failure {
-    let known = if job.may_be_charged() {
-        "it may have been paid for, so no other was begun"
-    } else {
-        "it may have done its work, so no other was begun"
-    };
-    in_doubt(job, Code::RunLost, &format!("{sentence}; {known}"), detail, now)
-}
-
-/// A failure after which only the owner's word begins a new run.
-fn in_doubt(job: &Job, code: Code, known: &str, detail: Option<String>, now: Timestamp) -> Failure {
-    let id = job.id;
-    let next = if job.may_be_charged() {
-        "begins a new run, which may be paid for a second time"
-    } else {
-        "runs it again"
-    };
-    let message = format!("{known}: `outlast jobs retry {id} --again` {next}");
-    Failure { code, message, detail, at: now, run_goes_on: false }
 }
 
 #[cfg(test)]
@@ -124,19 +63,7 @@ mod tests {
         Nature { again, resumes, stops: true }
     }
 
-    #[test]
-    fn a_key_names_its_job() {
-        let job = running(Checkpoint::NotBegun).0.job;
-        let Approach::Begin { key } = approach(&job, nature(Again::Safe, Resumes::Never), NOW)
-        else {
-            panic!("a fresh job is begun")
-        };
-        assert_eq!(job_of_key(&key), Some(job.id));
-        assert_eq!(job_of_key(&format!("{key}-and more")), Some(job.id));
-        assert_eq!(job_of_key("resp_1"), None);
-    }
-
-    /// B9a, design.md "what a kill -9 leaves".
+    /// B9a: the table "What a kill -9 leaves" of ARCHITECTURE.md.
     #[test]
     fn nothing_that_may_have_been_paid_for_is_begun_again() {
         let beginning = Checkpoint::Beginning { key: "k".to_owned() };
@@ -175,24 +102,9 @@ mod tests {
         }
     }
 
-    /// P6: what is asked again after a send of unknown fate is sent under the same key.
-    #[test]
-    fn p6_a_retry_sends_the_key_of_the_job_it_repeats() {
-        let mut job = running(Checkpoint::NotBegun).0.job;
-        job.new.ask = serde_json::json!({ "messages": [], (RETRY_KEY): "old-0" });
-        let key = |job: &Job| match approach(job, nature(Again::WithKey, Always), NOW) {
-            Approach::Begin { key } => key,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(key(&job), "old-0");
-        // That run has ended badly: another one needs a key of its own.
-        job.failures.push(crate::rules::sample::failure());
-        assert_eq!(key(&job), "00000000000000000000000000000007-1");
-    }
-
     /// E6: what may run twice is begun anew, whichever provider lost it.
     #[test]
-    fn a_lost_run_is_begun_anew_only_where_that_harms_nobody() {
+    fn a_lost_run_is_begun_anew_only_where_that_does_no_harm() {
         let error = |trouble| ProviderError { trouble, sentence: String::new(), detail: None };
         let cases = [
             (Again::Safe, Trouble::RunLost, true),
@@ -201,7 +113,7 @@ mod tests {
             (Again::Safe, Trouble::Unreachable, false),
         ];
         for (again, trouble, expected) in cases {
-            let got = begins_anew(nature(again, WithCursor), &error(trouble.clone()));
+            let got = may_begin_again(nature(again, WithCursor), &error(trouble.clone()));
             assert_eq!(got, expected, "{again:?} {trouble:?}");
         }
     }

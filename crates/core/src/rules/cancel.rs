@@ -12,7 +12,7 @@ pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
     }
     let remote = match &job.checkpoint {
         Checkpoint::NotBegun => RemoteStop::NotNeeded,
-        // There is no run to name yet. Its worker will call `owe`, or `stopped` where none came of it; recorded now,
+        // There is no run to name yet. Its worker will call `record_late_run`, or `record_stop` where none came of it; recorded now,
         // because that worker may die first.
         Checkpoint::Beginning { .. } => RemoteStop::MaybeBegun,
         Checkpoint::Running(_) => RemoteStop::Owed,
@@ -25,7 +25,11 @@ pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
 }
 
 /// Records a run that turned up after its job was cancelled.
-pub fn owe(record: &mut Record, run: &RemoteRun, now: Timestamp) -> Result<(), StoreError> {
+pub fn record_late_run(
+    record: &mut Record,
+    run: &RemoteRun,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let JobState::Cancelled { remote, .. } = &mut record.job.state else {
         return Err(StoreError::NotFound);
     };
@@ -36,7 +40,11 @@ pub fn owe(record: &mut Record, run: &RemoteRun, now: Timestamp) -> Result<(), S
 }
 
 /// Records what came of an owed stop.
-pub fn stopped(record: &mut Record, outcome: RemoteStop, now: Timestamp) -> Result<(), StoreError> {
+pub fn record_stop(
+    record: &mut Record,
+    outcome: RemoteStop,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let JobState::Cancelled { remote, .. } = &mut record.job.state else {
         return Err(StoreError::NotFound);
     };
@@ -92,11 +100,14 @@ mod tests {
     #[test]
     fn a_run_found_after_the_cancel_is_owed_a_stop() {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
-        assert!(owe(&mut record, &remote(), NOW).is_err(), "only a cancelled job can owe");
+        assert!(
+            record_late_run(&mut record, &remote(), NOW).is_err(),
+            "only a cancelled job has a late run"
+        );
         cancel(&mut record, NOW);
-        owe(&mut record, &remote(), NOW).unwrap();
+        record_late_run(&mut record, &remote(), NOW).unwrap();
         assert_eq!(record.job.checkpoint, Checkpoint::Running(remote()));
-        stopped(&mut record, RemoteStop::Done, NOW).unwrap();
+        record_stop(&mut record, RemoteStop::Done, NOW).unwrap();
         assert_eq!(record.job.state, JobState::Cancelled { at: NOW, remote: RemoteStop::Done });
         assert_eq!(record.job.state.kind(), StateKind::Cancelled);
     }
@@ -106,11 +117,11 @@ mod tests {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
         cancel(&mut record, NOW);
         let before = record.clone();
-        assert!(stopped(&mut record, RemoteStop::Owed, NOW).is_err());
+        assert!(record_stop(&mut record, RemoteStop::Owed, NOW).is_err());
         assert_eq!(record, before, "a refused write leaves no trace");
-        owe(&mut record, &remote(), NOW).unwrap();
-        stopped(&mut record, RemoteStop::Owed, NOW).unwrap();
-        stopped(&mut record, RemoteStop::Done, NOW).unwrap();
+        record_late_run(&mut record, &remote(), NOW).unwrap();
+        record_stop(&mut record, RemoteStop::Owed, NOW).unwrap();
+        record_stop(&mut record, RemoteStop::Done, NOW).unwrap();
     }
 
     /// A3: a refusal that comes in after the cancel clears the doubt, but never a duty to stop a run.
@@ -118,14 +129,14 @@ mod tests {
     fn a3_a_refused_request_leaves_nothing_to_stop() {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
         cancel(&mut record, NOW);
-        stopped(&mut record, RemoteStop::NotNeeded, NOW).unwrap();
+        record_stop(&mut record, RemoteStop::NotNeeded, NOW).unwrap();
         assert_eq!(
             record.job.state,
             JobState::Cancelled { at: NOW, remote: RemoteStop::NotNeeded }
         );
         let (mut record, _) = running(Checkpoint::Running(remote()));
         cancel(&mut record, NOW);
-        assert!(stopped(&mut record, RemoteStop::NotNeeded, NOW).is_err());
+        assert!(record_stop(&mut record, RemoteStop::NotNeeded, NOW).is_err());
     }
 
     /// A run's id is the provider's to choose: a log line shows no more of it than a person reads.
@@ -141,9 +152,9 @@ mod tests {
     fn a3_a_cancel_while_the_request_is_on_its_way_says_what_is_not_known() {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
         cancel(&mut record, NOW);
-        let told = record.job.stop_told().unwrap();
+        let told = record.job.stop_text().unwrap();
         assert!(told.contains("may have been begun and paid for"), "{told}");
         record.job.new.ask = serde_json::json!({ "message": "a command has no price" });
-        assert_eq!(record.job.stop_told(), None);
+        assert_eq!(record.job.stop_text(), None);
     }
 }

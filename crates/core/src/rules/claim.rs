@@ -1,11 +1,11 @@
-//! Who may take a job, and what taking it means.
+//! Which worker may take a job, and what taking it means.
 
 use crate::{Claimed, Holder, JobState, Lease, Profile, Record, Timestamp, WorkerId};
 
-/// Whether a worker with these profiles may take the job from the queue now. A held call is not in the queue: whoever
-/// holds it takes it by name.
+/// Whether a worker with these profiles may take the job from the queue now. A held call is not in the queue: its
+/// process takes it by name.
 pub fn claimable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
-    record.job.new.visibility.is_queued() && takeable(record, profiles, now)
+    record.job.new.visibility.goes_through_queue() && takeable(record, profiles, now)
 }
 
 /// Whether a worker with these profiles may take this very job now.

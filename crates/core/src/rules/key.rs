@@ -1,4 +1,4 @@
-//! How long a key stands for its job, and what a call made again under it is given.
+//! How long an idempotency key names its job, and what a call repeated under it is given.
 
 use crate::{Job, JobState, KeyLife, NewJob, RemoteRun, Timestamp};
 
@@ -9,82 +9,82 @@ pub struct KeyRecord {
     pub input_hash: [u8; 32],
     /// When it was first used.
     pub made_at: Timestamp,
-    /// How long it holds.
-    pub holds: KeyLife,
+    /// How long it stays valid.
+    pub life: KeyLife,
     /// When a call was first answered with the outcome of its job.
     pub answered_at: Option<Timestamp>,
 }
 
-/// How long a key stands, seen from where its job stands.
-pub(super) enum Hold {
+/// How long a key names its job, seen from where the job stands.
+pub(super) enum Validity {
     /// As long as the job is unfinished.
-    Unfinished,
+    WhileUnfinished,
     /// Up to this moment.
     Until(Timestamp),
     /// No more.
     Over,
 }
 
-pub(super) fn hold(key: &KeyRecord, job: &Job) -> Hold {
-    let Some(ended_at) = job.ended_at() else { return Hold::Unfinished };
+pub(super) fn validity(key: &KeyRecord, job: &Job) -> Validity {
+    let Some(ended_at) = job.ended_at() else { return Validity::WhileUnfinished };
     let was_answered = key.answered_at.is_some();
-    match (key.holds, &job.state) {
-        (KeyLife::For(window), _) => Hold::Until(key.made_at.after(window)),
-        (KeyLife::UntilAnswered { .. } | KeyLife::Repeats { .. }, JobState::Cancelled { .. }) => {
-            Hold::Over
+    match (key.life, &job.state) {
+        (KeyLife::For(window), _) => Validity::Until(key.made_at.after(window)),
+        (KeyLife::UntilAnswered { .. } | KeyLife::Replays { .. }, JobState::Cancelled { .. }) => {
+            Validity::Over
         }
-        (KeyLife::UntilAnswered { .. }, _) if was_answered => Hold::Over,
-        (KeyLife::UntilAnswered { after_end }, _) => Hold::Until(ended_at.after(after_end)),
-        (KeyLife::Repeats { answered, .. }, JobState::Succeeded { .. }) if was_answered => {
-            Hold::Until(ended_at.after(answered))
+        (KeyLife::UntilAnswered { .. }, _) if was_answered => Validity::Over,
+        (KeyLife::UntilAnswered { after_end }, _) => Validity::Until(ended_at.after(after_end)),
+        (KeyLife::Replays { answered, .. }, JobState::Succeeded { .. }) if was_answered => {
+            Validity::Until(ended_at.after(answered))
         }
-        (KeyLife::Repeats { .. }, _) if was_answered && !job.needs_consent() => Hold::Over,
-        (KeyLife::Repeats { unanswered, .. }, _) => Hold::Until(ended_at.after(unanswered)),
+        (KeyLife::Replays { .. }, _) if was_answered && !job.needs_consent() => Validity::Over,
+        (KeyLife::Replays { unanswered, .. }, _) => Validity::Until(ended_at.after(unanswered)),
     }
 }
 
-/// Whether the key still stands for its job.
-pub fn key_holds(key: &KeyRecord, job: &Job, now: Timestamp) -> bool {
-    match hold(key, job) {
-        Hold::Unfinished => true,
-        Hold::Until(end) => now < end,
-        Hold::Over => false,
+/// Whether the key still names its job.
+pub fn key_is_valid(key: &KeyRecord, job: &Job, now: Timestamp) -> bool {
+    match validity(key, job) {
+        Validity::WhileUnfinished => true,
+        Validity::Until(end) => now < end,
+        Validity::Over => false,
     }
 }
 
-/// The key once a call was answered with what there is of its job; `None` when that changes nothing.
+/// The key after a call was answered with the outcome of its job; `None` when that changes nothing.
 ///
 /// Nothing changes while the job is unfinished: its outcome is not known, and a second call would buy it again.
-pub fn answered(key: &KeyRecord, job: &Job, now: Timestamp) -> Option<KeyRecord> {
+pub fn record_answer(key: &KeyRecord, job: &Job, now: Timestamp) -> Option<KeyRecord> {
     let first = key.answered_at.is_none() && job.state.kind().is_terminal();
     first.then_some(KeyRecord { answered_at: Some(now), ..*key })
 }
 
-/// What there is to say of an outcome that is told again.
+/// An outcome that a repeated call is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeat {
+pub struct Replay {
     /// When the job ended.
     pub ended_at: Timestamp,
     /// From when on the same call is a new one.
     pub until: Timestamp,
 }
 
-/// Whether the outcome of the job that a key names was told before; `None` when it is told for the first time.
-pub fn repeat(key: &KeyRecord, job: &Job) -> Option<Repeat> {
-    match hold(key, job) {
-        Hold::Until(until) if key.answered_at.is_some() => {
-            Some(Repeat { ended_at: job.ended_at()?, until })
+/// What makes an answer a replay; `None` when no call was answered with the outcome before.
+pub fn replay(key: &KeyRecord, job: &Job) -> Option<Replay> {
+    match validity(key, job) {
+        Validity::Until(until) if key.answered_at.is_some() => {
+            Some(Replay { ended_at: job.ended_at()?, until })
         }
-        Hold::Until(_) | Hold::Unfinished | Hold::Over => None,
+        Validity::Until(_) | Validity::WhileUnfinished | Validity::Over => None,
     }
 }
 
-/// The run that a research call takes up whose key no longer holds for `job`: what was paid for and may still be had is
+/// The run that a research call takes up when its key no longer names `job`: what was paid for and may still be had is
 /// not bought again. Only where the call goes to the same provider with the same settings.
 pub fn run_taken_up(key: &KeyRecord, job: &Job, new: &NewJob) -> Option<RemoteRun> {
-    match key.holds {
-        KeyLife::Repeats { .. } if job.new.profile == new.profile => job.run_left().cloned(),
-        KeyLife::Repeats { .. } | KeyLife::UntilAnswered { .. } | KeyLife::For(_) => None,
+    match key.life {
+        KeyLife::Replays { .. } if job.new.profile == new.profile => job.run_left().cloned(),
+        KeyLife::Replays { .. } | KeyLife::UntilAnswered { .. } | KeyLife::For(_) => None,
     }
 }
 
@@ -100,13 +100,13 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
     const OWN: KeyLife = KeyLife::For(HOUR);
     const HELD: KeyLife = KeyLife::UntilAnswered { after_end: HOUR };
-    const RESEARCH: KeyLife = KeyLife::Repeats { unanswered: HOUR, answered: MINUTE };
+    const RESEARCH: KeyLife = KeyLife::Replays { unanswered: HOUR, answered: MINUTE };
     /// Long after `NOW`, when keys are made.
     const ENDED: Timestamp = Timestamp::from_millis(NOW.as_millis() + 24 * 3_600_000);
 
-    fn record(holds: KeyLife, answered: bool) -> KeyRecord {
+    fn record(life: KeyLife, answered: bool) -> KeyRecord {
         let answered_at = answered.then_some(ENDED);
-        KeyRecord { input_hash: [0; 32], made_at: NOW, holds, answered_at }
+        KeyRecord { input_hash: [0; 32], made_at: NOW, life, answered_at }
     }
 
     fn succeeded() -> Job {
@@ -133,7 +133,7 @@ mod tests {
     fn a_key_holds_while_its_job_is_unfinished_and_a_while_longer() {
         let own = Some(NOW.after(HOUR));
         let (hour, minute) = (Some(ENDED.after(HOUR)), Some(ENDED.after(MINUTE)));
-        // Which key of which job, and when it stops to hold before and after an answer.
+        // Which key of which job, and when it stops to be valid before and after an answer.
         let cases = [
             (OWN, succeeded(), [own, own]),
             (OWN, failed(Code::RateLimited), [own, own]),
@@ -149,36 +149,38 @@ mod tests {
             (RESEARCH, failed(Code::RunLost), [hour, hour]),
             (RESEARCH, cancelled(), [None, None]),
         ];
-        for (holds, job, ends) in cases {
+        for (life, job, ends) in cases {
             for (answered, end) in [false, true].into_iter().zip(ends) {
-                let (key, told) =
-                    (record(holds, answered), format!("{holds:?} {job:?} {answered}"));
+                let (key, told) = (record(life, answered), format!("{life:?} {job:?} {answered}"));
                 let Some(end) = end else {
-                    assert!(!key_holds(&key, &job, ENDED), "{told}");
-                    assert_eq!(repeat(&key, &job), None, "{told}");
+                    assert!(!key_is_valid(&key, &job, ENDED), "{told}");
+                    assert_eq!(replay(&key, &job), None, "{told}");
                     continue;
                 };
                 let before = Timestamp::from_millis(end.as_millis() - 1);
-                assert!(key_holds(&key, &job, before) && !key_holds(&key, &job, end), "{told}");
-                let repeated = answered.then_some(Repeat { ended_at: ENDED, until: end });
-                assert_eq!(repeat(&key, &job), repeated, "{told}");
+                assert!(
+                    key_is_valid(&key, &job, before) && !key_is_valid(&key, &job, end),
+                    "{told}"
+                );
+                let repeated = answered.then_some(Replay { ended_at: ENDED, until: end });
+                assert_eq!(replay(&key, &job), repeated, "{told}");
             }
             for unfinished in [queued().job, running(Checkpoint::NotBegun).0.job] {
-                let key = record(holds, false);
-                assert!(key_holds(&key, &unfinished, ENDED.after(HOUR * 24)));
-                assert_eq!(repeat(&key, &unfinished), None);
+                let key = record(life, false);
+                assert!(key_is_valid(&key, &unfinished, ENDED.after(HOUR * 24)));
+                assert_eq!(replay(&key, &unfinished), None);
             }
         }
     }
 
     #[test]
     fn only_the_first_answer_with_an_outcome_counts() {
-        for holds in [OWN, HELD, RESEARCH] {
+        for life in [OWN, HELD, RESEARCH] {
             let later = ENDED.after(MINUTE);
-            let told = answered(&record(holds, false), &succeeded(), ENDED);
-            assert_eq!(told, Some(record(holds, true)), "{holds:?}");
-            assert_eq!(answered(&record(holds, true), &succeeded(), later), None, "{holds:?}");
-            assert_eq!(answered(&record(holds, false), &queued().job, later), None, "{holds:?}");
+            let told = record_answer(&record(life, false), &succeeded(), ENDED);
+            assert_eq!(told, Some(record(life, true)), "{life:?}");
+            assert_eq!(record_answer(&record(life, true), &succeeded(), later), None, "{life:?}");
+            assert_eq!(record_answer(&record(life, false), &queued().job, later), None, "{life:?}");
         }
     }
 
@@ -198,9 +200,9 @@ mod tests {
             (HELD, &left, &new, false),
             (OWN, &left, &new, false),
         ];
-        for (holds, job, new, taken) in cases {
-            let found = run_taken_up(&record(holds, true), job, new);
-            assert_eq!(found, taken.then(remote), "{holds:?} {job:?}");
+        for (life, job, new, taken) in cases {
+            let found = run_taken_up(&record(life, true), job, new);
+            assert_eq!(found, taken.then(remote), "{life:?} {job:?}");
         }
     }
 }

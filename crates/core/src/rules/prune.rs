@@ -1,6 +1,6 @@
 //! Which jobs may be removed.
 
-use super::key::{Hold, hold};
+use super::key::{Validity, validity};
 use crate::rules::{KeyRecord, expires_at};
 use crate::{Job, JobState, Prune, RemoteStop, Timestamp};
 
@@ -21,13 +21,13 @@ pub fn prunable(job: &Job, key: Option<&KeyRecord>, prune: &Prune, now: Timestam
 
 /// When age alone allows to remove the job; `None` as long as something forbids it at any age.
 ///
-/// A job whose key still holds is kept beyond its retention: without it the next call under that key would make,
+/// A job whose key is still valid is kept beyond its retention: without it the next call under that key would make,
 /// and pay for, a second one.
 pub fn removable_at(job: &Job, key: Option<&KeyRecord>) -> Option<Timestamp> {
     let end = expires_at(job).filter(|_| done(job))?;
-    match key.map(|key| hold(key, job)) {
-        Some(Hold::Until(free)) => Some(end.max(free)),
-        Some(Hold::Unfinished | Hold::Over) | None => Some(end),
+    match key.map(|key| validity(key, job)) {
+        Some(Validity::Until(free)) => Some(end.max(free)),
+        Some(Validity::WhileUnfinished | Validity::Over) | None => Some(end),
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
         job.new.keep = Some(minute);
         job.state = JobState::Failed { at: NOW };
         let cancelled = JobState::Cancelled { at: NOW, remote: RemoteStop::Done };
-        let repeats = KeyLife::Repeats { unanswered: minute * 4, answered: minute * 2 };
+        let repeats = KeyLife::Replays { unanswered: minute * 4, answered: minute * 2 };
         let cases = [
             (job.state.clone(), None, minute),
             (job.state.clone(), Some(KeyLife::For(minute * 5)), minute * 5),
@@ -96,11 +96,11 @@ mod tests {
             (cancelled, Some(KeyLife::UntilAnswered { after_end: minute * 3 }), minute),
             (job.state.clone(), Some(repeats), minute * 4),
         ];
-        for (state, holds, expected) in cases {
+        for (state, life, expected) in cases {
             job.state = state;
             let key =
-                |holds| KeyRecord { input_hash: [0; 32], made_at: NOW, holds, answered_at: None };
-            let key = holds.map(key);
+                |life| KeyRecord { input_hash: [0; 32], made_at: NOW, life, answered_at: None };
+            let key = life.map(key);
             let moment = NOW.after(expected);
             assert_eq!(removable_at(&job, key.as_ref()), Some(moment), "{:?} {key:?}", job.state);
             let before = Timestamp::from_millis(moment.as_millis() - 1);

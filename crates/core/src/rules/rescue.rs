@@ -1,11 +1,61 @@
-//! What becomes of a dead worker's job: back to the queue, checkpoint and all; no attempt is spent.
+//! What happens to the job of a worker that is dead, or taken for dead: it goes back to the state Queued with its
+//! checkpoint, and no attempt is spent.
 
-use crate::{JobState, Record, Timestamp};
+use crate::{Checkpoint, JobState, Record, Timestamp, WorkerId};
 
-/// Puts a running job back. What its checkpoint means is for the next worker: see [`approach`](fn@super::approach).
+/// Whether a running job may be put back because its lease has ended.
+///
+/// A job at [`Checkpoint::Beginning`] stays with a worker that is known to live: that worker is only slow, and a second
+/// worker that sends the request now could buy the same research twice.
+pub fn lease_is_void(
+    record: &Record,
+    is_known_to_live: impl FnOnce(&WorkerId) -> bool,
+    now: Timestamp,
+) -> bool {
+    let Some(holder) = record.holder.as_ref().filter(|holder| holder.until <= now) else {
+        return false;
+    };
+    match record.job.checkpoint {
+        Checkpoint::Beginning { .. } => !is_known_to_live(&holder.worker),
+        Checkpoint::NotBegun | Checkpoint::Running(_) => true,
+    }
+}
+
+/// Puts a running job back. What its checkpoint means is decided by the next worker: see
+/// [`approach`](fn@super::approach).
 pub fn rescue(record: &mut Record, now: Timestamp) {
     record.job.state = JobState::Queued { run_at: now };
     record.job.progress = None;
     record.job.updated_at = now;
     record.holder = None;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rules::sample::{NOW, queued, remote, running};
+
+    /// B9a: the table of the rule.
+    #[test]
+    fn b9a_a_request_on_its_way_stays_with_a_live_worker_whatever_its_lease() {
+        let beginning = || Checkpoint::Beginning { key: "k".to_owned() };
+        let end = NOW.after(Duration::from_secs(30));
+        let early = NOW.after(Duration::from_secs(29));
+        let cases = [
+            (Checkpoint::NotBegun, end, true, true),
+            (Checkpoint::Running(remote()), end, true, true),
+            (beginning(), end, true, false),
+            (beginning(), end, false, true),
+            (beginning(), early, false, false),
+            (Checkpoint::NotBegun, early, false, false),
+        ];
+        for (checkpoint, now, lives, expected) in cases {
+            let record = running(checkpoint.clone()).0;
+            let got = lease_is_void(&record, |_| lives, now);
+            assert_eq!(got, expected, "{checkpoint:?} {now} {lives}");
+        }
+        assert!(!lease_is_void(&queued(), |_| false, end), "no worker has it");
+    }
 }

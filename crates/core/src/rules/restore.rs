@@ -1,9 +1,10 @@
 //! What becomes of an unfinished job when a backup becomes the store again. The store that was backed up went on, so
 //! whatever the backup has not finished may have been run, and paid for, since.
 
-use super::approach::{is_lost, submit_unknown};
+use super::approach::must_give_up;
+use super::failures;
 use super::rescue::rescue;
-use crate::{Again, Checkpoint, JobState, Nature, Record, Timestamp};
+use crate::{Again, Checkpoint, Code, JobState, Nature, Record, Timestamp};
 
 /// What a restored store does with a job that its backup had not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub enum Fate {
     Ended,
     /// Its remote run is recorded: a worker takes that up and begins no other.
     Resumes,
-    /// Running it twice is safe: it stays in the queue.
+    /// Running it twice is safe: it waits for a worker, as before.
     RunsOn,
 }
 
@@ -36,7 +37,8 @@ pub fn restore(record: &mut Record, nature: Option<Nature>, now: Timestamp) -> O
             record.job.new.max_failures = record.job.new.max_failures.min(failures);
         }
         Fate::Ended => {
-            let failure = submit_unknown(&record.job, RESTORED, None, now);
+            let failure = failures::plain(Code::SubmitUnknown, RESTORED, now);
+            let failure = failures::submit_unknown(&record.job, failure);
             record.job.failures.push(failure);
             record.job.state = JobState::Failed { at: now };
         }
@@ -50,7 +52,7 @@ fn fate(checkpoint: &Checkpoint, nature: Option<Nature>) -> Fate {
     let is_safe = nature.is_some_and(|nature| nature.again == Again::Safe);
     match checkpoint {
         _ if is_safe => Fate::RunsOn,
-        Checkpoint::Running(_) if nature.is_some_and(|nature| is_lost(checkpoint, nature)) => {
+        Checkpoint::Running(_) if nature.is_some_and(|nature| must_give_up(checkpoint, nature)) => {
             Fate::Ended
         }
         Checkpoint::Running(_) => Fate::Resumes,
@@ -61,8 +63,8 @@ fn fate(checkpoint: &Checkpoint, nature: Option<Nature>) -> Fate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Resumes;
     use crate::rules::sample::{NOW, failure, queued, remote, running};
-    use crate::{Code, Resumes};
 
     const LATER: Timestamp = Timestamp::from_millis(2_000_000);
 

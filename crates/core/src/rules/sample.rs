@@ -18,7 +18,7 @@ pub(crate) fn queued() -> Record {
         owner: OwnerId::new("ann"),
         conversation: None,
         profile: Profile::new("agent"),
-        workflow: "deep_research".to_owned(),
+        workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: "why".to_owned(),
         ask: Value::Null,
         priority: 0,

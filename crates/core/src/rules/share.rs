@@ -27,7 +27,7 @@ mod tests {
 
     /// F10: so many of eight does each of several owners get who take all they can, one owner after another.
     #[test]
-    fn f10_nobody_takes_more_than_they_leave_for_others() {
+    fn f10_no_owner_takes_more_than_they_leave_for_others() {
         for (sharing, expected) in
             [(Sharing::SeveralOwners, [4, 2, 1, 1, 0]), (Sharing::OneOwner, [8, 0, 0, 0, 0])]
         {

@@ -6,7 +6,8 @@ use outlast_core::Job;
 use outlast_core::rules::{self, End};
 use tokio::time::Instant;
 
-use crate::engine::Shared;
+use crate::shared::Shared;
+use crate::wakeups::until;
 
 /// A job resumed after its life has run out gets this long for one look at its run.
 const LAST_LOOK: Duration = Duration::from_secs(20);
@@ -22,7 +23,7 @@ pub(super) enum Start {
 pub(super) struct Limits {
     attempt: Option<Instant>,
     /// When to warn; once.
-    pub(super) warn: Option<Instant>,
+    warn: Option<Instant>,
     life: Option<Instant>,
 }
 
@@ -41,6 +42,13 @@ impl Limits {
         Self { attempt: now.checked_add(timeout), warn, life }
     }
 
+    /// Warns, once, that the try's time is nearly over.
+    pub(super) fn warn_of_timeout(&mut self, job: &Job) {
+        self.warn = None;
+        let timeout_ms = job.new.attempt_timeout.as_millis();
+        tracing::warn!(job.id = %job.id, timeout_ms, "80 % of the time for this try is used up");
+    }
+
     /// Waits until it is time to warn. Cancel-safe.
     pub(super) async fn nearly_reached(&self) {
         until(self.warn).await;
@@ -53,13 +61,5 @@ impl Limits {
             () = until(self.life) => End::LifeEnded,
             () = until(self.attempt) => End::AttemptTimedOut,
         }
-    }
-}
-
-/// Waits until then, or for ever.
-pub(super) async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment).await,
-        None => std::future::pending().await,
     }
 }

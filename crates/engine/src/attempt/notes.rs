@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast_core::Progress;
 use tokio::time::Instant;
 
-use super::limits::until;
+use crate::wakeups::until;
 
 /// Progress is written at most this often for each job; the last word wins.
 const NOTE_EVERY: Duration = Duration::from_millis(250);

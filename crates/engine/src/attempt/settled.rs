@@ -1,6 +1,8 @@
 //! The log lines of a try's end.
 
-use outlast_core::{Failure, Job, JobState, Output, ReportCheck, ResearchAsk, Settlement};
+use outlast_core::{Failure, Job, JobState, Output, ResearchAsk, Settlement};
+
+use crate::report_check::ReportCheck;
 
 pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
     let retries = job.failures.len();
@@ -40,7 +42,7 @@ fn log_failure(job: &Job, failure: &Failure) {
     );
 }
 
-/// C4: of conversations alone; elsewhere nobody asked for a length.
+/// C4: of conversations alone; only there a length is asked for.
 fn warn_of_short_report(job: &Job, output: &Output) {
     if job.new.conversation.is_none() {
         return;

@@ -1,5 +1,5 @@
 //! A store, a scripted provider, and as many engines over them as a test wants. Time is tokio's, paused: it moves
-//! only when every task waits, so [`Bench::quiet`] means "until nobody has anything left to do".
+//! only when every task waits, so [`Bench::quiet`] means "until no task has anything left to do".
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,7 +89,7 @@ impl Bench {
         Process { engine, stop, worker: None, follower }
     }
 
-    /// Waits until nobody has anything left to do but wait.
+    /// Waits until every task only waits.
     pub(crate) async fn quiet(&self) {
         tokio::time::sleep(millis(1)).await;
     }
@@ -114,6 +114,11 @@ impl Bench {
             }
         };
         tokio::time::timeout(seconds(100), waiting).await.expect("it never comes");
+    }
+
+    /// The store learns that the worker with the first claim is dead, as from a lock that the kernel has freed.
+    pub(crate) async fn first_claimant_ends(&self) {
+        self.store.dismiss(&self.store.claimants()[0]).await.unwrap();
     }
 
     /// The job as it stands.
@@ -179,7 +184,7 @@ impl Process {
         asked.elapsed()
     }
 
-    /// Dies as by kill -9: nobody says goodbye.
+    /// Dies as by kill -9: nothing is given back.
     pub(crate) async fn die(self) {
         if let Some(worker) = self.worker {
             worker.abort();
@@ -199,7 +204,7 @@ pub(crate) fn research() -> NewJob {
         owner: OwnerId::new("ann"),
         conversation: None,
         profile: Scripted::profile(),
-        workflow: "deep_research".to_owned(),
+        workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: "why".to_owned(),
         ask: json!("why"),
         priority: 0,

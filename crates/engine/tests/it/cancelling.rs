@@ -47,7 +47,7 @@ async fn a_cancelled_running_job_frees_its_slot_at_once_and_its_run_is_stopped()
     assert_eq!(remote_stop(&job), RemoteStop::Owed);
     let (reading, answered) = poll.await.unwrap();
     assert_eq!(reading.unwrap().job.state.kind(), StateKind::Cancelled);
-    assert_eq!(answered, asked, "whoever waits is told at once");
+    assert_eq!(answered, asked, "the waiting caller is told at once");
     bench.at_once(|| bench.provider.keys().len() == 2 && !bench.provider.stops().is_empty()).await;
     assert_eq!(asked.elapsed(), Duration::ZERO, "the next job is begun and the old run stopped");
     deliver(&bench, 1);
@@ -69,7 +69,7 @@ async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
     bench.quiet().await;
     let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
     assert_eq!(remote_stop(&job), RemoteStop::MaybeBegun, "no run is known yet");
-    let told = job.stop_told().unwrap();
+    let told = job.stop_text().unwrap();
     assert!(told.contains("may have been begun and paid for"), "{told}");
     tokio::time::sleep(seconds(40)).await;
     assert_eq!(bench.provider.begins_dropped(), 0);
@@ -115,7 +115,7 @@ async fn a3_a_process_that_dies_after_a_cancel_during_begin_leaves_the_doubt_on_
     tokio::time::sleep(seconds(120)).await;
     let job = bench.job(&id).await;
     assert_eq!(remote_stop(&job), RemoteStop::MaybeBegun);
-    assert!(job.stop_told().unwrap().contains("could not be stopped"), "{:?}", job.stop_told());
+    assert!(job.stop_text().unwrap().contains("could not be stopped"), "{:?}", job.stop_text());
     assert_eq!(bench.provider.keys().len(), 1, "nothing is sent again");
 }
 
@@ -128,10 +128,29 @@ async fn a3_a_cancel_does_not_promise_a_stop_that_the_provider_cannot_make() {
     let id = process.under_way(&bench, 1).await;
     let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
     assert_eq!(remote_stop(&job), RemoteStop::Unsupported);
-    assert!(job.stop_told().unwrap().contains("may still finish"), "{:?}", job.stop_told());
+    assert!(job.stop_text().unwrap().contains("may still finish"), "{:?}", job.stop_text());
     bench.quiet().await;
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Unsupported);
     assert!(bench.provider.stops().is_empty(), "no worker tries in vain");
+}
+
+/// A3: while the request is on its way there is no run to speak of yet, whether or not the provider can stop runs; what
+/// came of it is recorded once it is known.
+#[tokio::test(start_paused = true)]
+async fn a3_a_cancel_during_begin_does_not_say_that_a_run_cannot_be_stopped() {
+    let nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
+    let bench = Bench::over(Scripted::natured(nature));
+    let process = bench.process().await;
+    let answer = Arc::new(Notify::new());
+    bench.provider.next_begins([Begin::RunAfter(answer.clone())]);
+    let id = process.start(research()).await;
+    bench.quiet().await;
+    let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
+    assert_eq!(remote_stop(&job), RemoteStop::MaybeBegun);
+    assert!(job.stop_text().unwrap().contains("where the provider can stop runs"));
+    answer.notify_one();
+    bench.quiet().await;
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Unsupported);
 }
 
 /// E14, A3: the duty to stop a run is not lost to a store that cannot write it just then.
@@ -186,7 +205,7 @@ async fn a_stop_owed_by_a_dead_process_is_done_by_the_next() {
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
 }
 
-/// Promise 3: whoever commits first decides, and there is one outcome.
+/// Promise 3: the first commit decides, and there is one outcome.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_races_completion_gives_exactly_one_outcome() {
     for completion_first in [true, false] {

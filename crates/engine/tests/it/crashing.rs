@@ -48,7 +48,7 @@ async fn a_short_lease_is_noticed_when_it_ends() {
     assert!(dead_since.elapsed() <= lease + millis(5), "{:?}", dead_since.elapsed());
 }
 
-/// B9a: nobody can know whether the request was accepted.
+/// B9a: whether the request was accepted cannot be known.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_died_while_beginning_leaves_a_paid_job_unknown() {
     let bench = Bench::new();
@@ -58,6 +58,7 @@ async fn a_worker_that_died_while_beginning_leaves_a_paid_job_unknown() {
     bench.quiet().await;
     assert!(matches!(bench.job(&id).await.checkpoint, Checkpoint::Beginning { .. }));
     first.die().await;
+    bench.first_claimant_ends().await;
     let second = bench.process().await;
     let job = second.end(&id).await.job;
     assert_eq!(job.state.kind(), StateKind::Failed);
@@ -65,7 +66,7 @@ async fn a_worker_that_died_while_beginning_leaves_a_paid_job_unknown() {
     assert_eq!(bench.provider.keys().len(), 1, "not sent again");
 }
 
-/// B9a: a provider that honours a key, or whose work harms nobody, is asked again under the same key.
+/// B9a: a provider that honours a key, or whose work may be done twice, is asked again under the same key.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_died_while_beginning_leaves_a_safe_job_to_be_begun_again() {
     for again in [Again::WithKey, Again::Safe] {
@@ -75,6 +76,7 @@ async fn a_worker_that_died_while_beginning_leaves_a_safe_job_to_be_begun_again(
         let id = first.start(research()).await;
         bench.quiet().await;
         first.die().await;
+        bench.first_claimant_ends().await;
         let second = bench.process().await;
         tokio::time::sleep(LEASE + seconds(1)).await;
         deliver(&bench, 2);
@@ -103,7 +105,7 @@ async fn a_worker_that_died_before_beginning_leaves_nothing_behind() {
     assert_eq!(bench.provider.keys().len(), 1);
 }
 
-/// B9: a run that cannot be taken up is begun again only where that harms nobody.
+/// B9: a run that cannot be taken up is begun again only where that does no harm.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_be_resumed_is_repeated_only_if_that_is_safe() {
     for (again, begins) in [(Again::Safe, 2), (Again::Never, 1)] {
@@ -160,7 +162,8 @@ async fn a_lost_lease_voids_the_old_attempt_and_the_new_one_resumes() {
     let blocker = first.start(research()).await;
     let second = bench.process().await;
     bench.quiet().await;
-    bench.store.rescue(&Dead::Worker(bench.store.claimants()[0].clone())).await.unwrap();
+    bench.first_claimant_ends().await;
+    bench.store.rescue(&Dead::Proven).await.unwrap();
     bench.quiet().await;
     assert_eq!(bench.provider.resumes(), 1);
     assert_eq!(bench.provider.followers(), 3, "the old attempt does not know yet");
@@ -186,7 +189,8 @@ async fn a_late_result_of_a_lost_lease_is_void() {
     deliver(&bench, 1);
     bench.quiet().await;
     bench.provider.next_resumes([outlast_testkit::scripted::Answer::Never]);
-    bench.store.rescue(&Dead::Worker(bench.store.claimants()[0].clone())).await.unwrap();
+    bench.first_claimant_ends().await;
+    bench.store.rescue(&Dead::Proven).await.unwrap();
     bench.quiet().await;
     settling.notify_one();
     bench.quiet().await;
@@ -194,7 +198,7 @@ async fn a_late_result_of_a_lost_lease_is_void() {
     assert_eq!(job.state.kind(), StateKind::Running, "the new attempt has it");
     assert_eq!(job.fence.0, 2);
     assert_eq!(log.lines_with("the job was taken or cancelled").len(), 1);
-    assert!(log.lines_with("will try again").is_empty(), "nobody insists");
+    assert!(log.lines_with("will try again").is_empty(), "the old attempt does not insist");
 }
 
 /// A machine that slept: the worker rescues and claims its own job. The old attempt goes, the new one stays.
@@ -207,7 +211,8 @@ async fn a_worker_that_takes_over_its_own_job_follows_it_once() {
     let renewing = Arc::new(Notify::new());
     bench.store.next(Method::Renew, [Mood::After(renewing.clone())]);
     tokio::time::sleep(LEASE / 3).await;
-    bench.store.rescue(&Dead::Worker(bench.store.claimants()[0].clone())).await.unwrap();
+    bench.first_claimant_ends().await;
+    bench.store.rescue(&Dead::Proven).await.unwrap();
     bench.quiet().await;
     assert_eq!(bench.provider.resumes(), 1);
     assert_eq!(bench.provider.followers(), 1, "the old attempt is told at once");
@@ -219,7 +224,7 @@ async fn a_worker_that_takes_over_its_own_job_follows_it_once() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
-/// Promise 6: while the store takes no writes nobody can renew, so leases that ran out meanwhile say nothing.
+/// Promise 6: while the store takes no writes no worker can renew, so leases that ran out meanwhile say nothing.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_took_no_writes_costs_no_living_worker_its_job() {
     let bench = Bench::new();
@@ -232,7 +237,7 @@ async fn a_store_that_took_no_writes_costs_no_living_worker_its_job() {
     bench.store.next(Method::Renew, std::iter::repeat_n(Mood::Full, 5));
     bench.store.next(Method::Rescue, std::iter::repeat_n(Mood::Full, 30));
     tokio::time::sleep(LEASE * 4).await;
-    assert_eq!(bench.provider.resumes(), 0, "nobody took it");
+    assert_eq!(bench.provider.resumes(), 0, "no other worker took it");
     assert_eq!(bench.store.claimants().len(), 1);
     deliver(&bench, 1);
     assert_eq!(text(&second.end(&id).await.job), "because");

@@ -12,13 +12,13 @@ fn held() -> NewJob {
 }
 
 async fn hold(process: &Process) -> (JobId, bool) {
-    let started = process.engine.hold(held(), Key::held("workflow", INPUT)).await.unwrap();
-    assert_eq!(started.repeat, None, "a workflow's outcome is told to one call");
+    let started = process.engine.start_held(held(), Key::held("workflow", INPUT)).await.unwrap();
+    assert_eq!(started.replay, None, "a workflow's outcome is told to one call");
     (started.job.id, started.existed)
 }
 
 async fn ask(process: &Process, answer: HeldAnswer) -> Started {
-    process.engine.hold(held(), Key::research("research", INPUT, answer)).await.unwrap()
+    process.engine.start_held(held(), Key::research("research", INPUT, answer)).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -43,7 +43,7 @@ async fn a_call_made_again_attaches_and_receives_the_result_once() {
     tokio::time::sleep(seconds(29 * 60)).await;
     assert_eq!(hold(&process).await, (id, true), "after its end, while no call was answered");
     assert_eq!(text(&process.end(&id).await.job), "because");
-    process.engine.answered(&id).await.unwrap();
+    process.engine.record_answer(&id).await.unwrap();
     let (other, existed) = hold(&process).await;
     assert!(other != id && !existed, "answered: the same call is a new one");
 }
@@ -59,16 +59,16 @@ async fn research_is_told_again_for_a_while_after_an_answer() {
         deliver(&bench, 1);
         let ended_at = process.end(&id).await.job.ended_at().unwrap();
         let unanswered = ask(&process, answer).await;
-        assert_eq!((unanswered.job.id, unanswered.repeat), (id, None));
-        process.engine.answered(&id).await.unwrap();
+        assert_eq!((unanswered.job.id, unanswered.replay), (id, None));
+        process.engine.record_answer(&id).await.unwrap();
         tokio::time::sleep(seconds(span - 1)).await;
         let again = ask(&process, answer).await;
-        let repeat = again.repeat.expect("a call was answered with it");
+        let repeat = again.replay.expect("a call was answered with it");
         assert_eq!((again.job.id, repeat.ended_at), (id, ended_at));
         assert_eq!(repeat.until, ended_at.after(seconds(span)));
         tokio::time::sleep(seconds(1)).await;
         let anew = ask(&process, answer).await;
-        assert!(anew.job.id != id && anew.repeat.is_none(), "its time is over");
+        assert!(anew.job.id != id && anew.replay.is_none(), "its time is over");
     }
 }
 
@@ -100,9 +100,9 @@ async fn another_owner_tool_or_input_is_another_call() {
     let (id, _) = hold(&process).await;
     let theirs = NewJob { owner: OwnerId::new("bob"), ..held() };
     let others = [
-        process.engine.hold(theirs, Key::held("workflow", INPUT)).await,
-        process.engine.hold(held(), Key::held("other", INPUT)).await,
-        process.engine.hold(held(), Key::held("workflow", [8; 32])).await,
+        process.engine.start_held(theirs, Key::held("workflow", INPUT)).await,
+        process.engine.start_held(held(), Key::held("other", INPUT)).await,
+        process.engine.start_held(held(), Key::held("workflow", [8; 32])).await,
         process.engine.start(held(), None).await,
     ];
     for other in others {

@@ -21,7 +21,7 @@ async fn a_soft_stop_answers_polls_and_gives_jobs_back_to_be_resumed() {
     let asked = Instant::now();
     assert_eq!(first.leave().await, Duration::ZERO, "all is quiet at once");
     let (reading, answered) = poll.await.unwrap();
-    assert!(reading.is_some(), "whoever waited was answered");
+    assert!(reading.is_some(), "the waiting caller was answered");
     assert_eq!(answered, asked);
     let job = bench.job(&id).await;
     assert_eq!(job.state.kind(), StateKind::Queued);
@@ -106,7 +106,7 @@ async fn a_soft_stop_waits_for_a_request_only_so_long() {
     assert!(matches!(bench.job(&id).await.checkpoint, Checkpoint::Beginning { .. }));
 }
 
-/// A resume buys nothing, so nobody waits for it.
+/// A resume buys nothing, so a worker that leaves does not wait for it.
 #[tokio::test(start_paused = true)]
 async fn a_soft_stop_does_not_wait_for_a_resume() {
     let bench = Bench::new();
@@ -123,9 +123,9 @@ async fn a_soft_stop_does_not_wait_for_a_resume() {
     assert!(job.failures.is_empty());
 }
 
-/// A worker that is gone, however it went, leaves nobody looking on its behalf.
+/// For a worker that is gone, however it went, no task looks at the store.
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_was_killed_leaves_no_desk_behind() {
+async fn a_worker_that_was_killed_is_not_registered_any_more() {
     let bench = Bench::new();
     let process = bench.process().await;
     bench.quiet().await;

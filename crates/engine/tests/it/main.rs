@@ -17,7 +17,6 @@ mod carrying;
 mod crashing;
 mod holding;
 mod leaving;
-mod mirroring;
 mod polling;
 mod progress;
 mod retrying;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Changes, Checkpoint, Claimed, ConversationId, Dead, Glance, Job, JobId, Lease, Profile,
-    Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreError, StoreWrapper,
-    WorkerId,
+    ChangeWait, Changes, Checkpoint, Claimed, ConversationId, Dead, Job, JobId, Lease, Profile,
+    Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreError, StoreMethod,
+    StoreWrapper, WorkerId,
 };
 use outlast_store::MemoryStore;
 use outlast_testkit::clock::{START, TokioClock};
@@ -129,6 +129,8 @@ impl StoreWrapper for Moody {
         &self.inner
     }
 
+    fn after(&self, _: StoreMethod, _: Option<&StoreError>) {}
+
     async fn rev(&self) -> Result<Rev, StoreError> {
         let mood = self.mood(Method::Rev).await?;
         answered(mood, self.inner.rev().await)
@@ -183,9 +185,9 @@ impl StoreWrapper for Moody {
         answered(mood, self.inner.rescue(dead).await)
     }
 
-    async fn owe(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let mood = self.mood(Method::Owe).await?;
-        answered(mood, self.inner.owe(id, run).await)
+        answered(mood, self.inner.record_late_run(id, run).await)
     }
 
     async fn owed_stops(
@@ -202,10 +204,10 @@ impl StoreWrapper for Moody {
         self.inner.job(scope, id).await
     }
 
-    async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         *self.looking.lock().unwrap() += 1;
         let _looking = Looking(self);
         let mood = self.mood(Method::Changes).await?;
-        answered(mood, self.inner.changes(after, glance).await)
+        answered(mood, self.inner.changes(after, wait).await)
     }
 }

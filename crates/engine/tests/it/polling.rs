@@ -110,21 +110,21 @@ async fn a_dropped_poll_leaves_the_job_running() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
-/// While nobody waits and nobody works, nobody looks at the store.
+/// While no caller waits and no worker runs, no process looks at the store.
 #[tokio::test(start_paused = true)]
 async fn polls_that_are_gone_leave_nothing_to_look_for() {
     let bench = Bench::new();
     let process = bench.process_without_worker().await;
     let id = process.start(research()).await;
     bench.quiet().await;
-    assert_eq!(bench.store.looking(), 0, "nobody cares yet");
+    assert_eq!(bench.store.looking(), 0, "no caller waits yet");
     let dropped = process.parked_poll(&bench, id, seconds(45)).await;
     let ended = process.parked_poll(&bench, id, seconds(1)).await;
     assert_eq!(bench.store.looking(), 1);
     dropped.abort();
     ended.await.unwrap();
     tokio::time::sleep(seconds(10)).await;
-    assert_eq!(bench.store.looking(), 0, "nobody cares any more");
+    assert_eq!(bench.store.looking(), 0, "no caller waits any more");
 }
 
 /// `--no-worker`: a process that only answers still hears of the end at once.
@@ -134,7 +134,7 @@ async fn a_process_without_a_worker_hears_of_a_job_another_one_ends() {
     let face = bench.process_without_worker().await;
     let id = face.start(research()).await;
     let poll = face.parked_poll(&bench, id, seconds(45)).await;
-    assert_eq!(bench.kind(&id).await, StateKind::Queued, "nobody works yet");
+    assert_eq!(bench.kind(&id).await, StateKind::Queued, "no worker runs yet");
     let _worker = bench.process().await;
     bench.quiet().await;
     deliver(&bench, 1);

@@ -62,7 +62,7 @@ async fn a_job_given_back_shows_no_progress() {
     assert_eq!(bench.job(&id).await.progress, None);
 }
 
-/// Where to go on in a stream is recorded, for whoever has to.
+/// Where to go on in a stream is recorded, for the next worker.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_moved_is_recorded() {
     let bench = Bench::new();

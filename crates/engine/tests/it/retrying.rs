@@ -119,7 +119,7 @@ async fn b9a_a_run_that_was_stopped_at_the_provider_ends_the_job() {
     assert_eq!(bench.provider.keys().len(), 1);
 }
 
-/// P6: under a key that the provider honours the same key is sent again while retries remain; then nobody is told that
+/// P6: under a key that the provider honours the same key is sent again while retries remain; then no caller is told that
 /// it merely took too long.
 #[tokio::test(start_paused = true)]
 async fn p6_a_late_answer_under_a_key_is_sent_again_and_ends_submit_unknown() {

@@ -59,7 +59,7 @@ async fn the_name_of_a_run_is_stored_as_soon_as_the_store_can() {
     answer.notify_one();
     tokio::time::sleep(seconds(10)).await;
     assert_eq!(bench.store.calls(Method::Checkpoint).len(), 5, "one, three that failed, one more");
-    let heard = log.lines_with("checkpoint not stored");
+    let heard = log.lines_with("a checkpoint is not stored");
     assert!(heard.iter().all(|line| line.contains(&id.to_string())), "{heard:?}");
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&id).await.job), "because");
@@ -89,7 +89,7 @@ async fn an_end_that_cannot_be_stored_is_stored_later_and_once() {
     assert_eq!(bench.job(&id).await, job, "and never changes again");
 }
 
-/// E14: an end that was stored although nobody was told is not stored again.
+/// E14: an end that was stored, although the worker was not told so, is not stored again.
 #[tokio::test(start_paused = true)]
 async fn an_end_whose_answer_was_lost_is_not_stored_twice() {
     let bench = Bench::new();
@@ -116,7 +116,7 @@ async fn a_cancel_ends_the_attempt_to_store_an_end() {
     bench.quiet().await;
     let tries = bench.store.calls(Method::Settle).len();
     tokio::time::sleep(seconds(60)).await;
-    assert_eq!(bench.store.calls(Method::Settle).len(), tries, "nobody tries any more");
+    assert_eq!(bench.store.calls(Method::Settle).len(), tries, "the attempt tries no more");
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
 }
 
@@ -133,7 +133,7 @@ async fn leases_survive_a_store_that_cannot_renew_for_a_while() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
-/// Changes that cannot be read for a while are read later; nobody is forgotten.
+/// Changes that cannot be read for a while are read later; no waiting caller is forgotten.
 #[tokio::test(start_paused = true)]
 async fn a_poll_is_answered_although_changes_could_not_be_read_for_a_while() {
     let bench = Bench::new();

@@ -168,11 +168,11 @@ async fn a_worker_finds_what_is_due_when_it_comes_and_what_is_due_soon() {
 
 /// A due time that is not for us must not hide the next one, and no tick may lie in between.
 #[tokio::test(start_paused = true)]
-async fn a_due_time_nobody_answers_hides_no_later_one() {
+async fn a_due_time_that_no_worker_answers_hides_no_later_one() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    // Of another profile, due in 1 s, and nobody comes for it.
+    // Of another profile, due in 1 s, and no worker comes for it.
     let other = Profile::new("other");
     process.start(NewJob { profile: other.clone(), ..research() }).await;
     let claimed = bench.store.claim(&WorkerId::new("w"), &[other], LEASE).await.unwrap().unwrap();
@@ -219,7 +219,7 @@ async fn a_lease_is_renewed_while_its_job_runs() {
     let second = bench.process().await;
     let id = first.under_way(&bench, 1).await;
     tokio::time::sleep(LEASE * 20).await;
-    assert_eq!(bench.provider.resumes(), 0, "nobody took it over");
+    assert_eq!(bench.provider.resumes(), 0, "no worker took it over");
     assert_eq!(bench.job(&id).await.fence.0, 1);
     deliver(&bench, 1);
     assert_eq!(text(&second.end(&id).await.job), "because");

@@ -15,7 +15,7 @@ fn kept_for(keep: u64) -> NewJob {
 
 async fn rows(bench: &Bench) -> usize {
     // Expired jobs are hidden from readers but still there; a key would find them, a count of changes does.
-    let all = outlast_core::Glance { wait: millis(0), every: millis(1) };
+    let all = outlast_core::ChangeWait { at_most: millis(0), look_every: millis(1) };
     bench.store.changes(outlast_core::Rev(0), all).await.unwrap().jobs.len()
 }
 
@@ -53,7 +53,7 @@ async fn a6_an_expired_job_is_not_found_before_it_is_swept() {
     assert_eq!(rows(&bench).await, 1);
 }
 
-/// A8: while nothing can expire, nobody looks.
+/// A8: while nothing can expire, the sweeper does not look.
 #[tokio::test(start_paused = true)]
 async fn a8_a_job_that_ends_later_but_expires_sooner_is_swept_in_time() {
     let bench = Bench::new();

@@ -97,7 +97,7 @@ const FIRST: &[(&str, &str)] = &[
     ("Which variable holds the folders of a library?", "OUTLAST_LIBRARY"),
     ("How do I see the whole id in a table?", "Piped tables hold whole ids"),
     ("What does `outlast worker --until-idle` do?", "--until-idle"),
-    ("Why is miniz_oxide used?", "miniz_oxide"),
+    ("Why is jsonc-parser used?", "jsonc-parser"),
 ];
 
 /// `scripts/library-questions` asks sixty more, over documents of others.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use outlast_core::{
     AskKind, Body, Message, Output, Progress, Provider, ResearchAsk, Role, Run, Source, Step,
 };
-use outlast_library::{Library, LibraryOptions};
+use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
 use outlast_testkit::clock::ManualClock;
 use tempfile::TempDir;
 
@@ -65,9 +65,29 @@ pub(crate) fn open(
     folders: &[PathBuf],
     cache: &Path,
 ) -> Result<Library, outlast_library::LibraryError> {
+    converting(folders, cache, converters())
+}
+
+/// The installed `pdftotext`, and a stand-in for `pandoc` that does what the files say.
+pub(crate) fn converters() -> Converters {
+    Converters {
+        launcher: Vec::new(),
+        search_path: "/usr/local/bin:/usr/bin:/bin".into(),
+        pdftotext: "pdftotext".into(),
+        pandoc: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/converters/pandoc"),
+        limits: ConvertLimits::default(),
+    }
+}
+
+pub(crate) fn converting(
+    folders: &[PathBuf],
+    cache: &Path,
+    converters: Converters,
+) -> Result<Library, outlast_library::LibraryError> {
     Library::new(LibraryOptions {
         folders: folders.to_vec(),
         cache_dir: cache.to_owned(),
+        converters,
         clock: Arc::new(ManualClock::default()),
     })
 }

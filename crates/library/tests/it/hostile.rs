@@ -1,4 +1,4 @@
-//! Questions and files that nobody means well with.
+//! Hostile questions and files.
 
 use super::answers::corpus;
 use super::bench::{Bench, ask, library, research};

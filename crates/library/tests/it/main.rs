@@ -8,6 +8,8 @@ mod answers;
 #[cfg(test)]
 mod cache;
 #[cfg(test)]
+mod convert;
+#[cfg(test)]
 mod exact;
 #[cfg(test)]
 mod files;

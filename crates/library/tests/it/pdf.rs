@@ -3,10 +3,12 @@
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use outlast_core::AskKind;
+use outlast_library::{ConvertLimits, Converters};
 
-use super::bench::{Bench, ask, of_kind};
+use super::bench::{Bench, ask, converters, converting, of_kind, research};
 use super::reports::check;
 
 const PLUM: &str = "# Plums\n\nThe plum tree wants chalky soil.\n";
@@ -57,10 +59,6 @@ fn page(resources: &str, content: Vec<u8>, more: &[Vec<u8>]) -> Vec<u8> {
     ];
     objects.extend_from_slice(more);
     pdf(&objects)
-}
-
-fn packed(bytes: &[u8]) -> Vec<u8> {
-    miniz_oxide::deflate::compress_to_vec_zlib(bytes, 9)
 }
 
 #[tokio::test]
@@ -182,24 +180,10 @@ async fn pdfs_that_cannot_be_read_are_counted_and_the_others_answer() {
 #[tokio::test]
 async fn traps_are_left_out_and_the_others_answer() {
     let bench = with_pdfs(&["pump.pdf"]);
-    let once = packed(&vec![b' '; 40 << 20]);
-    bench.write("bomb.pdf", page("", stream("/Filter/FlateDecode", &once), &[]));
-    let twice = stream("/Filter[/FlateDecode/FlateDecode]", &packed(&once));
-    bench.write("twice.pdf", page("", twice, &[]));
-    let pack = stream("/Type/ObjStm/N 1/First 4/Filter/FlateDecode", &once);
-    bench.write("pack.pdf", page("", stream("", b"BT ET"), &[pack]));
-    let parts = packed(&b"BT /F 9 Tf (x) Tj ET ".repeat(100_000));
-    let many = String::from_utf8(page("", stream("/Filter/FlateDecode", b"@"), &[])).unwrap();
-    let many = many.replace("/Contents 4 0 R", &format!("/Contents[{}]", "6 0 R ".repeat(5_000)));
-    let mut many = many.into_bytes();
-    let trailer = many.len() - 31;
-    many.splice(
-        trailer..trailer,
-        [b"6 0 obj\n".to_vec(), stream("/Filter/FlateDecode", &parts), b"\nendobj\n".to_vec()]
-            .concat(),
-    );
+    let drawn = b"BT /F 9 Tf (plum) Tj ET ".repeat(10_000);
+    let many = String::from_utf8(page("", stream("", &drawn), &[])).unwrap();
+    let many = many.replace("/Contents 4 0 R", &format!("/Contents[{}]", "4 0 R ".repeat(5_000)));
     bench.write("many.pdf", many);
-    // These cost little and say nothing.
     let own = "/XObject<</X 6 0 R>>";
     let form = stream(
         "/Type/XObject/Subtype/Form/Resources<</XObject<</X 6 0 R>>>>",
@@ -212,17 +196,52 @@ async fn traps_are_left_out_and_the_others_answer() {
         "self.pdf",
         pdf(&[b"1 0 R".to_vec(), b"<</Type/Pages/Kids[2 0 R 2 0 R]>>".to_vec()]),
     );
-    let font = format!(
-        "<</Subtype/Type3/FirstChar 65/Widths[0]/Encoding<</Differences[65/uni{}]>>>>",
-        "0041".repeat(50_000)
-    );
-    let content = stream("", format!("BT/N 9 Tf({})Tj ET", "A".repeat(60_000)).as_bytes());
-    let names = page("", content, &[font.into_bytes()]);
-    bench.write("names.pdf", String::from_utf8(names).unwrap().replace("/F 5 0 R", "/N 6 0 R"));
-    let report = bench.ask("What burns the seal of the water pump?").await;
+    let limits = ConvertLimits { time: Duration::from_secs(10), ..ConvertLimits::default() };
+    let converters = Converters { limits, ..converters() };
+    let library = converting(&[bench.books()], &bench.cache(), converters).unwrap();
+    let report = ask(&library, &research("What burns the seal of the water pump?")).await;
     assert_eq!(report.sources[0].url, "pump.pdf:p1", "{}", report.text);
     let note = report.text.lines().last().unwrap();
-    assert!(note.contains("in 2 files of 1 folder. 9 files were left out: 5 PDFs that could not be read, 4 PDFs without text"), "{note}");
+    assert!(note.contains("in 2 files of 1 folder. 5 files were left out:"), "{note}");
+}
+
+#[tokio::test]
+async fn no_name_of_a_file_is_taken_for_an_option_of_the_converter() {
+    for name in ["-v.pdf", "-.pdf", "--help.pdf", "a b\n$(id).pdf", "http:x.pdf"] {
+        let bench = Bench::with(&[("plum.md", PLUM)]);
+        bench.write(name, fixture("pump.pdf"));
+        let report = bench.ask("What burns the seal of the water pump?").await;
+        assert!(report.sources[0].url.ends_with(".pdf:p1"), "{name}: {}", report.text);
+    }
+}
+
+#[tokio::test]
+async fn three_hundred_pdfs_are_read_once() {
+    let bench = with_pdfs(&[]);
+    for number in 0..300 {
+        bench.write(&format!("{number}.pdf"), fixture("pump.pdf"));
+    }
+    let report = bench.ask("What burns the seal of the water pump?").await;
+    assert!(report.text.contains("901 passages in 301 files"), "{}", report.text);
+    let report = bench.ask("What burns the seal of the water pump?").await;
+    assert!(!report.progress.iter().any(|seen| seen.message.starts_with("Reading")));
+}
+
+#[tokio::test]
+async fn without_pdftotext_pdfs_are_named_with_the_way_to_get_it_and_read_once_it_is_there() {
+    let bench = with_pdfs(&["boiler.pdf", "coffee.pdf", "leave.pdf", "pump.pdf"]);
+    let missing = Converters { pdftotext: "/nowhere/pdftotext".into(), ..converters() };
+    let question = "What burns the seal of the water pump?";
+    let without = converting(&[bench.books()], &bench.cache(), missing.clone()).unwrap();
+    for _cold_then_warm in 0..2 {
+        let report = ask(&without, &research(question)).await;
+        let expected = "4 files were left out: 4 PDFs (boiler.pdf, coffee.pdf, leave.pdf and 1 more; install poppler-utils for pdftotext).";
+        assert!(report.text.contains(expected), "{}", report.text);
+    }
+    assert_eq!(bench.ask(question).await.sources[0].url, "pump.pdf:p1");
+    // What was read stays found when the converter goes away again.
+    let report = ask(&without, &research(question)).await;
+    assert_eq!(report.sources[0].url, "pump.pdf:p1", "{}", report.text);
 }
 
 #[tokio::test]

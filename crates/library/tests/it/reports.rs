@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use outlast_core::{
-    AskKind, Cost, Effort, Message, NanoUsd, Provider, ReportCheck, ResearchAsk, Role, Usage,
-};
+use outlast_core::{AskKind, Cost, Effort, Message, NanoUsd, Provider, ResearchAsk, Role, Usage};
+use outlast_engine::ReportCheck;
 
 use super::answers::our_documents;
 use super::bench::{Bench, Report, ask, of_kind, research};

@@ -30,7 +30,7 @@ pub(crate) enum ConversationsCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ListConversationsArgs {
     /// Only conversations whose last question is in this state; may be repeated
-    #[arg(long, value_name = "STATE", value_parser = ["queued", "running", "succeeded", "failed", "cancelled"])]
+    #[arg(long, value_name = "STATE", value_parser = outlast_core::StateKind::ALL.map(outlast_core::StateKind::as_str))]
     pub(crate) state: Vec<String>,
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -17,7 +17,7 @@ pub(crate) enum JobsCommand {
     ///
     /// Exit code 0 when all succeeded, 1 when one failed or was cancelled. Ctrl-C leaves; the jobs go on.
     #[command(after_long_help = examples::JOBS_WATCH)]
-    JobWatch(WatchArgs),
+    Watch(WatchArgs),
     /// Wait until jobs have ended, and say how
     ///
     /// Exit code 0 when all succeeded, 1 when one failed or was cancelled, 3 when the time ended first.
@@ -41,7 +41,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     pub(crate) all: bool,
     /// Only jobs in this state; may be repeated
-    #[arg(long, value_name = "STATE", value_parser = ["queued", "running", "succeeded", "failed", "cancelled"])]
+    #[arg(long, value_name = "STATE", value_parser = outlast_core::StateKind::ALL.map(outlast_core::StateKind::as_str))]
     pub(crate) state: Vec<String>,
     /// Only jobs whose question contains this
     #[arg(long, value_name = "TEXT")]

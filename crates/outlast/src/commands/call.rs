@@ -6,19 +6,17 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use outlast_client::{
-    Answer, CallOptions, Client, ClientError, ConnectOptions, Endpoint, LastWords, Limit, Limits,
-    Program, Progress, Started, TaskFate, TimedOut,
+    CallOptions, Client, ClientError, ConnectOptions, Endpoint, Limit, Limits, Program, Progress,
+    StartedCall, StderrMode, TaskFate, TimedOut, ToolAnswer,
 };
 use serde_json::{Value, json};
 
-use super::signals::{Asked, Signals};
+use super::signals::{INTERRUPTED, Signals, StopSignal};
 use crate::cli::{CallArgs, Global};
 use crate::error::CommandError;
 use crate::logging;
 use crate::ui::{self, Bar, Cell, Mark};
 
-/// What the shell sees when the person left before the end.
-const INTERRUPTED: u8 = 130;
 /// What the shell sees when the tool says that it failed.
 const TOOL_FAILED: u8 = 1;
 
@@ -31,7 +29,7 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> Result<ExitCode, Com
     // Of our configuration only the proxy counts: another server is called, and it has its own.
     logging::start(global, "error").map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
-    let server = Server::of(global, &args)?;
+    let server = CalledServer::of(global, &args)?;
     let limits = Limits {
         timeout: args.timeout,
         reset_timeout_on_progress: args.reset_timeout_on_progress,
@@ -90,20 +88,16 @@ async fn called(
     args: &CallArgs,
     signals: &mut Signals,
 ) -> Result<ExitCode, CommandError> {
-    let bar = LiveBar::start();
-    let work = Work::at(client, args.url.is_none());
-    let (telling, noting) = (bar.clone(), work.clone());
-    let mut options = CallOptions::with_limits(limits).on_progress(move |progress| {
-        noting.note(progress);
-        telling.show(progress);
-    });
+    let work = RemoteWork::at(client, args.url.is_none());
+    let noting = work.clone();
+    let mut options = CallOptions::with_limits(limits).on_progress(move |it| noting.note(it));
     if args.cancel_on_timeout {
         options = options.cancel_on_give_up();
     }
     let calling = async {
         match client.start_tool(tool, arguments, options).await? {
-            Started::Answered(answer) => Ok(answer),
-            Started::Task(task) => {
+            StartedCall::Answered(answer) => Ok(answer),
+            StartedCall::Task(task) => {
                 work.became(task.id());
                 // Ctrl-C is no limit: a task is cancelled by the second one only.
                 task.left_running().finish().await
@@ -114,7 +108,7 @@ async fn called(
         answer = calling => Ok(answer),
         asked = signals.next() => Err(asked),
     };
-    bar.end();
+    work.end_bar();
     match ended {
         Ok(Ok(answer)) => Ok(show(&answer, args.json)),
         Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
@@ -126,16 +120,16 @@ async fn called(
 /// The person has left: the job or task goes on, unless Ctrl-C is typed a second time.
 async fn interrupted(
     client: &Client,
-    asked: Asked,
-    work: &Work,
+    asked: StopSignal,
+    work: &RemoteWork,
     signals: &mut Signals,
 ) -> ExitCode {
     let goes_on = work.goes_on().unwrap_or_else(|| "the server was told".to_owned());
     ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
-    if let (Asked::Interrupt, Some(task)) = (asked, work.task()) {
+    if let (StopSignal::Interrupt, Some(task)) = (asked, work.task()) {
         ui::remark("  Ctrl-C again cancels it");
         let second = tokio::time::timeout(SECOND_CTRL_C, signals.next()).await;
-        if second == Ok(Asked::Interrupt) {
+        if second == Ok(StopSignal::Interrupt) {
             cancel(client, &task).await;
         }
     }
@@ -158,29 +152,31 @@ async fn cancel(client: &Client, id: &str) {
 
 /// What is known of the work behind a call, for a caller that leaves before the answer.
 #[derive(Clone)]
-struct Work {
+struct RemoteWork {
     /// Whether the server is an outlast server, whose jobs outlive their callers.
     is_outlast: bool,
     /// Whether it was started for the call, and leaves with it.
     leaves: bool,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<KnownWork>>,
 }
 
-#[derive(Default)]
-struct Known {
+struct KnownWork {
+    /// Shows the progress; `None` once the call is over.
+    bar: Option<Bar>,
     /// The task that the call became.
     task: Option<String>,
     /// The job that the server's progress named.
     job: Option<String>,
 }
 
-impl Work {
+impl RemoteWork {
     fn at(client: &Client, leaves: bool) -> Self {
         let is_outlast = client.server_name().as_deref() == Some("outlast");
-        Self { is_outlast, leaves, known: Arc::default() }
+        let known = KnownWork { bar: Some(Bar::start()), task: None, job: None };
+        Self { is_outlast, leaves, known: Arc::new(Mutex::new(known)) }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownWork> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,10 +189,19 @@ impl Work {
     }
 
     fn note(&self, progress: &Progress) {
+        let mut known = self.known();
         let job = progress.meta.as_ref().and_then(|meta| meta["outlast/jobId"].as_str());
         if let Some(job) = job.filter(|_| self.is_outlast) {
-            self.known().job = Some(job.to_owned());
+            known.job = Some(job.to_owned());
         }
+        if let Some(bar) = &mut known.bar {
+            let words = progress.message.as_deref().unwrap_or("working");
+            bar.show(progress.percent().map(whole), &ui::short(words, 100));
+        }
+    }
+
+    fn end_bar(&self) {
+        drop(self.known().bar.take());
     }
 
     /// What becomes of it without the caller, and how to come back to it. A call that became a task is found by the
@@ -223,7 +228,7 @@ impl Work {
 }
 
 /// A limit was reached: what goes on, and what would wait longer.
-fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &Work) -> CommandError {
+fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &RemoteWork) -> CommandError {
     let longer = longer_wait(&timed_out, limits);
     let fate = timed_out.task.as_ref().map(|task| task.fate);
     let hint = match work.goes_on() {
@@ -251,7 +256,7 @@ fn longer_wait(timed_out: &TimedOut, limits: &Limits) -> &'static str {
 }
 
 /// The answer on standard output.
-fn show(answer: &Answer, as_json: bool) -> ExitCode {
+fn show(answer: &ToolAnswer, as_json: bool) -> ExitCode {
     if as_json {
         let mut result = json!({ "content": answer.content, "isError": answer.is_error });
         if let Some(structured) = &answer.structured {
@@ -271,7 +276,7 @@ fn show(answer: &Answer, as_json: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn show_text(answer: &Answer) {
+fn show_text(answer: &ToolAnswer) {
     match (&answer.structured, answer.text.is_empty()) {
         (Some(structured), true) => ui::json(structured),
         (_, false) => ui::text(&answer.text),
@@ -285,12 +290,12 @@ fn show_text(answer: &Answer) {
 }
 
 /// Where the tool is.
-enum Server {
+enum CalledServer {
     Program(Program),
     Address(Endpoint),
 }
 
-impl Server {
+impl CalledServer {
     fn of(global: &Global, args: &CallArgs) -> Result<Self, CommandError> {
         let Some(url) = &args.url else { return program(global, args).map(Self::Program) };
         let mut endpoint = Endpoint::new(url).map_err(failed)?;
@@ -331,9 +336,9 @@ fn program(global: &Global, args: &CallArgs) -> Result<Program, CommandError> {
         })?;
         program = program.env(name, value);
     }
-    // Its log would tear the bar apart; whoever wants it asks for it. Its last words are told when it dies.
-    let last_words = if global.verbose > 0 { LastWords::Pass } else { LastWords::Keep };
-    Ok(program.last_words(last_words))
+    // Its log would break the bar up; -v shows it. Its last lines are told when it dies.
+    let stderr = if global.verbose > 0 { StderrMode::Pass } else { StderrMode::Keep };
+    Ok(program.stderr(stderr))
 }
 
 #[expect(clippy::disallowed_methods, reason = "no setting: the variable is named for this call")]
@@ -354,35 +359,13 @@ fn arguments(text: Option<&str>) -> Result<Value, CommandError> {
     }
 }
 
-/// The greeting may not take longer than the whole.
+/// The handshake may not take longer than the whole call.
 fn connect_options(limits: &Limits) -> ConnectOptions {
     let options = ConnectOptions::default();
-    let greeting = limits.max_total_timeout.map_or(options.greeting, |t| t.min(options.greeting));
-    ConnectOptions { greeting, ..options }
-}
-
-/// A bar that progress moves from wherever it comes.
-#[derive(Clone)]
-struct LiveBar(Arc<Mutex<Option<Bar>>>);
-
-impl LiveBar {
-    fn start() -> Self {
-        Self(Arc::new(Mutex::new(Some(Bar::start()))))
-    }
-
-    fn show(&self, progress: &Progress) {
-        let mut bar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bar) = bar.as_mut() {
-            let words = progress.message.as_deref().unwrap_or("working");
-            bar.show(progress.percent().map(whole), &ui::short(words, 100));
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            bar.end();
-        }
-    }
+    let handshake_timeout = limits
+        .max_total_timeout
+        .map_or(options.handshake_timeout, |t| t.min(options.handshake_timeout));
+    ConnectOptions { handshake_timeout, ..options }
 }
 
 /// A percentage in whole steps.
@@ -399,7 +382,7 @@ fn whole(percent: f64) -> u64 {
 fn failed(error: ClientError) -> CommandError {
     let hint = match &error {
         ClientError::TimedOut(_) => return CommandError::timed_out(error),
-        ClientError::GreetingTimedOut { .. } => {
+        ClientError::HandshakeTimedOut { .. } => {
             return CommandError::timed_out(error).hint("check that this is an MCP server");
         }
         ClientError::Usage(_) => return CommandError::usage(error, "see `outlast call --help`"),
@@ -412,7 +395,7 @@ fn failed(error: ClientError) -> CommandError {
                 "put the token in a variable and name it: --bearer-env NAME",
             );
         }
-        ClientError::Greeting(_) => "check that this is an MCP server; -v shows what it logs",
+        ClientError::Handshake(_) => "check that this is an MCP server; -v shows what it logs",
         ClientError::Gone { .. } => "check that the server runs; -v shows what it logs",
         ClientError::Refused { .. } => "check the tool's name and its arguments",
         ClientError::NeedsInput => "use a client with a person in front of it",

@@ -1,18 +1,18 @@
-//! `outlast config`: what the program was told, and by whom.
+//! `outlast config`: every setting, its value and where the value comes from.
 
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, Global};
-use crate::config::{Showing, Shown, Source};
+use crate::config::{ShownConfig, ShownSetting, Source};
 use crate::error::CommandError;
 use crate::ui::{self, Cell};
 
 pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, CommandError> {
     let ConfigCommand::Show { json } = command;
     let showing =
-        Showing::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
+        ShownConfig::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
     if json {
         ui::json(&as_json(&showing));
     } else if ui::is_terminal() {
@@ -30,14 +30,14 @@ pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, C
             None => ui::remark("\nThere is no configuration file."),
         }
     }
-    // Shown all the same: whoever looks wants to find what is wrong.
+    // Shown all the same: a person who looks wants to find what is wrong.
     let config = showing.config.map_err(super::misconfigured)?;
     config.warnings.iter().for_each(|warning| ui::remark(&format!("warning: {warning}")));
     Ok(ExitCode::SUCCESS)
 }
 
 /// As the file has them, table by table: three columns would not fit a terminal. Only what is no default has its source.
-fn grouped(showing: &Showing) {
+fn grouped(showing: &ShownConfig) {
     let mut table = "";
     for shown in &showing.settings {
         let (group, key) = shown.key.split_once('.').unwrap_or(("", shown.key));
@@ -60,7 +60,7 @@ fn grouped(showing: &Showing) {
 }
 
 /// Where the value comes from, in a word or a name.
-fn source(shown: &Shown) -> String {
+fn source(shown: &ShownSetting) -> String {
     match &shown.source {
         Source::Flag(name) | Source::Variable(name) => (*name).to_owned(),
         Source::File(_) => "file".to_owned(),
@@ -68,7 +68,7 @@ fn source(shown: &Shown) -> String {
     }
 }
 
-fn as_json(showing: &Showing) -> Value {
+fn as_json(showing: &ShownConfig) -> Value {
     let settings = showing.settings.iter().map(|shown| {
         let (kind, name) = match &shown.source {
             Source::Flag(name) => ("flag", Some((*name).to_owned())),

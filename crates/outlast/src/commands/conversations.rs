@@ -10,9 +10,10 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError, printable};
-use outlast_engine::{Engine, Providers, Shutdown};
+use outlast_engine::{Engine, Providers};
 
-use super::find::{self, Found};
+use super::engine::with_engine;
+use super::find::{self, FoundConversation};
 use super::research::{is_stdout, writable};
 use crate::cli::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, Global, ListConversationsArgs,
@@ -21,7 +22,7 @@ use crate::cli::{
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
-use crate::wire::OpenStore;
+use crate::wire::{OpenEngine, OpenStore};
 use transcript::Transcript;
 
 pub(super) async fn run(
@@ -37,19 +38,14 @@ pub(super) async fn run(
             OpenStore::existing(&config.store)?
         }
     };
-    let stop = Shutdown::new();
-    let (engine, follower) = store.engine(&config, Providers::new(), stop.clone()).await?;
-    let done = match command {
-        ConversationsCommand::List(args) => list(&engine, &config, args).await,
-        ConversationsCommand::Show(args) => show(&engine, &config, args).await,
-        ConversationsCommand::Export(args) => export(&engine, &config, args).await,
-        ConversationsCommand::Delete(args) => delete(&engine, &config, args).await,
-        ConversationsCommand::Prune(args) => prune(&engine, &config, args).await,
-    };
-    stop.ask();
-    drop(follower.await);
-    store.close().await;
-    done
+    with_engine(store, &config, Providers::new(), async |opened, _| match command {
+        ConversationsCommand::List(args) => list(&opened.engine, &config, args).await,
+        ConversationsCommand::Show(args) => show(opened, &config, args).await,
+        ConversationsCommand::Export(args) => export(opened, &config, args).await,
+        ConversationsCommand::Delete(args) => delete(opened, &config, args).await,
+        ConversationsCommand::Prune(args) => prune(&opened.engine, &config, args).await,
+    })
+    .await
 }
 
 async fn list(
@@ -86,11 +82,11 @@ async fn list(
 }
 
 async fn show(
-    engine: &Engine,
+    opened: &OpenEngine,
     config: &Config,
     args: ShowConversationArgs,
 ) -> Result<ExitCode, CommandError> {
-    let told = told(engine, config, &args.id).await?;
+    let told = told(opened, config, &args.id).await?;
     if args.json {
         ui::line(&json::whole(&told));
     } else {
@@ -100,14 +96,14 @@ async fn show(
 }
 
 async fn export(
-    engine: &Engine,
+    opened: &OpenEngine,
     config: &Config,
     args: ExportArgs,
 ) -> Result<ExitCode, CommandError> {
     if let Some(path) = &args.output {
         writable(path)?;
     }
-    let told = told(engine, config, &args.id).await?;
+    let told = told(opened, config, &args.id).await?;
     let text = match args.format {
         ExportFormat::Md => markdown::document(&told),
         ExportFormat::Json => json::whole(&told) + "\n",
@@ -126,10 +122,14 @@ fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-async fn told(engine: &Engine, config: &Config, given: &str) -> Result<Transcript, CommandError> {
-    Ok(match find::conversation(engine, &config.owner, given).await? {
-        Found::Stored(conversation) => Transcript::stored(&conversation),
-        Found::Archived(archived) => Transcript::archived(&archived),
+async fn told(
+    opened: &OpenEngine,
+    config: &Config,
+    given: &str,
+) -> Result<Transcript, CommandError> {
+    Ok(match find::conversation(opened, &config.owner, given).await? {
+        FoundConversation::Stored(conversation) => Transcript::stored(&conversation),
+        FoundConversation::Archived(archived) => Transcript::archived(&archived),
     })
 }
 
@@ -139,10 +139,11 @@ async fn prune(
     config: &Config,
     args: PruneConversationsArgs,
 ) -> Result<ExitCode, CommandError> {
-    const PAGE: u32 = 1_000;
+    const CONVERSATIONS_PER_PAGE: u32 = 1_000;
     let before = engine.now().before(args.older_than);
     let states = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
-    let mut query = ConversationQuery { states, limit: PAGE, ..ConversationQuery::default() };
+    let mut query =
+        ConversationQuery { states, limit: CONVERSATIONS_PER_PAGE, ..ConversationQuery::default() };
     let mut old = Vec::new();
     loop {
         let page = engine.conversations(&config.owner, &query).await?;
@@ -172,13 +173,13 @@ async fn prune(
 }
 
 async fn delete(
-    engine: &Engine,
+    opened: &OpenEngine,
     config: &Config,
     args: DeleteArgs,
 ) -> Result<ExitCode, CommandError> {
-    let conversation = match find::conversation(engine, &config.owner, &args.id).await? {
-        Found::Stored(conversation) => *conversation,
-        Found::Archived(archived) => {
+    let conversation = match find::conversation(opened, &config.owner, &args.id).await? {
+        FoundConversation::Stored(conversation) => *conversation,
+        FoundConversation::Archived(archived) => {
             let error =
                 anyhow::anyhow!("the store does not know this conversation, only its files");
             let hint = format!("remove the folder {}", archived.folder.display());
@@ -188,7 +189,7 @@ async fn delete(
     let turns = conversation.turns().count();
     if !args.yes {
         if !ui::can_ask() {
-            let error = anyhow::anyhow!("nobody is there to be asked whether to delete it");
+            let error = anyhow::anyhow!("there is no terminal to ask whether to delete it");
             return Err(CommandError::usage(error, "give --yes"));
         }
         let title = ui::short(&Transcript::stored(&conversation).title, 60);
@@ -200,7 +201,7 @@ async fn delete(
         }
     }
     let scope = Scope::Owner(config.owner.clone());
-    match engine.prune(&scope, &Prune::Conversation(conversation.id.clone())).await {
+    match opened.engine.prune(&scope, &Prune::Conversation(conversation.id.clone())).await {
         Ok(pruned) => {
             if args.json {
                 ui::line(&json::deleted(&conversation.id, pruned.jobs));

@@ -13,8 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use super::research::INTERRUPTED;
-use super::signals::stop_on_signals;
+use super::signals::{INTERRUPTED, stop_on_signals};
 use crate::error::CommandError;
 use crate::ui::{self, Bar, Mark};
 
@@ -24,7 +23,7 @@ const KILL_AT_PERCENT: u64 = 30;
 /// How long the server stays dead, so that one can see the provider go on without it.
 const DEAD_FOR: Duration = Duration::from_millis(1_500);
 /// No demo lasts longer.
-const LONGEST: Duration = Duration::from_secs(120);
+const MAX_DEMO: Duration = Duration::from_secs(120);
 
 pub(super) async fn run() -> Result<ExitCode, CommandError> {
     let folder = tempfile::tempdir().context("make a folder for the demo's job store")?;
@@ -33,7 +32,7 @@ pub(super) async fn run() -> Result<ExitCode, CommandError> {
     let stop = Shutdown::new();
     tokio::spawn(stop_on_signals(stop.clone())?);
     let played = tokio::select! {
-        played = tokio::time::timeout(LONGEST, play(&simulator, folder.path())) => Some(played),
+        played = tokio::time::timeout(MAX_DEMO, play(&simulator, folder.path())) => Some(played),
         // What it was at is dropped: its bar goes, and so does its server.
         () = stop.asked() => None,
     };
@@ -42,7 +41,7 @@ pub(super) async fn run() -> Result<ExitCode, CommandError> {
         ui::mark(Mark::Step, "the demo was left before its end; it leaves nothing behind");
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    played.map_err(|_| anyhow!("the demo did not end within {} s", LONGEST.as_secs()))?
+    played.map_err(|_| anyhow!("the demo did not end within {} s", MAX_DEMO.as_secs()))?
 }
 
 async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandError> {
@@ -52,7 +51,7 @@ async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandE
     ));
     ui::remark("");
 
-    let mut server = Server::spawn(simulator.url(), folder).await?;
+    let mut server = DemoServer::spawn(simulator.url(), folder).await?;
     ui::mark(Mark::Good, &format!("server started {}", ui::dim(&format!("(pid {})", server.pid))));
     ui::mark(Mark::Step, &format!("question: {QUESTION}"));
     let asked = Instant::now();
@@ -64,49 +63,29 @@ async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandE
         &format!("job {job} is durable {}", ui::dim(&format!("(answered in {answered_in})"))),
     );
 
-    let mut bar = Bar::start();
-    loop {
-        let poll = server.poll(&job).await?;
-        let (percent, message) = progress(&poll);
-        bar.at(percent, &message);
-        if poll["status"] != "IN_PROGRESS" && poll["status"] != "CREATED" {
-            return Err(
-                anyhow!("the research ended before the server could be killed: {poll}").into()
-            );
-        }
-        if percent >= KILL_AT_PERCENT {
-            break;
-        }
+    let poll = polled(&server, &job, KILL_AT_PERCENT).await?;
+    if !is_unfinished(&poll) {
+        return Err(anyhow!("the research ended before the server could be killed: {poll}").into());
     }
-    bar.end();
 
     server.kill().await?;
     ui::mark(
         Mark::Bad,
         &format!("kill -9 {}: the server is gone, in the middle of the research", server.pid),
     );
-    ui::remark(&ui::dim("  nobody is listening; the provider goes on with what was paid for"));
+    ui::remark(&ui::dim("  no server is listening; the provider goes on with what was paid for"));
     tokio::time::sleep(DEAD_FOR).await;
-    let server = Server::spawn(simulator.url(), folder).await?;
+    let server = DemoServer::spawn(simulator.url(), folder).await?;
     ui::mark(
         Mark::Again,
         &format!("server started again {}", ui::dim(&format!("(pid {})", server.pid))),
     );
     ui::mark(Mark::Step, &format!("polling the same job {job}"));
 
-    let mut bar = Bar::start();
-    let report = loop {
-        let poll = server.poll(&job).await?;
-        match poll["status"].as_str() {
-            Some("COMPLETED") => break poll,
-            Some("IN_PROGRESS" | "CREATED") => {
-                let (percent, message) = progress(&poll);
-                bar.at(percent, &message);
-            }
-            _ => return Err(anyhow!("the research did not complete: {}", poll["error"]).into()),
-        }
-    };
-    bar.end();
+    let report = polled(&server, &job, 101).await?;
+    if report["status"] != "COMPLETED" {
+        return Err(anyhow!("the research did not complete: {}", report["error"]).into());
+    }
     server.leave().await;
 
     let elapsed = report["elapsedSec"].as_f64().unwrap_or_default();
@@ -146,6 +125,23 @@ fn question() -> Value {
     json!({ "messages": [{ "role": "user", "content": QUESTION }], "reasoning_effort": "low" })
 }
 
+/// Polls until the research has ended or come so far, and shows how far it is.
+async fn polled(server: &DemoServer, job: &str, percent: u64) -> Result<Value, CommandError> {
+    let mut bar = Bar::start();
+    loop {
+        let poll = server.call("perplexity_research_poll", json!({ "jobId": job })).await?;
+        let (reached, message) = progress(&poll);
+        if !is_unfinished(&poll) || reached >= percent {
+            return Ok(poll);
+        }
+        bar.show(Some(reached), &message);
+    }
+}
+
+fn is_unfinished(poll: &Value) -> bool {
+    matches!(poll["status"].as_str(), Some("IN_PROGRESS" | "CREATED"))
+}
+
 /// Percent and words out of a poll's message: "Still running: Researching: ... (30 %). Call ...".
 fn progress(poll: &Value) -> (u64, String) {
     let message = poll["message"].as_str().unwrap_or_default();
@@ -161,13 +157,13 @@ fn progress(poll: &Value) -> (u64, String) {
 }
 
 /// The real server as a child process.
-struct Server {
+struct DemoServer {
     child: Child,
     client: Client,
     pid: u32,
 }
 
-impl Server {
+impl DemoServer {
     async fn spawn(provider: &str, folder: &Path) -> Result<Self, CommandError> {
         let program = std::env::current_exe().context("find this program")?;
         let log =
@@ -206,10 +202,6 @@ impl Server {
             return Err(anyhow!("{tool} answered {}", answer.text).into());
         }
         Ok(answer.structured.context("the server's answer has no structured content")?)
-    }
-
-    async fn poll(&self, job: &str) -> Result<Value, CommandError> {
-        self.call("perplexity_research_poll", json!({ "jobId": job })).await
     }
 
     /// SIGKILL: the server gets no chance to say or save anything.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,13 +14,14 @@ use outlast_engine::Engine;
 use rustix::process::Signal;
 use tokio::time::Instant;
 
+use super::signals::INTERRUPTED;
 use crate::cli::Global;
 use crate::config::{Config, StoreUrl};
 use crate::error::CommandError;
-use crate::ui;
+use crate::ui::{self, Mark};
 
 /// How long a worker may take to show itself.
-const AT_MOST: Duration = Duration::from_secs(10);
+const MAX_START: Duration = Duration::from_secs(10);
 /// A closing terminal may send its signal again, and to a worker that does not have a session of its own yet.
 const SPAWNS: u32 = 3;
 /// How often it is looked for.
@@ -33,8 +34,8 @@ pub(super) enum Carrier {
     Present,
     /// One that was left behind for it.
     LeftBehind { pid: u32, log: PathBuf },
-    /// Nobody: the store ends with this process.
-    Nobody,
+    /// No other process can: the store ends with this one.
+    ThisProcess,
 }
 
 /// What a worker needs to fit a job of ours: the same flags.
@@ -45,14 +46,14 @@ pub(super) struct Flags<'a> {
 }
 
 impl Flags<'_> {
-    /// Makes sure that somebody goes on with this job.
+    /// Makes sure that a worker goes on with this job.
     pub(super) async fn ensure_worker(
         &self,
         engine: &Engine,
         job: &Job,
     ) -> Result<Carrier, CommandError> {
         if self.config.store == StoreUrl::Memory {
-            return Ok(Carrier::Nobody);
+            return Ok(Carrier::ThisProcess);
         }
         if engine.has_worker(&job.new.profile).await? {
             return Ok(Carrier::Present);
@@ -62,7 +63,7 @@ impl Flags<'_> {
             let child = self.spawn(&log).map_err(|error| not_left(error, job, &log))?;
             let pid = child.id();
             let shown = shows_itself(engine, job, child).await;
-            if shown.map_err(|error| not_left(error, job, &log))? == Shown::There {
+            if shown.map_err(|error| not_left(error, job, &log))? == WorkerStart::There {
                 return Ok(Carrier::LeftBehind { pid, log });
             }
         }
@@ -96,6 +97,17 @@ impl Flags<'_> {
     }
 }
 
+/// Tells a person who leaves before the end what becomes of the job.
+pub(super) fn left(carrier: &Carrier, job: &Job) -> ExitCode {
+    let words = match carrier {
+        Carrier::ThisProcess => "left before the end",
+        Carrier::Present | Carrier::LeftBehind { .. } => "left before the end; the job goes on",
+    };
+    ui::mark(Mark::Step, &format!("{words}: {}", job.id));
+    tell(carrier, job);
+    ExitCode::from(INTERRUPTED)
+}
+
 /// Tells the person who goes on with the job, and how to come back to it.
 pub(super) fn tell(carrier: &Carrier, job: &Job) {
     match carrier {
@@ -105,7 +117,7 @@ pub(super) fn tell(carrier: &Carrier, job: &Job) {
             ui::remark(&format!("  {worker} goes on with it"));
             ui::remark(&format!("  its log:     {}", log.display()));
         }
-        Carrier::Nobody => {
+        Carrier::ThisProcess => {
             ui::remark("  it is gone: a memory store ends with the process");
             return;
         }
@@ -121,36 +133,40 @@ pub(super) fn short_id(job: &Job) -> String {
 
 /// What became of a worker that was started.
 #[derive(PartialEq, Eq)]
-enum Shown {
-    /// It goes on with the job.
+enum WorkerStart {
+    /// The worker goes on with the job.
     There,
     /// The signal of a closing terminal ended it.
     HungUp,
 }
 
 /// Waits until the worker is known, or the job has gone on, whichever is seen first.
-async fn shows_itself(engine: &Engine, job: &Job, mut worker: Child) -> anyhow::Result<Shown> {
+async fn shows_itself(
+    engine: &Engine,
+    job: &Job,
+    mut worker: Child,
+) -> anyhow::Result<WorkerStart> {
     let scope = Scope::Owner(job.new.owner.clone());
-    let patience = Instant::now() + AT_MOST;
-    while Instant::now() < patience {
+    let deadline = Instant::now() + MAX_START;
+    while Instant::now() < deadline {
         if engine.has_worker(&job.new.profile).await? {
-            return Ok(Shown::There);
+            return Ok(WorkerStart::There);
         }
         let now = engine.job(&scope, &job.id).await?;
         if now.is_none_or(|now| now.state.kind() != StateKind::Queued) {
-            return Ok(Shown::There);
+            return Ok(WorkerStart::There);
         }
         if let Some(status) = worker.try_wait()?
             && !status.success()
         {
             if status.signal() == Some(Signal::HUP.as_raw()) {
-                return Ok(Shown::HungUp);
+                return Ok(WorkerStart::HungUp);
             }
             anyhow::bail!("it ended at once ({status})");
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
-    anyhow::bail!("it did not show itself within {} s", AT_MOST.as_secs())
+    anyhow::bail!("it did not show itself within {} s", MAX_START.as_secs())
 }
 
 fn not_left(error: anyhow::Error, job: &Job, log: &Path) -> CommandError {

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::cli::{DoctorArgs, Global};
-use crate::config::{Flags, Places, Showing};
+use crate::config::{Flags, Places, ShownConfig};
 use crate::error::CommandError;
 use crate::ui;
 use check::{Check, Verdict, bounded};
@@ -34,7 +34,7 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> Result<ExitCode, C
         ui::json(&report);
     } else {
         for check in &checks {
-            ui::finding(check.verdict.standing(), check.name, &check.line, check.fix.as_deref());
+            ui::finding(check.verdict, check.name, &check.line, check.fix.as_deref());
         }
         ui::remark(&summary(&checks, begun.elapsed()));
     }
@@ -43,7 +43,7 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> Result<ExitCode, C
 
 /// All checks, side by side; each ends by itself or is ended.
 async fn checks(flags: Flags) -> Vec<Check> {
-    let showing = Showing::read(flags);
+    let showing = ShownConfig::read(flags);
     let places = Places::read();
     let mut all = vec![local::configuration(&showing, places.as_ref())];
     let config = showing.ok().and_then(|showing| showing.config.ok());
@@ -59,6 +59,7 @@ async fn checks(flags: Flags) -> Vec<Check> {
     all.push(local::sqlite());
     all.extend(locks);
     all.extend([provider, clock]);
+    all.extend(provider::converters(config.as_ref()));
     all.extend(ports);
     all.extend(clients);
     all.push(worker);
@@ -71,8 +72,8 @@ fn summary(checks: &[Check], elapsed: Duration) -> String {
         (0, 0) => "All is well".to_owned(),
         (0, 1) => "Ready, with one warning".to_owned(),
         (0, warnings) => format!("Ready, with {warnings} warnings"),
-        (1, _) => "One thing must be mended".to_owned(),
-        (failures, _) => format!("{failures} things must be mended"),
+        (1, _) => "One thing must be fixed".to_owned(),
+        (failures, _) => format!("{failures} things must be fixed"),
     };
     format!("\n{said}. ({} checks in {})", checks.len(), ui::ago(elapsed))
 }

@@ -6,7 +6,7 @@ use crate::cli::ExplainArgs;
 use crate::error::CommandError;
 use crate::ui;
 
-const PAGE: &str = include_str!("../../../../docs/errors.md");
+const ERRORS_PAGE: &str = include_str!("../../../../docs/errors.md");
 
 pub(super) fn run(args: &ExplainArgs) -> Result<ExitCode, CommandError> {
     let Some(code) = &args.code else {
@@ -24,7 +24,7 @@ pub(super) fn run(args: &ExplainArgs) -> Result<ExitCode, CommandError> {
 
 /// Every code with its section, in the order of the page.
 fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PAGE.split("\n### ").skip(1).filter_map(|section| {
+    ERRORS_PAGE.split("\n### ").skip(1).filter_map(|section| {
         let (code, text) = section.split_once('\n')?;
         Some((code, text.split("\n## ").next().unwrap_or_default().trim()))
     })

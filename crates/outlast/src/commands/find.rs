@@ -2,10 +2,12 @@
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{ConversationId, ConversationQuery, Job, JobId, JobQuery, OwnerId, Scope};
-use outlast_engine::{Archived, Engine};
+use outlast_engine::Engine;
+use outlast_mirror::ArchivedConversation;
 
 use crate::error::CommandError;
 use crate::ui;
+use crate::wire::OpenEngine;
 
 /// The shortest prefix of an id that is accepted: shorter ones are typing mistakes.
 const SHORTEST_PREFIX: usize = 8;
@@ -14,7 +16,7 @@ const JOB_IDS: &str = "`outlast jobs list` shows the ids";
 /// How many ids an ambiguous prefix is answered with.
 const SHOWN: usize = 5;
 /// How many conversations are read at a time to find one by its prefix.
-const PAGE: u32 = 1_000;
+const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
 /// The job of this id or unique prefix.
 pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<Job, CommandError> {
@@ -95,19 +97,19 @@ async fn is_job(
 }
 
 /// A conversation, and who knows it.
-pub(super) enum Found {
+pub(super) enum FoundConversation {
     /// The store.
     Stored(Box<Conversation>),
     /// Only its files: an older server made it, or the store is gone.
-    Archived(Box<Archived>),
+    Archived(Box<ArchivedConversation>),
 }
 
 /// The conversation of this id or unique prefix.
 pub(super) async fn conversation(
-    engine: &Engine,
+    opened: &OpenEngine,
     owner: &OwnerId,
     given: &str,
-) -> Result<Found, CommandError> {
+) -> Result<FoundConversation, CommandError> {
     let hint = "`outlast conversations list` shows the ids";
     let is_prefix = given.len() >= SHORTEST_PREFIX
         && given.len() <= 64
@@ -119,12 +121,12 @@ pub(super) async fn conversation(
             format!("give its first 8 characters or more; {hint}"),
         ));
     }
-    if let Some(found) = whole(engine, owner, &ConversationId::new(given)).await? {
+    if let Some(found) = whole(opened, owner, &ConversationId::new(given)).await? {
         return Ok(found);
     }
-    let ids = starting_with(engine, owner, given).await?;
+    let ids = starting_with(&opened.engine, owner, given).await?;
     let found = match ids.as_slice() {
-        [id] => whole(engine, owner, id).await?,
+        [id] => whole(opened, owner, id).await?,
         [] => None,
         many => {
             let ids = many.iter().map(|id| id.as_str().to_owned());
@@ -133,22 +135,23 @@ pub(super) async fn conversation(
     };
     match found {
         Some(found) => Ok(found),
-        None => Err(is_job(engine, owner, given).await?.unwrap_or_else(|| {
+        None => Err(is_job(&opened.engine, owner, given).await?.unwrap_or_else(|| {
             CommandError::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
         })),
     }
 }
 
 async fn whole(
-    engine: &Engine,
+    opened: &OpenEngine,
     owner: &OwnerId,
     id: &ConversationId,
-) -> Result<Option<Found>, CommandError> {
-    if let Some(stored) = engine.conversation(owner, id).await? {
-        return Ok(Some(Found::Stored(Box::new(stored))));
+) -> Result<Option<FoundConversation>, CommandError> {
+    if let Some(stored) = opened.engine.conversation(owner, id).await? {
+        return Ok(Some(FoundConversation::Stored(Box::new(stored))));
     }
-    let archived = engine.archived(owner, id).await?;
-    Ok(archived.map(|archived| Found::Archived(Box::new(archived))))
+    let Some(mirror) = &opened.mirror else { return Ok(None) };
+    let archived = mirror.archived(owner, id).await?;
+    Ok(archived.map(|archived| FoundConversation::Archived(Box::new(archived))))
 }
 
 /// The ids that start with this, no more than an answer names.
@@ -157,7 +160,8 @@ async fn starting_with(
     owner: &OwnerId,
     given: &str,
 ) -> Result<Vec<ConversationId>, CommandError> {
-    let mut query = ConversationQuery { limit: PAGE, ..ConversationQuery::default() };
+    let mut query =
+        ConversationQuery { limit: CONVERSATIONS_PER_PAGE, ..ConversationQuery::default() };
     let mut found = Vec::new();
     loop {
         let page = engine.conversations(owner, &query).await?;

@@ -19,14 +19,12 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 use crate::cli::{Client, Global, InitArgs};
-use crate::config::{Places, Showing, Source};
+use crate::config::{Places, ShownConfig, Source};
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
 use file::Document;
 use json::Refusal;
-
-pub(super) use clients::ALL;
 
 pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, CommandError> {
     let InitArgs { client, library, print, dry_run, remove } = args;
@@ -51,27 +49,29 @@ pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, CommandEr
         removal(client, &document).map_err(refused)?
     } else {
         let after = client.format().put(before.unwrap_or_default(), &entry).map_err(refused)?;
-        if Some(after.as_str()) == before { Step::Nothing } else { Step::Put(after) }
+        if Some(after.as_str()) == before { FileChange::Nothing } else { FileChange::Put(after) }
     };
     if dry_run {
         let after = match &step {
-            Step::Nothing => before,
-            Step::Put(text) | Step::TakeOut(text) | Step::Restore(text) => Some(text.as_str()),
-            Step::Delete => None,
+            FileChange::Nothing => before,
+            FileChange::Put(text) | FileChange::TakeOut(text) | FileChange::Restore(text) => {
+                Some(text.as_str())
+            }
+            FileChange::Delete => None,
         };
         ui::raw(diff::unified(&path.display().to_string(), before, after).as_bytes());
-        if let Step::Nothing = step {
+        if let FileChange::Nothing = step {
             ui::remark("Nothing would change.");
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let told = Transcript {
+    let told = InitReport {
         client,
         file: places.short(&path),
         backup: places.short(&document.backup_path()),
     };
     carry_out(client, &document, &step)?;
-    if !matches!(step, Step::Nothing) {
+    if !matches!(step, FileChange::Nothing) {
         ui::line(&path.display().to_string());
     }
     if remove {
@@ -83,33 +83,33 @@ pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, CommandEr
 }
 
 /// What is found in a client's file.
-pub(super) enum Found {
+pub(super) enum ClientSetup {
     /// There is no file: the client is not used here.
     NoFile,
     /// The file says nothing about this program.
     NotSetUp,
-    /// It runs this.
+    /// The entry runs this.
     Runs(String),
     /// The file cannot be read.
     Unreadable(String),
 }
 
 /// Looks into a client's file.
-pub(super) fn look(client: Client, places: &Places) -> Found {
+pub(super) fn look(client: Client, places: &Places) -> ClientSetup {
     let text = match Document::read(&client.file(places)) {
         Ok(Document { text: Some(text), .. }) => text,
-        Ok(_) => return Found::NoFile,
-        Err(error) => return Found::Unreadable(format!("{error:#}")),
+        Ok(_) => return ClientSetup::NoFile,
+        Err(error) => return ClientSetup::Unreadable(format!("{error:#}")),
     };
     match client.format().command(&text) {
-        Ok(Some(command)) => Found::Runs(command),
-        Ok(None) => Found::NotSetUp,
-        Err(refusal) => Found::Unreadable(refusal.to_string()),
+        Ok(Some(command)) => ClientSetup::Runs(command),
+        Ok(None) => ClientSetup::NotSetUp,
+        Err(refusal) => ClientSetup::Unreadable(refusal.to_string()),
     }
 }
 
 /// What is to be done to the file.
-enum Step {
+enum FileChange {
     Nothing,
     Put(String),
     /// The bytes from before.
@@ -120,22 +120,24 @@ enum Step {
     Delete,
 }
 
-fn removal(client: Client, document: &Document) -> Result<Step, Refusal> {
-    let (format, Some(text)) = (client.format(), &document.text) else { return Ok(Step::Nothing) };
-    let Some(without) = format.take(text)? else { return Ok(Step::Nothing) };
+fn removal(client: Client, document: &Document) -> Result<FileChange, Refusal> {
+    let (format, Some(text)) = (client.format(), &document.text) else {
+        return Ok(FileChange::Nothing);
+    };
+    let Some(without) = format.take(text)? else { return Ok(FileChange::Nothing) };
     // A backup that cannot be read restores nothing; the entry goes all the same.
     let backup = document.backup().ok().flatten();
     Ok(match backup {
-        Some(backup) if format.is_only_added(&backup, text) => Step::Restore(backup),
-        _ if format.is_only_added("", text) => Step::Delete,
-        _ => Step::TakeOut(without),
+        Some(backup) if format.is_only_added(&backup, text) => FileChange::Restore(backup),
+        _ if format.is_only_added("", text) => FileChange::Delete,
+        _ => FileChange::TakeOut(without),
     })
 }
 
-fn carry_out(client: Client, document: &Document, step: &Step) -> anyhow::Result<()> {
+fn carry_out(client: Client, document: &Document, step: &FileChange) -> anyhow::Result<()> {
     match step {
-        Step::Nothing => Ok(()),
-        Step::Put(text) => {
+        FileChange::Nothing => Ok(()),
+        FileChange::Put(text) => {
             let before = document.text.as_deref().unwrap_or_default();
             let first = !matches!(client.format().command(before), Ok(Some(_)));
             if first || document.backup()?.is_none() {
@@ -143,12 +145,12 @@ fn carry_out(client: Client, document: &Document, step: &Step) -> anyhow::Result
             }
             document.replace(text)
         }
-        Step::Restore(text) => {
+        FileChange::Restore(text) => {
             document.replace(text)?;
             document.forget_backup()
         }
-        Step::TakeOut(text) => document.replace(text),
-        Step::Delete => document.delete(),
+        FileChange::TakeOut(text) => document.replace(text),
+        FileChange::Delete => document.delete(),
     }
 }
 
@@ -156,7 +158,7 @@ fn refused(client: Client, path: &Path, refusal: Refusal) -> CommandError {
     let error = anyhow::Error::new(refusal)
         .context(format!("{} cannot be changed; nothing was written", path.display()));
     let hint = format!(
-        "mend the file, or put in by hand what `outlast init {} --print` shows",
+        "fix the file, or put in by hand what `outlast init {} --print` shows",
         client.id()
     );
     CommandError::usage(error, hint)
@@ -178,7 +180,7 @@ fn program(global: &Global, library: &[PathBuf]) -> Result<Program, CommandError
         args.push("--no-mirror".to_owned());
     }
     let showing =
-        Showing::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
+        ShownConfig::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
     let key = showing.setting("perplexity.api_key");
     let key_in_file = key.is_some_and(|key| matches!(key.source, Source::File(_)));
     let library_given = !library.is_empty();
@@ -192,7 +194,7 @@ fn program(global: &Global, library: &[PathBuf]) -> Result<Program, CommandError
 }
 
 /// The library of this environment, which the client's may not have. One that is in outlast.toml needs no passing on.
-fn inherited_library(showing: &Showing) -> Vec<PathBuf> {
+fn inherited_library(showing: &ShownConfig) -> Vec<PathBuf> {
     let setting = showing.setting("server.library");
     let is_variable = setting.is_some_and(|it| matches!(it.source, Source::Variable(_)));
     match &showing.config {
@@ -234,16 +236,16 @@ fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
 }
 
 /// What is said about it.
-struct Transcript {
+struct InitReport {
     client: Client,
     file: String,
     backup: String,
 }
 
-impl Transcript {
-    fn put(&self, step: &Step, had_file: bool, program: &Program) {
+impl InitReport {
+    fn put(&self, step: &FileChange, had_file: bool, program: &Program) {
         let (client, file) = (self.client.title(), &self.file);
-        if matches!(step, Step::Nothing) {
+        if matches!(step, FileChange::Nothing) {
             ui::mark(Mark::Good, &format!("{client} is set up already; nothing was changed."));
             return;
         }
@@ -282,13 +284,13 @@ impl Transcript {
         ));
     }
 
-    fn removed(&self, step: &Step) {
+    fn removed(&self, step: &FileChange) {
         let (client, file) = (self.client.title(), &self.file);
         let said = match step {
-            Step::Nothing => format!("{client} was not set up; nothing was changed."),
-            Step::Restore(_) => format!("{file} is as it was before."),
-            Step::Delete => format!("{file} is gone; there was nothing else in it."),
-            Step::Put(_) | Step::TakeOut(_) => {
+            FileChange::Nothing => format!("{client} was not set up; nothing was changed."),
+            FileChange::Restore(_) => format!("{file} is as it was before."),
+            FileChange::Delete => format!("{file} is gone; there was nothing else in it."),
+            FileChange::Put(_) | FileChange::TakeOut(_) => {
                 format!(
                     "The entry was taken out of {file}, which has been changed since; the rest stays."
                 )

@@ -1,19 +1,19 @@
 //! `outlast jobs`: what is in the store, for people and for scripts.
 
 mod list;
-pub(super) mod show;
-pub(super) mod watch;
+mod watch;
 mod wait;
 mod cancel;
 mod retry;
-pub(super) mod json;
 
 use std::process::ExitCode;
 
 use outlast_core::{Prune, Scope};
-use outlast_engine::{Engine, Providers, Shutdown};
+use outlast_engine::{Engine, Providers};
 
+use super::engine::with_engine;
 use super::find;
+use super::job_view::{json, show};
 use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
 use crate::config::Config;
 use crate::error::CommandError;
@@ -28,13 +28,12 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
     let store = match &command {
         JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config.store)?,
         // Both put the jobs of dead workers back into the queue, so that what is said of a job is true.
-        JobsCommand::JobWatch(_) | JobsCommand::Wait(_) => OpenStore::existing(&config.store)
+        JobsCommand::Watch(_) | JobsCommand::Wait(_) => OpenStore::existing(&config.store)
             .or_else(|failed| OpenStore::to_read(&config.store).map_err(|_| failed))?,
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_) => {
             OpenStore::existing(&config.store)?
         }
     };
-    let stop = Shutdown::new();
     // Known, so that what a cancel or a new run means there can be said; no worker is started.
     let providers = match &command {
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) => {
@@ -42,20 +41,19 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
         }
         _ => Providers::new(),
     };
-    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
-    let done = match command {
-        JobsCommand::List(args) => list::run(&engine, &config, args).await,
-        JobsCommand::Show(args) => show(&engine, &config, args).await,
-        JobsCommand::JobWatch(args) => watch::run(&engine, &config, args, &stop).await,
-        JobsCommand::Wait(args) => wait::run(&engine, &config, args, &stop).await,
-        JobsCommand::Cancel(args) => cancel::run(&engine, &config, args).await,
-        JobsCommand::Retry(args) => retry::run(&engine, global, &config, args).await,
-        JobsCommand::Prune(args) => prune(&engine, &config, args).await,
-    };
-    stop.ask();
-    drop(follower.await);
-    store.close().await;
-    done
+    with_engine(store, &config, providers, async |opened, stop| {
+        let engine = &opened.engine;
+        match command {
+            JobsCommand::List(args) => list::run(engine, &config, args).await,
+            JobsCommand::Show(args) => show(engine, &config, args).await,
+            JobsCommand::Watch(args) => watch::run(engine, &config, args, stop).await,
+            JobsCommand::Wait(args) => wait::run(engine, &config, args, stop).await,
+            JobsCommand::Cancel(args) => cancel::run(engine, &config, args).await,
+            JobsCommand::Retry(args) => retry::run(engine, global, &config, args).await,
+            JobsCommand::Prune(args) => prune(engine, &config, args).await,
+        }
+    })
+    .await
 }
 
 fn own(config: &Config) -> Scope {

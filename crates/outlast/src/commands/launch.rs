@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitC
     let launched = Launched { scratch, program, name, arguments: arguments.collect() };
     let error = launch(std::io::stdin().lock(), launched);
     if error.kind() == ErrorKind::UnexpectedEof {
-        // The server is gone, and with it the one process that could be told.
+        // The server is gone: no process is left to report to.
         return Some(ExitCode::FAILURE);
     }
     ui::remark(&format!("{CANNOT_START}{error}"));

@@ -3,52 +3,47 @@
 
 use std::io::Read as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context as _;
-use outlast_core::{Body, Job, JobState, NewJob, Scope};
+use outlast_core::{Body, Job, JobState, NewJob};
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use serde_json::{Map, Value};
 
-use super::detached_worker::{self, Carrier, Flags, short_id};
-use super::research::{INTERRUPTED, refused};
+use super::detached_worker::{self, Carrier, Flags};
+use super::engine::with_engine;
+use super::follow::{self, CarriedBy};
+use super::job_view::outcome::unsuccessful;
+use super::job_view::{json, show};
 use super::serve::jobs::startable;
 use super::signals::stop_on_signals;
-use super::{detach, jobs};
+use super::start;
 use crate::cli::{Global, RunArgs};
-use crate::config::{Config, StoreUrl};
+use crate::config::Config;
 use crate::error::CommandError;
-use crate::ui::{self, Bar, Mark};
+use crate::ui::{self, Mark};
 use crate::wire::{OpenStore, research_providers, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, CommandError> {
     let config = super::configured(global, Vec::new())?;
     super::start_quiet_log(global, &config)?;
-    if args.detach && config.store == StoreUrl::Memory {
-        let error = anyhow::anyhow!("a job in a memory store ends with this command");
-        return Err(CommandError::usage(error, "leave out --detach, or name a store with --store"));
-    }
+    start::check_detach(args.detach, &config)?;
     let research = research_providers(&config, None)?;
     let job = new_job(&config, &research, &args)?;
     let mut providers: Providers = workflow_providers(&config, None)?;
     providers.extend(research);
 
-    let stop = Shutdown::new();
-    let store = OpenStore::open(&config.store)?;
-    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
     let flags = Flags { global, config: &config, library: &[] };
-    let done = match engine.start(job, None).await {
-        Ok(started) if args.detach => detach::run(&engine, &flags, &started.job, args.json).await,
-        Ok(started) => {
-            tokio::spawn(stop_on_signals(stop.clone())?);
-            attended(&engine, &flags, started.job, &args, &stop).await
+    let store = OpenStore::open(&config.store)?;
+    with_engine(store, &config, providers, async |opened, stop| {
+        let engine = &opened.engine;
+        let job = start::start(engine, job).await?;
+        if args.detach {
+            return start::detach(engine, &flags, &job, args.json).await;
         }
-        Err(error) => Err(refused(error)),
-    };
-    stop.ask();
-    drop(follower.await);
-    store.close().await;
-    done
+        tokio::spawn(stop_on_signals(stop.clone())?);
+        attended(engine, &flags, job, &args, stop).await
+    })
+    .await
 }
 
 fn new_job(
@@ -97,11 +92,10 @@ async fn attended(
     stop: &Shutdown,
 ) -> Result<ExitCode, CommandError> {
     let carrier = flags.ensure_worker(engine, &job).await?;
-    // A store in memory has no other process.
-    let own = matches!(carrier, Carrier::Nobody)
+    let own_worker = matches!(carrier, Carrier::ThisProcess)
         .then(|| tokio::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
-    let job = followed(engine, job).await;
-    if let Some(worker) = own {
+    let job = follow::with_bar(engine, job, CarriedBy::Workers).await;
+    if let Some(worker) = own_worker {
         stop.ask();
         drop(worker.await);
     }
@@ -109,61 +103,22 @@ async fn attended(
     if job.state.kind().is_terminal() {
         return ended(engine, args, &job);
     }
-    ui::mark(Mark::Step, &format!("left before the end: {}", job.id));
-    detached_worker::tell(&carrier, &job);
-    Ok(ExitCode::from(INTERRUPTED))
-}
-
-/// The job, when it has ended or the person has left; shows how it comes on.
-async fn followed(engine: &Engine, job: Job) -> Result<Job, CommandError> {
-    let scope = Scope::Owner(job.new.owner.clone());
-    let Some((mut reading, mut watch)) = engine.watch(&scope, &job.id).await? else {
-        return Ok(job);
-    };
-    let mut bar = Bar::since(Duration::ZERO);
-    while !reading.job.state.kind().is_terminal() {
-        let (percent, message) = jobs::watch::standing(&reading);
-        bar.show(percent, &message);
-        tokio::select! {
-            changed = watch.changed() => match changed? {
-                Some(changed) => reading = changed,
-                None => break,
-            },
-            () = engine.leaving() => break,
-        }
-    }
-    bar.end();
-    Ok(reading.job)
+    Ok(detached_worker::left(&carrier, &job))
 }
 
 fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> Result<ExitCode, CommandError> {
     if args.json {
-        ui::line(&jobs::json::job(job, engine.now()));
+        ui::line(&json::job(job, engine.now()));
     }
-    let id = short_id(job);
-    match &job.state {
-        JobState::Succeeded { output, .. } => {
-            if !args.json {
-                jobs::show::report(&output.body);
-            }
-            Ok(match &output.body {
-                Body::Tool { is_error: true, .. } => {
-                    ui::mark(Mark::Bad, "the tool says that it failed");
-                    ExitCode::FAILURE
-                }
-                Body::Tool { .. } | Body::Report { .. } => ExitCode::SUCCESS,
-            })
-        }
-        JobState::Cancelled { .. } => {
-            let failed = CommandError::from(anyhow::anyhow!("the job was cancelled"));
-            Err(failed.hint(format!("`outlast jobs retry {id}` starts it again")))
-        }
-        JobState::Failed { .. } | JobState::Queued { .. } | JobState::Running { .. } => {
-            let error = anyhow::anyhow!("the workflow failed: {}", jobs::show::why(job));
-            let hint = format!(
-                "`outlast jobs show {id}` has the details, `outlast jobs retry {id}` starts it again"
-            );
-            Err(CommandError::from(error).hint(hint))
-        }
+    let JobState::Succeeded { output, .. } = &job.state else {
+        return Err(unsuccessful("workflow", job));
+    };
+    if !args.json {
+        show::report(&output.body);
     }
+    if let Body::Tool { is_error: true, .. } = &output.body {
+        ui::mark(Mark::Bad, "the tool says that it failed");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
 }

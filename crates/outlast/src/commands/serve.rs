@@ -22,7 +22,9 @@ use crate::error::CommandError;
 use crate::metered;
 use crate::test_clock::TestClock;
 use crate::ui;
-use crate::wire::{OpenStore, WAYS, no_provider, options, research_providers, workflow_providers};
+use crate::wire::{
+    OpenEngine, OpenStore, WAYS, no_provider, options, research_providers, workflow_providers,
+};
 use http::raise_open_files;
 
 use super::signals::stop_on_signals;
@@ -65,24 +67,24 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Co
         None => OpenStore::open(&config.store)?,
     };
     let metrics = Arc::new(Metrics::default());
-    let store = store.armed(args.kill_at).observed(&metrics);
-    let mut options = options(&config)?;
+    let store = store.with_kill_point(args.kill_at).metered(&metrics);
+    let mut options = options(&config);
     if let Some((_, http)) = &http {
         options.polls.sharing = http.callers.sharing();
     }
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers: Providers = research.into_iter().chain(workflows).collect();
     let providers = metered::providers(providers, &metrics);
-    let (engine, follower) = store.engine_with(options, providers, stop.clone()).await?;
-    let sets = sets(&engine, &profiles, jobs, &config);
+    let opened = store.engine_with(&config, options, providers, stop.clone()).await?;
+    let sets = sets(&opened, &profiles, jobs, &config);
+    let OpenEngine { engine, follower, mirror } = opened;
     if let Err(failed) = jobs::check_names(&sets, &config) {
         stop.ask();
         drop(follower.await);
         store.close().await;
         return Err(failed);
     }
-    let mirror_stop = Shutdown::new();
-    let mirror = engine.run_mirror(mirror_stop.clone());
+    let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
     log_providers(&profiles);
@@ -103,12 +105,12 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Co
             }
         }
     }
-    let face = Face { owner: config.owner.clone(), engine: engine.clone(), sets };
+    let face = Face { owner: config.owner.clone(), engine, sets };
     let server = Server::new(face).counted(metrics);
     let served = match http {
         None => serve_stdio(server, stop.clone()).await,
         Some((listener, options)) => {
-            serve_http(server, engine, options, listener, stop.clone()).await;
+            serve_http(server, options, listener, stop.clone()).await;
             Ok(())
         }
     };
@@ -117,7 +119,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Co
     if tokio::time::timeout(LEAVING, worker).await.is_err() {
         tracing::warn!("left while the worker was still busy; the next process takes over");
     }
-    super::leave_mirror(mirror, &mirror_stop).await;
+    mirror_task.finish().await;
     drop(follower.await);
     store.close().await;
     served?;
@@ -167,17 +169,18 @@ fn log_providers(profiles: &[Profile]) {
 
 /// The tool sets that are on, in the order they are listed; workflows that are held come last.
 fn sets(
-    engine: &Engine,
+    opened: &OpenEngine,
     profiles: &[Profile],
     jobs: Option<JobsOptions>,
     config: &Config,
 ) -> Vec<Tools> {
+    let engine = &opened.engine;
     let jobs = jobs.map(|options| Tools::Jobs(Box::new(Jobs::new(engine.clone(), options))));
     let mut sets = Vec::new();
     for set in &config.tools {
         match (set, profiles.split_first()) {
             (ToolSet::Research, Some((profile, others))) => {
-                sets.push(Tools::Research(Box::new(research(engine, profile, others, config))));
+                sets.push(Tools::Research(Box::new(research(opened, profile, others, config))));
             }
             (ToolSet::ResearchJobs, Some((profile, _))) => {
                 sets.push(Tools::ResearchJobs(Box::new(research_jobs(engine, profile, config))));
@@ -219,7 +222,12 @@ fn log_mode(config: &Config, takes: Takes) {
     }
 }
 
-fn research(engine: &Engine, profile: &Profile, others: &[Profile], config: &Config) -> Research {
+fn research(
+    opened: &OpenEngine,
+    profile: &Profile,
+    others: &[Profile],
+    config: &Config,
+) -> Research {
     let options = ResearchOptions {
         profile: profile.clone(),
         others: others.to_vec(),
@@ -230,8 +238,9 @@ fn research(engine: &Engine, profile: &Profile, others: &[Profile], config: &Con
         search_timeout: SEARCH,
         keep: config.job_ttl,
         disclaimer: config.perplexity.disclaimer,
+        mirror: opened.mirror.clone(),
     };
-    Research::new(engine.clone(), options)
+    Research::new(opened.engine.clone(), options)
 }
 
 fn perplexity(engine: &Engine, profile: &Profile, config: &Config) -> Perplexity {

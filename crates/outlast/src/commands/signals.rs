@@ -4,9 +4,12 @@
 use outlast_engine::Shutdown;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// What the shell sees when the person left before the end.
+pub(super) const INTERRUPTED: u8 = 130;
+
 /// Why the process was asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum StopSignal {
     /// Ctrl-C.
     Interrupt,
     /// SIGTERM.
@@ -35,7 +38,7 @@ impl Signals {
     }
 
     /// The next of them.
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(super) async fn next(&mut self) -> StopSignal {
         let Self { interrupt, terminate, hang_up } = self;
         let hung_up = async {
             match hang_up {
@@ -44,9 +47,9 @@ impl Signals {
             }
         };
         tokio::select! {
-            _ = interrupt.recv() => Asked::Interrupt,
-            _ = terminate.recv() => Asked::Terminate,
-            _ = hung_up => Asked::HangUp,
+            _ = interrupt.recv() => StopSignal::Interrupt,
+            _ = terminate.recv() => StopSignal::Terminate,
+            _ = hung_up => StopSignal::HangUp,
         }
     }
 }
@@ -57,8 +60,8 @@ pub(super) fn stop_on_signals(stop: Shutdown) -> std::io::Result<impl Future<Out
     Ok(async move {
         loop {
             let asked = signals.next().await;
-            if stop.is_asked() && asked != Asked::HangUp {
-                std::process::exit(130);
+            if stop.is_asked() && asked != StopSignal::HangUp {
+                std::process::exit(INTERRUPTED.into());
             }
             stop.ask();
         }

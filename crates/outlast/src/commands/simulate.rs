@@ -46,6 +46,5 @@ fn options(args: &SimulateArgs) -> Options {
             SimulatedClock::Real => ClockMode::Real,
             SimulatedClock::Virtual => ClockMode::Virtual,
         },
-        ..Options::default()
     }
 }

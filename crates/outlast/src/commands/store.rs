@@ -97,11 +97,11 @@ fn restore(config: &Config, path: &Path, args: &RestoreArgs) -> Result<ExitCode,
         return Ok(ExitCode::SUCCESS);
     }
     if !restored.jobs.is_empty() {
-        let rows = restored.jobs.iter().map(|job| {
+        let rows = restored.jobs.iter().map(|RestoredJob { job, fate }| {
             vec![
                 ui::Cell::id(&job.id.to_string()),
-                ui::Cell::plain(word(job.fate)),
-                ui::Cell::plain(&job.title),
+                ui::Cell::plain(word(*fate)),
+                ui::Cell::plain(&job.new.title),
             ]
         });
         ui::table(&["ID", "NOW", "QUESTION"], rows.collect());
@@ -186,13 +186,13 @@ fn as_json(path: &Path, restored: &Restored) -> Value {
     })
 }
 
-fn told(job: &RestoredJob) -> Value {
+fn told(RestoredJob { job, .. }: &RestoredJob) -> Value {
     json!({
         "id": job.id.to_string(),
-        "owner": job.owner.as_str(),
-        "conversation": job.conversation.as_ref().map(|id| id.as_str()),
-        "workflow": job.workflow,
-        "title": job.title,
+        "owner": job.new.owner.as_str(),
+        "conversation": job.new.conversation_id(),
+        "workflow": job.new.workflow,
+        "title": job.new.title,
     })
 }
 

@@ -9,12 +9,12 @@ use crate::cli::{Global, WorkerArgs};
 use crate::error::CommandError;
 use crate::ui;
 use crate::wire::{
-    OpenStore, library_provider, no_provider, research_providers, workflow_providers,
+    OpenEngine, OpenStore, library_provider, no_provider, research_providers, workflow_providers,
 };
 
 pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, CommandError> {
     if args.own_session {
-        // Refused only to whoever leads one already.
+        // Refused only to a process that leads one already.
         if let Err(error) = rustix::process::setsid() {
             tracing::debug!(%error, "no session of its own");
         }
@@ -35,9 +35,9 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, C
 
     let stop = Shutdown::new();
     let store = OpenStore::open(&config.store)?;
-    let (engine, follower) = store.engine(&config, providers, stop.clone()).await?;
-    let mirror_stop = Shutdown::new();
-    let mirror = engine.run_mirror(mirror_stop.clone());
+    let OpenEngine { engine, follower, mirror } =
+        store.engine(&config, providers, stop.clone()).await?;
+    let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     tokio::spawn(stop_on_signals(stop.clone())?);
     let until = match args.until_idle {
         true => {
@@ -52,7 +52,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, C
     let worked = Worker::new(&engine, Takes::TheQueue).run(until).await;
 
     stop.ask();
-    super::leave_mirror(mirror, &mirror_stop).await;
+    mirror_task.finish().await;
     drop(follower.await);
     store.close().await;
     worked?;

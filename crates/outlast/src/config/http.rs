@@ -1,4 +1,4 @@
-//! What the HTTP face is told: who may ask, under which names, how often.
+//! Settings of `serve --http`: who may ask, under which host names, how often.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use outlast_server::{BadToken, Hosts, Origins, Token, Tokens};
 
-use super::layers::{ConfigError, Found, Layers};
-use super::settings::Setting;
+use super::error::ConfigError;
+use super::layers::{FoundValue, Layers};
 
 /// Whose token it is that is made at first start: the same owner as stdio and the command line have by default.
 pub(crate) const LOCAL: &str = "local";
@@ -47,7 +47,7 @@ impl Http {
     }
 }
 
-/// Writes a new token in one step: whoever sees the file sees a whole token, and of two that start at once one wins.
+/// Writes a new token in one step: the file always has a whole token, and of two servers that start at once one wins.
 fn make_token(path: &Path) -> std::io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -66,26 +66,19 @@ fn make_token(path: &Path) -> std::io::Result<()> {
 
 impl Layers {
     pub(super) fn http(&self) -> Result<Http, ConfigError> {
-        let hosts = match self.text("server.allowed_hosts") {
-            None => None,
-            Some(list) => Some(Hosts::parse(&list).map_err(|_| {
-                let (setting, found) = self.find("server.allowed_hosts");
-                self.bad(
-                    setting,
-                    found,
-                    "host names or addresses, each perhaps with a :port, separated by commas",
-                )
-            })?),
+        let hosts = match self.is_set("server.allowed_hosts") {
+            false => None,
+            true => Some(self.parsed(
+                "server.allowed_hosts",
+                "host names or addresses, each perhaps with a :port, separated by commas",
+                |list| Hosts::parse(list).ok(),
+            )?),
         };
-        let origins = self.text("server.allowed_origins").unwrap_or_default();
-        let origins = Origins::parse(&origins).map_err(|_| {
-            let (setting, found) = self.find("server.allowed_origins");
-            self.bad(
-                setting,
-                found,
-                "origins such as https://app.example, or null, separated by commas",
-            )
-        })?;
+        let origins = self.parsed(
+            "server.allowed_origins",
+            "origins such as https://app.example, or null, separated by commas",
+            |list| Origins::parse(list).ok(),
+        )?;
         let rate: u32 = self.number("limits.rate_per_minute", 1..=1_000_000)?;
         Ok(Http {
             tokens: TokenSources {
@@ -102,8 +95,8 @@ impl Layers {
 
 /// Where tokens are configured. Read when they are needed: other commands must not fail for want of them.
 pub(crate) struct TokenSources {
-    list: (&'static Setting, Found),
-    file: (&'static Setting, Found),
+    list: FoundValue,
+    file: FoundValue,
 }
 
 impl fmt::Debug for TokenSources {
@@ -116,15 +109,15 @@ impl TokenSources {
     /// All tokens that are configured; there may be none.
     pub(crate) fn read(&self) -> Result<Tokens, ConfigError> {
         let mut tokens = Tokens::default();
-        let (setting, found) = &self.list;
+        let found = &self.list;
         for entry in found.text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             let (name, token) = entry.split_once('=').unwrap_or(("", entry));
             add(&mut tokens, name.trim(), token.trim())
-                .map_err(|why| bad_tokens(setting, found, why.to_string()))?;
+                .map_err(|why| bad_tokens(found, why.to_string()))?;
         }
-        let (setting, found) = &self.file;
+        let found = &self.file;
         if !found.text.is_empty() {
-            let unusable = |why: String| bad_tokens(setting, found, why);
+            let unusable = |why: String| bad_tokens(found, why);
             let text = read_private(Path::new(&found.text)).map_err(unusable)?;
             let lines = text.lines().map(str::trim).enumerate();
             for (at, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
@@ -141,11 +134,11 @@ fn add(tokens: &mut Tokens, name: &str, token: &str) -> Result<(), BadToken> {
     tokens.add(Token::new(name, token)?)
 }
 
-fn bad_tokens(setting: &Setting, found: &Found, why: String) -> ConfigError {
-    ConfigError::BadTokens { name: found.name(setting), source_name: found.source_name(), why }
+fn bad_tokens(found: &FoundValue, why: String) -> ConfigError {
+    ConfigError::BadTokens { name: found.name(), source_name: found.source.to_string(), why }
 }
 
-/// A file that nobody but its owner can read.
+/// A file that only its owner can read.
 pub(super) fn read_private(path: &Path) -> Result<String, String> {
     let cannot = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
     let mut file = std::fs::File::open(path).map_err(cannot)?;

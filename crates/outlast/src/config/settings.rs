@@ -185,6 +185,18 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     setting("server.log", &["OUTLAST_LOG"], "", "a log level, or a tracing filter"),
     setting(
+        "library.converters.pdftotext",
+        &[],
+        "pdftotext",
+        "the program that reads the PDFs of a library (package poppler-utils): a name, or an absolute path",
+    ),
+    setting(
+        "library.converters.pandoc",
+        &[],
+        "pandoc",
+        "the program that reads its docx, odt, epub and rtf files: a name, or an absolute path",
+    ),
+    setting(
         "network.proxy",
         &["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"],
         "",

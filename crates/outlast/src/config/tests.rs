@@ -172,7 +172,7 @@ fn every_setting_has_one_key_and_its_own_variables() {
 
 /// docs/configuration.md holds the table of settings as it is here; set UPDATE_DOCS=1 to write it.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a switch for people who mend the docs")]
+#[expect(clippy::disallowed_methods, reason = "a switch for people who correct the docs")]
 fn the_documented_settings_are_the_settings() {
     let mut table = "| key | variable | default | what it is |\n|---|---|---|---|\n".to_owned();
     for setting in SETTINGS {
@@ -230,7 +230,7 @@ fn example() -> String {
         .to_owned();
     let mut section = "";
     for setting in SETTINGS {
-        let (in_section, name) = setting.key.split_once('.').unwrap();
+        let (in_section, name) = setting.key.rsplit_once('.').unwrap();
         if in_section != section {
             section = in_section;
             text.push_str(&format!("\n[{section}]\n"));
@@ -248,7 +248,7 @@ fn example() -> String {
 
 /// examples/outlast.toml is made from the settings; set UPDATE_DOCS=1 to write it.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a switch for people who mend the docs")]
+#[expect(clippy::disallowed_methods, reason = "a switch for people who correct the docs")]
 fn the_example_file_is_made_from_the_settings() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/outlast.toml");
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -257,6 +257,16 @@ fn the_example_file_is_made_from_the_settings() {
     }
     let written = std::fs::read_to_string(path).unwrap();
     assert_eq!(written, example(), "run the test with UPDATE_DOCS=1");
+}
+
+fn collect_keys(section: &str, entries: &toml::Table, keys: &mut HashSet<String>) {
+    for (name, value) in entries {
+        let key = format!("{section}{name}");
+        match value {
+            toml::Value::Table(entries) => collect_keys(&format!("{key}."), entries, keys),
+            _ => drop(keys.insert(key)),
+        }
+    }
 }
 
 /// As it is, it sets nothing; with every setting turned on, it loads and has each of them once.
@@ -273,14 +283,10 @@ fn the_example_file_has_every_setting_once_and_parses() {
         .map(|line| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line))
         .collect();
     let turned_on = turned_on.join("\n");
-    // The parser refuses a key that is there twice, and one that nobody knows.
+    // The parser refuses a key that is there twice, and an unknown one.
     let table: toml::Table = turned_on.parse().unwrap();
-    let keys: HashSet<String> = table
-        .iter()
-        .flat_map(|(section, entries)| {
-            entries.as_table().unwrap().keys().map(move |name| format!("{section}.{name}"))
-        })
-        .collect();
+    let mut keys = HashSet::new();
+    collect_keys("", &table, &mut keys);
     let known: HashSet<String> = SETTINGS.iter().map(|setting| setting.key.to_owned()).collect();
     assert_eq!(keys, known);
     load(&[], Some(&turned_on)).unwrap();

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast_server::DEEP_RESEARCH;
-use serde::Deserialize;
 use toml::Spanned;
 
 use super::Secret;
-use super::layers::{ConfigError, Layers};
+use super::definitions::{FilePlace, UpstreamEntry, WorkflowEntry};
+use super::error::ConfigError;
+use super::layers::Layers;
 
 /// How long a command may run when its workflow does not say.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60 * 60);
@@ -29,12 +29,12 @@ pub(crate) struct Workflow {
     pub(crate) description: String,
     pub(crate) retries: u32,
     pub(crate) rerun_after_crash: bool,
-    pub(crate) work: Work,
+    pub(crate) work: WorkflowAction,
 }
 
 /// Who does it.
 #[derive(Clone, Debug)]
-pub(crate) enum Work {
+pub(crate) enum WorkflowAction {
     Command { program: Program, timeout: Duration },
     Tool(Tool),
 }
@@ -76,119 +76,18 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// What the file has of both.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Definitions {
-    #[serde(default)]
-    workflow: Vec<WorkflowEntry>,
-    #[serde(default)]
-    upstream: BTreeMap<Spanned<String>, UpstreamEntry>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WorkflowEntry {
-    name: Spanned<String>,
-    #[serde(default)]
-    description: String,
-    command: Option<Spanned<Vec<String>>>,
-    tool: Option<Spanned<String>>,
-    timeout: Option<Spanned<String>>,
-    retries: Option<Spanned<u32>>,
-    #[serde(default)]
-    rerun_after_crash: bool,
-    message_argument: Option<Spanned<String>>,
-    reset_timeout_on_progress: Option<Spanned<bool>>,
-    max_total_timeout: Option<Spanned<String>>,
-    cwd: Option<Spanned<PathBuf>>,
-    env: Option<Spanned<BTreeMap<String, String>>>,
-    pass_env: Option<Spanned<Vec<String>>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UpstreamEntry {
-    command: Option<Spanned<Vec<String>>>,
-    url: Option<Spanned<String>>,
-    headers: Option<Spanned<BTreeMap<String, String>>>,
-    bearer_env: Option<Spanned<String>>,
-    cwd: Option<Spanned<PathBuf>>,
-    env: Option<Spanned<BTreeMap<String, String>>>,
-    pass_env: Option<Spanned<Vec<String>>>,
-}
-
-/// Reads the definitions; the rest of the file is somebody else's.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Definitions, ConfigError> {
-    toml::from_str(text).map_err(|error| {
-        let at = Place { path, text };
-        let span = error.span().unwrap_or_default();
-        at.wrong(&span, &at.key(&span), what_is_wrong(error.message()))
-    })
-}
-
-/// What the parser says of a value, without the value, which may be secret: `invalid type: string "...", expected a map`.
-fn what_is_wrong(message: &str) -> String {
-    match message.rfind(", expected ") {
-        Some(at) if message.starts_with("invalid ") => {
-            let kind = message.split(':').next().unwrap_or_default();
-            format!("{kind}: {}", &message[at + ", ".len()..])
-        }
-        _ => message.to_owned(),
-    }
-}
-
-impl Definitions {
-    /// Whether a header or a variable is set in the file; any of them may be a secret.
-    pub(super) fn have_secrets(&self) -> bool {
-        let upstreams = self.upstream.values();
-        self.workflow.iter().any(|workflow| workflow.env.is_some())
-            || upstreams.into_iter().any(|it| it.env.is_some() || it.headers.is_some())
-    }
-}
-
-/// Where in which file, for complaints.
-struct Place<'a> {
-    path: &'a Path,
-    text: &'a str,
-}
-
-impl Place<'_> {
-    fn wrong(&self, span: &Range<usize>, key: &str, why: impl Into<String>) -> ConfigError {
-        let before = self.text.get(..span.start).unwrap_or_default();
-        ConfigError::BadEntry {
-            path: self.path.to_owned(),
-            line: before.matches('\n').count() + 1,
-            key: key.to_owned(),
-            why: why.into(),
-        }
-    }
-
-    /// What stands before the `=` of a line, if it is a plain key; a part of a value is not repeated.
-    fn key(&self, span: &Range<usize>) -> String {
-        let before = self.text.get(..span.start).unwrap_or_default();
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = self.text[start..].lines().next().unwrap_or_default();
-        let key = line.split_once('=').map_or("", |(key, _)| key.trim());
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        let is_plain = !key.is_empty() && key.bytes().all(plain);
-        if is_plain { key.to_owned() } else { "an entry".to_owned() }
-    }
-}
-
 impl Layers {
     /// The one workflow that can be started, if there is only one.
     pub(super) fn fixed_workflow(
         &self,
         workflows: &[Workflow],
     ) -> Result<Option<String>, ConfigError> {
-        let (setting, found) = self.find("server.fixed_workflow");
         let names = workflows.iter().map(|workflow| workflow.name.as_str());
         let names: Vec<&str> = [DEEP_RESEARCH].into_iter().chain(names).collect();
-        match found.text.as_str() {
-            "" => Ok(None),
-            name if names.contains(&name) => Ok(Some(name.to_owned())),
-            _ => Err(self.bad(setting, found, names.join(", "))),
-        }
+        self.parsed("server.fixed_workflow", &names.join(", "), |name| match name {
+            "" => Some(None),
+            name => names.contains(&name).then(|| Some(name.to_owned())),
+        })
     }
 
     /// The configured workflows, and the servers that some of them are tools of.
@@ -196,7 +95,7 @@ impl Layers {
         &self,
     ) -> Result<(Vec<Workflow>, BTreeMap<String, Upstream>), ConfigError> {
         let Some(file) = &self.file else { return Ok((Vec::new(), BTreeMap::new())) };
-        let reader = Reader { layers: self, at: Place { path: &file.path, text: &file.text } };
+        let reader = Reader { layers: self, at: FilePlace { path: &file.path, text: &file.text } };
         let mut upstreams = BTreeMap::new();
         for (name, entry) in &file.definitions.upstream {
             upstreams.insert(name.get_ref().clone(), reader.upstream(name, entry)?);
@@ -215,7 +114,7 @@ impl Layers {
 
 struct Reader<'a> {
     layers: &'a Layers,
-    at: Place<'a>,
+    at: FilePlace<'a>,
 }
 
 impl Reader<'_> {
@@ -264,7 +163,7 @@ impl Reader<'_> {
         &self,
         entry: &WorkflowEntry,
         command: &Spanned<Vec<String>>,
-    ) -> Result<Work, ConfigError> {
+    ) -> Result<WorkflowAction, ConfigError> {
         let of_tools = "is for tools of an upstream server, not for commands";
         self.absent("message_argument", entry.message_argument.as_ref(), of_tools)?;
         self.absent(
@@ -276,7 +175,7 @@ impl Reader<'_> {
         let timeout = self.duration("timeout", entry.timeout.as_ref())?;
         let program =
             self.program(command, entry.cwd.as_ref(), entry.env.as_ref(), entry.pass_env.as_ref())?;
-        Ok(Work::Command { program, timeout: timeout.unwrap_or(COMMAND_TIMEOUT) })
+        Ok(WorkflowAction::Command { program, timeout: timeout.unwrap_or(COMMAND_TIMEOUT) })
     }
 
     fn tool(
@@ -284,7 +183,7 @@ impl Reader<'_> {
         entry: &WorkflowEntry,
         tool: &Spanned<String>,
         upstreams: &BTreeMap<String, Upstream>,
-    ) -> Result<Work, ConfigError> {
+    ) -> Result<WorkflowAction, ConfigError> {
         let of_commands = "is for commands; a tool's server has its own, in [upstream]";
         self.absent("cwd", entry.cwd.as_ref(), of_commands)?;
         self.absent("env", entry.env.as_ref(), of_commands)?;
@@ -303,7 +202,7 @@ impl Reader<'_> {
         }
         let resets =
             entry.reset_timeout_on_progress.as_ref().is_none_or(|resets| *resets.get_ref());
-        Ok(Work::Tool(Tool {
+        Ok(WorkflowAction::Tool(Tool {
             upstream: upstream.to_owned(),
             name: name.to_owned(),
             message_argument: entry.message_argument.as_ref().map(|name| name.get_ref().clone()),

@@ -1,4 +1,4 @@
-//! One trouble, said again and again by whoever tries again, as one line in a while and a count. What is said of one job is
+//! One trouble, said again at every try, as one line in a while and a count. What is said of one job is
 //! said every time: its story has no gaps.
 
 use std::collections::VecDeque;
@@ -21,11 +21,11 @@ const REMEMBERED: usize = 64;
 #[derive(Debug)]
 pub(super) struct Unrepeated<F> {
     lines: F,
-    said: Mutex<VecDeque<Said>>,
+    said: Mutex<VecDeque<SaidLine>>,
 }
 
 #[derive(Debug)]
-struct Said {
+struct SaidLine {
     line: String,
     at: Instant,
     /// How often it was not said since.
@@ -51,7 +51,7 @@ impl<F> Unrepeated<F> {
         if said.len() == REMEMBERED {
             said.pop_front();
         }
-        said.push_back(Said { line: line.to_owned(), at: now, unsaid: 0 });
+        said.push_back(SaidLine { line: line.to_owned(), at: now, unsaid: 0 });
         Some(unsaid)
     }
 }

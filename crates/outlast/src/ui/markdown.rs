@@ -11,9 +11,9 @@ use paragraph::Paragraph;
 
 const UNDERLINE: Style = Style::new().underline();
 
-/// The report, set for so many columns. Colour goes away on output where nobody wants it.
+/// The report, set for so many columns. Colour goes away on output that has none.
 pub(super) fn rendered(markdown: &str, columns: usize) -> String {
-    let mut page = Page { columns: columns.max(20), ..Page::default() };
+    let mut page = RenderedReport { columns: columns.max(20), ..RenderedReport::default() };
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
         page.take(event);
     }
@@ -22,7 +22,7 @@ pub(super) fn rendered(markdown: &str, columns: usize) -> String {
 }
 
 #[derive(Default)]
-struct Page {
+struct RenderedReport {
     out: String,
     columns: usize,
     block: Paragraph,
@@ -35,7 +35,7 @@ struct Page {
     code: Option<String>,
     links: Vec<Link>,
     table: Option<Table>,
-    /// Whether the block before wants a blank line after it.
+    /// Whether a blank line follows the block before.
     gap: bool,
 }
 
@@ -50,7 +50,7 @@ struct Table {
     cell: String,
 }
 
-impl Page {
+impl RenderedReport {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),

@@ -21,19 +21,14 @@ pub(crate) struct Bar {
 impl Bar {
     /// Starts one for something that began just now.
     pub(crate) fn start() -> Self {
-        Self::since(Duration::ZERO)
-    }
-
-    /// Starts one for something that has been going on for so long.
-    pub(crate) fn since(elapsed: Duration) -> Self {
         let bar = ProgressBar::with_draw_target(Some(100), target());
-        Self::over(bar, elapsed, String::new())
+        Self::over(bar, Duration::ZERO, String::new())
     }
 
     fn over(bar: ProgressBar, elapsed: Duration, label: String) -> Self {
         let bar = bar.with_elapsed(elapsed).with_prefix(label.clone());
         if is_drawn() {
-            // Before the first tick, which would draw a bar of the library's own taste.
+            // Before the first tick, which would draw the library's default bar.
             if let Some(style) = style(columns(), false, !label.is_empty()) {
                 bar.set_style(style);
             }
@@ -42,12 +37,7 @@ impl Bar {
         Self { bar, label, last: String::new() }
     }
 
-    /// Shows how far it has come.
-    pub(crate) fn at(&mut self, percent: u64, message: &str) {
-        self.show(Some(percent), message);
-    }
-
-    /// The same, where it may be unknown how far that is.
+    /// Shows how far it has come, if that is known.
     pub(crate) fn show(&mut self, percent: Option<u64>, message: &str) {
         if is_drawn() {
             let columns = columns();
@@ -127,7 +117,7 @@ impl Rows {
     }
 }
 
-/// Where bars are drawn: nowhere, if nobody watches.
+/// Where bars are drawn: nowhere without a terminal.
 fn target() -> ProgressDrawTarget {
     match is_drawn() {
         true => ProgressDrawTarget::term_like_with_hz(Box::new(Screen::default()), 20),
@@ -147,7 +137,7 @@ fn bar_width(columns: usize, has_label: bool) -> usize {
 }
 
 fn style(columns: usize, has_percent: bool, has_label: bool) -> Option<ProgressStyle> {
-    // In our own hand: the library would ask whether standard output is a terminal.
+    // Styled here: the library would ask whether standard output is a terminal.
     let [cyan, bold, dim] = if has_colour() { [CYAN, BOLD, DIM] } else { [Style::new(); 3] };
     let label = if has_label { format!("{bold}{{prefix}}{bold:#}  ") } else { String::new() };
     let percent = match has_percent {

@@ -1,4 +1,4 @@
-//! Tables that fit the terminal: ids are shortened, the last column takes what is left and is cut. Where nobody reads it
+//! Tables that fit the terminal: ids are shortened, the last column takes what is left and is cut. Where no person reads it
 //! on a terminal, everything is there in full.
 
 use anstyle::Style;

@@ -423,8 +423,7 @@ async fn p3_an_interrupted_call_of_a_program_leaves_no_process_and_cancels_nothi
     signal(child.id().unwrap(), Signal::INT);
     heard(&mut said, &format!("job {id} waits in its store: `outlast worker --until-idle`")).await;
     left(&mut child).await;
-    let shown = world.run(&["jobs", "show", &id, "--json"]).await;
-    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let shown = world.shown(&id).await;
     assert_ne!(shown["state"], "cancelled", "{shown}");
     assert_eq!(shown["checkpoint"]["at"], "running", "{shown}");
 }

@@ -152,7 +152,7 @@ async fn e5_jobs_can_be_listed_and_looked_into() {
         show.stdout
     );
 
-    world.set("OUTLAST_OWNER", "somebody-else");
+    world.set("OUTLAST_OWNER", "another-owner");
     let foreign = world.run(&["jobs", "show", &done]).await;
     assert_eq!(foreign.code, Some(1), "{foreign:?}");
     assert!(foreign.stderr.contains("there is no job"), "{foreign:?}");

@@ -68,7 +68,7 @@ async fn a11_killed_after_settle_the_result_is_there() {
     completes_with_one_submit("after-settle").await;
 }
 
-/// B9a: nobody can know whether the request left, so it is not sent again.
+/// B9a: whether the request left cannot be known, so it is not sent again.
 #[tokio::test]
 async fn b9a_killed_after_beginning_the_submit_is_unknown_and_not_repeated() {
     let (world, ended) = killed_at("after-beginning", "ok").await;

@@ -8,13 +8,15 @@ use tokio::time::Instant;
 
 use crate::support::{Ran, World, running, start};
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 11] = [
     "configuration",
     "store",
     "sqlite",
     "locks",
     "provider",
     "clock",
+    "pdftotext",
+    "pandoc",
     "ports",
     "clients",
     "worker",
@@ -104,7 +106,7 @@ async fn a_configuration_that_cannot_be_used_is_named_with_what_would_be_right()
     let found = report(&world.run(&["doctor", "--json"]).await);
     assert_found(&found, "configuration", "fail", "OUTLAST_CONCURRENCY");
     assert_found(&found, "configuration", "fail", "a whole number");
-    for name in ["store", "locks", "provider", "worker"] {
+    for name in ["store", "locks", "provider", "pdftotext", "pandoc", "worker"] {
         assert_found(&found, name, "skipped", "configuration");
     }
     world.set("OUTLAST_CONCURRENCY", "5");
@@ -165,7 +167,7 @@ async fn a_store_in_use_shows_its_worker_and_one_that_is_left_its_jobs() {
     #[expect(clippy::disallowed_methods, reason = "the test looks past the store")]
     let database = rusqlite::Connection::open(world.database()).unwrap();
     let state: String = database.query_row("SELECT state FROM jobs", [], |row| row.get(0)).unwrap();
-    assert_eq!(state, "running", "looking rescues nobody");
+    assert_eq!(state, "running", "an inspection rescues no job");
 }
 
 #[tokio::test]
@@ -222,7 +224,7 @@ async fn clients_are_found_and_one_that_runs_nothing_is_named() {
         &report(&world.run(&["doctor", "--json"]).await),
         "clients",
         "warn",
-        "line 1, column 2",
+        "line 1, column 1",
     );
 }
 

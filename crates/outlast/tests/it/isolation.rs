@@ -5,7 +5,7 @@ use outlast_testkit::isolation::{self, Plan, Servers};
 
 use crate::support::binary;
 
-/// E7: ids, texts and times of one owner are told to no other, whatever anybody asks; and no log has a token or a key.
+/// E7: ids, texts and times of one owner are told to no other, whatever is asked; and no log has a token or a key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e7_three_owners_hear_nothing_of_each_other() {
     let options = Options { speed: 1000.0, ..Options::default() };

@@ -13,6 +13,7 @@ mod arguments;
 mod call;
 mod cli;
 mod config_show;
+mod converters;
 mod crash;
 mod demo;
 mod doctor;

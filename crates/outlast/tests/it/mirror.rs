@@ -55,8 +55,8 @@ async fn profile(world: &World, server: &mut outlast_testkit::mcp_process::McpPr
     job.new.profile
 }
 
-fn nobody() -> Profile {
-    Profile::new("nobody has this")
+fn unserved() -> Profile {
+    Profile::new("no worker has this")
 }
 
 fn status(folder: &Path) -> Value {
@@ -100,7 +100,7 @@ async fn the_directory_is_where_the_configuration_says() {
     let elsewhere = world.data_dir().join("else").join("where");
     world.set("CONVERSATION_LOGS_DIR", elsewhere.to_str().unwrap());
     let server = world.serve().await;
-    ask(&world, nobody()).await;
+    ask(&world, unserved()).await;
     eventually("shown", || status(&elsewhere.join(ID))["status"] == "pending").await;
     assert!(!logs(world.data_dir()).exists());
     drop(server);
@@ -111,7 +111,7 @@ async fn the_directory_is_where_the_configuration_says() {
 async fn without_a_mirror_nothing_is_written() {
     let world = World::new().await;
     let mut server = world.serve_with(&["--no-mirror"]).await;
-    ask(&world, nobody()).await;
+    ask(&world, unserved()).await;
     server.close_input();
     assert!(server.ended().await.0.success());
     assert!(!world.data_dir().join("conversation-logs").exists());
@@ -125,7 +125,7 @@ async fn without_a_mirror_nothing_is_written() {
     assert_eq!(status(&logs(world.data_dir()))["status"], json!("pending"), "shown before it left");
 }
 
-/// Promise 7: whoever follows may be killed; the next one goes on.
+/// Promise 7: the process that follows may be killed; the next one goes on.
 #[tokio::test]
 async fn a_server_that_follows_may_be_killed() {
     let world = World::new().await;

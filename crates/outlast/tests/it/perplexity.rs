@@ -83,7 +83,7 @@ async fn each_tool_answers_with_citations() {
     }
 }
 
-/// Scenarios 29, 31: ranked results with the vendor's defaults; bad bounds name their field and reach nobody.
+/// Scenarios 29, 31: ranked results with the vendor's defaults; bad bounds name their field and are not sent.
 #[tokio::test]
 async fn search_gives_ranked_results_and_checks_its_bounds() {
     let world = world().await;

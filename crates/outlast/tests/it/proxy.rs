@@ -49,8 +49,8 @@ async fn variables_the_configuration_does_not_know_are_not_read() {
     for name in ["ALL_PROXY", "all_proxy"] {
         assert_eq!(reached(&[(name, "proxy")], NOWHERE).await, (false, 0), "{name}");
     }
-    let nobody = "http://127.0.0.1:9";
+    let dead = "http://127.0.0.1:9";
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
-        assert_eq!(reached(&[(name, nobody)], "").await, (true, 1), "{name}");
+        assert_eq!(reached(&[(name, dead)], "").await, (true, 1), "{name}");
     }
 }

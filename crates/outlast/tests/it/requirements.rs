@@ -49,7 +49,8 @@ fn tests() -> Vec<(String, String)> {
 /// Functions under a `#[test]` or `#[tokio::test]` attribute, and cases of the store suite, with their doc comment.
 fn tests_in(source: &str) -> Vec<(String, String)> {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
-    let is_case = |line: &str| line.starts_with("pub async fn") && line.contains("(bench: Bench)");
+    let is_case =
+        |line: &str| line.starts_with("pub async fn") && line.contains("(fixture: Fixture)");
     let is_test =
         |line: &str| line == "#[test]" || line.starts_with("#[tokio::test") || is_case(line);
     let attributes = lines.iter().enumerate().filter(|(_, line)| is_test(line));

@@ -1,8 +1,10 @@
 //! Tool set `research-jobs` on the real binary over a real pipe: A1-A5, A7, A10, A12, and bad input.
 
-use crate::support::{CANCEL, POLL, START, World, eventually, finished, question, running, start};
+use crate::support::{
+    CANCEL, POLL, START, World, eventually, finished, park_poll, question, running, start,
+};
 use outlast_testkit::mcp_process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A1, A2, A4, E15: the happy path of start and poll.
 #[tokio::test]
@@ -67,8 +69,7 @@ async fn a2_a_parked_poll_answers_the_moment_the_job_ends() {
     let mut server = world.serve().await;
     let id = start(&mut server, "ok;words=60;hold=true").await;
     running(&world, &id).await;
-    let poll =
-        server.send("tools/call", json!({ "name": POLL, "arguments": { "jobId": id } })).await;
+    let poll = park_poll(&mut server, &id).await;
     world.simulator.release();
     let answer = server.answer(poll).await.unwrap();
     assert_eq!(answer["result"]["structuredContent"]["status"], "COMPLETED");
@@ -156,8 +157,7 @@ async fn a7_a_cancelled_poll_leaves_the_job_running() {
     let mut server = world.serve().await;
     let id = start(&mut server, "ok;words=60;hold=true").await;
     running(&world, &id).await;
-    let poll =
-        server.send("tools/call", json!({ "name": POLL, "arguments": { "jobId": id } })).await;
+    let poll = park_poll(&mut server, &id).await;
     server
         .notify("notifications/cancelled", json!({ "requestId": poll, "reason": "timeout" }))
         .await;
@@ -171,7 +171,11 @@ async fn a7_a_cancelled_poll_leaves_the_job_running() {
 /// A10, E15: a submit answer without an id.
 #[tokio::test]
 async fn a10_an_answer_without_an_id_fails_the_job_and_is_not_retried() {
-    let world = World::new().await;
+    assert_no_id_fails(&World::new().await).await;
+}
+
+/// An answer without an id fails the job, which is not retried.
+pub(crate) async fn assert_no_id_fails(world: &World) {
     let mut server = world.serve().await;
     let id = start(&mut server, "no_id").await;
     let ended = finished(&mut server, &id).await;
@@ -179,8 +183,7 @@ async fn a10_an_answer_without_an_id_fails_the_job_and_is_not_retried() {
     assert!(ended["error"].as_str().unwrap().contains("no job id"), "{ended}");
     let posts = world.simulator.requests().iter().filter(|seen| seen.method == "POST").count();
     assert_eq!(posts, 1, "no retry");
-    let shown = world.run(&["jobs", "show", &id, "--json"]).await;
-    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let shown = world.shown(&id).await;
     assert_ne!(shown["checkpoint"]["at"], "running", "no remote run is recorded");
 }
 
@@ -222,7 +225,7 @@ async fn the_listed_tools_keep_their_contract() {
     assert!(bytes < 6_000, "tools/list is sent with every conversation: {bytes} bytes");
 }
 
-/// tools.md: bad arguments are an error a model can mend.
+/// tools.md: bad arguments are an error that a model can correct.
 #[tokio::test]
 async fn bad_arguments_name_the_field() {
     let world = World::new().await;
@@ -266,7 +269,7 @@ async fn bad_arguments_name_the_field() {
     assert_eq!(world.submits(), 0);
 }
 
-/// A wrong key ends the job at once, and its error says which setting to mend.
+/// A wrong key ends the job at once, and its error says which setting to fix.
 #[tokio::test]
 async fn a5_a_wrong_key_fails_the_job_and_points_at_the_setting() {
     let mut world = World::new().await;
@@ -282,7 +285,7 @@ async fn a5_a_wrong_key_fails_the_job_and_points_at_the_setting() {
 
 /// tools.md: never an upstream body or a key, neither to a client nor in the log.
 #[tokio::test]
-async fn a_secret_in_an_upstream_error_reaches_nobody() {
+async fn a_secret_in_an_upstream_error_reaches_no_client() {
     let world = World::new().await;
     let mut server = world.serve().await;
     for scenario in
@@ -382,8 +385,7 @@ async fn leaving_answers_parked_polls_and_gives_jobs_back() {
     let mut server = world.serve().await;
     let id = start(&mut server, "ok;words=60;hold=true").await;
     running(&world, &id).await;
-    let poll =
-        server.send("tools/call", json!({ "name": POLL, "arguments": { "jobId": id } })).await;
+    let poll = park_poll(&mut server, &id).await;
     server.request("ping", json!({})).await;
     server.signal(Signal::TERM);
     let answer = server.answer(poll).await.expect("a parked poll is answered");
@@ -401,7 +403,7 @@ async fn leaving_answers_parked_polls_and_gives_jobs_back() {
     assert_eq!(status.code(), Some(0), "{log}");
 }
 
-/// Promise 1: whoever pipes calls in and closes the pipe still gets every answer, ids among them.
+/// Promise 1: a client that pipes calls in and closes the pipe still gets every answer, ids among them.
 #[tokio::test]
 async fn calls_sent_before_the_end_of_input_are_answered() {
     let world = World::new().await;

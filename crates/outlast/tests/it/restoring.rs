@@ -64,8 +64,7 @@ async fn assert_nothing_is_bought(backed_up: &BackedUp) {
     for id in queued {
         let ended = finished(&mut server, id).await;
         assert_eq!(ended["status"], "FAILED", "{ended}");
-        let shown = world.run(&["jobs", "show", id, "--json"]).await;
-        let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+        let shown = world.shown(id).await;
         assert_eq!(shown["failures"][0]["code"], "SUBMIT_UNKNOWN", "{shown}");
         let message = shown["failures"][0]["message"].as_str().unwrap();
         assert!(

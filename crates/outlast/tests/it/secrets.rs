@@ -1,6 +1,6 @@
 //! Seeded secrets through the real binary: every tool set, both dialects, the finest log. The key is nowhere; a
 //! question is only where it is kept; what upstream says when it fails reaches the operator whole, without the key and
-//! the question it repeats, and nobody who asked (E7).
+//! the question it repeats, and not the owner who asked (E7).
 
 use std::path::{Path, PathBuf};
 

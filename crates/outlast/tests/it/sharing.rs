@@ -1,4 +1,4 @@
-//! Many servers over one store: every job once, a fair share for each, and nobody told of locks.
+//! Many servers over one store: every job once, a fair share for each, and no client told of locks.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ async fn eight_servers_share_one_store_fairly_and_do_every_job_once() {
         servers.push(server);
     }
     let started = began.elapsed();
-    // Asked of one that started some: whoever is asked hears of work sooner.
+    // Asked of a server that started some: its own commits wake it sooner.
     let polls = |ids: &[String]| -> Vec<Value> {
         let poll = |id| json!({ "name": POLL, "arguments": { "jobId": id } });
         ids.iter().map(poll).collect()
@@ -92,7 +92,7 @@ async fn eight_servers_share_one_store_fairly_and_do_every_job_once() {
         server.close_input();
         let (status, log) = server.ended().await;
         assert!(status.success(), "{log}");
-        for word in ["locked", "BUSY", "busy", "does not let go", "panicked"] {
+        for word in ["locked", "BUSY", "busy", "does not let go", "holds the lock", "panicked"] {
             assert!(!log.contains(word), "{word}: {log}");
         }
         shares.push(log.matches("Job dequeued").count());

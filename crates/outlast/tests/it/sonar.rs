@@ -1,7 +1,6 @@
 //! The real binary against a provider that still speaks Sonar, and against one that no longer does.
 
 use outlast_simulator::{Options, SonarMode};
-use serde_json::Value;
 
 use crate::support::{World, finished, question, running, start};
 
@@ -9,11 +8,6 @@ async fn world(sonar: SonarMode) -> World {
     let mut world = World::with(Options { sonar, ..Options::default() }).await;
     world.set("PERPLEXITY_API", "sonar");
     world
-}
-
-async fn shown(world: &World, id: &str) -> Value {
-    let shown = world.run(&["jobs", "show", id, "--json"]).await;
-    serde_json::from_str(&shown.stdout).unwrap()
 }
 
 #[tokio::test]
@@ -25,7 +19,7 @@ async fn sonar_research_completes_with_its_citations() {
     assert_eq!(ended["status"], "COMPLETED", "{ended}");
     assert!(ended["response"].as_str().unwrap().contains("Citations:\n["), "{ended}");
     assert_eq!(world.submits(), 1);
-    let profile = shown(&world, &id).await["profile"].as_str().unwrap().to_owned();
+    let profile = world.shown(&id).await["profile"].as_str().unwrap().to_owned();
     let expected = format!("perplexity/sonar {} ", world.simulator.url());
     assert!(profile.starts_with(&expected), "{profile}");
 }
@@ -33,15 +27,7 @@ async fn sonar_research_completes_with_its_citations() {
 /// A10 in this dialect, whose key would allow a second submit.
 #[tokio::test]
 async fn a10_sonar_an_answer_without_an_id_fails_the_job_and_is_not_retried() {
-    let world = world(SonarMode::Live).await;
-    let mut server = world.serve().await;
-    let id = start(&mut server, "no_id").await;
-    let ended = finished(&mut server, &id).await;
-    assert_eq!(ended["status"], "FAILED", "{ended}");
-    assert!(ended["error"].as_str().unwrap().contains("no job id"), "{ended}");
-    let posts = world.simulator.requests().iter().filter(|seen| seen.method == "POST").count();
-    assert_eq!(posts, 1, "no retry");
-    assert_ne!(shown(&world, &id).await["checkpoint"]["at"], "running");
+    crate::research_jobs::assert_no_id_fails(&world(SonarMode::Live).await).await;
 }
 
 /// B9a: where the provider honours a key, a submit whose answer was lost is sent again and paid once.

@@ -19,7 +19,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Waits between tries are short, everything else is as people have it.
+    /// Waits between tries are short, everything else has its default.
     pub(crate) async fn new() -> Self {
         Self::with(Options::default()).await
     }
@@ -93,6 +93,12 @@ impl World {
         }
     }
 
+    /// What `jobs show` says of a job.
+    pub(crate) async fn shown(&self, id: &str) -> Value {
+        let ran = self.run(&["jobs", "show", id, "--json"]).await;
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
+    }
+
     /// How many runs the provider has been paid for.
     pub(crate) fn submits(&self) -> u64 {
         self.simulator.stats().submits
@@ -110,9 +116,9 @@ impl ShiftedClock {
 
     /// Sets the clock so many milliseconds ahead; under another name first, so that no server reads half a number.
     pub(crate) fn set(&self, millis: i64) {
-        let unborn = self.0.with_extension("new");
-        std::fs::write(&unborn, millis.to_string()).unwrap();
-        std::fs::rename(unborn, &self.0).unwrap();
+        let partial = self.0.with_extension("new");
+        std::fs::write(&partial, millis.to_string()).unwrap();
+        std::fs::rename(partial, &self.0).unwrap();
     }
 
     pub(crate) async fn serve(&self, world: &World, flags: &[&str]) -> McpProcess {
@@ -121,7 +127,7 @@ impl ShiftedClock {
     }
 }
 
-/// What a command left behind.
+/// How a command ended and what it printed.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -142,6 +148,11 @@ pub(crate) fn question(scenario: &str) -> Value {
 pub(crate) async fn start(server: &mut McpProcess, scenario: &str) -> String {
     let started = server.structured(START, question(scenario)).await;
     started["jobId"].as_str().unwrap().to_owned()
+}
+
+/// Sends a poll and returns its id without waiting for the answer.
+pub(crate) async fn park_poll(server: &mut McpProcess, id: &str) -> u64 {
+    server.send("tools/call", json!({ "name": POLL, "arguments": { "jobId": id } })).await
 }
 
 /// Polls until the job has ended.

@@ -90,20 +90,26 @@ async fn research_is_answered_with_a_task_at_once_and_read_to_its_end() {
     assert_eq!(world.submits(), 1);
 }
 
-#[tokio::test]
-async fn a_task_survives_kill_9_and_every_face_finds_it() {
-    let world = World::new().await;
-    let mut client = Modern::with_tasks(&world);
+/// Kills a server in the middle of a task, which then ends in the next one; returns the client and the task's id.
+async fn survive_kill_9(world: &World) -> (Modern, String) {
+    let mut client = Modern::with_tasks(world);
     let created = client.call(DEEP, query("ok;words=60;delay_ms=0;hold=true")).await;
     let id = created["taskId"].as_str().unwrap().to_owned();
     // Its first progress is shown after the run's name was recorded.
     while !client.task(&id).await["statusMessage"].as_str().unwrap().contains('%') {}
     client.server.kill().await;
-    let mut client = Modern::with_tasks(&world);
+    let mut client = Modern::with_tasks(world);
     assert_eq!(client.task(&id).await["status"], "working");
     world.simulator.release();
     assert_eq!(client.ended(&id).await["status"], "completed");
     assert_eq!(world.submits(), 1, "paid for once");
+    (client, id)
+}
+
+#[tokio::test]
+async fn a_task_survives_kill_9_and_every_face_finds_it() {
+    let world = World::new().await;
+    let (mut client, id) = survive_kill_9(&world).await;
     let polled = client.call(POLL, json!({ "jobId": id })).await;
     assert_eq!(polled["structuredContent"]["status"], "COMPLETED", "one id space");
 }
@@ -113,16 +119,7 @@ async fn a_task_survives_kill_9_and_every_face_finds_it() {
 async fn a_task_survives_kill_9_without_a_worker_for_the_queue() {
     let mut world = World::new().await;
     world.set("OUTLAST_TOOLS", "research");
-    let mut client = Modern::with_tasks(&world);
-    let created = client.call(DEEP, query("ok;words=60;delay_ms=0;hold=true")).await;
-    let id = created["taskId"].as_str().unwrap().to_owned();
-    while !client.task(&id).await["statusMessage"].as_str().unwrap().contains('%') {}
-    client.server.kill().await;
-    let mut client = Modern::with_tasks(&world);
-    assert_eq!(client.task(&id).await["status"], "working");
-    world.simulator.release();
-    assert_eq!(client.ended(&id).await["status"], "completed");
-    assert_eq!(world.submits(), 1, "paid for once");
+    survive_kill_9(&world).await;
 }
 
 /// Promise 1: the next try of a job that was answered with a task comes by itself, also if no client looks at it.

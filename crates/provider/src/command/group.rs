@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::time::{Instant, sleep};
 
-/// Nothing tells us of the end of a process that is not our child, so we look.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often to look whether a process that is not our child has ended: nothing tells us.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A process group that was led by this process, which was started then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,17 +49,17 @@ impl Group {
         self.started != 0 && started(self.leader) == Some(self.started)
     }
 
-    /// Whether a process has its leader's number, whoever that is.
+    /// Whether any process has its leader's number.
     pub(super) fn has_a_leader(&self) -> bool {
         rustix::process::test_kill_process(self.leader) != Err(Errno::SRCH)
     }
 
-    /// Whether anybody is in it. Only for a group that is known to be ours: numbers are used again.
+    /// Whether it has a process. Only for a group that is known to be ours: numbers are used again.
     pub(super) fn has_members(&self) -> bool {
         !matches!(test_kill_process_group(self.leader), Err(Errno::SRCH))
     }
 
-    /// Sends a signal to everybody in it. Nobody there is no error.
+    /// Sends a signal to every process in it. An empty group is no error.
     pub(super) fn signal(&self, signal: Signal) {
         match kill_process_group(self.leader, signal) {
             Ok(()) | Err(Errno::SRCH) => {}
@@ -69,19 +69,19 @@ impl Group {
         }
     }
 
-    /// Waits until nobody is in it, at most this long; says whether that is so.
+    /// Waits until it is empty, at most this long; whether it is.
     pub(super) async fn gone(&self, limit: Duration) -> bool {
         let end = Instant::now() + limit;
         while self.has_members() {
             if Instant::now() >= end {
                 return false;
             }
-            sleep(LOOK).await;
+            sleep(LOOK_EVERY).await;
         }
         true
     }
 
-    /// Asks everybody in it to leave, and kills who has not after `grace`. Leaves a stranger's group alone.
+    /// Sends SIGTERM to the group, and SIGKILL after `grace`. Leaves a group alone whose number was used again.
     pub(super) async fn end(&self, grace: Duration) {
         if self.is_led() {
             self.end_own(grace).await;
@@ -126,7 +126,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_number_that_was_used_again_is_a_stranger() {
+    fn a_number_that_was_used_again_is_another_group() {
         let me = Group::led_by(std::process::id()).unwrap();
         assert!(me.started > 0 && me.is_led());
         assert!(!Group { started: me.started + 1, ..me }.is_led());

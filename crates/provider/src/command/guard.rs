@@ -10,22 +10,21 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::GRACE;
-use super::group::Group;
+use super::EXIT_GRACE;
+use super::group::{Group, LOOK_EVERY};
 
-/// Who ends the commands of this process when it cannot.
+/// Ends the commands of this process when the process cannot.
 pub struct Guard {
     program: PathBuf,
     arguments: Vec<OsString>,
-    state: Mutex<State>,
+    state: Mutex<GuardState>,
 }
 
 #[derive(Default)]
-struct State {
+struct GuardState {
     child: Option<Child>,
     watched: HashSet<Group>,
 }
@@ -52,7 +51,7 @@ impl Guard {
         let mut state = self.state();
         state.watched.insert(group);
         if tell(&mut state, &format!("+{group}\n")).is_err() {
-            // Somebody ended it. A new one is told of everything.
+            // The guard was ended from outside. A new one is told of everything.
             self.start(&mut state)?;
         }
         Ok(())
@@ -72,7 +71,7 @@ impl Guard {
         self.state().watched.contains(group)
     }
 
-    fn start(&self, state: &mut State) -> io::Result<()> {
+    fn start(&self, state: &mut GuardState) -> io::Result<()> {
         if let Some(mut gone) = state.child.take() {
             // Reaped, so that no zombie is left of it.
             drop(gone.kill());
@@ -86,7 +85,7 @@ impl Guard {
             // Out of reach of a Ctrl-C in our terminal.
             .process_group(0)
             .stdin(Stdio::piped())
-            // Whoever waits for the end of our output must not wait for the guard's.
+            // A reader of our output must not wait for the guard's.
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
@@ -95,13 +94,13 @@ impl Guard {
         tell(state, &all)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GuardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A few bytes into a pipe that is read at once: it does not block.
-fn tell(state: &mut State, line: &str) -> io::Result<()> {
+fn tell(state: &mut GuardState, line: &str) -> io::Result<()> {
     let pipe = state.child.as_mut().and_then(|child| child.stdin.as_mut());
     pipe.ok_or(io::ErrorKind::BrokenPipe)?.write_all(line.as_bytes())
 }
@@ -122,7 +121,7 @@ pub fn keep_watch(input: impl BufRead) {
     for group in &left {
         group.signal(Signal::TERM);
     }
-    let looks = GRACE.as_millis() / LOOK.as_millis();
+    let looks = EXIT_GRACE.as_millis() / LOOK_EVERY.as_millis();
     for _ in 0..looks {
         left.retain(|group| group.has_members());
         if left.is_empty() {
@@ -140,12 +139,10 @@ fn is_ours(group: &Group) -> bool {
     group.is_led() || !group.has_a_leader()
 }
 
-const LOOK: Duration = Duration::from_millis(20);
-
 #[expect(
     clippy::disallowed_methods,
     reason = "nothing tells the end of a process that is not our child"
 )]
 fn wait_a_little() {
-    std::thread::sleep(LOOK);
+    std::thread::sleep(LOOK_EVERY);
 }

@@ -35,9 +35,9 @@ pub(super) fn check(file: &Path) -> io::Result<()> {
 }
 
 fn is_program(file: &Path) -> bool {
-    let anybody_runs = 0o111;
+    let executable = 0o111;
     std::fs::metadata(file)
-        .is_ok_and(|found| found.is_file() && found.permissions().mode() & anybody_runs != 0)
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & executable != 0)
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
         let path = [("PATH".to_owned(), search)];
         assert_eq!(located("audit", cwd, &path), audit, "the first that can be run");
         assert_eq!(located("folder", cwd, &path), Path::new("folder"));
-        assert_eq!(located("nobody", cwd, &path), Path::new("nobody"));
+        assert_eq!(located("missing", cwd, &path), Path::new("missing"));
         assert_eq!(located("audit", cwd, &[]), Path::new("audit"));
         assert_eq!(located("sh", cwd, &[]), Path::new("/bin/sh"), "without a search path");
         assert_eq!(located("./audit", cwd, &path), cwd.join("./audit"));

@@ -1,6 +1,6 @@
-//! A run: the child and the task that feeds it, reads it and sees to its end.
+//! A run: the child, and the task that writes to it, reads from it and ends it.
 //!
-//! Dropping the run closes its channel, and that is how a cancel or a leaving worker ends the child.
+//! Dropping the run closes its channel; this is how a cancel or a worker's shutdown ends the child.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -21,12 +21,13 @@ use super::guard::Guard;
 use super::launch::{CANNOT_START, CANNOT_START_CODE, framed};
 use super::stderr::Stderr;
 use super::stdout::Stdout;
-use super::{Command, GRACE, cannot_be_started};
+use super::{Command, EXIT_GRACE, cannot_be_started};
+use crate::provider_error::provider_error;
 
-/// A child that has ended may have left its pipes to others; they are not waited for longer.
-const LINGER: Duration = Duration::from_millis(500);
-/// Progress that nobody has taken yet; more of it is not worth keeping.
-const UNTAKEN: usize = 64;
+/// How long to read on after the child has ended: its own children may hold the pipes.
+const PIPE_LINGER: Duration = Duration::from_millis(500);
+/// Progress that the engine has not taken yet; more of it is not worth keeping.
+const MAX_UNTAKEN: usize = 64;
 
 type Steps = mpsc::Sender<Result<Step, ProviderError>>;
 
@@ -67,13 +68,13 @@ impl CommandRun {
             cursor: None,
             begun_at: terms.begun_at,
         };
-        let (sender, steps) = mpsc::channel(UNTAKEN);
+        let (sender, steps) = mpsc::channel(MAX_UNTAKEN);
         let (recorded, is_recorded) = oneshot::channel();
         let Terms { timeout, message, .. } = terms;
         let go = Go { is_recorded, message };
         let task = tokio::spawn(async move {
             let mut watched = Watched { group, guard, ended: false };
-            see_through(child, &group, go, timeout, sender).await;
+            carry(child, &group, go, timeout, sender).await;
             watched.ended = true;
         });
         Ok(Self { remote, steps, recorded: Some(recorded), _task: task })
@@ -92,11 +93,8 @@ impl Run for CommandRun {
             let _ = recorded.send(());
         }
         self.steps.recv().await.unwrap_or_else(|| {
-            Err(ProviderError {
-                trouble: Trouble::RunFailed,
-                sentence: "the command was lost; the log of the server has the details".to_owned(),
-                detail: None,
-            })
+            let sentence = "the command was lost; the log of the server has the details";
+            Err(provider_error(Trouble::RunFailed, sentence))
         })
     }
 }
@@ -126,15 +124,15 @@ struct Go {
 }
 
 /// What ended a run.
-enum Ended {
+enum RunEnd {
     Exited(std::io::Result<ExitStatus>),
     TimedOut,
-    /// Nobody wants it any more.
+    /// The run was dropped.
     Dropped,
 }
 
-/// From the first byte to the last process.
-async fn see_through(mut child: Child, group: &Group, go: Go, limit: Duration, steps: Steps) {
+/// Writes, reads and waits until the child and its group have ended.
+async fn carry(mut child: Child, group: &Group, go: Go, limit: Duration, steps: Steps) {
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut stdout, mut stderr) = (Stdout::default(), Stderr::default());
     let feed = async {
@@ -148,7 +146,7 @@ async fn see_through(mut child: Child, group: &Group, go: Go, limit: Duration, s
             stdout.collect(output).await;
         }
     };
-    // Coalesced by whoever writes it down; what does not fit is overtaken anyway.
+    // The engine keeps only the newest, so what does not fit may be lost.
     let tell = |progress: Progress| drop(steps.try_send(Ok(Step::Progress(progress))));
     let listen = async {
         if let Some(errors) = errors {
@@ -162,14 +160,14 @@ async fn see_through(mut child: Child, group: &Group, go: Go, limit: Duration, s
     let ended = loop {
         tokio::select! {
             _ = &mut talk, if talking => talking = false,
-            status = child.wait() => break Ended::Exited(status),
-            () = &mut over => break Ended::TimedOut,
-            () = steps.closed() => break Ended::Dropped,
+            status = child.wait() => break RunEnd::Exited(status),
+            () = &mut over => break RunEnd::TimedOut,
+            () = steps.closed() => break RunEnd::Dropped,
         }
     };
-    if !matches!(ended, Ended::Exited(_)) {
+    if !matches!(ended, RunEnd::Exited(_)) {
         group.signal(Signal::TERM);
-        // It may want to say something first, and must not be held up by a full pipe.
+        // Reading goes on: a full pipe must not hold up a command that writes before it exits.
         let leave = async {
             loop {
                 tokio::select! {
@@ -178,31 +176,31 @@ async fn see_through(mut child: Child, group: &Group, go: Go, limit: Duration, s
                 }
             }
         };
-        if timeout(GRACE, leave).await.is_err() {
+        if timeout(EXIT_GRACE, leave).await.is_err() {
             group.signal(Signal::KILL);
             // At once, but for a process that is stuck in the kernel.
-            drop(timeout(GRACE, child.wait()).await);
+            drop(timeout(EXIT_GRACE, child.wait()).await);
         }
     }
     if talking {
-        drop(timeout(LINGER, &mut talk).await);
+        drop(timeout(PIPE_LINGER, &mut talk).await);
     }
     drop(talk);
     let step = match ended {
-        Ended::Exited(Ok(status)) if status.success() => {
+        RunEnd::Exited(Ok(status)) if status.success() => {
             Some(Ok(Step::Done { output: Box::new(stdout.into_output()), raw: None }))
         }
-        Ended::Exited(status) => Some(Err(failed(status, stderr.tail()))),
-        Ended::TimedOut => Some(Err(timed_out(limit, stderr.tail()))),
-        Ended::Dropped => None,
+        RunEnd::Exited(status) => Some(Err(failed(status, stderr.tail()))),
+        RunEnd::TimedOut => Some(Err(timed_out(limit, stderr.tail()))),
+        RunEnd::Dropped => None,
     };
     if let Some(step) = step {
-        // Nobody listens when the run was dropped in the last moment, and then nobody misses it.
+        // Fails only when the run was dropped.
         drop(steps.send(step).await);
     }
     // What a command leaves behind in its group ends with it.
     if group.has_members() {
-        group.end_own(GRACE).await;
+        group.end_own(EXIT_GRACE).await;
     }
     if let Err(error) = child.wait().await {
         tracing::warn!(%group, %error, "a command cannot be waited for");
@@ -227,23 +225,17 @@ fn failed(status: std::io::Result<ExitStatus>, tail: Option<String>) -> Provider
             "was lost".to_owned()
         }
     };
-    ProviderError {
-        trouble: Trouble::RunFailed,
-        sentence: format!(
-            "the command {how}; the server's log and `outlast jobs show` have what it wrote to standard error"
-        ),
-        detail: tail,
-    }
+    let sentence = format!(
+        "the command {how}; the server's log and `outlast jobs show` have what it wrote to standard error"
+    );
+    ProviderError { detail: tail, ..provider_error(Trouble::RunFailed, sentence) }
 }
 
 fn timed_out(limit: Duration, tail: Option<String>) -> ProviderError {
-    ProviderError {
-        trouble: Trouble::RunTimedOut,
-        sentence: format!(
-            "the command did not end within {} s and was ended; give its workflow a longer timeout if that is too \
-             short",
-            limit.as_secs_f64()
-        ),
-        detail: tail,
-    }
+    let sentence = format!(
+        "the command did not end within {} s and was ended; give its workflow a longer timeout if that is too \
+         short",
+        limit.as_secs_f64()
+    );
+    ProviderError { detail: tail, ..provider_error(Trouble::RunTimedOut, sentence) }
 }

@@ -1,33 +1,32 @@
 //! Upstream text made fit for a log: keys out, length bounded.
 //!
-//! What upstream says of its own trouble goes to the operator whole, up to a bound that no honest error reaches. Keys
-//! are taken out here. The words of the request are taken out where a try is settled ([`outlast_core::rules::verdict`]),
-//! which is also where everything of this kind reaches the log and the store. What came with a success is never shown:
-//! it is somebody's report, and only its shape is told, or the error that stands in it.
+//! An error of upstream goes to the operator whole, up to a bound that no honest error reaches. Keys are taken out here,
+//! the words of the request where a try is settled ([`outlast_core::rules::verdict`]). The body of a success is never
+//! shown: it holds a report, so only its shape goes to the operator, or the error that stands in it.
 
 use outlast_core::RequestWords;
 use serde_json::Value;
 
 use super::MAX_REFUSAL;
 
-/// What upstream said, at most so many characters of it.
-const LONGEST: usize = 10_000;
+/// How many characters of what upstream said are kept.
+const MAX_DETAIL_CHARS: usize = 10_000;
 
-/// So many fields of an odd answer are told; one that is longer than a refusal may be is not looked into.
-const FIELDS: usize = 20;
+/// How many fields of an unusable answer are named.
+const MAX_FIELDS: usize = 20;
 
 /// Replaces anything that looks like a key, and `secret` or a piece of it wherever it stands; drops control
 /// characters; cuts, and says so.
 pub(crate) fn redacted(text: &str, secret: &str) -> String {
     let length = text.len();
     // No more is looked at than may be shown, and what a key could be cut in two by is beyond that.
-    let seen = text.char_indices().nth(2 * LONGEST).map_or(length, |(at, _)| at);
+    let seen = text.char_indices().nth(2 * MAX_DETAIL_CHARS).map_or(length, |(at, _)| at);
     let text = &text[..seen];
     let text = if secret.is_empty() { text.to_owned() } else { text.replace(secret, "[redacted]") };
     let text = RequestWords::of(&Value::from(secret)).kept_out_of(&text);
     let mut clean = String::new();
     let mut word = String::new();
-    for character in text.chars().take(LONGEST) {
+    for character in text.chars().take(MAX_DETAIL_CHARS) {
         if character.is_ascii_alphanumeric() || matches!(character, '-' | '_') {
             word.push(character);
             continue;
@@ -37,14 +36,14 @@ pub(crate) fn redacted(text: &str, secret: &str) -> String {
         clean.push(if character.is_control() { ' ' } else { character });
     }
     push_word(&mut clean, &word);
-    if text.chars().nth(LONGEST).is_some() {
+    if text.chars().nth(MAX_DETAIL_CHARS).is_some() {
         clean.push_str(&format!(" [cut: {length} bytes in all]"));
     }
     clean
 }
 
 /// What a success that cannot be used says of itself: the error in it, if it has one, else what it looks like.
-pub(crate) fn told(body: &[u8], secret: &str) -> String {
+pub(crate) fn body_shape(body: &[u8], secret: &str) -> String {
     let parsed = if body.len() > MAX_REFUSAL { None } else { serde_json::from_slice(body).ok() };
     let error = parsed.as_ref().and_then(|body: &Value| body.get("error"));
     match error.filter(|error| !error.is_null()) {
@@ -57,13 +56,13 @@ pub(crate) fn told(body: &[u8], secret: &str) -> String {
 fn shape(body: Option<&Value>) -> String {
     let Some(body) = body else { return "no JSON".to_owned() };
     let Value::Object(fields) = body else { return type_of(body).to_owned() };
-    let told = fields.iter().take(FIELDS);
-    let told = told.map(|(name, value)| format!("{} {}", plain(name), type_of(value)));
-    let more = if fields.len() > FIELDS { ", ..." } else { "" };
-    format!("an object of {}{more}", told.collect::<Vec<_>>().join(", "))
+    let named = fields.iter().take(MAX_FIELDS);
+    let named = named.map(|(name, value)| format!("{} {}", plain(name), type_of(value)));
+    let more = if fields.len() > MAX_FIELDS { ", ..." } else { "" };
+    format!("an object of {}{more}", named.collect::<Vec<_>>().join(", "))
 }
 
-/// A field's name, unless somebody speaks through it.
+/// A field's name, unless it could be text of the report.
 fn plain(name: &str) -> &str {
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     if name.len() <= 32 && name.bytes().all(is_name) { name } else { "?" }
@@ -121,25 +120,28 @@ mod tests {
 
     #[test]
     fn a_text_is_kept_whole_and_an_endless_one_is_cut() {
-        let whole = "\u{e9}".repeat(LONGEST);
+        let whole = "\u{e9}".repeat(MAX_DETAIL_CHARS);
         assert_eq!(redacted(&whole, ""), whole);
         let cut = redacted(&format!("{whole}x"), "");
-        assert_eq!(cut, format!("{whole} [cut: {} bytes in all]", 2 * LONGEST + 1));
+        assert_eq!(cut, format!("{whole} [cut: {} bytes in all]", 2 * MAX_DETAIL_CHARS + 1));
     }
 
     #[test]
     fn a_success_that_is_none_tells_its_error_or_its_shape_and_nothing_it_says() {
         let body = br#"{"id":"secret","choices":[1],"error":null,"Dear Ann":true,"n":7,"o":{}}"#;
         let expected = "71 bytes, an object of ? boolean, choices array, error null, id string, n number, o object";
-        assert_eq!(told(body, ""), expected);
-        assert_eq!(told(b"[1,2]", ""), "5 bytes, array");
-        assert_eq!(told(b"<html>secret", ""), "12 bytes, no JSON");
-        assert_eq!(told(br#"{"hunter":1}"#, "hunter"), "12 bytes, an object of [redacted] number");
-        assert_eq!(told(&vec![b'1'; MAX_REFUSAL + 1], ""), "262145 bytes, no JSON");
+        assert_eq!(body_shape(body, ""), expected);
+        assert_eq!(body_shape(b"[1,2]", ""), "5 bytes, array");
+        assert_eq!(body_shape(b"<html>secret", ""), "12 bytes, no JSON");
+        assert_eq!(
+            body_shape(br#"{"hunter":1}"#, "hunter"),
+            "12 bytes, an object of [redacted] number"
+        );
+        assert_eq!(body_shape(&vec![b'1'; MAX_REFUSAL + 1], ""), "262145 bytes, no JSON");
         let error = br#"{"id":"secret","error":{"message":"overloaded, hunter"}}"#;
-        assert_eq!(told(error, "hunter"), r#"{"message":"overloaded, [redacted]"}"#);
+        assert_eq!(body_shape(error, "hunter"), r#"{"message":"overloaded, [redacted]"}"#);
         let wide: String = ('a'..='z').map(|name| format!("\"{name}\":1,")).collect();
         let wide = format!("{{{}}}", wide.trim_end_matches(','));
-        assert!(told(wide.as_bytes(), "").ends_with("t number, ..."));
+        assert!(body_shape(wide.as_bytes(), "").ends_with("t number, ..."));
     }
 }

@@ -1,10 +1,10 @@
-//! Makes a call, or takes up the task that an earlier one has become, and sees it to its end. A task does not end with
-//! its connection: when that breaks, the task is looked for over a new one.
+//! Makes a call, or takes up the task that an earlier one has become, and follows it to its end. A task does not end
+//! with its connection: when that breaks, the task is taken up over a new one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use outlast_client::{Answer, CallOptions, ClientError, Started};
+use outlast_client::{CallOptions, ClientError, StartedCall, ToolAnswer};
 use outlast_core::{Body, Cost, Output, Progress, ProviderError, Step, Usage};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
@@ -14,11 +14,11 @@ use super::patience::Patience;
 use super::trouble::trouble;
 use super::upstream::{Connected, Upstream};
 
-/// So much of a message is shown.
-const MESSAGE: usize = 200;
+/// How many characters of a message are relayed.
+const MAX_MESSAGE_CHARS: usize = 200;
 
 /// What there is to do.
-pub(super) enum Work {
+pub(super) enum ToolWork {
     /// To call the tool.
     Call { tool: String, arguments: Map<String, Value> },
     /// To take up a task.
@@ -26,14 +26,14 @@ pub(super) enum Work {
 }
 
 /// What happened.
-pub(super) enum Event {
-    /// The call has become a task. Until somebody has written its name down, it is cancelled with its run.
+pub(super) enum ToolEvent {
+    /// The call has become a task. Until its id is recorded, the task is cancelled with its run.
     Became { task: String, recorded: oneshot::Sender<()> },
     /// Anything else.
     Step(Result<Step, ProviderError>),
 }
 
-/// One call, from its first word to its last.
+/// One call, from its start to its end.
 pub(super) struct Drive {
     pub(super) upstream: Arc<Upstream>,
     pub(super) connected: Arc<Connected>,
@@ -43,46 +43,46 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// Runs until the call has ended or nobody listens.
-    pub(super) async fn run(self, work: Work, events: mpsc::Sender<Event>) {
+    /// Runs until the call has ended or its run was dropped.
+    pub(super) async fn run(self, work: ToolWork, events: mpsc::Sender<ToolEvent>) {
         let step = tokio::select! {
             step = self.finish(work, &events) => step,
             () = events.closed() => return,
         };
         if let Some(step) = step {
-            // Nobody listens when the run was dropped in the last moment, and then nobody misses it.
-            drop(events.send(Event::Step(step)).await);
+            // Fails only when the run was dropped.
+            drop(events.send(ToolEvent::Step(step)).await);
         }
     }
 
-    /// The end of the call; `None` when nobody waits for it any more.
+    /// The end of the call; `None` when its run was dropped.
     async fn finish(
         mut self,
-        work: Work,
-        events: &mpsc::Sender<Event>,
+        work: ToolWork,
+        events: &mpsc::Sender<ToolEvent>,
     ) -> Option<Result<Step, ProviderError>> {
         let began = Instant::now();
         let heard = Arc::new(Mutex::new(began));
         let options = |elapsed| telling(self.patience.after(elapsed), events, &heard);
         let (id, mut answer) = match work {
-            Work::Task { id } => {
+            ToolWork::Task { id } => {
                 let answer = follow(&self.connected, &id, options(self.elapsed)).await;
                 (id, answer)
             }
-            Work::Call { tool, arguments } => {
+            ToolWork::Call { tool, arguments } => {
                 let arguments = Value::Object(arguments);
                 let client = &self.connected.client;
                 match client.start_tool(&tool, arguments, options(self.elapsed)).await {
-                    Ok(Started::Task(task)) => {
+                    Ok(StartedCall::Task(task)) => {
                         let id = task.id().to_owned();
                         let (sender, recorded) = oneshot::channel();
-                        let became = Event::Became { task: id.clone(), recorded: sender };
-                        // A task that nobody has on record could be found by nobody: dropped here, it is cancelled.
+                        let became = ToolEvent::Became { task: id.clone(), recorded: sender };
+                        // A task that is not recorded could not be found again: dropped here, it is cancelled.
                         events.send(became).await.ok()?;
                         recorded.await.ok()?;
                         (id, task.left_running().finish().await)
                     }
-                    Ok(Started::Answered(answer)) => return Some(Ok(done(answer))),
+                    Ok(StartedCall::Answered(answer)) => return Some(Ok(done(answer))),
                     Err(error) => {
                         self.lost_if_gone(&error).await;
                         return Some(Err(trouble(&error)));
@@ -121,22 +121,22 @@ async fn follow(
     connected: &Connected,
     id: &str,
     options: CallOptions,
-) -> Result<Answer, ClientError> {
+) -> Result<ToolAnswer, ClientError> {
     connected.client.resume_task(id, options)?.left_running().finish().await
 }
 
 /// Passes progress on, and remembers when there was some.
 fn telling(
     options: CallOptions,
-    events: &mpsc::Sender<Event>,
+    events: &mpsc::Sender<ToolEvent>,
     heard: &Arc<Mutex<Instant>>,
 ) -> CallOptions {
     let (told, heard) = (events.downgrade(), Arc::clone(heard));
     options.on_progress(move |progress| {
         *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         if let Some(told) = told.upgrade() {
-            // Coalesced by whoever writes it down; what does not fit is overtaken anyway.
-            drop(told.try_send(Event::Step(Ok(Step::Progress(relayed(progress))))));
+            // The engine keeps only the newest, so what does not fit may be lost.
+            drop(told.try_send(ToolEvent::Step(Ok(Step::Progress(relayed(progress))))));
         }
     })
 }
@@ -146,8 +146,8 @@ fn silence(heard: &Mutex<Instant>) -> Duration {
 }
 
 /// The answer as it came, also one that its tool calls an error.
-fn done(answer: Answer) -> Step {
-    let Answer { content, structured, is_error, .. } = answer;
+fn done(answer: ToolAnswer) -> Step {
+    let ToolAnswer { content, structured, is_error, .. } = answer;
     let output = Output {
         body: Body::Tool { content, structured, is_error },
         model: None,
@@ -161,6 +161,6 @@ fn relayed(progress: &outlast_client::Progress) -> Progress {
     let message = progress.message.as_deref().unwrap_or_default();
     Progress {
         percent: progress.percent().map(|percent| percent as u8),
-        message: message.chars().take(MESSAGE).collect(),
+        message: message.chars().take(MAX_MESSAGE_CHARS).collect(),
     }
 }

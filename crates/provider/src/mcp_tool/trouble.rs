@@ -3,9 +3,11 @@
 use outlast_client::{ClientError, TaskFate};
 use outlast_core::{ProviderError, Trouble};
 
-/// A request that makes no sense here.
+use crate::provider_error::{detailed, provider_error};
+
+/// A request that this workflow cannot take.
 pub(super) fn rejected(sentence: &str) -> ProviderError {
-    ProviderError { trouble: Trouble::Rejected, sentence: sentence.to_owned(), detail: None }
+    provider_error(Trouble::Rejected, sentence)
 }
 
 /// Why there is no answer, by remedy.
@@ -13,53 +15,49 @@ pub(super) fn trouble(error: &ClientError) -> ProviderError {
     let (trouble, sentence) = match error {
         ClientError::Start { .. } => (
             Trouble::Rejected,
-            "the server of this workflow cannot be started; mend its [upstream] entry",
+            "the server of this workflow cannot be started; correct its [upstream] entry",
         ),
-        ClientError::Greeting(_) | ClientError::GreetingTimedOut { .. } => (
+        ClientError::Handshake(_) | ClientError::HandshakeTimedOut { .. } => (
             Trouble::Unavailable { retry_after: None },
-            "the server of this workflow did not greet us; the log says why",
+            "the handshake with the server of this workflow failed; the log says why",
         ),
         ClientError::Unauthorized => (
             Trouble::Unauthorized,
-            "the server of this workflow asks for another token; mend its [upstream] entry",
+            "the server of this workflow asks for another token; correct its [upstream] entry",
         ),
         ClientError::TimedOut(timed_out) => {
             let goes_on =
                 timed_out.task.as_ref().is_some_and(|task| task.fate != TaskFate::Cancelled);
-            return ProviderError {
-                // A task that may still run is taken up by the next try; a second one beside it would be one too many.
-                trouble: if goes_on { Trouble::TimedOut } else { Trouble::RunTimedOut },
-                sentence: format!("{timed_out}; give the workflow more time if that is too short"),
-                detail: None,
-            };
+            // A task that may still run is taken up by the next try, so that no second one runs beside it.
+            let trouble = if goes_on { Trouble::TimedOut } else { Trouble::RunTimedOut };
+            let sentence = format!("{timed_out}; give the workflow more time if that is too short");
+            return provider_error(trouble, sentence);
         }
         ClientError::Refused { code, .. } => {
-            return ProviderError {
-                trouble: Trouble::RunFailed,
-                sentence: format!(
-                    "the server of this workflow refused the call with code {code}; the log and `outlast jobs show` \
-                     have its words"
-                ),
-                detail: Some(error.to_string()),
-            };
+            let sentence = format!(
+                "the server of this workflow refused the call with code {code}; the log and `outlast jobs show` \
+                 have its words"
+            );
+            return detailed(Trouble::RunFailed, sentence, error.to_string());
         }
         ClientError::Gone { .. } => {
             (Trouble::Unreachable, "the server of this workflow left before it answered")
         }
         ClientError::TaskCancelled { .. } => {
-            (Trouble::RunStopped, "somebody cancelled the task at the server of this workflow")
+            (Trouble::RunStopped, "the task was cancelled at the server of this workflow")
         }
         ClientError::TaskUnknown { .. } => (
             Trouble::RunLost,
             "the server of this workflow no longer knows the task that this job was",
         ),
-        ClientError::NeedsInput | ClientError::Usage(_) => {
-            (Trouble::Rejected, "the server of this workflow asks for what nobody here can give")
-        }
+        ClientError::NeedsInput | ClientError::Usage(_) => (
+            Trouble::Rejected,
+            "the server of this workflow asks for input, which no one here can give",
+        ),
         _ => (
             Trouble::RunFailed,
             "the answer of this workflow's server cannot be used; the log says why",
         ),
     };
-    ProviderError { trouble, sentence: sentence.to_owned(), detail: Some(error.to_string()) }
+    detailed(trouble, sentence, error.to_string())
 }

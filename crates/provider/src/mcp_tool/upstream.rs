@@ -12,16 +12,16 @@ use tokio::time::Instant;
 use super::trouble::trouble;
 use crate::command::{Group, Guard};
 
-/// After a server that could not be reached, before the next try; doubles.
+/// The wait before the next try to reach a server; doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// How long a server may take to show that it is still there.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// How long a server may take to answer a ping.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where a server is.
 #[derive(Clone, Debug)]
 pub enum Server {
-    /// A program to start, spoken to over its pipes.
+    /// A program to start, connected by its pipes.
     Program(Program),
     /// An address.
     Endpoint(Endpoint),
@@ -32,17 +32,17 @@ pub struct Upstream {
     name: String,
     server: Server,
     guard: Arc<Guard>,
-    state: Mutex<State>,
+    state: Mutex<UpstreamState>,
 }
 
 #[derive(Default)]
-struct State {
+struct UpstreamState {
     connected: Option<Arc<Connected>>,
     failures: u32,
     not_before: Option<Instant>,
 }
 
-/// A connection. The guard watches over a program that was started, until the client has seen it off.
+/// A connection. The guard watches a program that was started until the client has stopped it.
 pub(super) struct Connected {
     pub(super) client: Client,
     _watched: Option<Watched>,
@@ -72,7 +72,7 @@ impl Upstream {
 
     /// A connection that is known to live, or a new one.
     pub(super) async fn connected(&self) -> Result<Arc<Connected>, ProviderError> {
-        // Held while the server is greeted, so that many jobs at once start one server.
+        // Held during the handshake, so that many jobs at once start one server.
         let mut state = self.state.lock().await;
         if let Some(connected) = &state.connected {
             if lives(&connected.client).await {
@@ -90,12 +90,13 @@ impl Upstream {
         match self.connect().await {
             Ok(connected) => {
                 let connected = Arc::new(connected);
-                *state = State { connected: Some(Arc::clone(&connected)), ..State::default() };
+                *state =
+                    UpstreamState { connected: Some(Arc::clone(&connected)), ..Default::default() };
                 Ok(connected)
             }
             Err(error) => {
                 tracing::warn!(upstream = self.name, %error, "the upstream server cannot be reached");
-                let wait = FIRST_WAIT.saturating_mul(1 << state.failures.min(10)).min(LONGEST_WAIT);
+                let wait = FIRST_WAIT.saturating_mul(1 << state.failures.min(10)).min(MAX_WAIT);
                 state.failures += 1;
                 state.not_before = Some(Instant::now() + wait);
                 Err(trouble(&error))
@@ -139,7 +140,7 @@ impl Upstream {
 
 /// Whether the server answers at all; that it does not know what was asked is an answer.
 async fn lives(client: &Client) -> bool {
-    let patience = CallOptions::default().timeout(SIGN_OF_LIFE);
+    let patience = CallOptions::default().timeout(PING_TIMEOUT);
     let answer = client.request("ping", Value::Null, patience).await;
     matches!(answer, Ok(_) | Err(ClientError::Refused { .. }))
 }

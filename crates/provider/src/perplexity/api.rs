@@ -1,4 +1,4 @@
-//! The service behind one address and key, and its calls. Says what was answered; what to make of it is for others.
+//! The service behind one address and key, and its calls. Returns what was answered; what it means is decided elsewhere.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,13 @@ use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::errors::{self, Answer};
+use super::errors::{self, HttpAnswer};
 use super::events::EventStream;
 use super::waits::Waits;
 use super::wire;
-use crate::http::{Http, HttpOptions, read_body, read_refusal, redacted, retry_after, send, told};
+use crate::http::{
+    Http, HttpOptions, MAX_BODY, body_shape, read_body, read_refusal, redacted, retry_after, send,
+};
 
 /// A stop that takes longer is tried again later.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
@@ -55,7 +57,7 @@ impl Api {
         if !matches!(base_url.scheme(), "http" | "https") {
             return Err("the base URL must begin with http:// or https://".into());
         }
-        // The key is what we are known by. Credentials here would be a second `Authorization`, and part of the profile.
+        // Credentials in the address would be a second `Authorization` beside the key, and part of the profile.
         if base_url.set_username("").is_err() || base_url.set_password(None).is_err() {
             return Err("the base URL must name a host".into());
         }
@@ -73,7 +75,7 @@ impl Api {
         let mut hasher = Sha256::new_with_prefix(self.shared.api_key.as_bytes());
         let mut base_url = self.shared.base_url.clone();
         if let Some(query) = self.shared.base_url.query() {
-            // It tells services apart, but may hold a secret: it counts and is not shown.
+            // The query tells services apart but may hold a secret: it is hashed, not shown.
             hasher.update(query.as_bytes());
             base_url.set_query(None);
         }
@@ -89,7 +91,7 @@ impl Api {
     }
 
     /// What an answer that is no success means for a submit, with this key kept out of it.
-    pub(super) fn refusal(&self, answer: &Answer) -> BeginError {
+    pub(super) fn refusal(&self, answer: &HttpAnswer) -> BeginError {
         errors::refusal(answer, &self.shared.api_key)
     }
 
@@ -138,7 +140,7 @@ impl Api {
     }
 
     /// Asks for a present state.
-    pub(super) async fn get(&self, names: &[&str]) -> Result<Answer, ProviderError> {
+    pub(super) async fn get(&self, names: &[&str]) -> Result<HttpAnswer, ProviderError> {
         self.get_within(self.timeout(), names).await
     }
 
@@ -147,7 +149,7 @@ impl Api {
         &self,
         limit: Duration,
         names: &[&str],
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<HttpAnswer, ProviderError> {
         let request = self.calls()?.get(self.address(names.iter().copied())).timeout(limit);
         self.answer(self.authorised(request)).await
     }
@@ -157,14 +159,15 @@ impl Api {
         redacted(text, &self.shared.api_key)
     }
 
-    /// What a success that cannot be used says of itself, with this key kept out of it.
-    pub(super) fn told(&self, body: &[u8]) -> String {
-        told(body, &self.shared.api_key)
+    /// A success that cannot be used, with the shape of its body.
+    pub(super) fn malformed(&self, sentence: &str, body: &[u8]) -> ProviderError {
+        let detail = Some(body_shape(body, &self.shared.api_key));
+        ProviderError { detail, ..errors::malformed(sentence) }
     }
 
-    /// A success that names no run (A10), with what it says of itself.
+    /// A success that names no run (A10).
     pub(super) fn no_id(&self, body: &[u8]) -> ProviderError {
-        ProviderError { detail: Some(self.told(body)), ..errors::no_id() }
+        self.malformed(errors::NO_ID, body)
     }
 
     pub(super) fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
@@ -186,11 +189,11 @@ impl Api {
             return Ok(Attached::Refused);
         }
         // A stream that cannot be had now may be had later.
-        Err(self.trouble(&Answer { status, retry_after: None, body: Vec::new() }))
+        Err(self.trouble(&HttpAnswer { status, retry_after: None, body: Vec::new() }))
     }
 
     /// Asks for a run to be stopped.
-    pub(super) async fn cancel(&self, id: &str) -> Result<Answer, ProviderError> {
+    pub(super) async fn cancel(&self, id: &str) -> Result<HttpAnswer, ProviderError> {
         let request = self.calls()?.post(self.address(["v1", "agent", id, "cancel"]));
         let request = request.timeout(self.stop_limit()).json(&serde_json::json!({}));
         self.answer(self.authorised(request)).await
@@ -200,16 +203,17 @@ impl Api {
         self.shared.http.timeout().min(STOP_LIMIT)
     }
 
-    async fn answer(&self, request: RequestBuilder) -> Result<Answer, ProviderError> {
+    async fn answer(&self, request: RequestBuilder) -> Result<HttpAnswer, ProviderError> {
         let response = send(request).await.map_err(|error| errors::no_answer(&error))?;
         let status = response.status();
         let retry_after = retry_after(response.headers(), self.now());
         if !status.is_success() {
             let body = read_refusal(response, self.timeout()).await;
-            return Ok(Answer { status, retry_after, body });
+            return Ok(HttpAnswer { status, retry_after, body });
         }
-        let body = read_body(response).await.map_err(|error| errors::broken_answer(&error))?;
-        Ok(Answer { status, retry_after, body })
+        let body =
+            read_body(response, MAX_BODY).await.map_err(|error| errors::broken_answer(&error))?;
+        Ok(HttpAnswer { status, retry_after, body })
     }
 
     pub(super) fn calls(&self) -> Result<reqwest::Client, ProviderError> {
@@ -217,7 +221,7 @@ impl Api {
     }
 
     /// What an answer that is not a success means, with this key kept out of it.
-    pub(super) fn trouble(&self, answer: &Answer) -> ProviderError {
+    pub(super) fn trouble(&self, answer: &HttpAnswer) -> ProviderError {
         errors::trouble(answer, &self.shared.api_key)
     }
 
@@ -253,11 +257,11 @@ pub(super) fn is_event_stream(response: &Response) -> bool {
 
 #[cfg(test)]
 impl Api {
-    /// An API where nobody answers, in a world where it is always midnight.
+    /// An API at an address that does not answer, with a clock that stands at zero.
     pub(super) fn nowhere() -> Self {
-        struct Midnight;
+        struct ZeroClock;
 
-        impl Clock for Midnight {
+        impl Clock for ZeroClock {
             fn now(&self) -> Timestamp {
                 Timestamp::from_millis(0)
             }
@@ -267,7 +271,7 @@ impl Api {
             base_url: "http://127.0.0.1:1".to_owned(),
             api_key: "k".to_owned(),
             http: HttpOptions { timeout: Duration::from_secs(1), proxy: None },
-            clock: Arc::new(Midnight),
+            clock: Arc::new(ZeroClock),
         };
         Self::new(options).unwrap()
     }

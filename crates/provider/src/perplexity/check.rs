@@ -7,7 +7,7 @@ use outlast_core::{ProviderError, Timestamp};
 use reqwest::header::DATE;
 
 use super::api::Api;
-use super::errors::{self, Answer};
+use super::errors::{self, HttpAnswer};
 use crate::http::{read_refusal, send};
 
 /// What the service said.
@@ -43,7 +43,7 @@ impl Api {
             404 | 405 | 501 => KeyState::Unknown,
             _ => {
                 let body = read_refusal(response, limit).await;
-                return Err(self.trouble(&Answer { status, retry_after: None, body }));
+                return Err(self.trouble(&HttpAnswer { status, retry_after: None, body }));
             }
         };
         Ok(Checked { key, server_time })

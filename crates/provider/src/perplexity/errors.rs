@@ -8,61 +8,59 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::wire::{ErrorCode, RunError, Status};
-use crate::http::{BodyError, MAX_BODY, SendError, redacted};
+use crate::http::{BodyError, SendError, redacted};
+use crate::provider_error::{detailed, provider_error};
 
-/// An HTTP answer, whole.
-pub(super) struct Answer {
+/// An HTTP answer with its whole body.
+pub(super) struct HttpAnswer {
     pub(super) status: StatusCode,
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Vec<u8>,
 }
 
 /// What an answer that is no success means for a submit: was it certainly not accepted? (B9a)
-pub(super) fn refusal(answer: &Answer, key: &str) -> BeginError {
+pub(super) fn refusal(answer: &HttpAnswer, key: &str) -> BeginError {
     let error = trouble(answer, key);
     match answer.status.as_u16() {
         400 | 401 | 402 | 403 | 404 | 405 | 410 | 413 | 422 | 429 => BeginError::Refused(error),
         // The provider's own envelope says that it dealt with the request and did not take it.
         500 | 503 if envelope(&answer.body).is_some() => BeginError::Refused(error),
-        // Everything else may be a gateway that speaks, in whatever words, while the provider works: 408, 502, 504 and
-        // 520 to 524 above all.
+        // Everything else may come from a gateway while the provider works: 408, 502, 504 and 520 to 524 above all.
         _ => BeginError::Unknown(error),
     }
 }
 
 /// What an answer that is no success means.
-pub(super) fn trouble(answer: &Answer, key: &str) -> ProviderError {
+pub(super) fn trouble(answer: &HttpAnswer, key: &str) -> ProviderError {
     let retry_after = answer.retry_after;
     let kind =
         envelope(&answer.body).and_then(|error| error.get("type")?.as_str().map(str::to_owned));
     let retired = kind.as_deref() == Some("chat_completions_not_available");
     let quota = kind.as_deref().is_some_and(|kind| kind.starts_with("insufficient_"));
-    let (trouble, sentence) = match answer.status.as_u16() {
-        _ if quota => (Trouble::QuotaExhausted, NO_CREDIT.to_owned()),
-        402 => (Trouble::QuotaExhausted, NO_CREDIT.to_owned()),
-        403 if retired => (Trouble::Retired, RETIRED.to_owned()),
-        410 => (Trouble::Retired, RETIRED.to_owned()),
-        401 | 403 => (Trouble::Unauthorized, BAD_KEY.to_owned()),
-        407 => (Trouble::Rejected, BAD_PROXY.to_owned()),
-        429 => (
-            Trouble::RateLimited { retry_after },
-            "the provider asks for fewer requests".to_owned(),
-        ),
-        400 | 404 | 405 | 413 | 422 => (
-            Trouble::Rejected,
-            format!(
-                "the provider rejected the request (HTTP {}); change the question or its options",
-                answer.status.as_u16()
-            ),
-        ),
-        status => (
-            Trouble::Unavailable { retry_after },
-            format!("the provider has trouble of its own (HTTP {status}); try again later"),
-        ),
-    };
+    let status = answer.status.as_u16();
     let said = String::from_utf8_lossy(&answer.body);
-    let detail = format!("HTTP {}: {}", answer.status.as_u16(), redacted(&said, key));
-    ProviderError { trouble, sentence, detail: Some(detail) }
+    let detail = format!("HTTP {status}: {}", redacted(&said, key));
+    let (trouble, sentence) = match status {
+        _ if quota => (Trouble::QuotaExhausted, NO_CREDIT),
+        402 => (Trouble::QuotaExhausted, NO_CREDIT),
+        403 if retired => (Trouble::Retired, RETIRED),
+        410 => (Trouble::Retired, RETIRED),
+        401 | 403 => (Trouble::Unauthorized, BAD_KEY),
+        407 => (Trouble::Rejected, BAD_PROXY),
+        429 => (Trouble::RateLimited { retry_after }, "the provider asks for fewer requests"),
+        400 | 404 | 405 | 413 | 422 => {
+            let sentence = format!(
+                "the provider rejected the request (HTTP {status}); change the question or its options"
+            );
+            return detailed(Trouble::Rejected, sentence, detail);
+        }
+        _ => {
+            let sentence =
+                format!("the provider has trouble of its own (HTTP {status}); try again later");
+            return detailed(Trouble::Unavailable { retry_after }, sentence, detail);
+        }
+    };
+    detailed(trouble, sentence, detail)
 }
 
 const BAD_KEY: &str =
@@ -100,13 +98,13 @@ pub(super) fn no_answer(error: &SendError) -> ProviderError {
             (Trouble::Unreachable, "the connection to the provider broke before it answered")
         }
     };
-    ProviderError { trouble, sentence: sentence.to_owned(), detail: Some(error.detail()) }
+    detailed(trouble, sentence, error.detail())
 }
 
-/// A submit that was sent and met silence.
+/// A submit that was sent and not answered in time.
 pub(super) fn silent(limit: Duration) -> ProviderError {
     let sentence = format!("the provider did not answer within {} s", limit.as_secs());
-    ProviderError { trouble: Trouble::TimedOut, sentence, detail: None }
+    provider_error(Trouble::TimedOut, sentence)
 }
 
 /// An answer that broke off.
@@ -115,45 +113,47 @@ pub(super) fn broken_answer(error: &BodyError) -> ProviderError {
     let (trouble, sentence) = match error {
         BodyError::Broken(error) if error.is_timeout() => (Trouble::TimedOut, unread.to_owned()),
         BodyError::Broken(_) => (Trouble::Unreachable, unread.to_owned()),
-        BodyError::TooLarge => {
-            let limit = MAX_BODY / (1024 * 1024);
+        BodyError::TooLarge { limit } => {
+            let limit = limit / (1024 * 1024);
             let sentence = format!(
                 "the provider's answer is larger than the {limit} MiB that are read; ask for less at a time"
             );
             (Trouble::TooLarge, sentence)
         }
     };
-    ProviderError { trouble, sentence, detail: Some(error.to_string()) }
+    detailed(trouble, sentence, error.to_string())
 }
 
 /// A stream that ended before it named the run.
 pub(super) fn stream_before_id(error: Option<BoxError>) -> BeginError {
-    let sentence = "the connection to the provider broke before it named the run".to_owned();
+    let sentence = "the connection to the provider broke before it named the run";
     let detail = error.map(|error| error.to_string());
-    BeginError::Unknown(ProviderError { trouble: Trouble::Unreachable, sentence, detail })
+    BeginError::Unknown(ProviderError { detail, ..provider_error(Trouble::Unreachable, sentence) })
 }
 
-/// A success that names no run (A10), or by a name that is none.
-pub(super) fn no_id() -> ProviderError {
-    malformed("the provider accepted the request but gave no job id that can be used")
-}
+/// A success that names no run (A10), or by an id that cannot be one.
+pub(super) const NO_ID: &str =
+    "the provider accepted the request but gave no job id that can be used";
 
 /// An answer that makes no sense.
 pub(super) fn malformed(sentence: &str) -> ProviderError {
-    ProviderError { trouble: Trouble::Malformed, sentence: sentence.to_owned(), detail: None }
+    provider_error(Trouble::Malformed, sentence)
+}
+
+/// A body that is no JSON, or not what was asked for.
+pub(super) fn unreadable() -> ProviderError {
+    malformed("the provider's answer cannot be read")
 }
 
 /// A run the provider no longer knows.
 pub(super) fn lost() -> ProviderError {
-    let sentence = "the provider no longer knows the run of this question".to_owned();
-    ProviderError { trouble: Trouble::RunLost, sentence, detail: None }
+    provider_error(Trouble::RunLost, "the provider no longer knows the run of this question")
 }
 
 /// A run the provider does not know yet.
 pub(super) fn not_yet() -> ProviderError {
-    let sentence = "the provider does not know this run yet; try again in a moment".to_owned();
-    let trouble = Trouble::Unavailable { retry_after: None };
-    ProviderError { trouble, sentence, detail: None }
+    let sentence = "the provider does not know this run yet; try again in a moment";
+    provider_error(Trouble::Unavailable { retry_after: None }, sentence)
 }
 
 /// A run that ended without a report. Only one that failed may be begun anew: the others were paid for and would end
@@ -175,7 +175,7 @@ pub(super) fn run_ended(status: Status, error: Option<RunError>, key: &str) -> P
         Status::Failed | Status::Running => error.as_ref().map_or(FAILED, why_failed),
     };
     let detail = error.map(|error| said(error, key));
-    ProviderError { trouble, sentence: sentence.to_owned(), detail }
+    ProviderError { detail, ..provider_error(trouble, sentence) }
 }
 
 /// What the provider says went wrong with a run: its code or type, and its message.
@@ -211,16 +211,16 @@ fn why_failed(error: &RunError) -> (Trouble, &'static str) {
 
 /// The HTTP client could not be made.
 pub(super) fn no_client(error: &(dyn std::error::Error + Send + Sync)) -> ProviderError {
-    let sentence = "no HTTP client could be made; check PERPLEXITY_PROXY".to_owned();
-    ProviderError { trouble: Trouble::Unreachable, sentence, detail: Some(error.to_string()) }
+    let sentence = "no HTTP client could be made; check PERPLEXITY_PROXY";
+    detailed(Trouble::Unreachable, sentence, error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answer(status: u16, body: &str) -> Answer {
-        Answer {
+    fn answer(status: u16, body: &str) -> HttpAnswer {
+        HttpAnswer {
             status: StatusCode::from_u16(status).unwrap(),
             retry_after: None,
             body: body.into(),

@@ -1,10 +1,11 @@
 //! Events as they arrive over one connection.
 
 use outlast_core::BoxError;
+use outlast_http::SseDecoder;
 use reqwest::Response;
 
 use super::wire::Event;
-use crate::sse::Decoder;
+use crate::http::MAX_EVENT;
 
 /// The last frame of a stream; what follows it, if anything, is silence.
 const END: &str = "[DONE]";
@@ -12,12 +13,12 @@ const END: &str = "[DONE]";
 /// One connection that brings events.
 pub(super) struct EventStream {
     response: Response,
-    decoder: Decoder,
+    decoder: SseDecoder,
 }
 
 impl EventStream {
     pub(super) fn new(response: Response) -> Self {
-        Self { response, decoder: Decoder::default() }
+        Self { response, decoder: SseDecoder::new(MAX_EVENT) }
     }
 
     /// The next event that is one; keep-alives and what is no JSON are passed over. `Err(None)` is a clean end.
@@ -36,8 +37,9 @@ impl EventStream {
     /// The data of the next event, whatever it is. `Err(None)` is a clean end. Cancel-safe.
     pub(super) async fn data(&mut self) -> Result<String, Option<BoxError>> {
         loop {
-            if let Some(frame) = self.decoder.next() {
-                return if frame.data.trim() == END { Err(None) } else { Ok(frame.data) };
+            if let Some(event) = self.decoder.next_event() {
+                let Some(data) = event.data else { continue };
+                return if data.trim() == END { Err(None) } else { Ok(data) };
             }
             let chunk =
                 self.response.chunk().await.map_err(|error| Some(error.without_url().into()))?;

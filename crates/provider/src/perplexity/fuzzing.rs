@@ -1,16 +1,16 @@
-//! The vendor's JSON, from bytes nobody meant to what we would make of it.
+//! Arbitrary bytes, read as the vendor's JSON.
 
 use std::collections::HashSet;
 
 use outlast_core::{Body, Step};
+use outlast_http::SseDecoder;
 use reqwest::StatusCode;
 
-use super::errors::{self, Answer};
+use super::errors::{self, HttpAnswer};
 use super::meter::Meter;
 use super::wire::{Event, Response};
 use super::{report, search};
-use crate::http::MAX_REFUSAL;
-use crate::sse::Decoder;
+use crate::http::{MAX_EVENT, MAX_REFUSAL};
 
 /// Takes the bytes for an event; says what is wrong with what we make of it.
 pub fn event(bytes: &[u8]) -> Result<(), String> {
@@ -36,7 +36,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     for status in [StatusCode::BAD_REQUEST, StatusCode::BAD_GATEWAY] {
         // No more of a refusal is read.
         let body = bytes[..bytes.len().min(MAX_REFUSAL)].to_vec();
-        let answer = Answer { status, retry_after: None, body };
+        let answer = HttpAnswer { status, retry_after: None, body };
         let error = errors::trouble(&answer, "key");
         if error.detail.is_some_and(|detail| detail.chars().count() > 12_000) {
             return Err("more than a detail".to_owned());
@@ -58,11 +58,13 @@ pub fn sonar(bytes: &[u8]) -> Result<(), String> {
 
 /// Follows a stream that arrives in pieces of this size: the text at its end, if it has one.
 pub fn followed(stream: &[u8], size: usize) -> Option<String> {
-    let (mut decoder, mut meter) = (Decoder::default(), Meter::default());
+    let (mut decoder, mut meter) = (SseDecoder::new(MAX_EVENT), Meter::default());
     for piece in stream.chunks(size.max(1)) {
         decoder.push(piece).ok()?;
-        while let Some(mut frame) = decoder.next() {
-            let Some(mut event) = Event::parse(&mut frame.data) else { continue };
+        while let Some(sse) = decoder.next_event() {
+            let Some(mut event) = sse.data.and_then(|mut data| Event::parse(&mut data)) else {
+                continue;
+            };
             drop(meter.event(&event));
             let (Some(status), Some(response)) = (event.status(), &mut event.response) else {
                 continue;
@@ -76,7 +78,7 @@ pub fn followed(stream: &[u8], size: usize) -> Option<String> {
     None
 }
 
-/// Every source has a number of its own, and an address.
+/// Every source has a number and an address of its own.
 fn finished(step: &Option<Step>) -> Result<(), String> {
     let Some(Step::Done { output, .. }) = step else { return Ok(()) };
     let Body::Report { sources, .. } = &output.body else { return Ok(()) };

@@ -2,29 +2,29 @@
 
 use outlast_core::Progress;
 
-use super::milestones::{FINALIZING, HIGHEST, PROCESSING, QUERYING, WORDS_A_STEP, writing};
+use super::milestones::{FINALIZING, HIGHEST_PERCENT, Milestones, PROCESSING, QUERYING};
 use super::wire::{Event, Response};
 
 /// Counts what happened and turns it into percent; never goes down.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    percent: u8,
-    /// By events, which come once each.
-    heard: Work,
-    /// By checks, which show all that was finished so far; never added to `heard`, for events may tell it again.
-    looked: Work,
+    milestones: Milestones,
+    /// Counted by events, which come once each.
+    by_events: WorkDone,
+    /// Counted by checks, which show all that was finished so far; never added to `by_events`, for events may repeat it.
+    by_checks: WorkDone,
 }
 
 /// What was done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Work {
+struct WorkDone {
     queries: usize,
     sources: usize,
     words: usize,
 }
 
-impl Work {
-    fn at_least(self, other: Self) -> Self {
+impl WorkDone {
+    fn max(self, other: Self) -> Self {
         Self {
             queries: self.queries.max(other.queries),
             sources: self.sources.max(other.sources),
@@ -36,7 +36,7 @@ impl Work {
 impl Meter {
     /// The first progress of a try; once.
     pub(super) fn start(&mut self) -> Option<Progress> {
-        (self.percent == 0).then(|| self.at_least(QUERYING.0, QUERYING.1.to_owned()))
+        self.milestones.start()
     }
 
     /// What an event adds, if it adds anything a person would notice.
@@ -45,80 +45,62 @@ impl Meter {
         let sources = event.results.as_ref().map_or(0, Vec::len)
             + event.contents.as_ref().map_or(0, Vec::len);
         if queries + sources > 0 {
-            let before = self.known();
-            self.heard.queries += queries;
-            self.heard.sources += sources;
+            let before = self.done();
+            self.by_events.queries += queries;
+            self.by_events.sources += sources;
             return self.searched(before);
         }
         if event.opens_the_report() {
-            return (self.percent < PROCESSING.0).then(|| self.writing());
+            return self.milestones.processing();
         }
         match event.kind.as_str() {
             "response.output_text.delta" => {
-                let before = self.known();
-                self.heard.words +=
-                    event.delta.as_deref().unwrap_or_default().split_whitespace().count();
-                self.written(before)
+                let delta = event.delta.as_deref().unwrap_or_default();
+                self.by_events.words += delta.split_whitespace().count();
+                self.milestones.written(self.done().words)
             }
             "response.output_text.done" => {
-                Some(self.at_least(FINALIZING.0, FINALIZING.1.to_owned()))
+                Some(self.milestones.at_least(FINALIZING.0, FINALIZING.1))
             }
-            _ if event.closes_the_report() => Some(self.at_least(HIGHEST, FINALIZING.1.to_owned())),
+            _ if event.closes_the_report() => {
+                Some(self.milestones.at_least(HIGHEST_PERCENT, FINALIZING.1))
+            }
             _ => None,
         }
     }
 
-    /// The report is here, and nothing said before that its end was near; once.
+    /// The report is here, and no progress before said that its end was near; once.
     pub(super) fn finalizing(&mut self) -> Option<Progress> {
-        (self.percent < FINALIZING.0).then(|| self.at_least(FINALIZING.0, FINALIZING.1.to_owned()))
+        self.milestones.finalizing()
     }
 
     /// What a check shows: the searches finished so far, and the text.
     pub(super) fn snapshot(&mut self, response: &Response) -> Option<Progress> {
-        let before = self.known();
-        self.looked = self.looked.at_least(Work {
+        let before = self.done();
+        self.by_checks = self.by_checks.max(WorkDone {
             queries: response.queries().count(),
             sources: response.found().count() + response.read().count(),
             words: response.words(),
         });
         let searched = self.searched(before);
-        let written = if self.known().words > 0 { self.written(before) } else { None };
-        written.or(searched)
+        self.milestones.written(self.done().words).or(searched)
     }
 
-    fn known(&self) -> Work {
-        self.heard.at_least(self.looked)
+    fn done(&self) -> WorkDone {
+        self.by_events.max(self.by_checks)
     }
 
-    fn searched(&mut self, before: Work) -> Option<Progress> {
-        let Work { queries, sources, .. } = self.known();
+    fn searched(&mut self, before: WorkDone) -> Option<Progress> {
+        let WorkDone { queries, sources, .. } = self.done();
         if (queries, sources) == (before.queries, before.sources) {
             return None;
         }
         let steps = u8::try_from(queries + sources).unwrap_or(u8::MAX);
         let percent = QUERYING.0 + steps.min(PROCESSING.0 - QUERYING.0 - 1);
-        let message = format!(
-            "Researching: {} asked, {} read",
-            counted(queries, "query", "queries"),
-            counted(sources, "source", "sources")
-        );
-        Some(self.at_least(percent, message))
-    }
-
-    fn written(&mut self, before: Work) -> Option<Progress> {
-        let first = self.percent < PROCESSING.0;
-        let further = self.known().words / WORDS_A_STEP > before.words / WORDS_A_STEP;
-        (first || further).then(|| self.writing())
-    }
-
-    fn writing(&mut self) -> Progress {
-        let (percent, message) = writing(self.known().words);
-        self.at_least(percent, message)
-    }
-
-    fn at_least(&mut self, percent: u8, message: String) -> Progress {
-        self.percent = self.percent.max(percent);
-        Progress { percent: Some(self.percent), message }
+        let queries = counted(queries, "query", "queries");
+        let sources = counted(sources, "source", "sources");
+        let message = format!("Researching: {queries} asked, {sources} read");
+        Some(self.milestones.at_least(percent, message))
     }
 }
 
@@ -139,7 +121,7 @@ mod tests {
     fn progress_follows_what_the_run_does() {
         let mut meter = Meter::default();
         let mut seen = vec![meter.start().unwrap()];
-        let words = "w ".repeat(WORDS_A_STEP);
+        let words = "w ".repeat(50);
         let events = [
             r#"{"type":"response.reasoning.search_queries","queries":["a","b"]}"#.to_owned(),
             r#"{"type":"response.reasoning.search_results","results":[{"id":1,"url":"u"}]}"#

@@ -1,4 +1,4 @@
-//! The milestones of a run, and words between them (B6): from what is seen of it, never from the time.
+//! The milestones of a run, and steps between them (B6): from what is seen of the run, never from the time.
 
 use outlast_core::Progress;
 
@@ -6,27 +6,27 @@ pub(super) const QUERYING: (u8, &str) = (25, "Querying Perplexity API...");
 pub(super) const PROCESSING: (u8, &str) = (50, "Processing response...");
 pub(super) const FINALIZING: (u8, &str) = (75, "Finalizing research report...");
 
-/// No run that has not ended is further than this.
-pub(super) const HIGHEST: u8 = 95;
+/// The highest percentage of a run that has not ended.
+pub(super) const HIGHEST_PERCENT: u8 = 95;
 
-/// A step of progress for so many words, so that a long answer is not a thousand notes.
-pub(super) const WORDS_A_STEP: usize = 50;
+/// How many words make one step of progress, so that a long answer is not a thousand notes.
+const WORDS_PER_STEP: usize = 50;
 
 /// A text of so many words is a report whose end is near: the searches are over, and most of it is there. One step of
 /// progress to each step of words leads to it.
-const LONG: usize = (FINALIZING.0 - PROCESSING.0) as usize * WORDS_A_STEP;
+const LONG_REPORT_WORDS: usize = (FINALIZING.0 - PROCESSING.0) as usize * WORDS_PER_STEP;
 
-/// A step of progress beyond that, for so many words.
-const WORDS_A_LATE_STEP: usize = 250;
+/// How many words make one step beyond that.
+const WORDS_PER_LATE_STEP: usize = 250;
 
-/// How far a run is that has written so many words, and how that is said.
-pub(super) fn writing(words: usize) -> (u8, String) {
+/// The percentage and the message of a run that has written this many words.
+fn writing(words: usize) -> (u8, String) {
     let further = |from: u8, steps| from.saturating_add(u8::try_from(steps).unwrap_or(u8::MAX));
-    if words >= LONG {
-        let percent = further(FINALIZING.0, (words - LONG) / WORDS_A_LATE_STEP);
-        return (percent.min(HIGHEST), FINALIZING.1.to_owned());
+    if words >= LONG_REPORT_WORDS {
+        let percent = further(FINALIZING.0, (words - LONG_REPORT_WORDS) / WORDS_PER_LATE_STEP);
+        return (percent.min(HIGHEST_PERCENT), FINALIZING.1.to_owned());
     }
-    let steps = words / WORDS_A_STEP;
+    let steps = words / WORDS_PER_STEP;
     let message = match steps {
         0 => PROCESSING.1.to_owned(),
         _ => format!("{} {words} words so far", PROCESSING.1),
@@ -38,6 +38,7 @@ pub(super) fn writing(words: usize) -> (u8, String) {
 #[derive(Debug, Default)]
 pub(super) struct Milestones {
     percent: u8,
+    /// Steps of words that were told.
     written: usize,
 }
 
@@ -52,16 +53,15 @@ impl Milestones {
         self.reach(PROCESSING)
     }
 
-    /// So many words have arrived in all.
+    /// This many words have arrived in all.
     pub(super) fn written(&mut self, words: usize) -> Option<Progress> {
-        let steps = words / WORDS_A_STEP;
+        let steps = words / WORDS_PER_STEP;
         if words == 0 || (self.percent >= PROCESSING.0 && steps <= self.written) {
             return None;
         }
         self.written = steps;
         let (percent, message) = writing(words);
-        self.percent = self.percent.max(percent);
-        Some(Progress { percent: Some(self.percent), message })
+        Some(self.at_least(percent, message))
     }
 
     /// The end is near.
@@ -70,11 +70,13 @@ impl Milestones {
     }
 
     fn reach(&mut self, (percent, message): (u8, &str)) -> Option<Progress> {
-        if self.percent >= percent {
-            return None;
-        }
-        self.percent = percent;
-        Some(Progress { percent: Some(percent), message: message.to_owned() })
+        (self.percent < percent).then(|| self.at_least(percent, message))
+    }
+
+    /// Progress with this message, and this percentage unless the run was further already.
+    pub(super) fn at_least(&mut self, percent: u8, message: impl Into<String>) -> Progress {
+        self.percent = self.percent.max(percent);
+        Progress { percent: Some(self.percent), message: message.into() }
     }
 }
 

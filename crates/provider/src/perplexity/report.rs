@@ -3,7 +3,7 @@
 mod citations;
 mod markers;
 
-use outlast_core::{Body, Cost, NanoUsd, Output, Step, Usage, told_apart};
+use outlast_core::{Body, Cost, NanoUsd, Output, Step, Usage, split_thinking};
 
 use super::wire::{InputTokens, Response, Status};
 use crate::prices::{Extras, Prices};
@@ -23,7 +23,7 @@ const PRESETS: [&str; 9] = [
 
 /// The step that ends a run which came to an end of its own; `None` when there is no report.
 pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) -> Option<Step> {
-    let (text, thinking) = told_apart(response.take_text());
+    let (text, thinking) = split_thinking(response.take_text());
     // Thoughts alone are no report.
     if text.trim().is_empty() {
         return None;

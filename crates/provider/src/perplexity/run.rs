@@ -2,15 +2,14 @@
 
 use async_trait::async_trait;
 use outlast_core::{BoxError, ProviderError, RemoteRun, Run, Step};
-use reqwest::StatusCode;
 use tokio::time::Instant;
 
 use super::api::{Api, Attached};
-use super::errors;
+use super::errors::{self, HttpAnswer};
 use super::events::EventStream;
 use super::meter::Meter;
 use super::report;
-use super::waits::NotFound;
+use super::waits::Checks;
 use super::wire::{self, Event, Status};
 
 /// A run of the Agent API.
@@ -20,30 +19,28 @@ pub(super) struct AgentRun {
     /// The number of the last event heard.
     cursor: u64,
     meter: Meter,
-    line: Line,
-    /// Whether a stream was refused: then only checks are made.
+    source: Source,
+    /// Whether the provider gives a stream; one that was refused once is not asked for again.
     streams: bool,
-    /// Waits for a check since the last event.
-    waited: usize,
-    not_found: NotFound,
-    /// The end, once it is known and while it is not told.
+    checks: Checks,
+    /// The end, once it is known and until it is returned.
     done: Option<Step>,
 }
 
-/// How we hear of the run.
-enum Line {
+/// Where news of the run come from.
+enum Source {
     /// Events arrive.
     Stream {
         events: Box<EventStream>,
-        /// Whether it brought an event we had not heard.
+        /// Whether the stream brought a new event.
         news: bool,
     },
-    /// Nothing arrives; look at `at`. Kept here, not in a future, so that a dropped `next` loses no time.
+    /// Checks; the next is due at `at`. Kept here, not in a future, so that a dropped `next` loses no time.
     Check { at: Instant },
 }
 
 impl AgentRun {
-    /// A run whose stream we already hold, and have heard up to the event of this number.
+    /// A run whose stream is open, and was read up to the event of this number.
     pub(super) fn streaming(
         api: Api,
         remote: RemoteRun,
@@ -51,7 +48,7 @@ impl AgentRun {
         heard: Option<u64>,
     ) -> Self {
         Self {
-            line: Line::Stream { events: Box::new(events), news: true },
+            source: Source::Stream { events: Box::new(events), news: true },
             cursor: heard.unwrap_or(0),
             ..Self::resumed(api, remote)
         }
@@ -60,14 +57,13 @@ impl AgentRun {
     /// A run begun earlier; the first check is made at once.
     pub(super) fn resumed(api: Api, remote: RemoteRun) -> Self {
         Self {
+            checks: Checks::after(api.waits(), 0),
             api,
             remote,
             cursor: 0,
             meter: Meter::default(),
-            line: Line::Check { at: Instant::now() },
+            source: Source::Check { at: Instant::now() },
             streams: true,
-            waited: 0,
-            not_found: NotFound::default(),
             done: None,
         }
     }
@@ -79,19 +75,19 @@ impl AgentRun {
             && !known
         {
             self.cursor = number;
-            self.waited = 0;
-            if let Line::Stream { news, .. } = &mut self.line {
+            self.checks.restart();
+            if let Source::Stream { news, .. } = &mut self.source {
                 *news = true;
             }
         }
         if event.is_stream_error() {
-            // It speaks of the stream. Whether the run has ended too is for a check to say: a run taken for
-            // failed would be bought again.
+            // An error of the stream. Whether the run has ended too is for a check to say: a run taken for failed
+            // would be bought again.
             self.wait_for_next_check();
             return Ok(None);
         }
         match event.status() {
-            // Told again: it must not count twice.
+            // A repeated event must not count twice.
             Some(Status::Running) | None if known => Ok(None),
             Some(Status::Running) | None => Ok(self.meter.event(&event).map(Step::Progress)),
             Some(status @ (Status::Completed | Status::Incomplete)) => {
@@ -114,31 +110,28 @@ impl AgentRun {
     fn stream_ended(&mut self, error: Option<BoxError>) {
         let error = error.map(|error| error.to_string());
         tracing::debug!(remote.id = self.remote.short_id(), error, "the stream ended early");
-        match self.line {
-            Line::Stream { news: true, .. } => self.check_at_once(),
-            Line::Stream { news: false, .. } | Line::Check { .. } => self.wait_for_next_check(),
+        match self.source {
+            Source::Stream { news: true, .. } => self.check_at_once(),
+            Source::Stream { news: false, .. } | Source::Check { .. } => self.wait_for_next_check(),
         }
     }
 
     /// Looks at the run once, and takes up its stream if it goes on.
     async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
-        let answer = match self.api.get(&["v1", "agent", &self.remote.id]).await {
-            Ok(answer) => answer,
-            Err(error) => return self.in_passing(error),
+        let answer = self.api.get(&["v1", "agent", &self.remote.id]).await;
+        let trouble = |answer: &HttpAnswer| self.api.trouble(answer);
+        let Some(body) = self.checks.body(&self.remote, answer, trouble)? else {
+            self.wait_for_next_check();
+            return Ok(None);
         };
-        if answer.status == StatusCode::NOT_FOUND {
-            return self.missing();
-        }
-        if !answer.status.is_success() {
-            return self.in_passing(self.api.trouble(&answer));
-        }
-        self.not_found.broken();
-        let Some(mut response) = wire::Response::parse(&answer.body) else {
-            return self.in_passing(errors::malformed("the provider's answer cannot be read"));
+        let Some(mut response) = wire::Response::parse(&body) else {
+            self.checks.failed(&self.remote, errors::unreadable())?;
+            self.wait_for_next_check();
+            return Ok(None);
         };
         match response.status() {
             status @ (Status::Completed | Status::Incomplete) => {
-                match report::finished(status, &mut response, answer.body) {
+                match report::finished(status, &mut response, body) {
                     Some(step) => Ok(Some(step)),
                     None => Err(self.api.run_ended(status, response.error)),
                 }
@@ -158,7 +151,7 @@ impl AgentRun {
         if self.streams {
             match self.api.attach(&self.remote.id, self.cursor).await {
                 Ok(Attached::Stream(events)) => {
-                    self.line = Line::Stream { events, news: false };
+                    self.source = Source::Stream { events, news: false };
                     return;
                 }
                 Ok(Attached::Refused) => self.streams = false,
@@ -170,34 +163,12 @@ impl AgentRun {
         self.wait_for_next_check();
     }
 
-    /// A check that failed in passing keeps the series and is not a failed try; trouble that stays ends it.
-    fn in_passing(&mut self, error: ProviderError) -> Result<Option<Step>, ProviderError> {
-        self.not_found.broken();
-        if error.trouble.is_permanent() {
-            return Err(error);
-        }
-        // Without what upstream said: it may repeat what the run was asked, which is not known here.
-        tracing::warn!(remote.id = self.remote.short_id(), %error, "a check failed, will look again");
-        self.wait_for_next_check();
-        Ok(None)
-    }
-
-    /// One answer of this kind proves nothing, nor do many in a short time.
-    fn missing(&mut self) -> Result<Option<Step>, ProviderError> {
-        if self.not_found.again(self.api.waits()) {
-            return Err(errors::lost());
-        }
-        self.wait_for_next_check();
-        Ok(None)
-    }
-
     fn check_at_once(&mut self) {
-        self.line = Line::Check { at: Instant::now() };
+        self.source = Source::Check { at: Instant::now() };
     }
 
     fn wait_for_next_check(&mut self) {
-        self.line = Line::Check { at: Instant::now() + self.api.waits().after(self.waited) };
-        self.waited += 1;
+        self.source = Source::Check { at: self.checks.next() };
     }
 }
 
@@ -215,12 +186,12 @@ impl Run for AgentRun {
             if let Some(done) = self.done.take() {
                 return Ok(done);
             }
-            let step = match &mut self.line {
-                Line::Check { at } => {
+            let step = match &mut self.source {
+                Source::Check { at } => {
                     tokio::time::sleep_until(*at).await;
                     self.check().await?
                 }
-                Line::Stream { events, .. } => match events.next().await {
+                Source::Stream { events, .. } => match events.next().await {
                     Ok(event) => self.heard(event)?,
                     Err(error) => {
                         self.stream_ended(error);

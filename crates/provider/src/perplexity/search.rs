@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::api::Api;
 use super::delivered::Delivered;
-use super::errors;
 use super::narrowing::Narrowing;
 use super::submit::Submit;
 use super::wire::{is_name, known, known_items, object};
@@ -79,9 +78,8 @@ pub(super) async fn begin(
     let response = submit.send(request, |answer| api.refusal(answer)).await?;
     let raw = submit.read(response).await?;
     let Some((id, output)) = read(&raw) else {
-        let mut error = errors::malformed("the provider accepted the search but gave no results");
-        error.detail = Some(api.told(&raw));
-        return Err(BeginError::Unknown(error));
+        let sentence = "the provider accepted the search but gave no results";
+        return Err(BeginError::Unknown(api.malformed(sentence, &raw)));
     };
     let remote = api.remote(provider, id.unwrap_or_else(|| key.to_owned()));
     Ok(Box::new(Delivered::new(remote, Box::new(output), raw)))

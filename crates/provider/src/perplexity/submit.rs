@@ -1,12 +1,12 @@
-//! Sending a request that costs money, for every endpoint: what arrived, what was refused, what nobody can know.
+//! Sending a request that costs money, for every endpoint: what was accepted, what was refused, and what cannot be known.
 
 use outlast_core::BeginError;
 use reqwest::{RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
 
 use super::api::Api;
-use super::errors::{self, Answer};
-use crate::http::{read_body, read_refusal, retry_after, send};
+use super::errors::{self, HttpAnswer};
+use crate::http::{MAX_BODY, read_body, read_refusal, retry_after, send};
 
 /// A submit under way: one limit for all that it waits for.
 pub(super) struct Submit<'a> {
@@ -24,7 +24,7 @@ impl<'a> Submit<'a> {
     pub(super) async fn send(
         &self,
         request: RequestBuilder,
-        refusal: impl FnOnce(&Answer) -> BeginError,
+        refusal: impl FnOnce(&HttpAnswer) -> BeginError,
     ) -> Result<Response, BeginError> {
         let response = self.in_time(send(request)).await?;
         let response = response.map_err(|error| errors::not_begun(&error))?;
@@ -34,12 +34,12 @@ impl<'a> Submit<'a> {
         let status = response.status();
         let retry_after = retry_after(response.headers(), self.api.now());
         let body = read_refusal(response, self.api.timeout()).await;
-        Err(refusal(&Answer { status, retry_after, body }))
+        Err(refusal(&HttpAnswer { status, retry_after, body }))
     }
 
     /// The whole body of a success. It was accepted, so without its body its fate is unknown.
     pub(super) async fn read(&self, response: Response) -> Result<Vec<u8>, BeginError> {
-        let body = self.in_time(read_body(response)).await?;
+        let body = self.in_time(read_body(response, MAX_BODY)).await?;
         body.map_err(|error| BeginError::Unknown(errors::broken_answer(&error)))
     }
 

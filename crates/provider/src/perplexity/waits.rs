@@ -3,9 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_core::{ProviderError, RemoteRun};
+use reqwest::StatusCode;
 use tokio::time::Instant;
 
-/// After so long of nothing but "not found" a run is lost. A gateway or a replica that lags may not find it for minutes.
+use super::errors::{self, HttpAnswer};
+
+/// How long every check may say "not found" before a run is lost: a gateway or a replica that lags may not find it for
+/// minutes.
 const LOST_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// The waits between checks, in order; the last one repeats.
@@ -27,40 +32,103 @@ impl Waits {
         Self { lost_after, ..self }
     }
 
-    /// Of the Sonar dialect, which has no stream of events: the first is the wait after the submit.
+    /// The waits of the Sonar dialect, which has no stream of events: the first is the wait after the submit.
     pub(super) fn sonar() -> Self {
         Self::of(&[1, 8, 8, 12, 18, 27, 40].map(Duration::from_secs))
     }
 
     /// The wait after this many others.
-    pub(super) fn after(&self, waited: usize) -> Duration {
+    fn after(&self, waited: usize) -> Duration {
         self.between.get(waited).or(self.between.last()).copied().unwrap_or_default()
     }
 }
 
-/// How long nothing but "not found" has been heard of a run. By the clock of this process, which runs evenly: a machine
-/// that slept or a clock that was set says nothing about the run.
-#[derive(Debug, Default)]
-pub(super) struct NotFound {
-    since: Option<Instant>,
-}
-
-impl NotFound {
-    /// It was not found once more; whether it is lost by now.
-    pub(super) fn again(&mut self, waits: &Waits) -> bool {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        since.elapsed() >= waits.lost_after
-    }
-
-    /// Something else was heard: the series is broken.
-    pub(super) fn broken(&mut self) {
-        self.since = None;
-    }
-}
-
-/// Of the Agent dialect, while a run's stream cannot be had.
+/// The waits of the Agent dialect, while a run's stream cannot be had.
 impl Default for Waits {
     fn default() -> Self {
         Self::of(&[1, 2, 3, 5, 8, 10].map(Duration::from_secs))
+    }
+}
+
+/// The checks of one run: when the next is due, and what one that brought no state means.
+#[derive(Debug)]
+pub(super) struct Checks {
+    waits: Waits,
+    /// Waits since the run was last heard from.
+    waited: usize,
+    /// Since when every check has said "not found". By the clock of this process, which runs evenly: a machine that slept
+    /// or a clock that was set says nothing about the run.
+    not_found_since: Option<Instant>,
+}
+
+impl Checks {
+    /// Checks after this many waits of the series.
+    pub(super) fn after(waits: &Waits, waited: usize) -> Self {
+        Self { waits: waits.clone(), waited, not_found_since: None }
+    }
+
+    /// Begins the series of waits anew: the run was heard from.
+    pub(super) fn restart(&mut self) {
+        self.waited = 0;
+    }
+
+    /// When the next check is due, one wait further in the series.
+    pub(super) fn next(&mut self) -> Instant {
+        let at = Instant::now() + self.waits.after(self.waited);
+        self.waited += 1;
+        at
+    }
+
+    /// When a check is due that is to come soon.
+    pub(super) fn soon(&self) -> Instant {
+        Instant::now() + self.waits.after(0)
+    }
+
+    /// The run was found.
+    pub(super) fn found(&mut self) {
+        self.not_found_since = None;
+    }
+
+    /// The run was not found: one answer of this kind proves nothing, nor do many in a short time.
+    pub(super) fn not_found(&mut self) -> Result<(), ProviderError> {
+        let since = *self.not_found_since.get_or_insert_with(Instant::now);
+        match since.elapsed() >= self.waits.lost_after {
+            true => Err(errors::lost()),
+            false => Ok(()),
+        }
+    }
+
+    /// A check failed. A failure in passing keeps the series and is not a failed try; a permanent one ends the run.
+    pub(super) fn failed(
+        &mut self,
+        remote: &RemoteRun,
+        error: ProviderError,
+    ) -> Result<(), ProviderError> {
+        self.found();
+        if error.trouble.is_permanent() {
+            return Err(error);
+        }
+        // Without what upstream said: it may repeat what the run was asked, which is not known here.
+        tracing::warn!(remote.id = remote.short_id(), %error, "a check failed, will look again");
+        Ok(())
+    }
+
+    /// The body of what a check was answered; `None` when the run must be checked again.
+    pub(super) fn body(
+        &mut self,
+        remote: &RemoteRun,
+        answer: Result<HttpAnswer, ProviderError>,
+        trouble: impl Fn(&HttpAnswer) -> ProviderError,
+    ) -> Result<Option<Vec<u8>>, ProviderError> {
+        match answer {
+            Ok(answer) if answer.status == StatusCode::NOT_FOUND => self.not_found()?,
+            Ok(answer) if answer.status.is_success() => {
+                self.found();
+                return Ok(Some(answer.body));
+            }
+            Ok(answer) => self.failed(remote, trouble(&answer))?,
+            Err(error) => self.failed(remote, error)?,
+        }
+        Ok(None)
     }
 }

@@ -1,4 +1,4 @@
-//! The vendor's JSON, and nobody else's business. Everything is optional and every set is open: unknown events,
+//! The vendor's JSON, known to no other module. Everything is optional and every set is open: unknown events,
 //! items, statuses and null fields are facts of this API. What has another type than we know is taken to be absent:
 //! one odd field must not hide the id, or the report, beside it.
 
@@ -20,12 +20,12 @@ pub(crate) use submit::effort;
 pub(super) use submit::{DEEP_RESEARCH, Submit};
 pub(super) use usage::{InputTokens, Usage, UsageCost};
 
-/// No id of a run is longer: it becomes part of an address, of every row and of log lines.
-const LONGEST_NAME: usize = 1_000;
+/// The longest id of a run that is taken: it becomes part of an address, of every row and of log lines.
+const MAX_ID_BYTES: usize = 1_000;
 
-/// Whether a run can go by this name.
+/// Whether this can be the id of a run.
 pub(super) fn is_name(id: &str) -> bool {
-    (1..=LONGEST_NAME).contains(&id.len())
+    (1..=MAX_ID_BYTES).contains(&id.len())
 }
 
 /// A run's state as a body or inside an event.
@@ -173,7 +173,7 @@ mod tests {
         );
     }
 
-    /// A10, B9a: an id that was there must not be lost to a stranger beside it.
+    /// A10, B9a: an id that was there must not be lost to an odd field beside it.
     #[test]
     fn a_field_of_another_type_hides_nothing_beside_it() {
         let body = br#"{"id":"resp_1","status":"completed","model":7,"usage":{"input_tokens":"9","output_tokens":4},

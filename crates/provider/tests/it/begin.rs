@@ -88,7 +88,7 @@ async fn a_refused_connection_means_not_sent() {
     drop(listener);
     let agent = Agent::new(bench::options(&url, KEY, bench::PATIENCE, &Default::default()));
     let Err(error) = patiently(agent.unwrap().begin(&ask("q"), "key")).await else {
-        panic!("nobody listens")
+        panic!("no connection")
     };
     let BeginError::NotSent(error) = error else { panic!("{error:?}") };
     assert_eq!(error.trouble, Trouble::Unreachable);
@@ -101,14 +101,12 @@ async fn a_server_that_never_answers_leaves_the_fate_unknown() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let timeout = Duration::from_millis(100);
     let agent = Agent::new(bench::options(&url, KEY, timeout, &Default::default())).unwrap();
-    let Err(error) = patiently(agent.begin(&ask("q"), "key")).await else {
-        panic!("nobody answers")
-    };
+    let Err(error) = patiently(agent.begin(&ask("q"), "key")).await else { panic!("no answer") };
     let BeginError::Unknown(error) = error else { panic!("{error:?}") };
     assert_eq!(error.trouble, Trouble::TimedOut);
 }
 
-/// B9a: the run exists, and nobody told us.
+/// B9a: the run exists, and the provider did not say so.
 #[tokio::test]
 async fn a_connection_dropped_before_the_answer_leaves_the_fate_unknown() {
     let bench = Bench::new().await;

@@ -178,7 +178,7 @@ async fn converse(
     }
 }
 
-/// Writes the same byte again and again until nobody takes it.
+/// Writes the same byte again and again until the client stops reading.
 async fn repeat(mut socket: TcpStream, byte: Option<&u8>, bytes: usize, journal: &Journal) {
     let chunk = vec![*byte.unwrap(); 64 * 1024];
     while journal.sent.load(Ordering::Relaxed) < bytes {

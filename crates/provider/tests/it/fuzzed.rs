@@ -1,4 +1,4 @@
-//! Bytes nobody meant: the committed corpus of the fuzz targets and mutations of it, by fixed seeds.
+//! Arbitrary bytes: the committed corpus of the fuzz targets and mutations of it, by fixed seeds.
 
 use std::path::PathBuf;
 
@@ -98,7 +98,7 @@ fn nesting_without_end_is_refused() {
     }
 }
 
-/// A10: what was paid for is found behind, and among, more than anybody would read.
+/// A10: what was paid for is found behind, and among, more items than any honest answer has.
 #[test]
 fn a_report_is_found_however_many_items_come_before_it() {
     const MANY: usize = 20_000;

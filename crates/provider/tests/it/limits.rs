@@ -14,7 +14,7 @@ const CREATED: &str =
 const RUNNING: &str = r#"{"id":"resp_1","status":"in_progress"}"#;
 const DONE: &str = r#"{"id":"resp_1","status":"completed","output":[{"type":"message","content":[{"text":"t"}]}]}"#;
 
-/// What somebody sends who means harm, or has lost count.
+/// What a hostile or broken server sends.
 const HUNDRED_MEGABYTES: usize = 100 * 1024 * 1024;
 
 /// What may be on its way between two sockets of one machine when we stop reading.
@@ -41,7 +41,7 @@ async fn checks_share_one_connection() {
     assert!(server.connections() <= 2, "{} connections", server.connections());
 }
 
-/// B9a: nobody knows what a pooled connection that dies has passed on.
+/// B9a: what a pooled connection that dies has passed on cannot be known.
 #[tokio::test]
 async fn every_submit_has_a_connection_of_its_own() {
     let server = Canned::serve(|_, _| {

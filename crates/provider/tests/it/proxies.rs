@@ -57,7 +57,7 @@ async fn calls_go_through_the_proxy_unless_they_are_excepted() {
         let base_url = if base_url == "loopback" { target.url.as_str() } else { base_url };
         let options = ProxyOptions { url: proxy.url.clone(), scope, except: except.to_owned() };
         let agent = agent(base_url, options);
-        // Nobody answers at a documentation address: that the proxy is not asked is all there is to see.
+        // A documentation address never answers: the test sees only that the proxy is not asked.
         let limit = if way == Unreached { Duration::from_millis(500) } else { PATIENCE };
         let ask = ask("q");
         drop(tokio::time::timeout(limit, agent.begin(&ask, "key")).await);

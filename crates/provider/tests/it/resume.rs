@@ -44,7 +44,7 @@ async fn a_run_that_failed_meanwhile_says_so() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_stopped_says_so_to_whoever_follows_it() {
+async fn a_run_that_was_stopped_says_so_when_it_is_followed() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:ok;hold;delay_ms=0]]").await;
     let remote = run.remote();

@@ -8,14 +8,14 @@ use outlast_core::OwnerId;
 use outlast_core::rules::Sharing;
 use tokio_util::sync::CancellationToken;
 
+use super::capacity::{Capacity, CapacityShare};
 use super::limits::network_of;
-use super::shares::{Share, Shares};
 
 /// All connections.
 pub(super) struct Connections {
     strangers: Mutex<Strangers>,
-    strangers_share: Arc<Shares<IpAddr>>,
-    owners_share: Arc<Shares<OwnerId>>,
+    strangers_share: Arc<Capacity<IpAddr>>,
+    owners_share: Arc<Capacity<OwnerId>>,
 }
 
 /// Connections that have not shown a token.
@@ -28,7 +28,7 @@ struct Strangers {
 
 struct Stranger {
     address: IpAddr,
-    _share: Share<IpAddr>,
+    _share: CapacityShare<IpAddr>,
     closed: CancellationToken,
 }
 
@@ -38,8 +38,8 @@ impl Connections {
         let strangers = in_all.div_ceil(4);
         Self {
             strangers: Mutex::default(),
-            strangers_share: Shares::new(strangers, Sharing::SeveralOwners),
-            owners_share: Shares::new(in_all - strangers, sharing),
+            strangers_share: Capacity::new(strangers, Sharing::SeveralOwners),
+            owners_share: Capacity::new(in_all - strangers, sharing),
         }
     }
 
@@ -56,7 +56,7 @@ impl Connections {
                 let same = strangers.open.iter().find(|(_, open)| open.address == address);
                 let oldest =
                     same.or_else(|| strangers.open.iter().next()).map(|(number, _)| *number);
-                // There is none only where there is no room for any: then this one is closed before it is heard.
+                // There is none only where there is no room for any: then this one is closed before anything is read from it.
                 let Some(oldest) = oldest.and_then(|number| strangers.open.remove(&number)) else {
                     closed.cancel();
                     break;
@@ -76,8 +76,8 @@ impl Connections {
         if is_full {
             tracing::warn!(%address, "connections that show no token are closed: there are too many");
         }
-        let place = Mutex::new(Place::Stranger(number));
-        let counted = Arc::new(Counted { connections: Arc::clone(self), place });
+        let counted_as = Mutex::new(CountedAs::Stranger(number));
+        let counted = Arc::new(Counted { connections: Arc::clone(self), counted_as });
         Connection { counted, closed }
     }
 
@@ -96,26 +96,26 @@ pub(super) struct Connection {
 
 struct Counted {
     connections: Arc<Connections>,
-    place: Mutex<Place>,
+    counted_as: Mutex<CountedAs>,
 }
 
-enum Place {
+enum CountedAs {
     Stranger(u64),
-    Owner(OwnerId, #[expect(dead_code, reason = "kept to be counted")] Share<OwnerId>),
+    Owner(OwnerId, #[expect(dead_code, reason = "kept to be counted")] CapacityShare<OwnerId>),
 }
 
 impl Connection {
     /// Counts the connection as this owner's from now on; `false` when the owner has too many.
     pub(super) fn belongs_to(&self, owner: &OwnerId) -> bool {
-        let Counted { connections, place } = &*self.counted;
-        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*place {
-            Place::Owner(known, _) if known == owner => return true,
-            Place::Owner(..) | Place::Stranger(_) => {}
+        let Counted { connections, counted_as } = &*self.counted;
+        let mut counted_as = counted_as.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*counted_as {
+            CountedAs::Owner(known, _) if known == owner => return true,
+            CountedAs::Owner(..) | CountedAs::Stranger(_) => {}
         }
         let Some(share) = connections.owners_share.take(owner) else { return false };
-        if let Place::Stranger(number) =
-            std::mem::replace(&mut *place, Place::Owner(owner.clone(), share))
+        if let CountedAs::Stranger(number) =
+            std::mem::replace(&mut *counted_as, CountedAs::Owner(owner.clone(), share))
         {
             connections.strangers().open.remove(&number);
         }
@@ -125,10 +125,10 @@ impl Connection {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let place = self.place.get_mut().unwrap_or_else(PoisonError::into_inner);
-        match place {
-            Place::Stranger(number) => drop(self.connections.strangers().open.remove(number)),
-            Place::Owner(..) => {}
+        let counted_as = self.counted_as.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match counted_as {
+            CountedAs::Stranger(number) => drop(self.connections.strangers().open.remove(number)),
+            CountedAs::Owner(..) => {}
         }
     }
 }
@@ -145,7 +145,7 @@ mod tests {
         let flood: Vec<_> = (0..50).map(|_| connections.enter(far)).collect();
         let open = flood.iter().filter(|connection| !connection.closed.is_cancelled()).count();
         assert_eq!(open, 4, "half of the strangers' quarter");
-        assert!(!flood[49].closed.is_cancelled(), "the newest is heard");
+        assert!(!flood[49].closed.is_cancelled(), "the newest stays open");
         let (ann, bob) = (OwnerId::new("ann"), OwnerId::new("bob"));
         let mut anns = Vec::new();
         loop {

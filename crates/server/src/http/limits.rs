@@ -1,4 +1,4 @@
-//! How often somebody may ask: each owner, and each address that shows no token of ours.
+//! How many requests a minute are let through: of each owner, and of each address that shows no token of ours.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -9,7 +9,7 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{NotUntil, Quota, RateLimiter};
 use outlast_core::OwnerId;
 
-/// How often buckets that are full again are thrown away, so that strangers cannot fill the memory.
+/// How often buckets that are full again are removed, so that clients without a token cannot fill the memory.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 
 /// Requests a minute.
@@ -53,7 +53,7 @@ impl Limits {
         not_until.wait_time_from(self.clock.now())
     }
 
-    /// Throws away what is not needed any more, for ever.
+    /// Removes what is not needed any more, for ever.
     pub(super) async fn forget(&self) {
         loop {
             tokio::time::sleep(FORGET_EVERY).await;

@@ -1,4 +1,4 @@
-//! Sockets: so many and no more, no endless headers, no client that never reads, and no end without a last word.
+//! Sockets: limits of connections, headers and writes, and a shutdown that answers what is under way.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,16 +15,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::admission::HttpPeer;
 use super::connections::{Connection, Connections};
-use super::gate::Peer;
-use super::patience::Patience;
+use super::write_timeout::WriteTimeout;
 
 /// How long a client may take over its headers, and how long a connection may rest between requests.
-const HEADERS: Duration = Duration::from_secs(30);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The size of all headers of a request.
-const HEADER_BYTES: usize = 32 * 1024;
+const MAX_HEADER_BYTES: usize = 32 * 1024;
 /// The pause after the system had no socket for us.
-const NO_SOCKET: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts connections and serves each in a task of its own.
 pub(super) struct Listener {
@@ -36,7 +36,7 @@ pub(super) struct Listener {
     /// Counts the open connections, so that a stop can wait for the last one.
     pub(super) open: TaskTracker,
     pub(super) stop: Shutdown,
-    /// Hangs up all of them.
+    /// Closes all of them.
     pub(super) closed: CancellationToken,
 }
 
@@ -46,20 +46,20 @@ impl Listener {
         loop {
             let (stream, address) = match self.listener.accept().await {
                 Ok(accepted) => accepted,
-                Err(error) if is_the_clients(&error) => continue,
+                Err(error) if is_of_the_client(&error) => continue,
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections; raise the limit of open files");
-                    tokio::time::sleep(NO_SOCKET).await;
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
             let connection = self.connections.enter(address.ip());
-            self.open.spawn(self.talk(stream, address, connection));
+            self.open.spawn(self.serve(stream, address, connection));
         }
     }
 
     /// One connection, to its end.
-    fn talk(
+    fn serve(
         &self,
         stream: TcpStream,
         address: SocketAddr,
@@ -69,16 +69,16 @@ impl Listener {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "could not switch off Nagle's algorithm");
         }
-        let stream = Patience::new(stream, self.write_timeout);
+        let stream = WriteTimeout::new(stream, self.write_timeout);
         let made_room = connection.closed.clone();
         let router =
-            self.router.clone().layer(Extension(Peer { address: address.ip(), connection }));
+            self.router.clone().layer(Extension(HttpPeer { address: address.ip(), connection }));
         let (stop, closed) = (self.stop.clone(), self.closed.clone());
         async move {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new())
-                .header_read_timeout(HEADERS)
-                .max_header_size(HEADER_BYTES)
+                .header_read_timeout(HEADER_TIMEOUT)
+                .max_header_size(MAX_HEADER_BYTES)
                 .keep_alive(!stop.is_asked());
             let late = stop.is_asked();
             let service = TowerToHyperService::new(router);
@@ -87,13 +87,13 @@ impl Listener {
             let asked =
                 async { if late { std::future::pending().await } else { stop.asked().await } };
             tokio::select! {
-                ended = connection.as_mut() => return farewell(ended),
+                ended = connection.as_mut() => return log_end(ended),
                 () = closed.cancelled() => return,
                 () = made_room.cancelled() => return,
                 () = asked => connection.as_mut().graceful_shutdown(),
             }
             tokio::select! {
-                ended = connection => farewell(ended),
+                ended = connection => log_end(ended),
                 () = closed.cancelled() => {}
                 () = made_room.cancelled() => {}
             }
@@ -101,7 +101,7 @@ impl Listener {
     }
 }
 
-fn farewell(ended: hyper::Result<()>) {
+fn log_end(ended: hyper::Result<()>) {
     let Err(error) = ended else { return };
     let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
     if source.is_some_and(|source: &io::Error| source.kind() == io::ErrorKind::TimedOut) {
@@ -111,8 +111,8 @@ fn farewell(ended: hyper::Result<()>) {
     }
 }
 
-/// The client had gone before it was let in.
-fn is_the_clients(error: &io::Error) -> bool {
+/// Whether the client had gone before its connection was accepted.
+fn is_of_the_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }

@@ -9,7 +9,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -19,24 +18,24 @@ use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::refused::Refused;
-use super::routes::App;
-use super::sessions::{OwnSessions, Use};
-use super::shares::Share;
+use super::app::{App, McpService};
+use super::capacity::CapacityShare;
+use super::http_refusal::HttpRefusal;
+use super::sessions::{OwnSessions, SessionUse};
 use crate::caller::{BodyRoom, Principal};
 use crate::malformed;
 
 /// The largest body.
-const BODY: usize = 4 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 /// How long a body may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a body may wait for others to be worked on.
-const ROOM_TIME: Duration = Duration::from_secs(2);
-/// How much of a body that is too large is read and thrown away, so that the answer can be read; and for how long.
-const WASTE: usize = 32 * 1024 * 1024;
-const WASTE_TIME: Duration = Duration::from_secs(2);
+const CAPACITY_TIMEOUT: Duration = Duration::from_secs(2);
+/// How much of a body that is too large is read and discarded, so that the answer can be read; and for how long.
+const MAX_DISCARDED_BYTES: usize = 32 * 1024 * 1024;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The whole of MCP.
+/// Every request of MCP.
 pub(super) async fn endpoint(
     State(app): State<Arc<App>>,
     Extension(Principal(owner)): Extension<Principal>,
@@ -45,7 +44,7 @@ pub(super) async fn endpoint(
     answer(&app, owner, request).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response, Refused> {
+async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response, HttpRefusal> {
     let (mut parts, body) = request.into_parts();
     let body = if parts.method == Method::POST {
         plain_json(&parts.headers)?;
@@ -58,12 +57,12 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
         Bytes::new()
     };
     let in_use = match session(&parts.headers) {
-        Some(id) => Some(app.sessions.enter(&owner, &id).ok_or_else(Refused::session)?),
+        Some(id) => Some(app.sessions.enter(&owner, &id).ok_or_else(HttpRefusal::no_session)?),
         None => None,
     };
     let in_use = in_use.map(Arc::new);
     if let Some(in_use) = &in_use {
-        // Goes with the call, so that the session is in use until it is answered, whoever still listens.
+        // Goes with the call, so that the session is in use until it is answered, also when no client listens any more.
         parts.extensions.insert(Arc::clone(in_use));
     }
     let method = parts.method.clone();
@@ -74,9 +73,9 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     });
     let message = body.clone();
     let request = Request::from_parts(parts, Full::new(body));
-    let response = (app.speaker)(request, Arc::clone(&sessions), config(app)).await;
+    let response = (app.mcp_service)(request, Arc::clone(&sessions), config(app)).await;
     if sessions.refused.load(Ordering::Relaxed) {
-        return Err(Refused::too_many_sessions());
+        return Err(HttpRefusal::too_many_sessions());
     }
     // That the body says it is JSON was seen to: rmcp could not read the message.
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
@@ -87,19 +86,8 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     rendered(app, &method, response, in_use).await
 }
 
-/// Who speaks MCP, whatever its type.
-pub(super) type Speaker = Box<
-    dyn Fn(
-            Request<Full<Bytes>>,
-            Arc<OwnSessions>,
-            StreamableHttpServerConfig,
-        ) -> BoxFuture<'static, Response>
-        + Send
-        + Sync,
->;
-
-/// Lets this handler speak.
-pub(super) fn speaker<H: ServerHandler + Clone>(handler: H) -> Speaker {
+/// The service over this handler.
+pub(super) fn mcp_service<H: ServerHandler + Clone>(handler: H) -> McpService {
     Box::new(move |request, sessions, config| {
         // Made anew for each request: that is how rmcp's sessions learn whose request it is.
         let handler = handler.clone();
@@ -109,11 +97,11 @@ pub(super) fn speaker<H: ServerHandler + Clone>(handler: H) -> Speaker {
 }
 
 fn config(app: &App) -> StreamableHttpServerConfig {
-    // The gate has seen to hosts and origins, for every route and with its own answers.
+    // `admission` checks hosts and origins, for every route and with our own answers.
     StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
-        .with_max_request_body_bytes(BODY)
+        .with_max_request_body_bytes(MAX_BODY_BYTES)
         .with_cancellation_token(app.closed.clone())
 }
 
@@ -127,13 +115,13 @@ fn session(headers: &HeaderMap) -> Option<SessionId> {
     headers.get("mcp-session-id").map(|id| id.to_str().unwrap_or_default().into())
 }
 
-fn plain_json(headers: &HeaderMap) -> Result<(), Refused> {
+fn plain_json(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let content_type =
         headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     let coded = headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity");
     if coded || !essence.eq_ignore_ascii_case("application/json") {
-        return Err(Refused::media_type());
+        return Err(HttpRefusal::bad_media_type());
     }
     Ok(())
 }
@@ -142,55 +130,55 @@ fn plain_json(headers: &HeaderMap) -> Result<(), Refused> {
 async fn read(
     headers: &HeaderMap,
     body: Body,
-    room: &mut Share<OwnerId>,
-) -> Result<Bytes, Refused> {
+    room: &mut CapacityShare<OwnerId>,
+) -> Result<Bytes, HttpRefusal> {
     let declared =
         headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let mut pieces = body.into_data_stream();
     let mut whole = Vec::new();
     let reading = async {
-        if declared.is_some_and(|length: usize| length > BODY) {
-            return Err(Refused::too_large(BODY));
+        if declared.is_some_and(|length: usize| length > MAX_BODY_BYTES) {
+            return Err(HttpRefusal::too_large(MAX_BODY_BYTES));
         }
         while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(|_| Refused::broken_body())?;
-            if whole.len() + piece.len() > BODY {
-                return Err(Refused::too_large(BODY));
+            let piece = piece.map_err(|_| HttpRefusal::broken_body())?;
+            if whole.len() + piece.len() > MAX_BODY_BYTES {
+                return Err(HttpRefusal::too_large(MAX_BODY_BYTES));
             }
             // Counted as it comes: a client that only announces much keeps no other out.
-            if !room.grow_within(piece.len(), ROOM_TIME).await {
+            if !room.grow_within(piece.len(), CAPACITY_TIMEOUT).await {
                 tracing::warn!("requests are refused: too many bytes of requests are under way");
-                return Err(Refused::too_many_bytes());
+                return Err(HttpRefusal::too_many_bytes());
             }
             whole.extend_from_slice(&piece);
         }
         Ok(())
     };
-    let read = tokio::time::timeout(BODY_TIME, reading).await;
-    match read.unwrap_or_else(|_| Err(Refused::too_slow())) {
+    let read = tokio::time::timeout(BODY_TIMEOUT, reading).await;
+    match read.unwrap_or_else(|_| Err(HttpRefusal::too_slow())) {
         Ok(()) => Ok(whole.into()),
         Err(refused) => {
-            let mut left = WASTE;
-            let waste = async {
+            let mut left = MAX_DISCARDED_BYTES;
+            let discarding = async {
                 while let Some(Ok(piece)) = pieces.next().await
                     && left > piece.len()
                 {
                     left -= piece.len();
                 }
             };
-            drop(tokio::time::timeout(WASTE_TIME, waste).await);
+            drop(tokio::time::timeout(DISCARD_TIMEOUT, discarding).await);
             Err(refused)
         }
     }
 }
 
-/// rmcp's answer in the manner of the house.
+/// Rewrites rmcp's error response as one of ours, and ends streams with the server.
 async fn rendered(
     app: &App,
     method: &Method,
     response: Response,
-    in_use: Option<Arc<Use>>,
-) -> Result<Response, Refused> {
+    in_use: Option<Arc<SessionUse>>,
+) -> Result<Response, HttpRefusal> {
     let (mut parts, body) = response.into_parts();
     let is = |kind: &str| parts.headers.get(CONTENT_TYPE).is_some_and(|found| found == kind);
     if parts.status.is_success() {
@@ -217,5 +205,5 @@ async fn rendered(
         return Ok(Response::from_parts(parts, body));
     }
     let said = body.collect().await.map(|said| said.to_bytes()).unwrap_or_default();
-    Err(Refused::by_rmcp(parts.status, &parts.headers, &String::from_utf8_lossy(&said)))
+    Err(HttpRefusal::by_rmcp(parts.status, &parts.headers, &String::from_utf8_lossy(&said)))
 }

@@ -9,18 +9,18 @@ use http::header::CONTENT_TYPE;
 use outlast_core::rules::Sharing;
 use outlast_core::{JobQuery, OwnerId, Scope, StateKind, StoreError};
 
-use super::refused::Refused;
-use super::routes::App;
+use super::app::App;
+use super::http_refusal::HttpRefusal;
 use crate::caller::Principal;
-use crate::metrics::{Snapshot, word};
+use crate::metrics::Snapshot;
 
-/// Unfinished jobs are read so many at a time.
-const PAGE: u32 = 500;
-/// And no more than so many: the figure is a floor then.
-const MOST: usize = 50_000;
+/// How many unfinished jobs are read at a time.
+const JOBS_PER_READ: u32 = 500;
+/// How many are read in all; where there are more, the figure is too low.
+const MAX_JOBS_READ: usize = 50_000;
 
 /// The figures as text, as far as the caller may see them.
-pub(super) async fn figures(
+pub(super) async fn metrics(
     State(app): State<Arc<App>>,
     Extension(Principal(owner)): Extension<Principal>,
 ) -> Response {
@@ -31,8 +31,8 @@ pub(super) async fn figures(
             (kind, app.metrics.text(&reader, &now)).into_response()
         }
         Err(error) => {
-            tracing::warn!(%error, "no figures");
-            Refused::store().into_response()
+            tracing::warn!(%error, "metrics cannot be read");
+            HttpRefusal::store_unreadable().into_response()
         }
     }
 }
@@ -52,25 +52,25 @@ async fn snapshot(app: &App, reader: &Scope) -> Result<Snapshot, StoreError> {
     let mut oldest = None;
     let mut query = JobQuery {
         states: vec![StateKind::Queued, StateKind::Running],
-        limit: PAGE,
+        limit: JOBS_PER_READ,
         ..JobQuery::default()
     };
     let mut read = 0;
     loop {
-        let page = app.engine.list(reader, &query).await?;
+        let page = app.server.engine().list(reader, &query).await?;
         read += page.jobs.len();
         for job in page.jobs {
             if job.state == StateKind::Queued {
                 oldest = Some(oldest.map_or(job.created_at, |oldest| job.created_at.min(oldest)));
             }
-            *unfinished.entry((job.workflow, word(job.state))).or_default() += 1;
+            *unfinished.entry((job.workflow, job.state.as_str())).or_default() += 1;
         }
         query.after = page.next;
-        if query.after.is_none() || read >= MOST {
+        if query.after.is_none() || read >= MAX_JOBS_READ {
             break;
         }
     }
-    let now = app.engine.now();
+    let now = app.server.engine().now();
     Ok(Snapshot {
         unfinished,
         oldest_queued: oldest.map(|oldest| now.since(oldest)),

@@ -9,54 +9,25 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
-use outlast_core::OwnerId;
-use outlast_engine::{Engine, Shutdown};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
-use super::allowed_hosts::{Hosts, Origins};
-use super::limits::Limits;
-use super::refused::Refused;
-use super::sessions::Sessions;
-use super::shares::Shares;
-use super::{Callers, gate, mcp, metrics_route};
-use crate::metrics::Metrics;
-use crate::server::Server;
+use super::app::{App, HEALTH};
+use super::http_refusal::HttpRefusal;
+use super::{admission, mcp, metrics_route};
 
-/// The one route that asks for no token.
-pub(super) const HEALTH: &str = "/health";
-
-/// What every request can reach.
-pub(super) struct App {
-    pub(super) server: Server,
-    pub(super) speaker: mcp::Speaker,
-    pub(super) engine: Engine,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) callers: Callers,
-    pub(super) hosts: Hosts,
-    pub(super) origins: Origins,
-    pub(super) limits: Limits,
-    /// The bytes of requests that are being read or worked on.
-    pub(super) bodies: Arc<Shares<OwnerId>>,
-    pub(super) sessions: Arc<Sessions>,
-    pub(super) stop: Shutdown,
-    /// Ends every stream.
-    pub(super) closed: CancellationToken,
-}
-
-/// Every route, behind the gate.
+/// Every route, behind [`admission`].
 pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
         .route(HEALTH, get(health))
-        .route("/metrics", get(metrics_route::figures))
-        .fallback(|| async { Refused::not_found() })
-        .method_not_allowed_fallback(|| async { Refused::method() })
-        .layer(from_fn_with_state(Arc::clone(&app), gate::guard))
+        .route("/metrics", get(metrics_route::metrics))
+        .fallback(|| async { HttpRefusal::not_found() })
+        .method_not_allowed_fallback(|| async { HttpRefusal::bad_method() })
+        .layer(from_fn_with_state(Arc::clone(&app), admission::guard))
         .with_state(app)
 }
 
-/// Whether calls are worth making. Names nobody and nothing.
+/// Whether calls are worth making. Names no owner and no job.
 async fn health(State(app): State<Arc<App>>) -> Response {
     let (status, word) = if app.stop.is_asked() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")

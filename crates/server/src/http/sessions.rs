@@ -1,5 +1,4 @@
-//! Sessions of the older era: each belongs to the owner who made it, is kept while anybody uses it, and is reaped when
-//! nobody did for a while.
+//! Sessions of the older era: each belongs to the owner who made it, and is ended when it has been idle for a while.
 //!
 //! rmcp would count the silence of a long call as idleness, so its own time-out is off and ours counts calls.
 
@@ -24,9 +23,9 @@ use tokio::time::Instant;
 use crate::reply::id_in_use;
 
 /// How many sessions one owner may have. Above it the one that has been idle longest makes room.
-const PER_OWNER: usize = 100;
+const MAX_SESSIONS_PER_OWNER: usize = 100;
 /// How many there may be in all.
-const IN_ALL: usize = 1000;
+const MAX_SESSIONS: usize = 1000;
 
 /// All sessions.
 pub(super) struct Sessions {
@@ -51,19 +50,19 @@ impl Sessions {
     }
 
     /// Uses a session until the returned value is dropped; `None` when the owner has no such session.
-    pub(super) fn enter(self: &Arc<Self>, owner: &OwnerId, id: &SessionId) -> Option<Use> {
+    pub(super) fn enter(self: &Arc<Self>, owner: &OwnerId, id: &SessionId) -> Option<SessionUse> {
         let mut known = self.known();
         let session = known.get_mut(id).filter(|session| session.owner == *owner)?;
         session.uses += 1;
-        Some(Use { sessions: Arc::clone(self), id: id.clone() })
+        Some(SessionUse { sessions: Arc::clone(self), id: id.clone() })
     }
 
-    /// Ends sessions nobody used for so long, for ever.
+    /// Ends sessions that have been idle for so long, for ever.
     pub(super) async fn reap(&self, idle: Duration) {
         let pause = (idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(60));
         loop {
             tokio::time::sleep(pause).await;
-            // Forgotten at once, so that nobody enters what is about to end.
+            // Forgotten at once, so that no request enters what is about to end.
             let over: Vec<SessionId> = {
                 let over = |_: &SessionId, session: &mut Session| {
                     session.uses == 0 && session.idle_since.elapsed() >= idle
@@ -81,41 +80,30 @@ impl Sessions {
 
     /// Takes a new session in; the longest idle one makes room where there are too many.
     async fn register(&self, owner: &OwnerId, id: &SessionId) -> Result<(), SessionError> {
-        let victim = {
-            let mut known = self.known();
-            let mine = known.values().filter(|session| session.owner == *owner).count();
-            let victim = if mine >= PER_OWNER {
-                Some(longest_idle(&known, |session| session.owner == *owner))
-            } else if known.len() >= IN_ALL {
-                Some(longest_idle(&known, |_| true))
-            } else {
-                None
-            };
-            if let Some(Some(idle)) = &victim {
-                known.remove(idle);
-            }
-            if victim != Some(None) {
-                let session = Session {
-                    owner: owner.clone(),
-                    uses: 0,
-                    asked: HashSet::new(),
-                    idle_since: Instant::now(),
-                };
-                known.insert(id.clone(), session);
-            }
-            victim
-        };
-        match victim {
-            None => Ok(()),
-            Some(Some(idle)) => {
-                self.end(&idle).await;
-                Ok(())
-            }
-            Some(None) => {
-                self.end(id).await;
-                Err(SessionError::TooMany)
-            }
+        let ends = self.insert(owner, id);
+        if let Some(ended) = &ends {
+            self.end(ended).await;
         }
+        if ends.as_ref() == Some(id) { Err(SessionError::TooMany) } else { Ok(()) }
+    }
+
+    /// Inserts a session; returns the one that ends for it, which is itself where all others are in use.
+    fn insert(&self, owner: &OwnerId, id: &SessionId) -> Option<SessionId> {
+        let mut known = self.known();
+        let own = known.values().filter(|session| session.owner == *owner).count();
+        let ends = if own >= MAX_SESSIONS_PER_OWNER {
+            Some(longest_idle(&known, |session| session.owner == *owner))
+        } else if known.len() >= MAX_SESSIONS {
+            Some(longest_idle(&known, |_| true))
+        } else {
+            None
+        };
+        let (asked, idle_since) = (HashSet::new(), Instant::now());
+        let session = Session { owner: owner.clone(), uses: 0, asked, idle_since };
+        known.insert(id.clone(), session);
+        let ends = ends.map(|idle| idle.unwrap_or_else(|| id.clone()));
+        // Forgotten at once, so that no request enters what is about to end.
+        ends.inspect(|ended| drop(known.remove(ended)))
     }
 
     async fn end(&self, id: &SessionId) {
@@ -139,12 +127,12 @@ fn longest_idle(
 }
 
 /// One use of a session: a request with its answer, or a stream.
-pub(super) struct Use {
+pub(super) struct SessionUse {
     sessions: Arc<Sessions>,
     id: SessionId,
 }
 
-impl Drop for Use {
+impl Drop for SessionUse {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.known().get_mut(&self.id) {
             session.uses -= 1;
@@ -154,13 +142,13 @@ impl Drop for Use {
 }
 
 /// One request of a session; its id is free again when this is dropped.
-struct Asking {
+struct OpenRequest {
     sessions: Arc<Sessions>,
     session: SessionId,
     id: RequestId,
 }
 
-impl Drop for Asking {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.known().get_mut(&self.session) {
             session.asked.remove(&self.id);
@@ -197,8 +185,7 @@ impl OwnSessions {
     }
 
     /// Takes the request's id until the request is answered, whether or not the client still listens; returns the refusal of
-    /// one that is
-    /// taken, because answers find their request by its id.
+    /// one that is taken, because answers find their request by its id.
     fn ask(
         &self,
         session: &SessionId,
@@ -212,13 +199,13 @@ impl OwnSessions {
         {
             return Some(id_in_use(id));
         }
-        let asking = Asking {
+        let open_request = OpenRequest {
             sessions: Arc::clone(&self.sessions),
             session: session.clone(),
             id: id.clone(),
         };
         if let Some(parts) = request.extensions_mut().get_mut::<http::request::Parts>() {
-            parts.extensions.insert(Arc::new(asking));
+            parts.extensions.insert(Arc::new(open_request));
         }
         None
     }

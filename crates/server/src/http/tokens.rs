@@ -1,4 +1,4 @@
-//! Tokens and who they stand for. Only digests are kept.
+//! Who may ask: tokens and the owners they stand for. Only digests are kept.
 
 use std::fmt;
 
@@ -8,20 +8,19 @@ use outlast_core::OwnerId;
 use outlast_core::rules::Sharing;
 use sha2::{Digest, Sha256};
 
-/// The shortest token that is worth guessing at.
-const SHORTEST: usize = 16;
-/// The longest name.
-const LONGEST_NAME: usize = 48;
+/// Shorter tokens could be guessed.
+const MIN_TOKEN_CHARS: usize = 16;
+const MAX_NAME_CHARS: usize = 48;
 
 /// Why a token cannot be used. Says nothing of the token itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadToken {
     /// No name, or not one that can be an owner.
-    #[error("a token's name must be 1 to {LONGEST_NAME} of the characters A-Z a-z 0-9 _ -")]
+    #[error("a token's name must be 1 to {MAX_NAME_CHARS} of the characters A-Z a-z 0-9 _ -")]
     Name,
     /// Too short, or not to be written in a header.
     #[error(
-        "the token of `{0}` must be {SHORTEST} or more visible ASCII characters without commas"
+        "the token of `{0}` must be {MIN_TOKEN_CHARS} or more visible ASCII characters without commas"
     )]
     Token(String),
     /// Two of the same.
@@ -40,11 +39,11 @@ impl Token {
     /// A token that stands for the owner of that name.
     pub fn new(name: &str, token: &str) -> Result<Self, BadToken> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(fits) {
+        if !(1..=MAX_NAME_CHARS).contains(&name.len()) || !name.bytes().all(fits) {
             return Err(BadToken::Name);
         }
         let fits = |byte: u8| byte.is_ascii_graphic() && byte != b',';
-        if token.len() < SHORTEST || !token.bytes().all(fits) {
+        if token.len() < MIN_TOKEN_CHARS || !token.bytes().all(fits) {
             return Err(BadToken::Token(name.to_owned()));
         }
         Ok(Self { name: name.to_owned(), digest: Sha256::digest(token).into() })
@@ -104,6 +103,24 @@ impl Tokens {
     }
 }
 
+/// Who may ask.
+pub enum Callers {
+    /// Clients that show one of these tokens; its name is the owner.
+    WithToken(Tokens),
+    /// Every client that can connect, as this owner.
+    WithoutToken(OwnerId),
+}
+
+impl Callers {
+    /// Whether several owners share the server.
+    pub fn sharing(&self) -> Sharing {
+        match self {
+            Self::WithToken(tokens) => tokens.sharing(),
+            Self::WithoutToken(_) => Sharing::OneOwner,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
@@ -145,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_token_that_is_weak_or_there_twice_is_refused() {
-        let long = "x".repeat(LONGEST_NAME + 1);
+        let long = "x".repeat(MAX_NAME_CHARS + 1);
         for (name, token, expected) in [
             ("", "0123456789abcdef", BadToken::Name),
             ("a b", "0123456789abcdef", BadToken::Name),

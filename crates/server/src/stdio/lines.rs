@@ -3,18 +3,14 @@
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use futures_util::future::Either;
 use rmcp::RoleServer;
 use rmcp::model::{ClientNotification, JsonRpcMessage, JsonRpcNotification, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Empty};
-use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
 use super::input::Input;
@@ -22,15 +18,14 @@ use crate::json_size::JsonSize;
 use crate::malformed;
 use crate::reply::id_in_use;
 
-/// A message that is longer leaves in pieces.
-const LONG: usize = 256 * 1024;
-/// No piece is longer.
-const PIECE: usize = 64 * 1024;
+/// The longest message that is written whole; a longer one leaves in pieces.
+const MAX_WHOLE_BYTES: usize = 256 * 1024;
+/// The longest piece.
+const PIECE_BYTES: usize = 64 * 1024;
 
-/// A connection. Messages are read here, so that one that rmcp cannot read is answered; rmcp writes the short ones.
-pub(super) struct Lines<R: AsyncRead, W: AsyncWrite + Send + Unpin + 'static> {
+/// A connection. Messages are read here, so that one that rmcp cannot read is answered.
+pub(super) struct LineTransport<R, W> {
     input: Input<R>,
-    rmcp: AsyncRwTransport<RoleServer, Empty, Turns<W>>,
     output: Arc<Mutex<W>>,
     /// The ids of requests that are not answered yet.
     asked: HashSet<RequestId>,
@@ -38,27 +33,25 @@ pub(super) struct Lines<R: AsyncRead, W: AsyncWrite + Send + Unpin + 'static> {
     answering: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl<R, W> Lines<R, W>
+impl<R, W> LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     pub(super) fn new(input: R, output: W) -> Self {
-        let output = Arc::new(Mutex::new(output));
-        let turns = Turns { output: Arc::clone(&output), waiting: None, held: None };
-        let rmcp = AsyncRwTransport::new(tokio::io::empty(), turns);
-        let input = Input::new(input);
-        Self { input, rmcp, output, asked: HashSet::new(), answering: None }
+        let (input, output) = (Input::new(input), Arc::new(Mutex::new(output)));
+        Self { input, output, asked: HashSet::new(), answering: None }
     }
 
     /// Answers a message that goes no further. In a task of its own, because `receive` is dropped whenever another
     /// message leaves.
     fn answer(&mut self, answer: Option<TxJsonRpcMessage<RoleServer>>) {
-        self.answering = answer.map(|answer| tokio::spawn(self.rmcp.send(answer)));
+        let output = &self.output;
+        self.answering = answer.map(|answer| tokio::spawn(send_line(Arc::clone(output), answer)));
     }
 }
 
-impl<R, W> Transport<RoleServer> for Lines<R, W>
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -72,11 +65,7 @@ where
         if let Some(id) = answers(&message) {
             self.asked.remove(id);
         }
-        if serde_json::to_writer(JsonSize::up_to(LONG), &message).is_ok() {
-            Either::Left(self.rmcp.send(message))
-        } else {
-            Either::Right(send_in_pieces(Arc::clone(&self.output), message))
-        }
+        send_line(Arc::clone(&self.output), message)
     }
 
     /// A request whose id belongs to one that is not answered yet is refused here, because answers find their request by
@@ -121,7 +110,7 @@ where
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.rmcp.close().await
+        Ok(())
     }
 }
 
@@ -134,15 +123,31 @@ fn answers(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     }
 }
 
-/// Made on a thread of its own, which waits for whoever reads; when the reader goes away, so does it.
-async fn send_in_pieces<W: AsyncWrite + Unpin>(
+/// Writes a message as a line. The lock orders lines.
+async fn send_line<W: AsyncWrite + Unpin>(
     output: Arc<Mutex<W>>,
     message: TxJsonRpcMessage<RoleServer>,
 ) -> io::Result<()> {
-    let mut output = output.lock_owned().await;
+    let is_short = serde_json::to_writer(JsonSize::up_to(MAX_WHOLE_BYTES), &message).is_ok();
+    let mut output = output.lock().await;
+    if is_short {
+        let mut line = serde_json::to_vec(&message)?;
+        line.push(b'\n');
+        output.write_all(&line).await?;
+    } else {
+        write_in_pieces(&mut *output, message).await?;
+    }
+    output.flush().await
+}
+
+/// The line is made on a thread of its own, which waits for the client; when that goes away, the thread ends.
+async fn write_in_pieces(
+    output: &mut (impl AsyncWrite + Unpin),
+    message: TxJsonRpcMessage<RoleServer>,
+) -> io::Result<()> {
     let (pieces, mut made) = mpsc::channel(1);
     let making = tokio::task::spawn_blocking(move || {
-        let mut line = BufWriter::with_capacity(PIECE, Pieces(pieces));
+        let mut line = BufWriter::with_capacity(PIECE_BYTES, Pieces(pieces));
         serde_json::to_writer(&mut line, &message)?;
         line.write_all(b"\n")?;
         line.flush()
@@ -150,64 +155,20 @@ async fn send_in_pieces<W: AsyncWrite + Unpin>(
     while let Some(piece) = made.recv().await {
         output.write_all(&piece).await?;
     }
-    making.await.map_err(io::Error::other)??;
-    output.flush().await
+    making.await.map_err(io::Error::other)?
 }
 
 struct Pieces(mpsc::Sender<Vec<u8>>);
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = &bytes[..bytes.len().min(PIECE)];
+        let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
         let sent = self.0.blocking_send(piece.to_vec());
         sent.map(|()| piece.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// The output for rmcp, which has it from the first byte of a line until that is flushed.
-struct Turns<W> {
-    output: Arc<Mutex<W>>,
-    waiting: Option<Pin<Box<dyn Future<Output = OwnedMutexGuard<W>> + Send>>>,
-    held: Option<OwnedMutexGuard<W>>,
-}
-
-impl<W: AsyncWrite + Send + Unpin + 'static> Turns<W> {
-    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Pin<&mut W>> {
-        let held = match self.held.take() {
-            Some(held) => held,
-            None => {
-                let lock = || Box::pin(Arc::clone(&self.output).lock_owned()) as _;
-                let held = ready!(self.waiting.get_or_insert_with(lock).as_mut().poll(context));
-                self.waiting = None;
-                held
-            }
-        };
-        Poll::Ready(Pin::new(&mut **self.held.insert(held)))
-    }
-}
-
-impl<W: AsyncWrite + Send + Unpin + 'static> AsyncWrite for Turns<W> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_turn(context)).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(output) = &mut self.held else { return Poll::Ready(Ok(())) };
-        let flushed = ready!(Pin::new(&mut **output).poll_flush(context));
-        self.held = None;
-        Poll::Ready(flushed)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_turn(context)).poll_shutdown(context)
     }
 }
 

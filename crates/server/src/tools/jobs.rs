@@ -7,28 +7,20 @@ mod get;
 mod list;
 mod held;
 mod answer;
-mod page;
+mod result_page;
 mod schema;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::Job;
 use outlast_engine::Engine;
-use rmcp::model::{CallToolResult, Tool};
-use serde_json::{Map, Value};
 
-use crate::caller::Caller;
-use crate::reply::{Answered, Refusal};
+use crate::reply::ToolResult;
+use crate::tool_names::jobs::{ALL, CANCEL, GET, LIST, START, start_one};
 use crate::tools::recipient::Disclaimer;
+use crate::tools::schema::ListedTool;
 pub use workflow::{Work, Workflow};
-
-pub(crate) const START: &str = "start_job";
-pub(crate) const GET: &str = "get_job";
-pub(crate) const CANCEL: &str = "cancel_job";
-pub(crate) const LIST: &str = "list_jobs";
-
-/// The name of the built-in workflow.
-pub const DEEP_RESEARCH: &str = "deep_research";
 
 /// What this set is told once.
 #[derive(Clone, Debug)]
@@ -65,16 +57,16 @@ pub struct Jobs {
 
 impl Jobs {
     /// The tools of async mode, where no workflow is fixed.
-    pub const NAMES: [&str; 4] = [START, GET, CANCEL, LIST];
+    pub const NAMES: [&str; 4] = ALL;
 
     /// The set over an engine.
     pub fn new(engine: Engine, options: JobsOptions) -> Self {
         Self { engine, options }
     }
 
-    /// Its tools as they are listed.
-    pub(crate) fn tools(&self) -> Vec<Tool> {
-        schema::tools(&self.options)
+    /// Its tools.
+    pub(crate) fn listed(&self) -> Vec<ListedTool> {
+        schema::tools(&Arc::new(self.clone()))
     }
 
     /// How a model should use them.
@@ -86,7 +78,7 @@ impl Jobs {
                     .to_owned();
             }
             JobsMode::AnyWorkflow => START.to_owned(),
-            JobsMode::OneWorkflow(name) => start_tool(name),
+            JobsMode::OneWorkflow(name) => start_one(name),
         };
         format!(
             "Jobs: {start} answers at once with a job_id. Call {GET} with it until `done` is true: each call waits for \
@@ -95,35 +87,9 @@ impl Jobs {
         )
     }
 
-    /// Calls one of them; `None` when the name is not one of this set's.
-    pub(crate) async fn call(
-        &self,
-        caller: &mut Caller,
-        name: &str,
-        arguments: Option<Map<String, Value>>,
-    ) -> Option<Result<Answered, Refusal>> {
-        let answer = match &self.options.mode {
-            JobsMode::Held => {
-                let workflow = self.workflow(name)?;
-                return Some(self.held(caller, workflow, arguments).await);
-            }
-            JobsMode::AnyWorkflow if name == START => self.start_any(caller, arguments).await,
-            JobsMode::OneWorkflow(fixed) if name == start_tool(fixed) => {
-                self.start_one(caller, fixed, arguments).await
-            }
-            JobsMode::AnyWorkflow | JobsMode::OneWorkflow(_) => match name {
-                GET => self.get(caller, arguments).await,
-                CANCEL => self.cancel(caller, arguments).await,
-                LIST => self.list(caller, arguments).await,
-                _ => return None,
-            },
-        };
-        Some(answer.map(Answered::Now))
-    }
-
     /// What a held call of this set that made the job would be answered; `None` when the job is none of its making, or
     /// unfinished.
-    pub(crate) fn outcome(&self, job: &Job) -> Option<Result<CallToolResult, Refusal>> {
+    pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
         let workflow = self.workflow(&job.new.workflow)?;
         if workflow.work == Work::Research { None } else { held::outcome(job) }
     }
@@ -131,9 +97,4 @@ impl Jobs {
     fn workflow(&self, name: &str) -> Option<&Workflow> {
         self.options.workflows.iter().find(|workflow| workflow.name == name)
     }
-}
-
-/// The tool that starts this workflow and no other.
-pub(crate) fn start_tool(workflow: &str) -> String {
-    format!("start_{workflow}")
 }

@@ -14,7 +14,7 @@ pub enum Disclaimer {
 
 const WARNING: &str = " Security: the question goes to a third party. Never send passwords, keys, tokens, internal \
                        addresses or personal and proprietary details; generalise or anonymise.";
-const STRESS: &str =
+const RESEARCH_WARNING: &str =
     " Deep research runs long and spreads the question over many searches, so take special care.";
 
 /// Who gets the questions.
@@ -42,7 +42,7 @@ impl Recipient<'_> {
 
     /// The same of one that sends a question for deep research, with stress.
     pub(crate) fn long_warning(self) -> String {
-        if self.warns() { format!("{WARNING}{STRESS}") } else { String::new() }
+        if self.warns() { format!("{WARNING}{RESEARCH_WARNING}") } else { String::new() }
     }
 
     fn warns(self) -> bool {

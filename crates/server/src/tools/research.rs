@@ -2,7 +2,6 @@
 //! research is held until its report is there, or queued, as the mode says; search is always held.
 
 mod arguments;
-pub(super) mod instruct;
 mod ask;
 mod deep_research;
 mod search;
@@ -17,27 +16,20 @@ mod answer;
 mod render;
 mod schema;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{ConversationId, Job, OwnerId, Profile};
 use outlast_engine::Engine;
-use rmcp::model::{CallToolResult, Tool};
-use serde_json::{Map, Value};
+use outlast_mirror::Mirror;
 
-use crate::caller::Caller;
-use crate::reply::{Answered, Refusal};
+use crate::reply::ToolResult;
+use crate::tool_names::research::{
+    AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
+};
 use crate::tools::recipient::Disclaimer;
-use answer::Asked;
-pub use instruct::research as research_instructions;
-
-pub(crate) const DEEP_RESEARCH: &str = "perplexity_deep_research";
-pub(crate) const DEEP_RESEARCH_FOLLOWUP: &str = "perplexity_deep_research_followup";
-pub(crate) const SEARCH: &str = "perplexity_search";
-pub(crate) const SEARCH_FOLLOWUP: &str = "perplexity_search_followup";
-pub(crate) const HISTORY: &str = "get_conversation_history";
-pub(crate) const HISTORIES: &str = "get_conversation_histories";
-pub(crate) const AWAIT: &str = "await_conversation_histories";
-pub(crate) const LIST: &str = "list_conversations";
+use crate::tools::schema::ListedTool;
+use answer::Asking;
 
 /// How a call for deep research is answered (B1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +63,8 @@ pub struct ResearchOptions {
     pub keep: Duration,
     /// Whether descriptions warn against sending sensitive information.
     pub disclaimer: Disclaimer,
+    /// Where conversations are shown as files, if they are, and where those of older servers are read.
+    pub mirror: Option<Arc<Mirror>>,
 }
 
 /// The tool set.
@@ -86,9 +80,9 @@ impl Research {
         Self { engine, options }
     }
 
-    /// Its tools as they are listed.
-    pub(crate) fn tools(&self) -> Vec<Tool> {
-        schema::tools(&self.options)
+    /// Its tools.
+    pub(crate) fn listed(&self) -> Vec<ListedTool> {
+        schema::tools(&Arc::new(self.clone()))
     }
 
     /// How a model should use them.
@@ -110,43 +104,14 @@ impl Research {
         )
     }
 
-    /// Calls one of them; `None` when the name is not one of this set's.
-    pub(crate) async fn call(
-        &self,
-        caller: &mut Caller,
-        name: &str,
-        arguments: Option<Map<String, Value>>,
-    ) -> Option<Result<Answered, Refusal>> {
-        let arguments = arguments.unwrap_or_default();
-        let answer = match name {
-            DEEP_RESEARCH | DEEP_RESEARCH_FOLLOWUP => {
-                return Some(self.deep_research(caller, name, arguments).await);
-            }
-            SEARCH | SEARCH_FOLLOWUP => self.search(caller, name, arguments).await,
-            HISTORY => self.history(caller, arguments).await,
-            HISTORIES => self.histories(caller, arguments).await,
-            AWAIT if self.options.mode != ResearchMode::Blocking => {
-                self.await_histories(caller, arguments).await
-            }
-            LIST => self.list(caller, arguments).await,
-            _ => return None,
-        };
-        Some(answer.map(Answered::Now))
-    }
-
     /// What a question of this set that made the job would be answered; `None` while it is unfinished.
-    pub(crate) fn outcome(&self, job: &Job) -> Option<Result<CallToolResult, Refusal>> {
-        let asked = Asked {
-            continued: job.turn > 1,
-            show_thinking: false,
-            path: self.path_of(&job.new.owner, job),
-        };
-        deep_research::ended(job, &asked)
+    pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
+        self.ended(job, Asking { continued: job.turn > 1, show_thinking: false })
     }
 
-    /// Where a conversation's files are; only its owner on this machine can do anything with that.
+    /// Where a conversation's files are; only its owner on this machine can use that.
     fn path(&self, owner: &OwnerId, id: &ConversationId) -> Option<String> {
-        let dir = self.engine.logs_dir(owner)?;
+        let dir = self.options.mirror.as_ref()?.logs_dir(owner)?;
         Some(dir.join(id.as_str()).to_string_lossy().into_owned())
     }
 }

@@ -1,51 +1,24 @@
 //! Tool set `research-jobs`: start, poll, cancel. Works with any client, however short its limit for one call,
 //! because no call lasts longer than the poll budget.
 
+mod options;
 mod answer;
 mod schema;
 
-use std::time::Duration;
-
-use outlast_core::{
-    Cancelled, Effort, Job, JobId, Key, Message, NewJob, NotAJobId, OwnerId, Profile, ResearchAsk,
-    Visibility, rules,
-};
+use outlast_core::{Effort, Message, NewJob, OwnerId, ResearchAsk, Visibility, rules};
 use outlast_engine::{Engine, Reading};
-use rmcp::model::{CallToolResult, Tool};
+use rmcp::model::JsonObject;
 use serde::Deserialize;
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
-use crate::arguments;
+use crate::arguments::{self, as_json, digest};
 use crate::caller::Caller;
-use crate::reply::{Refusal, structured_long};
+use crate::job_by_id;
+use crate::reply::{Refusal, ToolResult, structured_long};
 use crate::text::title;
-use crate::tools::recipient::Disclaimer;
-use crate::wait;
-use answer::Answer;
-
-pub(crate) const START: &str = "perplexity_research_start";
-pub(crate) const POLL: &str = "perplexity_research_poll";
-pub(crate) const CANCEL: &str = "perplexity_research_cancel";
-
-/// What this set is told once.
-#[derive(Clone, Debug)]
-pub struct ResearchJobsOptions {
-    /// Which workers can run its jobs.
-    pub profile: Profile,
-    /// How long one poll waits.
-    pub poll_budget: Duration,
-    /// How many failures are forgiven.
-    pub max_failures: u32,
-    /// How long one try may take.
-    pub attempt_timeout: Duration,
-    /// How long a job may stay unfinished.
-    pub life: Duration,
-    /// How long a finished job can be polled.
-    pub keep: Duration,
-    /// Whether descriptions warn against sending sensitive information.
-    pub disclaimer: Disclaimer,
-}
+use crate::tool_names::research_jobs::START;
+use crate::tools::instructions::DEEP_RESEARCH;
+use answer::ResearchJobAnswer;
+pub use options::ResearchJobsOptions;
 
 /// The tool set.
 #[derive(Clone)]
@@ -73,53 +46,8 @@ struct JobArguments {
 }
 
 impl ResearchJobs {
-    /// The set over an engine.
-    pub fn new(engine: Engine, options: ResearchJobsOptions) -> Self {
-        Self { engine, options }
-    }
-
-    /// Its tools as they are listed.
-    pub(crate) fn tools(&self) -> Vec<Tool> {
-        schema::tools(&self.options)
-    }
-
-    /// How a model should use them.
-    pub(crate) fn instructions(&self) -> String {
-        format!(
-            "Job by job: {START} answers at once with a jobId. Call {POLL} with it until the status is COMPLETED or \
-             FAILED: each call waits for the result and returns before a client's own time limit, so repeat it \
-             straight away and never start the same research again while it runs. {CANCEL} only when the result is \
-             no longer wanted. Any client of the same user can poll the jobId."
-        )
-    }
-
-    /// Calls one of them; `None` when the name is not one of this set's.
-    pub(crate) async fn call(
-        &self,
-        caller: &mut Caller,
-        name: &str,
-        arguments: Option<Map<String, Value>>,
-    ) -> Option<Result<CallToolResult, Refusal>> {
-        Some(match name {
-            START => self.start(caller, arguments).await,
-            POLL => self.poll(caller, arguments).await,
-            CANCEL => self.cancel(caller, arguments).await,
-            _ => return None,
-        })
-    }
-
-    /// What a poll of this job would be answered.
-    pub(crate) fn outcome(&self, job: &Job) -> Result<CallToolResult, Refusal> {
-        let reading = Reading { job: job.clone(), now: self.engine.now(), waits: None };
-        structured_long(Answer::about(reading, &self.options))
-    }
-
-    async fn start(
-        &self,
-        caller: &Caller,
-        arguments: Option<Map<String, Value>>,
-    ) -> Result<CallToolResult, Refusal> {
-        let arguments: StartArguments = arguments::read(arguments)?;
+    async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult {
+        let arguments: StartArguments = arguments::read(given)?;
         arguments::check_messages(&arguments.messages)?;
         let ask = ResearchAsk {
             messages: arguments.messages,
@@ -127,54 +55,29 @@ impl ResearchJobs {
             strip_thinking: arguments.strip_thinking,
             ..ResearchAsk::default()
         };
-        let key = arguments.idempotency_key.map(|text| key(&text, &ask)).transpose()?;
+        let key = arguments::key(arguments.idempotency_key.as_deref(), digest(&(START, &ask))?)?;
         let job = self.engine.start(self.new_job(&caller.owner, &ask)?, key).await?.job;
-        let now = self.engine.now();
-        let answer = if rules::expired(&job, now) {
-            // The key names a job whose result is no longer kept; nothing is bought again behind the caller's back.
-            Answer::not_found(&job.id.to_string(), &self.options)
-        } else {
-            Answer::about(Reading { job, now, waits: None }, &self.options)
-        };
-        structured_long(answer)
+        let (id, now) = (job.id.to_string(), self.engine.now());
+        // A key may name a job whose result is no longer kept; nothing is bought again behind the caller's back.
+        let expired = rules::expired(&job, now);
+        self.answer(&id, (!expired).then_some(Reading { job, now, waits: None }))
     }
 
-    async fn poll(
-        &self,
-        caller: &mut Caller,
-        arguments: Option<Map<String, Value>>,
-    ) -> Result<CallToolResult, Refusal> {
-        let JobArguments { job_id } = arguments::read(arguments)?;
-        let budget = Some(self.options.poll_budget);
-        let reading = match job_id.parse::<JobId>() {
-            Ok(id) => wait::for_job(&self.engine, caller, &id, budget).await?,
-            Err(NotAJobId) => None,
-        };
-        self.answer(&job_id, reading)
+    async fn poll(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {
+        let JobArguments { job_id } = arguments::read(given)?;
+        let budget = self.options.poll_budget;
+        self.answer(&job_id, job_by_id::poll(&self.engine, caller, &job_id, budget).await?)
     }
 
-    async fn cancel(
-        &self,
-        caller: &Caller,
-        arguments: Option<Map<String, Value>>,
-    ) -> Result<CallToolResult, Refusal> {
-        let JobArguments { job_id } = arguments::read(arguments)?;
-        let cancelled = match job_id.parse::<JobId>() {
-            Ok(id) => self.engine.cancel(&caller.scope(), &id).await?,
-            Err(NotAJobId) => None,
-        };
-        let reading = cancelled.map(|(Cancelled::Now(job) | Cancelled::Already(job))| Reading {
-            job,
-            now: self.engine.now(),
-            waits: None,
-        });
-        self.answer(&job_id, reading)
+    async fn cancel(&self, caller: &Caller, given: JsonObject) -> ToolResult {
+        let JobArguments { job_id } = arguments::read(given)?;
+        self.answer(&job_id, job_by_id::cancel(&self.engine, caller, &job_id).await?)
     }
 
-    fn answer(&self, given: &str, reading: Option<Reading>) -> Result<CallToolResult, Refusal> {
+    fn answer(&self, given: &str, reading: Option<Reading>) -> ToolResult {
         structured_long(match reading {
-            Some(reading) => Answer::about(reading, &self.options),
-            None => Answer::not_found(given, &self.options),
+            Some(reading) => ResearchJobAnswer::about(reading, &self.options),
+            None => ResearchJobAnswer::not_found(given, &self.options),
         })
     }
 
@@ -183,9 +86,9 @@ impl ResearchJobs {
             owner: owner.clone(),
             conversation: None,
             profile: self.options.profile.clone(),
-            workflow: "deep_research".to_owned(),
+            workflow: DEEP_RESEARCH.to_owned(),
             title: title(ask.question()),
-            ask: serde_json::to_value(ask).map_err(|_| Refusal::internal())?,
+            ask: as_json(ask)?,
             priority: 0,
             visibility: Visibility::Promised,
             max_failures: self.options.max_failures,
@@ -197,15 +100,9 @@ impl ResearchJobs {
     }
 }
 
-/// A key together with what it stands for.
-fn key(text: &str, ask: &ResearchAsk) -> Result<Key, Refusal> {
-    let input = serde_json::to_vec(&(START, ask)).map_err(|_| Refusal::internal())?;
-    arguments::key(text, Sha256::digest(input).into())
-}
-
 #[cfg(test)]
 mod tests {
-    use outlast_core::Role;
+    use outlast_core::{Key, Role};
 
     use super::*;
 
@@ -215,10 +112,13 @@ mod tests {
             messages: vec![Message { role: Role::User, content: content.to_owned() }],
             ..ResearchAsk::default()
         };
-        let hash = |content| key("k", &ask(content)).unwrap().input_hash;
+        let key = |text: &str, content: &str| -> Result<Option<Key>, Refusal> {
+            arguments::key(Some(text), digest(&(START, &ask(content)))?)
+        };
+        let hash = |content| key("k", content).unwrap().unwrap().input_hash;
         assert_eq!(hash("a"), hash("a"));
         assert_ne!(hash("a"), hash("b"));
-        assert!(key("", &ask("a")).is_err());
-        assert!(key(&"k".repeat(201), &ask("a")).is_err());
+        assert!(key("", "a").is_err());
+        assert!(key(&"k".repeat(201), "a").is_err());
     }
 }

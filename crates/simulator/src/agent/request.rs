@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::ask::{Api, Ask, Effort};
+use crate::ask::{Api, Ask};
+use crate::effort::Effort;
 use crate::errors::Refusal;
 use crate::prices::MODELS;
 use crate::scenario::without_markers;
@@ -63,9 +64,12 @@ pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
         background: flag(&fields, "background")?.unwrap_or(false),
         stream: flag(&fields, "stream")?.unwrap_or(false),
         store: flag(&fields, "store")?.unwrap_or(true),
-        previous: text(&fields, "previous_response_id")?.map(str::to_owned),
     };
     text(&fields, "instructions")?;
+    // No answer here can be continued.
+    if present(&fields, "previous_response_id").is_some() {
+        return Err(Refusal::invalid("invalid request"));
+    }
     if ask.background && !ask.store {
         return Err(Refusal::invalid("validation failed: background requires store"));
     }
@@ -177,7 +181,7 @@ mod tests {
             json!({"input": []}),
             json!({"input": 5}),
             json!({"input": [{"role": "user", "content": "q"}]}),
-            json!({"input": [{"type": "message", "role": "nobody", "content": "q"}]}),
+            json!({"input": [{"type": "message", "role": "stranger", "content": "q"}]}),
             json!({"input": "q", "messages": []}),
             json!({"input": "q", "background": "yes"}),
             json!({"input": "q", "background": true, "store": false}),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::run::Run;
-use crate::scenario::Kept;
+use crate::scenario::KeptOutput;
 use crate::script::Event;
 use crate::sources::Source;
 use crate::wall_clock;
@@ -19,7 +19,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
     };
     let ended = matches!(last, Event::Completed | Event::Failed { .. } | Event::Incomplete);
     let billed = is_billed(last);
-    // Rewritten at every request, as the vendor does: nobody may take it for the age of the run.
+    // Rewritten at every request, as the vendor does: a client must not take it for the age of the run.
     let now = wall_clock::unix_seconds();
     json!({
         "id": run.id,
@@ -39,7 +39,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
         "max_tool_calls": null,
         "metadata": {},
         "parallel_tool_calls": true,
-        "previous_response_id": run.ask.previous,
+        "previous_response_id": null,
         "prompt_cache_key": null,
         "reasoning": null,
         "service_tier": "fast",
@@ -150,12 +150,12 @@ fn output(run: &Run, seen: usize) -> Vec<Value> {
     let script = &run.timeline.script;
     let last = run.last(seen);
     let cut_short = *last == Event::Incomplete;
-    if cut_short && script.kept == Kept::Nothing {
+    if cut_short && script.kept == KeptOutput::Nothing {
         return Vec::new();
     }
     let mut items = Vec::new();
-    for beat in script.beats.iter().take(seen) {
-        match &beat.event {
+    for timed in script.timed_events.iter().take(seen) {
+        match &timed.event {
             Event::SearchResults(search) => {
                 let search = &script.searches[*search];
                 let results: Vec<Value> = search.results.iter().map(result).collect();

@@ -2,11 +2,11 @@
 
 use super::{
     Call, CancelMode, Channel, Cost, Cut, CutAfter, FaultBody, HttpFault, Malformation, Malformed,
-    Rate, Slow, Sse, Stale, Times,
+    Rate, Slow, Sse, Stale,
 };
-use crate::clause::Keys;
+use crate::clause::{Keys, Times};
 
-const MOST_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 const HUGE_BYTES: usize = 64 << 20;
 const SLOW_CANCEL_MS: u64 = 5_000;
 
@@ -97,7 +97,7 @@ impl Malformed {
             kind: keys.choice("kind", kinds)?.unwrap_or(Malformation::Truncated),
             times: keys.times()?,
             on: keys.choice("on", channels)?,
-            bytes: keys.at_most("bytes", MOST_BYTES)?.unwrap_or(HUGE_BYTES),
+            bytes: keys.at_most("bytes", MAX_BYTES)?.unwrap_or(HUGE_BYTES),
         })
     }
 
@@ -116,7 +116,7 @@ impl Slow {
         Ok(Self {
             first_byte_ms: keys.value("first_byte_ms")?.unwrap_or(0),
             chunk_ms: keys.value("chunk_ms")?.unwrap_or(1),
-            chunk_bytes: keys.at_most("chunk_bytes", MOST_BYTES)?.unwrap_or(1).max(1),
+            chunk_bytes: keys.at_most("chunk_bytes", MAX_BYTES)?.unwrap_or(1).max(1),
         })
     }
 }

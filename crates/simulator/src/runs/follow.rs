@@ -48,7 +48,7 @@ impl Runs {
 
     fn wait(&self, run: &Run, due: Due) -> Step {
         let until = match due {
-            Due::At(at) => Some(run.born + at),
+            Due::At(at) => Some(run.submitted_at + at),
             Due::Open => None,
             Due::Never => return Step::Over,
         };

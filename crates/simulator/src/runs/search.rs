@@ -1,11 +1,10 @@
-//! Searches, and the pages that sources point at when those are local.
+//! Searches: counted and billed like runs.
 
 use super::Runs;
 use crate::errors::Refusal;
 use crate::faults::Channel;
 use crate::ids::fnv1a64;
 use crate::scenario::{Ending, Scenario};
-use crate::sources::{Site, Source};
 use crate::transport_faults::TransportFault;
 
 impl Runs {
@@ -36,19 +35,8 @@ impl Runs {
         })
     }
 
-    /// What a search for this text draws from, and where its results are.
-    pub(crate) fn site(&self, text: &str) -> (fastrand::Rng, Site) {
-        let seed = fnv1a64(&[&self.seed.to_le_bytes(), b"search", text.as_bytes()]);
-        (fastrand::Rng::with_seed(seed), Site::of(self.pages.as_deref(), seed))
-    }
-
-    /// Remembers what the local pages of these sources say.
-    pub(crate) fn keep_pages<'a>(&self, sources: impl Iterator<Item = &'a Source>) {
-        self.lock().keep_pages(self.pages.as_deref(), sources);
-    }
-
-    /// The page that a local source points at.
-    pub(crate) fn page(&self, name: &str) -> Option<String> {
-        self.lock().pages.get(name).cloned()
+    /// The random numbers for the results of this text.
+    pub(crate) fn search_rng(&self, text: &str) -> fastrand::Rng {
+        fastrand::Rng::with_seed(fnv1a64(&[&self.seed.to_le_bytes(), b"search", text.as_bytes()]))
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{Beat, Event};
+use super::{Event, TimedEvent};
 use crate::scenario::Ending;
 
 const QUEUED_MS: f64 = 300.0;
@@ -54,11 +54,11 @@ impl Pace {
         self.say(if incomplete { Event::Incomplete } else { Event::Completed });
     }
 
-    pub(super) fn beats(self, delay_ms: Option<u64>, speed: f64) -> Vec<Beat> {
+    pub(super) fn timed_events(self, delay_ms: Option<u64>, speed: f64) -> Vec<TimedEvent> {
         let stretch = delay_ms.map_or(1.0, |total| total as f64 / self.now) / speed;
         // A huge delay divided by a tiny speed is no Duration; a century is long enough.
         let due = |ms: f64| Duration::from_secs_f64((ms * stretch / 1_000.0).min(3e9));
-        self.events.into_iter().map(|(ms, event)| Beat { due: due(ms), event }).collect()
+        self.events.into_iter().map(|(ms, event)| TimedEvent { due: due(ms), event }).collect()
     }
 }
 

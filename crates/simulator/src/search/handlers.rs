@@ -1,31 +1,30 @@
-//! `POST /search`, and `GET /page/{name}` for results that point back here.
+//! `POST /search`.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::HeaderMap;
-use axum::response::{Html, Response};
-use axum::routing::{get, post};
+use axum::response::Response;
+use axum::routing::post;
 use serde_json::{Value, json};
 
 use super::request::{self, Query};
+use crate::app::{App, authorize};
 use crate::errors::Refusal;
-use crate::http::{App, authorize};
 use crate::ids::uuid;
 use crate::scenario::{Ending, Scenario, without_markers};
 use crate::socket::Hangup;
 use crate::sources::{self, Numbering, Source};
 use crate::topic::Topic;
-use crate::wall_clock;
 
 const NANOS: u64 = 5_000_000;
 const FAST_NANOS: u64 = 1_000_000;
 const CHARS_PER_TOKEN: usize = 4;
 
 pub(crate) fn router() -> Router<Arc<App>> {
-    Router::new().route("/search", post(search)).route("/page/{name}", get(page))
+    Router::new().route("/search", post(search))
 }
 
 async fn search(
@@ -40,15 +39,15 @@ async fn search(
     let scenario = app.scenario(&headers, key, &prompt)?;
     let cost = if query.fast { FAST_NANOS } else { NANOS };
     let clock = &app.runs.clock;
-    let carriage = app.runs.searched(&prompt, &scenario, cost)?;
+    let transport = app.runs.searched(&prompt, &scenario, cost)?;
     if let Some(ms) = scenario.shape.delay_ms {
         clock.sleep_until(clock.now() + clock.scaled(ms as f64)).await;
     }
     if let Ending::Stuck { .. } = scenario.ending {
         std::future::pending::<()>().await;
     }
-    let response = carriage.json(answer(&app, &query, &scenario));
-    Ok(carriage.carry(response, clock, &hangup))
+    let response = transport.json(answer(&app, &query, &scenario));
+    Ok(transport.apply(response, clock, &hangup))
 }
 
 fn answer(app: &App, query: &Query, scenario: &Scenario) -> Value {
@@ -56,19 +55,14 @@ fn answer(app: &App, query: &Query, scenario: &Scenario) -> Value {
     let mut results = Vec::new();
     for text in &query.texts {
         let question = without_markers(text);
-        let (mut rng, site) = app.runs.site(&question);
+        let mut rng = app.runs.search_rng(&question);
         let topic = Topic::of(&question);
-        let found = sources::search(&topic, 1, wanted, Numbering::NoGaps, &site, &mut rng);
+        let found = sources::search(&topic, 1, wanted, Numbering::NoGaps, &mut rng);
         let mut found: Vec<Source> = found.into_iter().flat_map(|search| search.results).collect();
-        found.iter_mut().for_each(|source| source.dress(&scenario.shape));
-        app.runs.keep_pages(found.iter());
+        found.iter_mut().for_each(|source| source.apply(&scenario.shape));
         results.extend(found.iter().map(|source| result(source, query.page_tokens)));
     }
-    let mut answer = json!({"id": uuid(&mut fastrand::Rng::new()).to_string(), "results": results});
-    if query.shows_time {
-        answer["server_time"] = wall_clock::unix_seconds().to_string().into();
-    }
-    answer
+    json!({"id": uuid(&mut fastrand::Rng::new()).to_string(), "results": results})
 }
 
 fn result(source: &Source, tokens: usize) -> Value {
@@ -76,11 +70,4 @@ fn result(source: &Source, tokens: usize) -> Value {
     let mut result = json!({"title": source.title, "url": source.url, "snippet": snippet});
     source.add_dates(&mut result);
     result
-}
-
-async fn page(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-) -> Result<Html<String>, Refusal> {
-    app.runs.page(&name).map(Html).ok_or_else(Refusal::not_found)
 }

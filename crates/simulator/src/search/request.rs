@@ -3,32 +3,21 @@
 use serde_json::Value;
 
 use crate::errors::Refusal;
-use crate::fastapi::{self, Form};
-use crate::sonar::request::{MOST_DOMAINS, MOST_LANGUAGES, RECENCIES};
+use crate::fastapi::{self, Form, Rule, Rules};
+use crate::sonar::request::FILTERS;
 
-const FIELDS: [&str; 16] = [
-    "query",
-    "max_results",
-    "max_tokens",
-    "max_tokens_per_page",
-    "country",
-    "search_domain_filter",
-    "search_language_filter",
-    "search_recency_filter",
-    "search_after_date_filter",
-    "search_before_date_filter",
-    "last_updated_after_filter",
-    "last_updated_before_filter",
-    "search_mode",
-    "search_type",
-    "search_context_size",
-    "display_server_time",
+const FIELDS: Rules = &[
+    ("query", Rule::Any),
+    ("max_results", Rule::Whole(1, 20)),
+    ("max_tokens", Rule::Whole(1, 1_000_000)),
+    ("max_tokens_per_page", Rule::Whole(1, 1_000_000)),
+    ("country", Rule::Text),
+    ("search_type", Rule::OneOf(&["web", "fast"])),
+    ("search_context_size", Rule::OneOf(&["low", "medium", "high"])),
 ];
 
-const MOST_QUERIES: usize = 5;
-const RESULTS: u64 = 10;
-const MOST_RESULTS: u64 = 20;
-const MOST_PEOPLE: u64 = 100;
+const MAX_QUERIES: usize = 5;
+const RESULTS: usize = 10;
 
 /// One accepted search.
 #[derive(Clone, Debug)]
@@ -38,58 +27,41 @@ pub(crate) struct Query {
     /// How long a snippet may be, in tokens.
     pub(crate) page_tokens: usize,
     pub(crate) fast: bool,
-    pub(crate) shows_time: bool,
 }
 
 /// Reads `POST /search`.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Query, Refusal> {
     let fields = fastapi::body(bytes)?;
-    let mut form = Form::of(&fields, &["body"], &FIELDS);
+    let mut form = Form::of(&fields, &["body"], &[FIELDS, FILTERS]);
     let texts = queries(&mut form);
-    let kind = form.one_of("search_type", &["web", "people", "fast"]);
-    let most = if kind == Some("people") { MOST_PEOPLE } else { MOST_RESULTS };
-    let results = form.whole("max_results", 1, most).unwrap_or(RESULTS);
-    form.whole("max_tokens", 1, 1_000_000);
-    let page_tokens = form.whole("max_tokens_per_page", 1, 1_000_000).unwrap_or(1_024);
     if form.text("country").is_some_and(|country| {
         country.len() != 2 || !country.bytes().all(|letter| letter.is_ascii_uppercase())
     }) {
         form.wrong("country", "Input should be two capital letters", "string_pattern_mismatch");
     }
-    form.texts("search_domain_filter", MOST_DOMAINS);
-    form.texts("search_language_filter", MOST_LANGUAGES);
-    form.one_of("search_recency_filter", &RECENCIES);
-    for field in [
-        "search_after_date_filter",
-        "search_before_date_filter",
-        "last_updated_after_filter",
-        "last_updated_before_filter",
-    ] {
-        form.date(field);
-    }
-    form.one_of("search_mode", &["web", "academic", "sec"]);
-    form.one_of("search_context_size", &["low", "medium", "high"]);
-    let shows_time = form.flag("display_server_time").unwrap_or(false);
-    form.finish()?;
-    Ok(Query {
+    let query = Query {
         texts,
-        results: results as usize,
-        page_tokens: page_tokens as usize,
-        fast: kind == Some("fast"),
-        shows_time,
-    })
+        results: form.whole("max_results").unwrap_or(RESULTS),
+        page_tokens: form.whole("max_tokens_per_page").unwrap_or(1_024),
+        fast: form.text("search_type") == Some("fast"),
+    };
+    form.finish()?;
+    Ok(query)
 }
 
 fn queries(form: &mut Form<'_>) -> Vec<String> {
     let texts = match form.required("query") {
         None => return Vec::new(),
         Some(Value::String(text)) => vec![text.clone()],
-        Some(Value::Array(_)) => {
-            let texts = form.texts("query", MOST_QUERIES).unwrap_or_default();
-            texts.into_iter().map(str::to_owned).collect()
+        Some(Value::Array(items)) if items.len() <= MAX_QUERIES => {
+            items.iter().map(|item| item.as_str().unwrap_or_default().to_owned()).collect()
         }
         Some(_) => {
-            form.wrong("query", "Input should be a string or a list of strings", "string_type");
+            form.wrong(
+                "query",
+                "Input should be a string or a list of at most 5 strings",
+                "string_type",
+            );
             return Vec::new();
         }
     };
@@ -132,11 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn people_may_be_many_and_several_questions_be_asked_at_once() {
-        let body = json!({
-            "query": ["a", "b"], "max_results": 60, "search_type": "people", "country": "DE",
-        });
+    fn several_questions_can_be_asked_at_once() {
+        let body = json!({"query": ["a", "b"], "max_results": 20, "country": "DE"});
         let query = parse(body.to_string().as_bytes()).unwrap();
-        assert_eq!((query.texts.len(), query.results), (2, 60));
+        assert_eq!((query.texts.len(), query.results), (2, 20));
     }
 }

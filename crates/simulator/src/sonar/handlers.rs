@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::extract::{ConnectInfo, Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::{any, get, post};
-use axum::{Json, Router};
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::request;
+use crate::app::{App, answer, authorize};
 use crate::errors::Refusal;
-use crate::http::{App, answer, authorize};
-use crate::run::Door;
-use crate::runs::Looked;
-use crate::simulator::SonarMode;
+use crate::options::SonarMode;
+use crate::run::RunApi;
+use crate::runs::PolledRun;
 use crate::socket::Hangup;
 
 const CHAT: [&str; 2] = ["/chat/completions", "/v1/sonar"];
@@ -34,7 +32,7 @@ pub(crate) fn router(mode: SonarMode) -> Router<Arc<App>> {
         let one = format!("{path}/{{id}}");
         router = match mode {
             SonarMode::Retired => router.route(path, any(retired)).route(&one, any(retired)),
-            SonarMode::Live => router.route(path, post(submit).get(list)).route(&one, get(look)),
+            SonarMode::Live => router.route(path, post(submit)).route(&one, get(look)),
         };
     }
     router
@@ -71,24 +69,6 @@ async fn look(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     authorize(&headers)?;
-    let Looked { object, carriage } = app.runs.poll(Door::SonarJobs, &id)?;
-    Ok(carriage.carry(carriage.json(object), &app.runs.clock, &hangup))
-}
-
-#[derive(Deserialize)]
-struct Page {
-    limit: Option<usize>,
-    next_token: Option<usize>,
-}
-
-async fn list(
-    State(app): State<Arc<App>>,
-    query: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
-    headers: HeaderMap,
-) -> Result<Json<Value>, Refusal> {
-    authorize(&headers)?;
-    let Ok(Query(Page { limit, next_token })) = query else {
-        return Err(crate::fastapi::fault(&["query"], "Input should be numbers", "int_parsing"));
-    };
-    Ok(Json(app.runs.list(next_token.unwrap_or(0), limit.unwrap_or(20))))
+    let PolledRun { object, transport } = app.runs.poll(RunApi::SonarJobs, &id)?;
+    Ok(transport.apply(transport.json(object), &app.runs.clock, &hangup))
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::ask::Effort;
+use crate::effort::Effort;
 use crate::prices::{Used, dollars, nanos};
 
 /// One Sonar model. Prices are pico-dollars per token unless the name says otherwise.

@@ -3,49 +3,72 @@
 use serde_json::{Map, Value};
 
 use super::prices::{Context, MODELS};
-use crate::ask::{Api, Ask, IdempotencyKey, Sonar, StreamMode, Via};
+use crate::ask::{Api, Ask, IdempotencyKey, Sonar, Via};
 use crate::errors::Refusal;
-use crate::fastapi::{self, Form};
+use crate::fastapi::{self, Form, Rule, Rules};
 use crate::scenario::without_markers;
 
-const FIELDS: [&str; 29] = [
-    "model",
-    "messages",
-    "max_tokens",
-    "stream",
-    "stream_mode",
-    "reasoning_effort",
-    "search_mode",
-    "search_recency_filter",
-    "search_domain_filter",
-    "search_language_filter",
-    "search_after_date_filter",
-    "search_before_date_filter",
-    "last_updated_after_filter",
-    "last_updated_before_filter",
-    "web_search_options",
-    "return_images",
-    "return_related_questions",
-    "enable_search_classifier",
-    "disable_search",
-    "response_format",
-    "language_preference",
-    "temperature",
-    "top_p",
-    "top_k",
-    "stop",
-    "presence_penalty",
-    "frequency_penalty",
-    "tools",
-    "tool_choice",
+const FIELDS: Rules = &[
+    ("model", Rule::Text),
+    ("messages", Rule::Any),
+    ("max_tokens", Rule::Whole(1, 128_000)),
+    ("stream", Rule::Flag),
+    ("stream_mode", Rule::OneOf(&["full"])),
+    ("reasoning_effort", Rule::OneOf(&["minimal", "low", "medium", "high"])),
+    ("web_search_options", Rule::Object),
+    ("return_images", Rule::Flag),
+    ("return_related_questions", Rule::Flag),
+    ("enable_search_classifier", Rule::Flag),
+    ("disable_search", Rule::Flag),
+    ("response_format", Rule::Object),
+    ("language_preference", Rule::Text),
+    ("temperature", Rule::Number(0.0, 2.0)),
+    ("top_p", Rule::Number(0.0, 1.0)),
+    ("top_k", Rule::Whole(0, 2_048)),
+    ("stop", Rule::Any),
+    ("presence_penalty", Rule::Number(-2.0, 2.0)),
+    ("frequency_penalty", Rule::Number(-2.0, 2.0)),
+    ("tools", Rule::Any),
+    ("tool_choice", Rule::Any),
 ];
 
-const WEB_FIELDS: [&str; 4] =
-    ["search_context_size", "search_type", "user_location", "image_results_enhanced_relevance"];
-const PLACE_FIELDS: [&str; 5] = ["city", "country", "region", "latitude", "longitude"];
-pub(crate) const RECENCIES: [&str; 5] = ["hour", "day", "week", "month", "year"];
-pub(crate) const MOST_DOMAINS: usize = 20;
-pub(crate) const MOST_LANGUAGES: usize = 20;
+/// What every search of the vendor can be narrowed to.
+pub(crate) const FILTERS: Rules = &[
+    ("search_mode", Rule::OneOf(&["web", "academic", "sec"])),
+    ("search_recency_filter", Rule::OneOf(&["hour", "day", "week", "month", "year"])),
+    ("search_domain_filter", Rule::Texts(20)),
+    ("search_language_filter", Rule::Texts(20)),
+    ("search_after_date_filter", Rule::Date),
+    ("search_before_date_filter", Rule::Date),
+    ("last_updated_after_filter", Rule::Date),
+    ("last_updated_before_filter", Rule::Date),
+];
+
+const WEB_FIELDS: Rules = &[
+    ("search_context_size", Rule::OneOf(&Context::NAMES)),
+    ("search_type", Rule::OneOf(&["fast", "pro", "auto"])),
+    ("user_location", Rule::Object),
+    ("image_results_enhanced_relevance", Rule::Any),
+];
+
+const PLACE_FIELDS: Rules = &[
+    ("city", Rule::Any),
+    ("country", Rule::Any),
+    ("region", Rule::Any),
+    ("latitude", Rule::Any),
+    ("longitude", Rule::Any),
+];
+
+const MESSAGE_FIELDS: Rules = &[
+    ("role", Rule::OneOf(&["system", "user", "assistant", "tool"])),
+    ("content", Rule::Any),
+    ("name", Rule::Any),
+    ("tool_calls", Rule::Any),
+    ("tool_call_id", Rule::Any),
+    ("reasoning_steps", Rule::Any),
+];
+
+const JOB_FIELDS: Rules = &[("request", Rule::Object), ("idempotency_key", Rule::Text)];
 
 /// Reads `POST /chat/completions`.
 pub(crate) fn chat(bytes: &[u8]) -> Result<Ask, Refusal> {
@@ -55,7 +78,7 @@ pub(crate) fn chat(bytes: &[u8]) -> Result<Ask, Refusal> {
 /// Reads `POST /v1/async/sonar`: the same request in an envelope with an idempotency key.
 pub(crate) fn job(bytes: &[u8]) -> Result<Ask, Refusal> {
     let envelope = fastapi::body(bytes)?;
-    let mut form = Form::of(&envelope, &["body"], &["request", "idempotency_key"]);
+    let mut form = Form::of(&envelope, &["body"], &[JOB_FIELDS]);
     let key = form.text("idempotency_key").map(str::to_owned);
     if key.as_ref().is_some_and(String::is_empty) {
         form.wrong("idempotency_key", "String should not be empty", "string_too_short");
@@ -72,20 +95,13 @@ pub(crate) fn job(bytes: &[u8]) -> Result<Ask, Refusal> {
 }
 
 fn ask(fields: &Map<String, Value>, place: &[&str], via: Via) -> Result<Ask, Refusal> {
-    let mut form = Form::of(fields, place, &FIELDS);
+    let mut form = Form::of(fields, place, &[FIELDS, FILTERS]);
     form.required("model");
     let name = form.text("model").unwrap_or_default();
     let texts = messages(&mut form, place);
-    check_filters(&mut form);
-    check_sampling(&mut form);
     let context = check_web_options(&mut form, place);
-    let mode = match form.one_of("stream_mode", &["full", "concise"]) {
-        Some("concise") => StreamMode::Concise,
-        _ => StreamMode::Full,
-    };
-    let stream = form.flag("stream").unwrap_or(false) && matches!(via, Via::Chat);
-    let searches = !form.flag("disable_search").unwrap_or(false);
-    let related_questions = form.flag("return_related_questions").unwrap_or(false);
+    let stream = form.flag("stream") && matches!(via, Via::Chat);
+    let related_questions = form.flag("return_related_questions");
     form.finish()?;
     let Some(model) = MODELS.iter().find(|model| model.id == name) else {
         let message = format!("Invalid model '{name}'. Permitted models are the sonar models.");
@@ -106,8 +122,7 @@ fn ask(fields: &Map<String, Value>, place: &[&str], via: Via) -> Result<Ask, Ref
         background: matches!(via, Via::Async(_)),
         stream,
         store: true,
-        previous: None,
-        api: Api::Sonar(Sonar { via, model, context, mode, searches, related_questions }),
+        api: Api::Sonar(Sonar { via, model, context, related_questions }),
     })
 }
 
@@ -126,10 +141,9 @@ fn messages(form: &mut Form<'_>, place: &[&str]) -> Vec<(String, String)> {
             continue;
         };
         let place: Vec<&str> = place.iter().copied().chain(["messages", &number]).collect();
-        let known = ["role", "content", "name", "tool_calls", "tool_call_id", "reasoning_steps"];
-        let mut message = Form::of(fields, &place, &known);
+        let mut message = Form::of(fields, &place, &[MESSAGE_FIELDS]);
         message.required("role");
-        let role = message.one_of("role", &["system", "user", "assistant", "tool"]);
+        let role = message.text("role");
         let text = message.required("content").and_then(text_of);
         if text.is_none() && message.present("content").is_some() {
             message.wrong("content", "Input should be a string or parts of text", "string_type");
@@ -158,44 +172,14 @@ fn text_of(content: &Value) -> Option<String> {
     }
 }
 
-fn check_filters(form: &mut Form<'_>) {
-    form.one_of("search_mode", &["web", "academic", "sec"]);
-    form.one_of("search_recency_filter", &RECENCIES);
-    form.texts("search_domain_filter", MOST_DOMAINS);
-    form.texts("search_language_filter", MOST_LANGUAGES);
-    for field in [
-        "search_after_date_filter",
-        "search_before_date_filter",
-        "last_updated_after_filter",
-        "last_updated_before_filter",
-    ] {
-        form.date(field);
-    }
-    form.text("language_preference");
-}
-
-fn check_sampling(form: &mut Form<'_>) {
-    form.whole("max_tokens", 1, 128_000);
-    form.whole("top_k", 0, 2_048);
-    form.number("temperature", 0.0, 2.0);
-    form.number("top_p", 0.0, 1.0);
-    form.number("presence_penalty", -2.0, 2.0);
-    form.number("frequency_penalty", -2.0, 2.0);
-    form.one_of("reasoning_effort", &["minimal", "low", "medium", "high"]);
-    form.flag("return_images");
-    form.flag("enable_search_classifier");
-    form.object("response_format");
-}
-
 fn check_web_options(form: &mut Form<'_>, place: &[&str]) -> Context {
     let Some(fields) = form.object("web_search_options") else { return Context::Low };
     let place: Vec<&str> = place.iter().copied().chain(["web_search_options"]).collect();
-    let mut options = Form::of(fields, &place, &WEB_FIELDS);
-    let size = options.one_of("search_context_size", &Context::NAMES);
-    options.one_of("search_type", &["fast", "pro", "auto"]);
+    let mut options = Form::of(fields, &place, &[WEB_FIELDS]);
+    let size = options.text("search_context_size");
     if let Some(location) = options.object("user_location") {
         let place: Vec<&str> = place.iter().copied().chain(["user_location"]).collect();
-        options.adopt(Form::of(location, &place, &PLACE_FIELDS));
+        options.adopt(Form::of(location, &place, &[PLACE_FIELDS]));
     }
     form.adopt(options);
     size.and_then(Context::named).unwrap_or(Context::Low)
@@ -222,7 +206,7 @@ mod tests {
             json!({"model": "sonar", "messages": []}),
             json!({"model": "sonar", "messages": "q"}),
             json!({"model": "sonar", "messages": ["q"]}),
-            json!({"model": "sonar", "messages": [{"role": "nobody", "content": "q"}]}),
+            json!({"model": "sonar", "messages": [{"role": "stranger", "content": "q"}]}),
             json!({"model": "sonar", "messages": [{"role": "user"}]}),
             json!({"model": "sonar", "messages": [{"role": "user", "content": 5}]}),
             json!({"model": "sonar", "messages": [{"role": "user", "content": "q", "kontent": 1}]}),
@@ -232,7 +216,6 @@ mod tests {
             json!({"model": "sonar", "messages": user, "max_tokens": 128_001}),
             json!({"model": "sonar", "messages": user, "temperature": 2.5}),
             json!({"model": "sonar", "messages": user, "stream": "yes"}),
-            json!({"model": "sonar", "messages": user, "stream_mode": "terse"}),
             json!({"model": "sonar", "messages": user, "reasoning_effort": "heroic"}),
             json!({"model": "sonar", "messages": user, "search_mode": "deep"}),
             json!({"model": "sonar", "messages": user, "search_recency_filter": "decade"}),
@@ -256,7 +239,7 @@ mod tests {
                 {"role": "assistant", "content": "answer"},
                 {"role": "user", "content": "new [[sim:ok]]"},
             ],
-            "max_tokens": 128_000, "stream": true, "stream_mode": "concise", "reasoning_effort": "high",
+            "max_tokens": 128_000, "stream": true, "reasoning_effort": "high",
             "search_mode": "academic", "search_recency_filter": "year", "search_domain_filter": ["-a.example"],
             "search_language_filter": ["en"], "search_after_date_filter": "01/31/2026",
             "search_before_date_filter": null, "last_updated_after_filter": "1/2/2026",
@@ -272,7 +255,7 @@ mod tests {
         assert_eq!(ask.question, "new");
         assert!(ask.stream && ask.prompt.contains("old") && ask.prompt.contains("[[sim:ok]]"));
         let Api::Sonar(sonar) = ask.api else { panic!("not for sonar") };
-        assert_eq!((sonar.context, sonar.mode), (Context::High, StreamMode::Concise));
+        assert_eq!(sonar.context, Context::High);
     }
 
     #[test]

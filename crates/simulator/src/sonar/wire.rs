@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::prices;
-use crate::ask::{Sonar, StreamMode};
+use crate::ask::Sonar;
 use crate::frame::Frame;
 use crate::run::Run;
 use crate::script::{Event, Script};
@@ -11,19 +11,12 @@ use crate::sources::Source;
 
 /// A job as `GET /v1/async/sonar/{id}` shows it.
 pub(crate) fn job(run: &Run, sonar: &Sonar, seen: usize) -> Value {
-    let mut job = listed(run, seen);
-    job["error_message"] = match run.last(seen) {
-        Event::Failed { code } => format!("the run failed: {code}").into(),
-        _ => Value::Null,
-    };
-    let done = matches!(run.last(seen), Event::Completed | Event::Incomplete);
-    job["response"] = if done { completion(run, sonar, seen) } else { Value::Null };
-    job
-}
-
-/// A job as the list shows it.
-pub(crate) fn listed(run: &Run, seen: usize) -> Value {
     let last = run.last(seen);
+    let error = match last {
+        Event::Failed { code } => Some(format!("the run failed: {code}")),
+        _ => None,
+    };
+    let done = matches!(last, Event::Completed | Event::Incomplete);
     let at = |happened: bool, index: usize| {
         happened.then(|| run.timeline.happened(index)).flatten().map(|at| run.unix_seconds(at))
     };
@@ -33,9 +26,11 @@ pub(crate) fn listed(run: &Run, seen: usize) -> Value {
         "model": run.ask.label,
         "created_at": run.created_at,
         "started_at": at(seen > 1, 1),
-        "completed_at": at(matches!(last, Event::Completed | Event::Incomplete), ended),
-        "failed_at": at(matches!(last, Event::Failed { .. }), ended),
+        "completed_at": at(done, ended),
+        "failed_at": at(error.is_some(), ended),
         "status": status(last),
+        "error_message": error,
+        "response": done.then(|| completion(run, sonar, seen)),
     })
 }
 
@@ -71,18 +66,11 @@ pub(crate) fn frames(run: &Run, sonar: &Sonar, index: usize) -> Vec<Frame> {
             json!({"message": format!("the run failed: {code}"), "type": code, "code": 500});
         return vec![Frame::terminal(json!({"error": error}))];
     }
-    match sonar.mode {
-        StreamMode::Full => full(run, sonar, index),
-        StreamMode::Concise => concise(run, sonar, index),
-    }
-}
-
-/// Every chunk repeats the text so far and all that was found.
-fn full(run: &Run, sonar: &Sonar, index: usize) -> Vec<Frame> {
+    // Every chunk repeats the text so far and all that was found.
     let script = &run.timeline.script;
     let mut chunk = envelope(run, "chat.completion.chunk");
     add_findings(&mut chunk, script);
-    match run.timeline.event(index) {
+    match event {
         Event::TextDelta(range) => {
             chunk["choices"] =
                 choices(&script.text[..range.end], &script.text[range.clone()], None);
@@ -96,57 +84,6 @@ fn full(run: &Run, sonar: &Sonar, index: usize) -> Vec<Frame> {
         }
         _ => Vec::new(),
     }
-}
-
-/// Reasoning steps first, then deltas alone, then the whole once.
-fn concise(run: &Run, sonar: &Sonar, index: usize) -> Vec<Frame> {
-    let script = &run.timeline.script;
-    let of = |object: &str, delta: Value, message: Value| {
-        let mut chunk = envelope(run, object);
-        chunk["choices"] =
-            json!([{"index": 0, "finish_reason": null, "delta": delta, "message": message}]);
-        chunk
-    };
-    let frame = match run.timeline.event(index) {
-        Event::SearchResults(search) => {
-            let search = &script.searches[*search];
-            let found: Vec<Value> = search.results.iter().map(result).collect();
-            let step = json!({
-                "thought": format!("Search for {}", search.query), "type": "web_search",
-                "web_search": {"search_keywords": [search.query], "search_results": found},
-            });
-            let delta = json!({"role": "assistant", "content": "", "reasoning_steps": [step]});
-            Frame::data(of("chat.reasoning", delta, Value::Null))
-        }
-        Event::FetchResults(fetch) => {
-            let step = json!({
-                "thought": "Read a page", "type": "fetch_url_content",
-                "fetch_url_content": {"contents": [result(&script.fetched[*fetch])]},
-            });
-            let delta = json!({"role": "assistant", "content": "", "reasoning_steps": [step]});
-            Frame::data(of("chat.reasoning", delta, Value::Null))
-        }
-        Event::ReasoningStopped => {
-            let mut chunk = of("chat.reasoning.done", json!({"content": ""}), Value::Null);
-            chunk["search_results"] = results(script);
-            chunk["usage"] = prices::unfinished_usage(sonar.context);
-            Frame::data(chunk)
-        }
-        Event::TextDelta(range) => {
-            let delta = json!({"role": "assistant", "content": &script.text[range.clone()]});
-            Frame::data(of("chat.completion.chunk", delta, Value::Null))
-        }
-        last @ (Event::Completed | Event::Incomplete) => {
-            let message = json!({"role": "assistant", "content": script.text});
-            let mut chunk = of("chat.completion.done", json!({"content": ""}), message);
-            chunk["choices"][0]["finish_reason"] = finish_reason(last).into();
-            chunk["search_results"] = results(script);
-            chunk["usage"] = run.usage();
-            Frame::terminal(chunk)
-        }
-        _ => return Vec::new(),
-    };
-    vec![frame]
 }
 
 fn envelope(run: &Run, object: &str) -> Value {

@@ -121,8 +121,8 @@ async fn jobs_are_listed_with_where_they_came_from() {
     let request = json!({"model": "sonar", "messages": messages});
     bench.post("/v1/async/sonar", &json!({"request": request})).await.unwrap();
     bench.post("/chat/completions", &request).await.unwrap();
-    let jobs: Value = bench.get("/__sim/jobs").await.json().await.unwrap();
-    let apis: Vec<&str> =
-        jobs.as_array().unwrap().iter().map(|job| job["api"].as_str().unwrap()).collect();
+    let stats: Value = bench.get("/__sim/stats").await.json().await.unwrap();
+    let runs = stats["runs"].as_array().unwrap();
+    let apis: Vec<&str> = runs.iter().map(|run| run["api"].as_str().unwrap()).collect();
     assert_eq!(apis, ["agent", "sonar-async", "sonar-chat"]);
 }

@@ -1,6 +1,5 @@
 //! The Search API and local pages.
 
-use outlast_simulator::{Options, Pages};
 use serde_json::{Value, json};
 
 use crate::client::Bench;
@@ -23,13 +22,11 @@ async fn a_search_finds_as_many_as_asked_and_always_the_same() {
             assert!(result[field].is_string(), "{field} of {result}");
         }
     }
-    assert_eq!(found.get("server_time"), None);
     let again = search(&bench, &body).await;
     assert_eq!(again["results"], found["results"]);
     assert_ne!(again["id"], found["id"]);
-    let default = search(&bench, &json!({"query": "sun", "display_server_time": true})).await;
+    let default = search(&bench, &json!({"query": "sun"})).await;
     assert_eq!(default["results"].as_array().unwrap().len(), 10);
-    assert!(default["server_time"].is_string());
     let stats = bench.sim.stats();
     assert_eq!((stats.searches, stats.spent_nanos, stats.submits), (3, 15_000_000, 0));
 }
@@ -69,20 +66,4 @@ async fn a_search_meets_the_errors_of_its_scenario() {
     let body = json!({"query": "wind [[sim:http;status=503;times=1]]"});
     assert_eq!(bench.post("/search", &body).await.unwrap().status(), 503);
     assert_eq!(search(&bench, &body).await["results"].as_array().unwrap().len(), 10);
-}
-
-#[tokio::test]
-async fn local_pages_can_be_read_and_name_what_was_cited() {
-    let options = Options { pages: Pages::Local, ..Options::default() };
-    let bench = Bench::with(options).await;
-    let found = search(&bench, &json!({"query": "wind", "max_results": 2})).await;
-    let id = bench.submitted("sun [[sim:ok;delay_ms=0]]").await;
-    let run = bench.poll(&id).await;
-    for result in [&found["results"][1], &run["output"][0]["results"][0]] {
-        let page = bench.http.get(result["url"].as_str().unwrap()).send().await.unwrap();
-        assert_eq!(page.status(), 200, "{result}");
-        let page = page.text().await.unwrap();
-        assert!(page.contains(result["title"].as_str().unwrap()), "{page}");
-    }
-    assert_eq!(bench.get("/page/nothing").await.status(), 404);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Changes, Glance, Rev, StoreError, Timestamp};
+use outlast_core::{Changes, ChangeWait, Rev, StoreError, Timestamp};
 use tokio::time::Instant;
 
 use super::Shared;
@@ -29,8 +29,8 @@ impl Shared {
     }
 
     /// Waits for changes after `after`.
-    pub(super) async fn changes(&self, after: Rev, glance: Glance) -> Result<Changes, StoreError> {
-        let deadline = Instant::now() + glance.wait.min(Duration::from_secs(86_400));
+    pub(super) async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
+        let deadline = Instant::now() + wait.at_most.min(Duration::from_secs(86_400));
         let mut heard = self.wakeups.subscribe();
         let mut soon = SOON;
         loop {
@@ -48,8 +48,8 @@ impl Shared {
             } else {
                 soon = SOON;
                 match self.session.stands_since() {
-                    Some(_) => NET.max(glance.every),
-                    None => glance.every.clamp(Duration::from_millis(250), NET),
+                    Some(_) => NET.max(wait.look_every),
+                    None => wait.look_every.clamp(Duration::from_millis(250), NET),
                 }
             };
             // Whether it ends by what was heard or by the time, the next look tells.

@@ -283,7 +283,7 @@ async fn take(
     if !rules::takeable(&stored.record, profiles, tx.now()) {
         return Ok(None);
     }
-    let is_queued = stored.record.job.new.visibility.is_queued();
+    let is_queued = stored.record.job.new.visibility.goes_through_queue();
     let owner = escaped(stored.record.job.new.owner.as_str()).into_owned();
     if is_queued {
         tx.write(

@@ -92,7 +92,7 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
         let stored = rows::stored(row)?;
         let job = stored.record.job.clone();
         if let Some(record) = stored.key {
-            if !rules::key_holds(&record, &job, now) {
+            if !rules::key_is_valid(&record, &job, now) {
                 takes_up = takes_up.or_else(|| rules::run_taken_up(&record, &job, new));
             } else if record.input_hash == key.input_hash {
                 return Ok(Inserted::Existing { job, key: record });
@@ -142,10 +142,10 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
 
 /// Makes the key stand for the job, in the place of one whose time is over.
 async fn take_key(tx: &mut Tx, owner: &OwnerId, key: &Key, seq: i64) -> Result<(), Fault> {
-    let (holds, span, span_answered) = match key.holds {
+    let (holds, span, span_answered) = match key.life {
         KeyLife::For(window) => ("for", window, None),
         KeyLife::UntilAnswered { after_end } => ("until_answered", after_end, None),
-        KeyLife::Repeats { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
+        KeyLife::Replays { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
     };
     let params: Vec<Param> = vec![
         Box::new(escaped(owner.as_str()).into_owned()),

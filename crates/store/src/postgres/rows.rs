@@ -90,11 +90,11 @@ pub(super) fn key(row: &Row) -> Result<Option<KeyRecord>, Fault> {
     Ok(Some(KeyRecord {
         input_hash: input_hash.try_into().map_err(|_| damaged("input_hash"))?,
         made_at: time(row, "made_at")?,
-        holds: match get::<String>(row, "holds")?.as_str() {
+        life: match get::<String>(row, "holds")?.as_str() {
             "for" => KeyLife::For(after_end),
             "until_answered" => match answered {
                 None => KeyLife::UntilAnswered { after_end },
-                Some(answered) => KeyLife::Repeats { unanswered: after_end, answered },
+                Some(answered) => KeyLife::Replays { unanswered: after_end, answered },
             },
             _ => return Err(damaged("holds")),
         },

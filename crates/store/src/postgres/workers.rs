@@ -133,12 +133,6 @@ impl Shared {
     pub(super) async fn rescue(self: &Arc<Self>, dead: &Dead) -> Result<Rescued, StoreError> {
         match dead {
             Dead::Proven => self.rescue_proven().await,
-            Dead::Worker(worker) => {
-                self.session.let_go(worker).await?;
-                self.forget(std::slice::from_ref(worker)).await?;
-                let jobs = self.put_back(Whose::Worker(worker.clone(), None)).await?;
-                Ok(Rescued { jobs, watched: 0 })
-            }
             Dead::LeasesExpired => {
                 let stands = self.session.stands_since();
                 let may_judge =

@@ -1,6 +1,6 @@
-//! A copy of the store in one file, taken while everybody goes on writing.
+//! A copy of the store in one file, taken while other processes go on writing.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use outlast_core::StoreError;
@@ -8,40 +8,38 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use uuid::Uuid;
 
-use super::fault::{Fault, of_io, unavailable};
-use super::open::{self, Access, Existing};
-use super::{SqliteStore, check};
+use super::fault::{Fault, file_error, unavailable};
+use super::files::{beside, make_private_file, rename_durably};
+use super::open::{self, Access};
+use super::{SqliteStore, check, sql};
 
 impl SqliteStore {
     /// Copies the store as it is at one moment to `to`, which must not exist yet.
     ///
-    /// Nobody waits for it and it waits for nobody. The name appears only when the copy is complete, was opened and
+    /// No writer waits for this, and it waits for none. The name appears only when the copy is complete, was opened and
     /// found sound; only its owner can read it. It can be read as it is; to become a store again it must be restored
-    /// ([`super::Restore`]), because what it has queued may be run and paid for while it lies there.
+    /// ([`super::Restore`]), because its queued jobs may be run and paid for in the meantime.
     pub async fn backup(&self, to: &Path) -> Result<(), StoreError> {
         let to = to.to_owned();
-        self.readers.run(move |connection| Ok(copy(connection, &to)?)).await
+        self.readers.run(move |connection| copy(connection, &to)).await
     }
 }
 
-fn copy(connection: &Connection, to: &Path) -> Result<(), StoreError> {
+fn copy(connection: &Connection, to: &Path) -> Result<(), Fault> {
     if fs::symlink_metadata(to).is_ok() {
-        return Err(unavailable(format!("{} is there already", to.display())));
+        return Err(unavailable(format!("{} is there already", to.display())).into());
     }
     let partial = Partial::beside(to)?;
     fill(connection, &partial.0)?;
-    name_backup(&partial.0)?;
+    label(&partial.0)?;
     verify(&partial.0)?;
-    // Takes the name first, so that whoever took it meanwhile is not overwritten by the rename.
-    open::make_private_file(to, Existing::Refuse).map_err(|error| of_io(to, error))?;
-    let named = fs::rename(&partial.0, to).and_then(|()| {
-        File::open(open::directory_of(to)).and_then(|directory| directory.sync_all())
-    });
-    named.map_err(|error| of_io(to, error))
+    // Takes the name first, so that the rename overwrites no file that appeared meanwhile.
+    make_private_file(to).map_err(file_error(to))?;
+    Ok(rename_durably(&partial.0, to)?)
 }
 
-/// All pages in one step: a reader of a write-ahead log holds nobody up, and a copy in several steps would begin
-/// again with every commit of another process.
+/// All pages in one step: a reader of a write-ahead log delays no writer, and a copy in several steps would begin again
+/// with every commit of another process.
 pub(super) fn fill(connection: &Connection, to: &Path) -> Result<(), Fault> {
     const ALL: i32 = -1;
     let mut copy = open::connect(to, Access::Write)?;
@@ -52,40 +50,36 @@ pub(super) fn fill(connection: &Connection, to: &Path) -> Result<(), Fault> {
     }
 }
 
-/// Writes into the copy what it is, so that it is not opened as the store itself.
-fn name_backup(copy: &Path) -> Result<(), Fault> {
+/// Records in the copy that it is a backup, so that it is not opened as the store itself.
+fn label(copy: &Path) -> Result<(), Fault> {
     let connection = open::connect(copy, Access::Write)?;
     connection.execute("INSERT INTO meta VALUES ('backup', 1) ON CONFLICT DO NOTHING", [])?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    sql::empty_log(&connection)?;
     Ok(connection.close().map_err(|(_, error)| error)?)
 }
 
-pub(super) fn verify(path: &Path) -> Result<(), StoreError> {
+pub(super) fn verify(path: &Path) -> Result<(), Fault> {
     check::refuse_damaged(&open::connect(path, Access::Read)?)
 }
 
-/// A copy without its name yet; what is left of it goes when it is given up.
+/// A copy under a temporary name; its files are removed when it is dropped.
 pub(super) struct Partial(pub(super) PathBuf);
 
 impl Partial {
-    /// Makes an empty file for it, beside what it is to be.
+    /// Makes an empty file beside `path`.
     pub(super) fn beside(path: &Path) -> Result<Self, StoreError> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}.partial", Uuid::new_v4().simple()));
-        Self::make(name.into())
+        Self::make(beside(path, &format!(".{}.partial", Uuid::new_v4().simple())))
     }
 
-    /// The same for a caller that is alone here: what another left when it was killed goes first.
+    /// The same for a caller that no other process runs beside: files that a killed one left are removed first.
     pub(super) fn alone_beside(path: &Path) -> Result<Self, StoreError> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".restoring");
-        drop(Self(name.clone().into()));
-        Self::make(name.into())
+        let path = beside(path, ".restoring");
+        drop(Self(path.clone()));
+        Self::make(path)
     }
 
     fn make(path: PathBuf) -> Result<Self, StoreError> {
-        let made = open::make_private_file(&path, Existing::Refuse);
-        made.map_err(|error| of_io(&path, error))?;
+        make_private_file(&path).map_err(file_error(&path))?;
         Ok(Self(path))
     }
 }
@@ -93,10 +87,8 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         for end in ["", "-journal", "-wal", "-shm"] {
-            let mut path = self.0.as_os_str().to_owned();
-            path.push(end);
-            // Gone already, as a rule: renamed, or cleared away by SQLite.
-            let _ = fs::remove_file(path);
+            // Mostly gone already: renamed, or removed by SQLite.
+            let _ = fs::remove_file(beside(&self.0, end));
         }
     }
 }

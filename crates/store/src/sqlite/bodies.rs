@@ -1,5 +1,5 @@
-//! What a job leaves behind: its result and the provider's last word. What may be megabytes is kept as it is, in a place
-//! of its own, and written and read there; as JSON or as a parameter it would be copied several times on its way.
+//! A job's result and the provider's raw response. What may be megabytes has a column of its own and is written and read
+//! in place; as JSON or as a parameter it would be copied several times.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use rusqlite::blob::ZeroBlob;
 use rusqlite::{Connection, MAIN_DB};
 
 use super::fault::Fault;
-use super::rows;
+use super::sql;
 
-/// The text of a report is kept apart from so many bytes on.
-const LONG: usize = 64 * 1024;
-/// Memory for pages while a long text or word is written, in SQLite's way to say kilobytes.
-const FEW_PAGES: i64 = -256;
+/// From so many bytes on the text of a report has a column of its own.
+const LONG_TEXT: usize = 64 * 1024;
+/// SQLite's cache while long bytes are written: 256 KiB, which SQLite writes as a negative number.
+const SMALL_CACHE: i64 = -256;
 
 /// Writes them to a job's row.
 pub(super) fn write(
@@ -22,38 +22,35 @@ pub(super) fn write(
     output: Option<&Output>,
     raw: Option<&[u8]>,
 ) -> Result<(), Fault> {
-    let (output, text) = output.map(parted).unzip();
-    let output = output.map(|output| rows::json(&*output)).transpose()?;
+    let (output, text) = output.map(split_text).unzip();
+    let output = output.map(|output| sql::json(&*output)).transpose()?;
     let text = text.flatten().map(str::as_bytes);
     let fill = || -> Result<(), Fault> {
         let room = |bytes: &[u8]| ZeroBlob(bytes.len() as u64);
-        connection
-            .prepare_cached("UPDATE bodies SET output = ?2, raw = ?3, text = ?4 WHERE job = ?1")?
-            .execute((seq, output, raw.map(room), text.map(room)))?;
+        let update = "UPDATE bodies SET output = ?2, raw = ?3, text = ?4 WHERE job = ?1";
+        sql::execute(connection, update, (seq, output, raw.map(room), text.map(room)))?;
         for (column, bytes) in [("raw", raw), ("text", text)] {
-            if let Some(bytes) = bytes {
-                connection
-                    .blob_open(MAIN_DB, "bodies", column, seq, false)?
-                    .write_all_at(bytes, 0)?;
-            }
+            let Some(bytes) = bytes else { continue };
+            let mut blob = connection.blob_open(MAIN_DB, "bodies", column, seq, false)?;
+            blob.write_all_at(bytes, 0)?;
         }
         Ok(())
     };
-    if [raw, text].into_iter().flatten().all(|bytes| bytes.len() < LONG) {
+    if [raw, text].into_iter().flatten().all(|bytes| bytes.len() < LONG_TEXT) {
         return fill();
     }
-    // A cache that has taken in megabytes for one job keeps them; so most pages go to the log as they are filled.
+    // A cache that has grown by megabytes for one job keeps them; a small one writes pages to the log as they fill.
     let pages: i64 = connection.pragma_query_value(None, "cache_size", |row| row.get(0))?;
-    connection.pragma_update(None, "cache_size", FEW_PAGES)?;
+    connection.pragma_update(None, "cache_size", SMALL_CACHE)?;
     let filled = fill();
     connection.pragma_update(None, "cache_size", pages)?;
     filled
 }
 
 /// The text of a long report, and the result without it.
-fn parted(output: &Output) -> (Cow<'_, Output>, Option<&str>) {
+fn split_text(output: &Output) -> (Cow<'_, Output>, Option<&str>) {
     match &output.body {
-        Body::Report { text, sources, thinking, related } if text.len() >= LONG => {
+        Body::Report { text, sources, thinking, related } if text.len() >= LONG_TEXT => {
             let body = Body::Report {
                 text: String::new(),
                 sources: sources.clone(),
@@ -68,15 +65,15 @@ fn parted(output: &Output) -> (Cow<'_, Output>, Option<&str>) {
     }
 }
 
-/// Gives a long report its text again; `None` when it is no text, or the result no report.
+/// Puts the text back into a long report; `None` where it is not text, or the result not a report.
 pub(super) fn with_text(
     connection: &Connection,
     seq: i64,
     mut output: Output,
 ) -> Result<Option<Output>, Fault> {
-    let place = connection.blob_open(MAIN_DB, "bodies", "text", seq, true)?;
-    let mut bytes = vec![0; place.len()];
-    place.read_at_exact(&mut bytes, 0)?;
+    let blob = connection.blob_open(MAIN_DB, "bodies", "text", seq, true)?;
+    let mut bytes = vec![0; blob.len()];
+    blob.read_at_exact(&mut bytes, 0)?;
     Ok(match (&mut output.body, String::from_utf8(bytes)) {
         (Body::Report { text, .. }, Ok(read)) => {
             *text = read;

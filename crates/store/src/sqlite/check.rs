@@ -1,18 +1,19 @@
-//! Whether the store is sound: the file, the references, and what this program promises itself about its rows.
+//! Whether the store is sound: the file, the references, and what this program relies on in its rows.
 
 use outlast_core::{Checkpoint, JobState, Record, RemoteStop, StoreError, Timestamp, rules};
 use rusqlite::{Connection, ErrorCode};
 
 use super::fault::Fault;
-use super::{SqliteStore, keys, rows};
+use super::rows::{self, Stored};
+use super::{SqliteStore, keys};
 
-/// More would help nobody.
-const MOST: usize = 100;
+/// How many problems are reported at most.
+const MAX_PROBLEMS: usize = 100;
 
 impl SqliteStore {
     /// Looks through everything, as it is at one moment, and says what is wrong; nothing when it is sound.
     ///
-    /// Reads the whole file, so it takes its time on a large one; nobody waits for it.
+    /// Reads the whole file, which takes long on a large one; no reader or writer waits for it.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.readers.run(problems).await
     }
@@ -21,19 +22,19 @@ impl SqliteStore {
 fn problems(connection: &Connection) -> Result<Vec<String>, Fault> {
     let snapshot = connection.unchecked_transaction()?;
     let mut problems = file(&snapshot)?;
-    // What is damaged below tells nothing about what stands on it.
+    // Rows of a damaged file say nothing.
     if problems.is_empty() {
         problems.extend(by_query(&snapshot)?);
         problems.extend(by_rule(&snapshot)?);
     }
-    problems.truncate(MOST);
+    problems.truncate(MAX_PROBLEMS);
     Ok(problems)
 }
 
 /// Refuses a file that is not sound.
-pub(super) fn refuse_damaged(connection: &Connection) -> Result<(), StoreError> {
+pub(super) fn refuse_damaged(connection: &Connection) -> Result<(), Fault> {
     match file(connection)?.into_iter().next() {
-        Some(at) => Err(StoreError::Corrupt { at }),
+        Some(at) => Err(StoreError::Corrupt { at }.into()),
         None => Ok(()),
     }
 }
@@ -95,43 +96,44 @@ fn by_rule(connection: &Connection) -> Result<Vec<String>, Fault> {
     let mut problems = Vec::new();
     let mut statement = connection.prepare("SELECT seq, expires_at, removable_at FROM jobs")?;
     let mut all = statement.query([])?;
-    while let Some(row) = all.next()? {
-        let (seq, expires_at, removable_at): (i64, Option<i64>, Option<i64>) =
-            (row.get(0)?, row.get(1)?, row.get(2)?);
-        match rows::whole(connection, "seq = ?1", seq) {
-            Ok(Some(stored)) => {
-                let Record { job, holder, bytes: _ } = &stored.record;
-                let key = keys::of_job(connection, seq)?;
-                if rules::expires_at(job).map(Timestamp::as_millis) != expires_at {
-                    problems.push(format!("job {} has a wrong expires_at", job.id));
-                }
-                if rules::removable_at(job, key.as_ref()).map(Timestamp::as_millis) != removable_at
-                {
-                    problems.push(format!("job {} has a wrong removable_at", job.id));
-                }
-                let owed =
-                    matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. });
-                if owed && !matches!(job.checkpoint, Checkpoint::Running(_)) {
-                    problems.push(format!("job {} is owed a stop and has no remote run", job.id));
-                }
-                if holder.is_some() && !job.was_claimed() {
-                    problems.push(format!("job {} is held and was never claimed", job.id));
-                }
-            }
-            // Without a body; said by a query.
+    while let Some(row) = all.next()?
+        && problems.len() < MAX_PROBLEMS
+    {
+        let times = [row.get(1)?, row.get(2)?];
+        match rows::whole(connection, "seq = ?1", row.get::<_, i64>(0)?) {
+            Ok(Some(stored)) => problems.extend(of_job(connection, &stored, times)?),
+            // Without a body; found by a query.
             Ok(None) => {}
             Err(Fault::Refused(StoreError::Corrupt { at })) => problems.push(at),
             Err(other) => return Err(other),
-        }
-        if problems.len() >= MOST {
-            break;
         }
     }
     Ok(problems)
 }
 
+fn of_job(
+    connection: &Connection,
+    Stored { seq, record: Record { job, holder, .. } }: &Stored,
+    [expires_at, removable_at]: [Option<i64>; 2],
+) -> Result<Vec<String>, Fault> {
+    let key = keys::of_job(connection, *seq)?;
+    let expires = rules::expires_at(job).map(Timestamp::as_millis);
+    let removable = rules::removable_at(job, key.as_ref()).map(Timestamp::as_millis);
+    let is_owed = matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. });
+    let has_run = matches!(job.checkpoint, Checkpoint::Running(_));
+    let problems = [
+        (expires != expires_at, "has a wrong expires_at"),
+        (removable != removable_at, "has a wrong removable_at"),
+        (is_owed && !has_run, "is owed a stop and has no remote run"),
+        (holder.is_some() && !job.was_claimed(), "is held and was never claimed"),
+    ];
+    let found = problems.into_iter().filter(|(is_wrong, _)| *is_wrong);
+    Ok(found.map(|(_, what)| format!("job {} {what}", job.id)).collect())
+}
+
 fn lines(connection: &Connection, query: &str) -> Result<Vec<String>, Fault> {
     let mut statement = connection.prepare(query)?;
-    let lines = statement.query_map([], |row| row.get(0))?.take(MOST).collect::<Result<_, _>>()?;
+    let lines =
+        statement.query_map([], |row| row.get(0))?.take(MAX_PROBLEMS).collect::<Result<_, _>>()?;
     Ok(lines)
 }

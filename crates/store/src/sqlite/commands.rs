@@ -1,18 +1,18 @@
-//! What the writer does to jobs that are there: load, ask the rules, save.
+//! The writer's steps on stored jobs: load, ask the rules, save.
 
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Checkpoint, Claimed, Job, JobId, Lease, Profile, Record, Scope, Settlement,
-    StoreError, Timestamp, WorkerId, rules,
+    Cancelled, Claimed, Job, JobId, Lease, Profile, Record, Scope, Settlement, StoreError,
+    Timestamp, WorkerId, rules,
 };
 
 use super::bodies;
 use super::fault::Fault;
-use super::liveness::{Liveness, Sign};
+use super::liveness::Liveness;
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{owners, workers};
+use super::{keys, owners, sql, worker_list};
 
 /// Gives the best claimable job to the worker.
 pub(super) fn claim(
@@ -21,7 +21,7 @@ pub(super) fn claim(
     profiles: &[Profile],
     lease: Duration,
 ) -> Result<Option<Claimed>, Fault> {
-    workers::list(tx, worker, profiles)?;
+    worker_list::add(tx.connection, worker, profiles)?;
     let now = tx.now();
     let Some(seq) = owners::next_job(tx.connection, profiles, now)? else { return Ok(None) };
     let Some(stored) = rows::whole(tx.connection, "seq = ?1", seq)? else { return Ok(None) };
@@ -68,7 +68,7 @@ pub(super) fn renew(
     )?;
     let mut lost = Vec::new();
     for Lease { job, worker, fence } in leases {
-        let row = (until, job.to_string(), worker.as_str(), rows::signed(fence.0));
+        let row = (until, job.to_string(), worker.as_str(), sql::signed(fence.0));
         if statement.execute(row)? == 0 {
             lost.push(*job);
         }
@@ -82,14 +82,21 @@ pub(super) fn write(
     lease: &Lease,
     rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
 ) -> Result<(), Fault> {
-    // Only a running job has a holder, so anything else is a lost lease without looking further.
+    // Only a running job has a holder; in every other state the lease is lost.
     let held = rows::light(tx.connection, "id = ?1 AND state = 'running'", lease.job.to_string())?;
-    let Stored { seq, mut record } = held.ok_or(StoreError::LeaseLost)?;
+    change(tx, held.ok_or(StoreError::LeaseLost)?, rule)
+}
+
+fn change(
+    tx: &mut Tx<'_>,
+    Stored { seq, mut record }: Stored,
+    rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
+) -> Result<(), Fault> {
     rule(&mut record, tx.now())?;
     rows::save(tx, seq, &mut record)
 }
 
-/// Ends a try: state, output and the provider's last word in one write.
+/// Ends a try: state, output and the provider's raw response in one write.
 pub(super) fn settle(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -108,7 +115,7 @@ pub(super) fn settle(
     Ok(record.job)
 }
 
-/// Ends an unfinished job on its owner's word.
+/// Ends an unfinished job.
 pub(super) fn cancel(tx: &mut Tx<'_>, scope: &Scope, id: &JobId) -> Result<Cancelled, Fault> {
     let now = tx.now();
     let found = rows::whole(tx.connection, "id = ?1", id.to_string())?;
@@ -125,45 +132,47 @@ pub(super) fn cancel(tx: &mut Tx<'_>, scope: &Scope, id: &JobId) -> Result<Cance
     }
 }
 
-/// A write to a cancelled job: what is owed, and what came of it.
+/// A write to a cancelled job: the stop it is owed, and what came of that.
 pub(super) fn amend(
     tx: &mut Tx<'_>,
     id: &JobId,
     rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
 ) -> Result<(), Fault> {
     let found = rows::light(tx.connection, "id = ?1 AND state = 'cancelled'", id.to_string())?;
-    let Stored { seq, mut record } = found.ok_or(StoreError::NotFound)?;
-    rule(&mut record, tx.now())?;
-    rows::save(tx, seq, &mut record)
+    change(tx, found.ok_or(StoreError::NotFound)?, rule)
 }
 
-/// Puts back what these workers hold and takes them off the list of the living.
+/// Records that a call was answered with the outcome of the job. Not a change: no rev.
+pub(super) fn answered(tx: &Tx<'_>, id: &JobId) -> Result<(), Fault> {
+    if let Some(stored) = rows::whole(tx.connection, "id = ?1", id.to_string())?
+        && let Some(key) = keys::of_job(tx.connection, stored.seq)?
+        && let Some(key) = rules::record_answer(&key, &stored.record.job, tx.now())
+    {
+        keys::save_answered(tx.connection, stored.seq, key.answered_at)?;
+        rows::save_removable_at(tx.connection, &stored, Some(&key))?;
+    }
+    Ok(())
+}
+
+/// Puts the jobs of these workers back into the queue and takes the workers off the list.
 pub(super) fn rescue_workers(tx: &mut Tx<'_>, workers: &[WorkerId]) -> Result<u32, Fault> {
-    workers::forget(tx, workers)?;
+    worker_list::remove(tx.connection, workers)?;
     let mut rescued = 0;
     for worker in workers {
-        let seqs: Vec<i64> = tx
-            .connection
-            .prepare_cached("SELECT seq FROM jobs WHERE state = 'running' AND worker = ?1")?
-            .query_map([worker.as_str()], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+        let select = "SELECT seq FROM jobs WHERE state = 'running' AND worker = ?1";
+        let seqs = sql::column(tx.connection, select, [worker.as_str()])?;
         rescued += put_back(tx, &seqs, |_| true)?;
     }
     Ok(rescued)
 }
 
-/// Puts back what is held under leases that ran out, except for requests on their way in live hands.
+/// Puts jobs back whose lease has ended and is void.
 pub(super) fn rescue_expired(tx: &mut Tx<'_>, liveness: &Liveness) -> Result<u32, Fault> {
-    let seqs: Vec<i64> = tx
-        .connection
-        .prepare_cached("SELECT seq FROM jobs WHERE state = 'running' AND lease_until <= ?1")?
-        .query_map([tx.now().as_millis()], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    put_back(tx, &seqs, |record| match (&record.job.checkpoint, &record.holder) {
-        // Its worker is only slow. To begin again now could buy the same research twice.
-        (Checkpoint::Beginning { .. }, Some(holder)) => liveness.sign(&holder.worker) == Sign::Dead,
-        _ => true,
-    })
+    let select = "SELECT seq FROM jobs WHERE state = 'running' AND lease_until <= ?1";
+    let seqs = sql::column(tx.connection, select, [tx.now().as_millis()])?;
+    let now = tx.now();
+    let is_alive = |worker: &WorkerId| liveness.is_alive(worker);
+    put_back(tx, &seqs, |record| rules::lease_is_void(record, is_alive, now))
 }
 
 fn put_back(tx: &mut Tx<'_>, seqs: &[i64], wanted: impl Fn(&Record) -> bool) -> Result<u32, Fault> {

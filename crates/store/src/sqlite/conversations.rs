@@ -1,4 +1,4 @@
-//! Conversations: chains of jobs, read as a whole or as a list. Nothing of them is stored beside their jobs.
+//! Conversations are chains of jobs; no table holds anything else about them. Reads one, or a list of them.
 
 use outlast_core::{
     ConversationId, ConversationPage, ConversationQuery, ConversationSummary, Cursor, Job, OwnerId,
@@ -7,7 +7,8 @@ use outlast_core::{
 use rusqlite::{Connection, Row};
 
 use super::fault::Fault;
-use super::rows;
+use super::{rows, sql};
+use crate::page;
 
 /// What conversation tools show of a job: the same test as `Job::is_shown`.
 const SHOWN: &str = "(visibility <> 'unpromised' OR state = 'succeeded')";
@@ -30,16 +31,13 @@ pub(super) fn turns(
         rows::WHOLE
     );
     let mut statement = connection.prepare_cached(&select)?;
-    let mut rows = statement.query(rusqlite::named_params! {
+    let parameters = rusqlite::named_params! {
         ":owner": owner,
         ":conversation": conversation.as_str(),
         ":now": now.as_millis(),
-    })?;
-    let mut turns = Vec::new();
-    while let Some(row) = rows.next()? {
-        turns.push(rows::whole_row(connection, row)?.record.job);
-    }
-    Ok(turns)
+    };
+    let turn = |row: &Row<'_>| Ok(rows::whole_row(connection, row)?.record.job);
+    statement.query_and_then(parameters, turn)?.collect()
 }
 
 /// A page of the owner's conversations: each stands where its last shown turn does in the order of arrival.
@@ -68,36 +66,28 @@ pub(super) fn list(
          ORDER BY seq DESC LIMIT :limit"
     );
     let mut statement = connection.prepare_cached(&select)?;
-    let mut rows = statement.query(rusqlite::named_params! {
+    let parameters = rusqlite::named_params! {
         ":owner": owner.as_str(),
         ":now": now.as_millis(),
-        ":after": query.after.map_or(i64::MAX, |Cursor(seq)| rows::signed(seq)),
+        ":after": query.after.map_or(i64::MAX, |Cursor(seq)| sql::signed(seq)),
         ":all": states.is_empty(),
-        ":states": rows::json(&states)?,
+        ":states": sql::json(&states)?,
         ":limit": i64::from(query.limit) + 1,
-    })?;
-    let mut page = ConversationPage { conversations: Vec::new(), next: None };
-    let mut last = None;
-    while let Some(row) = rows.next()? {
-        if page.conversations.len() == query.limit as usize {
-            page.next = last;
-            break;
-        }
-        page.conversations.push(summary(row)?);
-        last = Some(Cursor(row.get::<_, i64>("seq")?.unsigned_abs()));
-    }
-    Ok(page)
+    };
+    let (conversations, next) = page(statement.query_and_then(parameters, summary)?, query.limit)?;
+    Ok(ConversationPage { conversations, next })
 }
 
-fn summary(row: &Row<'_>) -> Result<ConversationSummary, Fault> {
+fn summary(row: &Row<'_>) -> Result<(u64, ConversationSummary), Fault> {
     let id: String = row.get("id")?;
-    Ok(ConversationSummary {
+    let summary = ConversationSummary {
         id: ConversationId::new(row.get::<_, String>("conversation")?),
         title: row.get("title")?,
-        state: rows::kind(&id, &row.get::<_, String>("state")?)?,
+        state: rows::state_kind(&id, row)?,
         turns: row.get("turns")?,
         reports: row.get("reports")?,
         created_at: Timestamp::from_millis(row.get("created_at")?),
         updated_at: Timestamp::from_millis(row.get("updated_at")?),
-    })
+    };
+    Ok((rows::seq(row)?, summary))
 }

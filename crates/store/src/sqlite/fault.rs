@@ -29,13 +29,13 @@ impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Refused(error) => error,
-            Fault::Sql(error) => of_sql(error),
+            Fault::Sql(error) => sql_error(error),
         }
     }
 }
 
-/// By what the caller can do: make room, mend, or try again.
-fn of_sql(error: rusqlite::Error) -> StoreError {
+/// By what the caller can do: make room, repair, or try again.
+fn sql_error(error: rusqlite::Error) -> StoreError {
     use rusqlite::Error::{
         FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, SqliteFailure,
         Utf8Error,
@@ -61,33 +61,27 @@ fn of_sql(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// What came of touching a file of ours.
-pub(super) fn of_io(path: &Path, error: io::Error) -> StoreError {
-    match error.kind() {
+/// Turns an error about this file into one of the port's.
+pub(super) fn file_error(path: &Path) -> impl Fn(io::Error) -> StoreError {
+    move |error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full,
         kind => unavailable(io::Error::new(kind, format!("{}: {error}", path.display()))),
     }
 }
 
-/// Trouble that is nobody's refusal.
+/// Trouble with the store itself, not a refusal.
 pub(super) fn unavailable(why: impl Into<BoxError>) -> StoreError {
     StoreError::Unavailable(why.into())
 }
 
-/// The same error once more, for each command that went down with the same transaction.
-pub(super) fn again(error: &StoreError) -> StoreError {
+/// A copy of an error, for each command of a transaction that failed.
+pub(super) fn copied(error: &StoreError) -> StoreError {
     match error {
-        StoreError::KeyConflict(id) => StoreError::KeyConflict(*id),
-        StoreError::ConversationBusy(id) => StoreError::ConversationBusy(*id),
-        StoreError::TooManyJobs => StoreError::TooManyJobs,
-        StoreError::TooManyBytes => StoreError::TooManyBytes,
-        StoreError::LeaseLost => StoreError::LeaseLost,
-        StoreError::NotFound => StoreError::NotFound,
         StoreError::Full => StoreError::Full,
         StoreError::Corrupt { at } => StoreError::Corrupt { at: at.clone() },
-        StoreError::Newer { schema } => StoreError::Newer { schema: *schema },
-        StoreError::Outdated { why } => StoreError::Outdated { why: why.clone() },
         StoreError::Unavailable(source) => unavailable(source.to_string()),
+        // A refusal ends its own command, never the transaction.
+        refused => unavailable(refused.to_string()),
     }
 }
 
@@ -99,7 +93,7 @@ mod tests {
 
     #[test]
     fn database_errors_are_told_by_what_can_be_done() {
-        let sql = |code| of_sql(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+        let sql = |code| sql_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
         assert!(matches!(sql(ffi::SQLITE_FULL), StoreError::Full));
         assert!(matches!(sql(ffi::SQLITE_IOERR_SHMSIZE), StoreError::Full));
         assert!(matches!(sql(ffi::SQLITE_CORRUPT), StoreError::Corrupt { .. }));
@@ -107,6 +101,6 @@ mod tests {
         assert!(matches!(sql(ffi::SQLITE_BUSY), StoreError::Unavailable(_)));
         assert!(matches!(sql(ffi::SQLITE_IOERR), StoreError::Unavailable(_)));
         let full = io::Error::from(io::ErrorKind::StorageFull);
-        assert!(matches!(of_io(Path::new("x"), full), StoreError::Full));
+        assert!(matches!(file_error(Path::new("x"))(full), StoreError::Full));
     }
 }

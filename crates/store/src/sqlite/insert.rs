@@ -1,29 +1,34 @@
-//! Inserting: key, busy conversation and quota, decided in the transaction that adds the job.
+//! Inserting: key, busy conversation and quota are decided in the transaction that adds the job.
 
-use outlast_core::{ConversationId, Insert, Inserted, JobId, OwnerId, StoreError, rules};
-use rusqlite::{Connection, OptionalExtension};
+use outlast_core::{Insert, Inserted, JobId, NewJob, StoreError, rules};
+use rusqlite::Connection;
 use uuid::Uuid;
 
 use super::fault::Fault;
-use super::keys::{self, Named};
 use super::writer::Tx;
-use super::{owners, rows};
+use super::{keys, owners, rows, sql};
 
 /// Adds a job, or finds the one its key names.
 pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault> {
     let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up } = insert;
     let now = tx.now();
-    if let Some(key) = &key {
-        match keys::named_by(tx.connection, key, &new, now)? {
-            Named::Job(job, key) => return Ok(Inserted::Existing { job: *job, key }),
-            Named::Free(left) => takes_up = takes_up.or(left),
+    if let Some(key) = &key
+        && let Some((seq, found)) = keys::find(tx.connection, &new.owner, &key.text)?
+        && let Some(stored) = rows::whole(tx.connection, "seq = ?1", seq)?
+    {
+        let job = stored.record.job;
+        if !rules::key_is_valid(&found, &job, now) {
+            takes_up = takes_up.or_else(|| rules::run_taken_up(&found, &job, &new));
+        } else if found.input_hash == key.input_hash {
+            return Ok(Inserted::Existing { job, key: found });
+        } else {
+            return Err(StoreError::KeyConflict(job.id).into());
         }
     }
-    let turn = match &new.conversation {
-        Some(conversation) => next_turn(tx.connection, &new.owner, conversation)?,
-        None => 1,
-    };
-    if unfinished(tx.connection, &new.owner)? >= i64::from(max_unfinished) {
+    let turn = next_turn(tx.connection, &new)?;
+    let unfinished = "SELECT count(*) FROM jobs WHERE owner = ?1 AND ended_at IS NULL";
+    let unfinished: i64 = sql::value(tx.connection, unfinished, [new.owner.as_str()])?;
+    if unfinished >= i64::from(max_unfinished) {
         return Err(StoreError::TooManyJobs.into());
     }
     let bytes = rules::ask_bytes(&new);
@@ -32,38 +37,24 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
     }
     let mut job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
     let seq = rows::add(tx, &mut job, bytes, now)?;
-    if let Some(key) = &key {
-        keys::take(tx, &job.new.owner, key, seq, now)?;
+    if let Some(key) = &key
+        && let Some(before) = keys::put(tx.connection, &job.new.owner, key, seq, now)?
+        && let Some(before) = rows::whole(tx.connection, "seq = ?1", before)?
+    {
+        rows::save_removable_at(tx.connection, &before, None)?;
     }
     Ok(Inserted::New(job))
 }
 
-/// The number of the turn to come, unless the one before it is unfinished.
-fn next_turn(
-    connection: &Connection,
-    owner: &OwnerId,
-    conversation: &ConversationId,
-) -> Result<u32, Fault> {
-    let place = (owner.as_str(), conversation.as_str());
-    let busy: Option<String> = connection
-        .prepare_cached(
-            "SELECT id FROM jobs
-             WHERE owner = ?1 AND conversation = ?2 AND ended_at IS NULL",
-        )?
-        .query_row(place, |row| row.get(0))
-        .optional()?;
-    if let Some(id) = busy {
+/// The number of the job's turn; refused while an earlier turn of its conversation is unfinished.
+fn next_turn(connection: &Connection, new: &NewJob) -> Result<u32, Fault> {
+    const TURNS: &str = "FROM jobs WHERE owner = ?1 AND conversation = ?2";
+    let Some(conversation) = &new.conversation else { return Ok(1) };
+    let turns = (new.owner.as_str(), conversation.as_str());
+    let busy = format!("SELECT id {TURNS} AND ended_at IS NULL");
+    if let Some(id) = sql::optional::<String>(connection, &busy, turns)? {
         return Err(StoreError::ConversationBusy(rows::job_id(&id)?).into());
     }
-    let last: u32 = connection
-        .prepare_cached(
-            "SELECT coalesce(max(turn), 0) FROM jobs WHERE owner = ?1 AND conversation = ?2",
-        )?
-        .query_row(place, |row| row.get(0))?;
-    Ok(last + 1)
-}
-
-fn unfinished(connection: &Connection, owner: &OwnerId) -> Result<i64, Fault> {
-    let count = "SELECT count(*) FROM jobs WHERE owner = ?1 AND ended_at IS NULL";
-    Ok(connection.prepare_cached(count)?.query_row([owner.as_str()], |row| row.get(0))?)
+    let last = format!("SELECT coalesce(max(turn), 0) {TURNS}");
+    Ok(sql::value::<u32>(connection, &last, turns)? + 1)
 }

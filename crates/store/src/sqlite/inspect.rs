@@ -1,19 +1,20 @@
-//! Looking at a store from outside: nothing is made, migrated or rescued. For people who ask what is wrong.
+//! Looks at a store from outside, for `outlast doctor`: nothing is made, migrated or rescued.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use outlast_core::StoreError;
-use rusqlite::{MAIN_DB, TransactionBehavior};
+use rusqlite::TransactionBehavior;
 
 use super::fault::{Fault, unavailable};
-use super::liveness::{Liveness, Sign};
+use super::liveness::Liveness;
 use super::open::{self, Access};
-use super::{mark, workers};
+use super::{mark, sql, worker_list};
+use crate::count;
 
-/// Whoever looks does not wait long for those who work.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an inspection waits for the lock of a process that writes.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,32 +41,31 @@ pub fn is_there(path: &Path) -> Result<bool, StoreError> {
 /// Looks at the store at `path`; `None` when there is no such file. Takes the write lock for a moment, to see that it
 /// can be had, and writes nothing.
 pub fn inspect(path: &Path) -> Result<Option<Inspection>, StoreError> {
-    if !is_there(path)? {
-        return Ok(None);
+    match is_there(path)? {
+        true => Ok(Some(look(path)?)),
+        false => Ok(None),
     }
+}
+
+fn look(path: &Path) -> Result<Inspection, Fault> {
     let marked = mark::peek(path);
     let mut connection = open::connect(path, Access::Write)?;
-    connection.busy_timeout(PATIENCE).map_err(Fault::Sql)?;
-    if connection.is_readonly(MAIN_DB).map_err(Fault::Sql)? {
-        return Err(unavailable(format!("{} cannot be written", path.display())));
-    }
-    let moment = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-    let moment = moment.map_err(Fault::Sql)?;
-    let (schema, newest) = open::schema(&moment, path)?;
-    let mut found = Inspection { schema, newest_schema: newest, unfinished: 0, live_workers: 0 };
+    connection.busy_timeout(MAX_LOCK_WAIT)?;
+    open::refuse_readonly(&connection, path)?;
+    let moment = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (schema, newest_schema) = open::schema(&moment, path)?;
     if schema > 0 {
         mark::refuse_outdated(&moment, marked)?;
     }
-    if schema == newest {
+    let mut found = Inspection { schema, newest_schema, unfinished: 0, live_workers: 0 };
+    if schema == newest_schema {
         let unfinished = "SELECT count(*) FROM jobs WHERE ended_at IS NULL";
-        let count = moment.query_row(unfinished, [], |row| row.get::<_, i64>(0));
-        found.unfinished = u64::try_from(count.map_err(Fault::Sql)?).unwrap_or_default();
-        let liveness = Liveness::new(open::directory_of(path).join("workers"));
-        let listed = workers::listed(&moment)?;
-        let alive = listed.iter().filter(|worker| liveness.sign(worker) == Sign::Alive).count();
-        found.live_workers = u32::try_from(alive).unwrap_or(u32::MAX);
+        found.unfinished = sql::value::<i64>(&moment, unfinished, [])?.unsigned_abs();
+        let liveness = Liveness::of_database(path);
+        let listed = worker_list::all(&moment)?;
+        found.live_workers = count(listed.iter().filter(|id| liveness.is_alive(id)).count());
     }
-    Ok(Some(found))
+    Ok(found)
 }
 
 /// The version of SQLite that is built in.

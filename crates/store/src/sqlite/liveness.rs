@@ -1,18 +1,18 @@
 //! Proof of life: while a worker lives, its process holds a lock on a file of its name.
 //!
-//! The kernel frees the lock when the process ends, however it ends. So whoever can take it, or finds no
-//! file, knows that the worker is dead, at once and without a clock.
+//! The kernel frees the lock when the process ends, however it ends. So a process that can take the lock, or finds no
+//! file, knows at once and without a clock that the worker is dead.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_core::{StoreError, WorkerId};
 
-use super::fault::{of_io, unavailable};
-use super::open::{Existing, make_private_dir, make_private_file};
+use super::fault::{file_error, unavailable};
+use super::files::{directory_of, make_private_dir, make_private_file};
 
 /// The locks of this store's own workers, and the way to other workers' files.
 pub(super) struct Liveness {
@@ -20,17 +20,10 @@ pub(super) struct Liveness {
     own: Mutex<HashMap<WorkerId, File>>,
 }
 
-/// What a worker's file says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sign {
-    Alive,
-    Dead,
-}
-
 impl Liveness {
-    /// Uses `dir`, and makes it when the first worker of this store claims.
-    pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir, own: Mutex::default() }
+    /// Uses the directory `workers` beside the database, and makes it when the first worker of this store claims.
+    pub(super) fn of_database(path: &Path) -> Self {
+        Self { dir: directory_of(path).join("workers"), own: Mutex::default() }
     }
 
     /// Whether the worker claims through this store.
@@ -47,35 +40,37 @@ impl Liveness {
         }
         make_private_dir(&self.dir)?;
         // Locked under another name first: a file of the right name is never there unlocked.
-        let unborn = path.with_extension("new");
+        let locked_first = path.with_extension("new");
         let lock = || {
-            remove(&unborn)?;
-            let file = make_private_file(&unborn, Existing::Refuse)?;
+            remove(&locked_first)?;
+            let file = make_private_file(&locked_first)?;
             file.try_lock()?;
-            fs::rename(&unborn, &path)?;
+            fs::rename(&locked_first, &path)?;
             Ok(file)
         };
-        let file = lock().map_err(|error| of_io(&path, error))?;
+        let file = lock().map_err(file_error(&path))?;
         own.insert(worker.clone(), file);
         Ok(())
     }
 
-    /// Looks whether another worker is alive; when in doubt it is.
-    pub(super) fn sign(&self, worker: &WorkerId) -> Sign {
-        let Ok(path) = self.path(worker) else { return Sign::Alive };
+    /// Whether a worker is alive; when in doubt it is.
+    pub(super) fn is_alive(&self, worker: &WorkerId) -> bool {
+        let Ok(path) = self.path(worker) else { return true };
         if self.is_own(worker) {
-            return Sign::Alive;
+            return true;
         }
-        match File::options().write(true).open(&path) {
-            // Shared, so that two who look at once do not take each other for the worker.
+        let error = match File::options().write(true).open(&path) {
+            // Shared, so that two processes that try at once do not take each other for the worker.
             Ok(file) => match file.try_lock_shared() {
-                Ok(()) => Sign::Dead,
-                Err(TryLockError::WouldBlock) => Sign::Alive,
-                Err(TryLockError::Error(error)) => doubt(worker, &error),
+                Ok(()) => return false,
+                Err(TryLockError::WouldBlock) => return true,
+                Err(TryLockError::Error(error)) => error,
             },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Sign::Dead,
-            Err(error) => doubt(worker, &error),
-        }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
+            Err(error) => error,
+        };
+        tracing::warn!(%worker, %error, "cannot tell whether a worker is alive; its lease will show");
+        true
     }
 
     /// Every worker that has a file here, dead or alive.
@@ -93,19 +88,19 @@ impl Liveness {
         }
     }
 
-    /// Lets go of one worker's lock and removes its file; does nothing to another process's worker.
+    /// Unlocks and removes the file of one of this store's workers; does nothing to another process's worker.
     pub(super) fn dismiss(&self, worker: &WorkerId) {
         if self.own().remove(worker).is_some() {
             self.remove_lock(worker);
         }
     }
 
-    /// Lets go of the locks, as the end of the process would.
+    /// Unlocks all files, as the end of the process would.
     pub(super) fn release(&self) {
         self.own().clear();
     }
 
-    /// Lets go of the locks and removes their files.
+    /// Unlocks and removes all files.
     pub(super) fn close(&self) {
         let workers: Vec<WorkerId> = self.own().drain().map(|(worker, _)| worker).collect();
         workers.iter().for_each(|worker| self.remove_lock(worker));
@@ -127,12 +122,7 @@ impl Liveness {
     }
 }
 
-fn doubt(worker: &WorkerId, error: &io::Error) -> Sign {
-    tracing::warn!(%worker, %error, "cannot tell whether a worker is alive; its lease will show");
-    Sign::Alive
-}
-
-fn remove(path: &std::path::Path) -> io::Result<()> {
+fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
@@ -145,61 +135,62 @@ mod tests {
 
     use super::*;
 
+    fn two_stores(dir: &TempDir) -> (Liveness, Liveness) {
+        let path = dir.path().join("jobs.db");
+        (Liveness::of_database(&path), Liveness::of_database(&path))
+    }
+
     #[test]
     fn a_worker_is_alive_exactly_as_long_as_its_lock() {
         let dir = TempDir::new().unwrap();
-        let (here, there) = (Liveness::new(dir.path().into()), Liveness::new(dir.path().into()));
+        let (here, there) = two_stores(&dir);
         let worker = WorkerId::new("w-1");
-        assert_eq!(there.sign(&worker), Sign::Dead, "no file, no life");
+        assert!(!there.is_alive(&worker), "it has no file");
         here.hold(&worker).unwrap();
         here.hold(&worker).unwrap();
-        assert_eq!((here.sign(&worker), there.sign(&worker)), (Sign::Alive, Sign::Alive));
+        assert!(here.is_alive(&worker) && there.is_alive(&worker));
         here.release();
-        assert_eq!(there.sign(&worker), Sign::Dead);
+        assert!(!there.is_alive(&worker));
         assert_eq!(there.present(), std::slice::from_ref(&worker));
         there.remove_lock(&worker);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&here.dir).unwrap().count(), 0);
         there.remove_lock(&worker);
     }
 
     #[test]
-    fn two_who_look_at_once_do_not_take_each_other_for_the_worker() {
+    fn two_processes_that_look_at_once_do_not_take_each_other_for_the_worker() {
         let dir = TempDir::new().unwrap();
-        let (here, there) = (Liveness::new(dir.path().into()), Liveness::new(dir.path().into()));
+        let (here, there) = two_stores(&dir);
         let worker = WorkerId::new("w-1");
         here.hold(&worker).unwrap();
         here.release();
         let looking = File::options().write(true).open(here.path(&worker).unwrap()).unwrap();
         looking.try_lock_shared().unwrap();
-        assert_eq!(there.sign(&worker), Sign::Dead);
+        assert!(!there.is_alive(&worker));
     }
 
     #[test]
     fn a_dismissed_worker_is_dead_and_leaves_no_file() {
         let dir = TempDir::new().unwrap();
-        let (here, there) = (Liveness::new(dir.path().into()), Liveness::new(dir.path().into()));
+        let (here, there) = two_stores(&dir);
         let worker = WorkerId::new("w-1");
         here.hold(&worker).unwrap();
         there.dismiss(&worker);
-        assert_eq!(
-            there.sign(&worker),
-            Sign::Alive,
-            "another process's worker is not ours to dismiss"
-        );
+        assert!(there.is_alive(&worker), "another process's worker cannot be dismissed");
         here.dismiss(&worker);
-        assert_eq!((here.sign(&worker), there.sign(&worker)), (Sign::Dead, Sign::Dead));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(!here.is_alive(&worker) && !there.is_alive(&worker));
+        assert_eq!(fs::read_dir(&here.dir).unwrap().count(), 0);
     }
 
     #[test]
     fn only_plain_names_become_file_names() {
         let dir = TempDir::new().unwrap();
-        let liveness = Liveness::new(dir.path().into());
+        let (liveness, _) = two_stores(&dir);
         let long = "a".repeat(65);
         for bad in ["", "../up", "a/b", "a.b", "a b", "ä", "a\0", &long] {
             let held = liveness.hold(&WorkerId::new(bad));
             assert!(matches!(held, Err(StoreError::Unavailable(_))), "{bad:?}");
-            assert_eq!(liveness.sign(&WorkerId::new(bad)), Sign::Alive, "{bad:?}");
+            assert!(liveness.is_alive(&WorkerId::new(bad)), "{bad:?}");
         }
         liveness.hold(&WorkerId::new("a".repeat(64))).unwrap();
     }

@@ -1,6 +1,6 @@
-//! Whether locks keep processes apart in a folder: some network and container filesystems say yes and do not.
+//! Whether locks keep processes apart in a folder: some network and container filesystems grant a lock twice.
 //!
-//! One process holds both kinds a store rests on, another tries to take them. Within one process it could not be told.
+//! One process holds both kinds of lock that a store needs, another tries to take them: one process alone cannot tell.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,8 +8,9 @@ use std::path::Path;
 use outlast_core::StoreError;
 use rusqlite::{Connection, ErrorCode};
 
-use super::fault::{Fault, of_io};
-use super::open::{Access, Existing, connect, make_private_file};
+use super::fault::{Fault, file_error};
+use super::files::make_private_file;
+use super::open::{Access, connect};
 
 const FILE: &str = "lock";
 const DATABASE: &str = "lock.db";
@@ -23,11 +24,9 @@ pub struct HeldLocks {
 /// Holds a lock on a file, and SQLite's write lock, in an empty folder made for this.
 pub fn hold_locks(dir: &Path) -> Result<HeldLocks, StoreError> {
     let (path, database) = (dir.join(FILE), dir.join(DATABASE));
-    let made =
-        |path: &Path| make_private_file(path, Existing::Refuse).map_err(|error| of_io(path, error));
-    let file = made(&path)?;
-    file.try_lock().map_err(|error| of_io(&path, error.into()))?;
-    drop(made(&database)?);
+    let file = make_private_file(&path).map_err(file_error(&path))?;
+    file.try_lock().map_err(|error| file_error(&path)(error.into()))?;
+    make_private_file(&database).map_err(file_error(&database))?;
     let connection = connect(&database, Access::Write)?;
     let begin = "PRAGMA journal_mode = WAL; CREATE TABLE t (x); BEGIN IMMEDIATE;";
     connection.execute_batch(begin).map_err(Fault::Sql)?;
@@ -38,7 +37,7 @@ pub fn hold_locks(dir: &Path) -> Result<HeldLocks, StoreError> {
 pub fn locks_that_give_way(dir: &Path) -> Result<Vec<&'static str>, StoreError> {
     let (path, database) = (dir.join(FILE), dir.join(DATABASE));
     let mut given = Vec::new();
-    let file = File::options().write(true).open(&path).map_err(|error| of_io(&path, error))?;
+    let file = File::options().write(true).open(&path).map_err(file_error(&path))?;
     if file.try_lock().is_ok() {
         given.push("file locks");
     }

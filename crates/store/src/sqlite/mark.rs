@@ -1,19 +1,19 @@
 //! How far the store has come, in a small file beside the database: a database that is behind it is an earlier copy.
 //!
-//! It holds the store's own number and the number of a change that is durable, a few seconds old at most. It is written
+//! The file holds the store's own number and the number of a durable change, a few seconds old at most. It is written
 //! without a flush: a mark that is too low only misses the latest changes. Every process that may write to the store
-//! holds a shared lock on this file, so that a restore, which locks it alone, knows whether the store is in use.
+//! holds a shared lock on this file; a restore locks it alone, and so knows whether the store is in use.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use outlast_core::{Rev, StoreError};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
-use super::fault::{Fault, of_io, unavailable};
-use super::open::{Existing, make_private_file};
-use super::rows;
+use super::fault::{Fault, file_error, unavailable};
+use super::files::{beside, open_private_file};
+use super::sql;
 
 /// A store, and how far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,36 +53,34 @@ impl Mark {
         match mark.file.try_lock() {
             Ok(()) => Ok(Some(mark)),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(of_io(&mark.path, error)),
+            Err(TryLockError::Error(error)) => Err(file_error(&mark.path)(error)),
         }
     }
 
     fn open(database: &Path) -> Result<Self, StoreError> {
         let path = path_of(database);
-        let file = make_private_file(&path, Existing::Open);
-        Ok(Self { file: file.map_err(|error| of_io(&path, error))?, path })
+        Ok(Self { file: open_private_file(&path).map_err(file_error(&path))?, path })
     }
 
-    /// What the file says; nothing where it says nothing that can be read.
+    /// What the file says; `None` where it cannot be read.
     pub(super) fn read(&self) -> Option<Reached> {
-        let mut text = String::new();
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut text)).ok()?;
+        let (mut file, mut text) = (&self.file, String::new());
+        file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
         parsed(&text)
     }
 
     /// Notes that the store has come this far, unless it is known to have come further.
     pub(super) fn write(&self, reached: Reached) {
-        let is_known = self
-            .read()
-            .is_some_and(|known| known.store == reached.store && known.rev >= reached.rev);
-        if is_known {
+        if let Some(known) = self.read()
+            && known.store == reached.store
+            && known.rev >= reached.rev
+        {
             return;
         }
         // One write of a fixed length, so that no reader and no crash finds half of it.
         let text = format!("{:>20} {:>20}\n", reached.store, reached.rev.0);
         let mut file = &self.file;
-        let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(text.as_bytes()));
+        let written = file.rewind().and_then(|()| file.write_all(text.as_bytes()));
         if let Err(error) = written {
             tracing::debug!(%error, "{} could not be written", self.path.display());
         }
@@ -99,10 +97,8 @@ pub(super) fn refuse_outdated(
     connection: &Connection,
     marked: Option<Reached>,
 ) -> Result<(), StoreError> {
-    match outdated(connection, marked)? {
-        Some(why) => Err(StoreError::Outdated { why }),
-        None => Ok(()),
-    }
+    let outdated = outdated(connection, marked)?;
+    outdated.map_or(Ok(()), |why| Err(StoreError::Outdated { why }))
 }
 
 /// Why this database is an earlier state of a store, if it is.
@@ -113,43 +109,36 @@ pub(super) fn outdated(
     if meta(connection, "backup")?.is_some() {
         return Ok(Some("it was made by `outlast store backup`".to_owned()));
     }
-    let found = reached(connection)?;
-    let behind = marked
-        .filter(|marked| found.is_some_and(|found| found.store == marked.store))
-        .zip(found)
-        .filter(|(marked, found)| found.rev < marked.rev);
+    let both = marked.zip(reached(connection)?);
+    let behind =
+        both.filter(|(marked, found)| found.store == marked.store && found.rev < marked.rev);
     Ok(behind.map(|(marked, found)| {
         format!("its latest change is number {}, and it had reached {}", found.rev.0, marked.rev.0)
     }))
 }
 
-/// How far the database itself has come; `None` for one that has not been given its number.
+/// How far the database itself has come; `None` for one that has no number yet.
 pub(super) fn reached(connection: &Connection) -> Result<Option<Reached>, Fault> {
     let store = meta(connection, "store")?;
-    let rev = meta(connection, "rev")?.map(rows::rev);
+    let rev = meta(connection, "rev")?.map(sql::rev);
     Ok(store.zip(rev).map(|(store, rev)| Reached { store, rev }))
 }
 
-/// Gives the store its number, once.
-pub(super) fn name(connection: &Connection) -> Result<(), Fault> {
+/// Gives a store that has none its number.
+pub(super) fn give_number(connection: &Connection) -> Result<(), Fault> {
     if meta(connection, "store")?.is_none() {
-        connection
-            .execute("INSERT INTO meta VALUES ('store', random()) ON CONFLICT DO NOTHING", [])?;
+        let insert = "INSERT INTO meta VALUES ('store', random()) ON CONFLICT DO NOTHING";
+        connection.execute(insert, [])?;
     }
     Ok(())
 }
 
 fn meta(connection: &Connection, name: &str) -> Result<Option<i64>, Fault> {
-    let value = connection
-        .query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0))
-        .optional()?;
-    Ok(value)
+    sql::optional(connection, "SELECT value FROM meta WHERE name = ?1", [name])
 }
 
 fn path_of(database: &Path) -> PathBuf {
-    let mut path = database.as_os_str().to_owned();
-    path.push(".mark");
-    path.into()
+    beside(database, ".mark")
 }
 
 fn parsed(text: &str) -> Option<Reached> {

@@ -1,8 +1,8 @@
-//! Making files and connections: the one place that does, with the pragmas the promises rest on.
+//! Opens databases: the one file that makes connections, with the pragmas that durability rests on.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,10 +10,12 @@ use outlast_core::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
-use super::fault::{Fault, of_io, unavailable};
-use super::gate::Gate;
+use super::fault::{Fault, file_error, unavailable};
+use super::files::{beside, directory_of, make_private_dir, make_private_file};
 use super::mark;
-use super::rows;
+use super::sql;
+use super::write_lock::WriteLock;
+use crate::count;
 
 /// Each brings the schema one number further; `PRAGMA user_version` counts those applied.
 const MIGRATIONS: &[&str] = &[
@@ -34,15 +36,15 @@ const BUSY: Duration = Duration::from_secs(5);
 pub(super) enum Access {
     Write,
     Read,
-    /// For a place that cannot be written, where SQLite could not make its working files. Only while there is no log.
+    /// For a directory that cannot be written, where SQLite could not make its working files. Only while there is no log.
     Immutable,
 }
 
 /// Opens an existing database file.
 #[expect(clippy::disallowed_methods, reason = "this is where connections are made")]
 pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> {
-    // Without CREATE, so that a file that went away is an error and not an empty second truth; without URI,
-    // so that a path is a path.
+    // Without CREATE, so that a file that went away is an error and not a new empty database; without URI,
+    // so that no character of a path has a meaning.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match access {
         Access::Write | Access::Read => Connection::open_with_flags(path, flags)?,
@@ -56,8 +58,7 @@ pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> 
     };
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // A plan that looked at a bound value is made anew whenever the next value is bound, which cost a third of a
-    // writer's time; ours are to depend on the statement alone.
+    // A plan that depends on a bound value is made again for the next value, which cost a third of a writer's time.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     match access {
         Access::Write => connection.execute_batch(
@@ -71,7 +72,7 @@ pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> 
     Ok(connection)
 }
 
-/// A path that SQLite takes for a file that does not change: it locks nothing and makes nothing beside it.
+/// A URI that tells SQLite that the file does not change: it locks nothing and makes nothing beside it.
 fn immutable_uri(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -86,7 +87,7 @@ fn immutable_uri(path: &Path) -> String {
 }
 
 /// Opens an existing database to be read, also where nothing can be written, and says how it was opened.
-pub(super) fn look(path: &Path) -> Result<(Connection, Access), StoreError> {
+pub(super) fn look(path: &Path) -> Result<(Connection, Access), Fault> {
     refuse_directory(path)?;
     let open = |access| {
         let connection = connect(path, access)?;
@@ -95,15 +96,13 @@ pub(super) fn look(path: &Path) -> Result<(Connection, Access), StoreError> {
     };
     match open(Access::Read) {
         Err(Fault::Sql(error)) if needs_its_files(&error) => {}
-        opened => return opened.map_err(StoreError::from),
+        opened => return opened,
     }
     if has_log(path) {
-        let path = path.display();
-        return Err(unavailable(format!(
-            "{path} has changes in its -wal file, which can be read only where files can be written"
-        )));
+        let why = "has changes in its -wal file, which can be read only where files can be written";
+        return Err(unavailable(format!("{} {why}", path.display())).into());
     }
-    open(Access::Immutable).map_err(StoreError::from)
+    open(Access::Immutable)
 }
 
 /// Whether SQLite failed to make, or to write, the files it needs beside a database.
@@ -114,16 +113,22 @@ fn needs_its_files(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Checks whose database it is, and brings its schema up to date. The gate is left out where no other process is there.
-pub(super) fn prepare(path: &Path, gate: Option<&Gate>) -> Result<Connection, StoreError> {
+/// Opens a database to be written, and brings its schema up to date. The lock is left out where no other process can
+/// have the database open.
+pub(super) fn prepare(path: &Path, lock: Option<&WriteLock>) -> Result<Connection, Fault> {
     let mut connection = connect(path, Access::Write)?;
-    // SQLite opens what it may only read without a word, and would refuse the first write.
-    if connection.is_readonly(MAIN_DB).map_err(Fault::Sql)? {
-        return Err(unavailable(format!("{} cannot be written", path.display())));
-    }
-    migrate(&mut connection, path, gate)?;
-    mark::name(&connection)?;
+    refuse_readonly(&connection, path)?;
+    migrate(&mut connection, path, lock)?;
+    mark::give_number(&connection)?;
     Ok(connection)
+}
+
+/// SQLite opens a file that it may only read without an error, and would refuse the first write.
+pub(super) fn refuse_readonly(connection: &Connection, path: &Path) -> Result<(), Fault> {
+    if connection.is_readonly(MAIN_DB)? {
+        return Err(unavailable(format!("{} cannot be written", path.display())).into());
+    }
+    Ok(())
 }
 
 /// Makes the directory (0700) and an empty database file (0600) where there are none.
@@ -131,162 +136,96 @@ pub(super) fn make_files(path: &Path) -> Result<(), StoreError> {
     make_private_dir(&directory_of(path))?;
     refuse_directory(path)?;
     // Closing any handle on a database drops the whole process's locks on it, those of SQLite included; so an
-    // existing file is never opened here, and a new one is closed before anybody else can find it.
+    // existing file is never opened here, and a new one is closed before another thread can find it.
     static MAKING: Mutex<()> = Mutex::new(());
     let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     // Looked for first: once the database is there, so may its log be.
     let orphan = refuse_orphaned_log(path);
-    match make_private_file(path, Existing::Refuse) {
+    match make_private_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // A new database would be taken for the old one, and filled from its log.
+        // SQLite would take a new database for the old one, and fill it from the log.
         Ok(_) if orphan.is_err() => {
-            fs::remove_file(path).map_err(|error| of_io(path, error))?;
+            fs::remove_file(path).map_err(file_error(path))?;
             orphan
         }
-        made => made.map(drop).map_err(|error| of_io(path, error)),
+        made => made.map(drop).map_err(file_error(path)),
     }
 }
 
 fn refuse_directory(path: &Path) -> Result<(), StoreError> {
-    if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+    if path.is_dir() {
         return Err(unavailable(format!("{} is a directory, not a database", path.display())));
     }
     Ok(())
 }
 
-/// Refuses a place where a database's log is; asked where the database itself is missing.
+/// Refuses a path where a database's log is; asked where the database itself is missing.
 pub(super) fn refuse_orphaned_log(path: &Path) -> Result<(), StoreError> {
     if has_log(path) {
-        let path = path.display();
-        return Err(StoreError::Corrupt {
-            at: format!("{path}, gone while its -wal file is there"),
-        });
+        let at = format!("{}, gone while its -wal file is there", path.display());
+        return Err(StoreError::Corrupt { at });
     }
     Ok(())
 }
 
 /// Whether there is something in the database's write-ahead log.
 fn has_log(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    fs::metadata(log).is_ok_and(|log| log.len() > 0)
-}
-
-/// The directory a database lives in, with what belongs to it.
-pub(super) fn directory_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        Some(_) | None => PathBuf::from("."),
-    }
-}
-
-/// Makes a directory only its owner can enter, whatever the umask; leaves an existing one as it is.
-pub(super) fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
-    if dir.is_dir() {
-        return Ok(());
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir).map_err(|error| of_io(dir, error))?;
-    restrict(dir, 0o700).map_err(|error| of_io(dir, error))
-}
-
-/// What to do about a file that is there already.
-#[derive(Clone, Copy)]
-pub(super) enum Existing {
-    Refuse,
-    Open,
-}
-
-/// Makes a file only its owner can read, whatever the umask.
-pub(super) fn make_private_file(path: &Path, existing: Existing) -> io::Result<fs::File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    match existing {
-        Existing::Refuse => options.create_new(true),
-        Existing::Open => options.create(true).truncate(false),
-    };
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    match existing {
-        Existing::Refuse => restrict(path, 0o600)?,
-        Existing::Open => {}
-    }
-    Ok(file)
-}
-
-#[cfg(unix)]
-fn restrict(path: &Path, mode: u32) -> io::Result<()> {
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn restrict(_path: &Path, _mode: u32) -> io::Result<()> {
-    Ok(())
+    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
 /// The schema of a database that is ours, and the newest one.
-pub(super) fn schema(moment: &Transaction<'_>, path: &Path) -> Result<(u32, u32), StoreError> {
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    Ok((number(applied(moment, path)?), number(MIGRATIONS.len())))
+pub(super) fn schema(moment: &Transaction<'_>, path: &Path) -> Result<(u32, u32), Fault> {
+    Ok((count(applied(moment, path)?), count(MIGRATIONS.len())))
 }
 
 fn migrate(
     connection: &mut Connection,
     path: &Path,
-    gate: Option<&Gate>,
-) -> Result<(), StoreError> {
-    let snapshot = connection.unchecked_transaction().map_err(Fault::Sql)?;
-    if applied(&snapshot, path)? == MIGRATIONS.len() {
+    lock: Option<&WriteLock>,
+) -> Result<(), Fault> {
+    if applied(&connection.unchecked_transaction()?, path)? == MIGRATIONS.len() {
         return Ok(());
     }
-    drop(snapshot);
     // Two processes that make the same database at once would meet a lock SQLite does not wait for.
-    let _held = gate.and_then(Gate::pass);
-    migrate_alone(connection, path)
-}
-
-fn migrate_alone(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    // Counts only for a database without a page yet, which the next line gives its first one. What is removed later
+    let _turn = lock.and_then(WriteLock::wait);
+    // Counts only for a database without a page yet, which the next line gives its first one. Space that is freed later
     // can then be given back in small steps.
-    connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(Fault::Sql)?;
-    let mode: String = connection
-        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(Fault::Sql)?;
+    connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         let path = path.display();
-        return Err(unavailable(format!("{path} cannot have a write-ahead log, only {mode}")));
+        let why = format!("{path} cannot have a write-ahead log, only {mode}");
+        return Err(unavailable(why).into());
     }
-    let migration =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Fault::Sql)?;
-    let from = applied(&migration, path)?;
-    let apply = || {
-        for statements in MIGRATIONS.iter().skip(from) {
-            migration.execute_batch(statements)?;
-        }
-        migration.pragma_update(None, "application_id", APPLICATION_ID)?;
-        migration.pragma_update(None, "user_version", rows::signed(MIGRATIONS.len() as u64))
-    };
-    apply().map_err(Fault::Sql)?;
-    migration.commit().map_err(Fault::Sql)?;
-    Ok(())
+    let migration = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for statements in MIGRATIONS.iter().skip(applied(&migration, path)?) {
+        migration.execute_batch(statements)?;
+    }
+    migration.pragma_update(None, "application_id", APPLICATION_ID)?;
+    migration.pragma_update(None, "user_version", sql::signed(MIGRATIONS.len() as u64))?;
+    Ok(migration.commit()?)
 }
 
-/// How many migrations the database has seen; refuses one that is not ours or newer than we are.
+/// How many migrations the database has had; refuses one of another program, and one of a newer version.
 ///
-/// Asks in a transaction, because one that is just being made would look half like another program's.
-fn applied(moment: &Transaction<'_>, path: &Path) -> Result<usize, StoreError> {
-    let number = |pragma: &str| -> Result<i64, Fault> {
-        Ok(moment.query_row(pragma, [], |row| row.get(0))?)
-    };
+/// Asks in a transaction, because a database that another process is making would look like another program's.
+fn applied(moment: &Transaction<'_>, path: &Path) -> Result<usize, Fault> {
+    let number = |pragma: &str| moment.query_row(pragma, [], |row| row.get::<_, i64>(0));
     let version = number("PRAGMA user_version")?;
     let ours = number("PRAGMA application_id")? == APPLICATION_ID;
     if !ours && number("SELECT count(*) FROM sqlite_schema")? > 0 {
-        return Err(unavailable(format!("{} is another program's database", path.display())));
+        let why = format!("{} is another program's database", path.display());
+        return Err(unavailable(why).into());
     }
+    let applied = usize::try_from(version).ok().filter(|version| *version <= MIGRATIONS.len());
     let newer = StoreError::Newer { schema: u32::try_from(version).unwrap_or(u32::MAX) };
-    usize::try_from(version).ok().filter(|version| *version <= MIGRATIONS.len()).ok_or(newer)
+    applied.ok_or(newer.into())
+}
+
+/// A new database, for tests of statements.
+#[cfg(test)]
+pub(super) fn made_for_test(dir: &tempfile::TempDir) -> Connection {
+    let path = dir.path().join("jobs.db");
+    make_files(&path).unwrap();
+    prepare(&path, None).unwrap()
 }

@@ -1,10 +1,11 @@
-//! How owners share the store: whose turn it is, and how much room each takes. Triggers keep the counts (schema 4).
+//! How owners share the store: whose turn it is, and how many bytes each has stored. Triggers keep the counts (schema 4).
 
 use outlast_core::rules::{self, Turn};
 use outlast_core::{JobId, OwnerId, Profile, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::Fault;
+use super::sql;
 
 /// Owners with jobs in the queue, the one whose turn it is first: the order of `rules::Turn`.
 const IN_TURN: &str = "SELECT owner FROM owners WHERE queued > 0 ORDER BY running, served, arrived";
@@ -75,12 +76,10 @@ pub(super) fn ahead(connection: &Connection, id: &JobId) -> Result<u64, Fault> {
     Ok(ahead)
 }
 
-/// How much room the owner's jobs take.
+/// How many bytes the owner's jobs take.
 pub(super) fn bytes(connection: &Connection, owner: &OwnerId) -> Result<u64, Fault> {
-    let bytes: Option<i64> = connection
-        .prepare_cached("SELECT bytes FROM owners WHERE owner = ?1")?
-        .query_row([owner.as_str()], |row| row.get(0))
-        .optional()?;
+    let select = "SELECT bytes FROM owners WHERE owner = ?1";
+    let bytes: Option<i64> = sql::optional(connection, select, [owner.as_str()])?;
     Ok(bytes.unwrap_or(0).unsigned_abs())
 }
 
@@ -94,22 +93,16 @@ fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tempfile::TempDir;
 
     use super::*;
-    use crate::sqlite::gate::Gate;
     use crate::sqlite::open;
 
     /// F10: a claim looks at the head of one owner's queue, however long the queue is.
     #[test]
     fn f10_a_claim_walks_two_indices_and_sorts_nothing() {
         let dir = TempDir::new().unwrap();
-        let path = dir.path().join("jobs.db");
-        open::make_files(&path).unwrap();
-        let gate = Gate::open(&dir.path().join("gate"), Duration::from_secs(60)).unwrap();
-        let connection = open::prepare(&path, Some(&gate)).unwrap();
+        let connection = open::made_for_test(&dir);
         let table = [
             (IN_TURN, "SCAN owners USING INDEX owners_turn"),
             (HEAD, "SEARCH jobs USING INDEX jobs_claim (profile=? AND owner=?)"),

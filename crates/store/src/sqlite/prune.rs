@@ -1,16 +1,17 @@
-//! Removing finished jobs: found by a reader, removed in small commands, and their pages given back.
+//! Removes finished jobs: a reader finds them, small commands remove them and give their pages back.
 
 use outlast_core::{ConversationId, Prune, Pruned, Scope, StoreError, Timestamp};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use super::fault::Fault;
 use super::writer::Tx;
-use super::{SqliteStore, rows};
+use super::{SqliteStore, rows, sql};
+use crate::count;
 
-/// How many jobs go in one command: a fraction of a second even where each has a long report.
-const TOGETHER: usize = 100;
+/// How many jobs one command removes: a fraction of a second even where each has a long report.
+const MAX_TOGETHER: usize = 100;
 
-/// How many pages are given back in one command, and how many free ones are worth keeping for the next jobs.
+/// How many pages one command gives back, and how many free ones are kept for the next jobs.
 const PAGES: i64 = 1024;
 
 /// `rules::prunable` for jobs that go by their age; `?1` is the moment. The rest of the rule is in the column.
@@ -31,7 +32,8 @@ impl SqliteStore {
             Prune::EndedBefore(moment) => self.remove_those(ENDED, *moment, owner.clone()).await?,
             Prune::Conversation(conversation) => {
                 let (owner, conversation) = (owner.clone(), conversation.clone());
-                self.write(move |tx| remove_conversation(tx, owner.as_deref(), &conversation))
+                self.writer()?
+                    .run(move |tx| remove_conversation(tx, owner.as_deref(), &conversation))
                     .await?
             }
         };
@@ -51,15 +53,15 @@ impl SqliteStore {
         let find = move |connection: &Connection| find(connection, condition, moment, owner);
         let found = self.readers.run(find).await?;
         let mut removed = 0;
-        for some in found.chunks(TOGETHER) {
+        for some in found.chunks(MAX_TOGETHER) {
             let some = some.to_vec();
-            removed += self.write(move |tx| delete(tx, condition, moment, &some)).await?;
+            removed += self.writer()?.run(move |tx| delete(tx, condition, moment, &some)).await?;
         }
         Ok(removed)
     }
 
-    /// Shrinks the file when a quarter of it is free. A database made before schema 2 cannot: its free pages wait
-    /// for new jobs, because the one rebuild that would change that locks everybody out.
+    /// Shrinks the file when a quarter of it is free. A database made before schema 2 cannot shrink: new jobs use its
+    /// free pages, because the rebuild that would change that locks every process out.
     async fn give_pages_back(&self) -> Result<(), StoreError> {
         let mut before = i64::MAX;
         loop {
@@ -68,19 +70,20 @@ impl SqliteStore {
                 return Ok(());
             }
             before = free;
-            self.write(|tx| {
-                let vacuum = format!("PRAGMA incremental_vacuum({PAGES})");
-                let mut statement = tx.connection.prepare_cached(&vacuum)?;
-                let mut rows = statement.query([])?;
-                while rows.next()?.is_some() {}
-                Ok(())
-            })
-            .await?;
+            self.writer()?
+                .run(|tx| {
+                    let vacuum = format!("PRAGMA incremental_vacuum({PAGES})");
+                    let mut statement = tx.connection.prepare_cached(&vacuum)?;
+                    let mut rows = statement.query([])?;
+                    while rows.next()?.is_some() {}
+                    Ok(())
+                })
+                .await?;
         }
     }
 }
 
-/// All of them at once, as numbers: they take no room, and the snapshot is not held while they are removed.
+/// All at once, as numbers: they take little memory, and the snapshot is not held while the jobs are removed.
 fn find(
     connection: &Connection,
     condition: &str,
@@ -88,20 +91,15 @@ fn find(
     owner: Option<String>,
 ) -> Result<Vec<i64>, Fault> {
     let select = format!("SELECT seq FROM jobs WHERE {condition} AND (?2 IS NULL OR owner = ?2)");
-    let found = connection
-        .prepare_cached(&select)?
-        .query_map((moment.as_millis(), owner), |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    Ok(found)
+    sql::column(connection, &select, (moment.as_millis(), owner))
 }
 
 /// Asks the condition again: a number may by now be another job's. Bodies and keys go with their job.
 fn delete(tx: &Tx<'_>, condition: &str, moment: Timestamp, seqs: &[i64]) -> Result<u32, Fault> {
     let delete = format!("DELETE FROM jobs WHERE {condition} AND seq = ?2");
-    let mut statement = tx.connection.prepare_cached(&delete)?;
     let mut removed = 0;
     for seq in seqs {
-        removed += rows::count(statement.execute((moment.as_millis(), seq))?);
+        removed += count(sql::execute(tx.connection, &delete, (moment.as_millis(), seq))?);
     }
     Ok(removed)
 }
@@ -115,34 +113,29 @@ fn remove_conversation(
     let named = (conversation.as_str(), owner);
     let busy =
         format!("SELECT id FROM jobs WHERE {TURNS} AND ended_at IS NULL ORDER BY seq LIMIT 1");
-    let busy: Option<String> =
-        tx.connection.prepare_cached(&busy)?.query_row(named, |row| row.get(0)).optional()?;
-    if let Some(id) = busy {
+    if let Some(id) = sql::optional::<String>(tx.connection, &busy, named)? {
         return Err(StoreError::ConversationBusy(rows::job_id(&id)?).into());
     }
     let any = format!("SELECT EXISTS (SELECT 1 FROM jobs WHERE {TURNS})");
-    if !tx.connection.prepare_cached(&any)?.query_row(named, |row| row.get(0))? {
+    if !sql::value::<bool>(tx.connection, &any, named)? {
         return Err(StoreError::NotFound.into());
     }
     let delete =
         format!("DELETE FROM jobs WHERE {TURNS} AND ended_at IS NOT NULL AND remote IS NOT 'owed'");
-    Ok(rows::count(tx.connection.prepare_cached(&delete)?.execute(named)?))
+    Ok(count(sql::execute(tx.connection, &delete, named)?))
 }
 
 fn next_expiry(connection: &Connection, owner: Option<&str>) -> Result<Option<Timestamp>, Fault> {
     let select = "SELECT removable_at FROM jobs
                   WHERE removable_at IS NOT NULL AND (?1 IS NULL OR owner = ?1)
                   ORDER BY removable_at LIMIT 1";
-    let next =
-        connection.prepare_cached(select)?.query_row([owner], |row| row.get(0)).optional()?;
+    let next = sql::optional(connection, select, [owner])?;
     Ok(next.map(Timestamp::from_millis))
 }
 
 /// How many pages are free, and how many there are; none are free where none can be given back.
 fn pages(connection: &Connection) -> Result<(i64, i64), Fault> {
-    let number = |pragma: &str| -> Result<i64, Fault> {
-        Ok(connection.query_row(pragma, [], |row| row.get(0))?)
-    };
+    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get(0));
     const INCREMENTAL: i64 = 2;
     let all = number("PRAGMA page_count")?;
     if number("PRAGMA auto_vacuum")? != INCREMENTAL {

@@ -1,34 +1,30 @@
 //! Connections for reading: made when first needed, a few at most, kept for the next reader.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_core::StoreError;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
+use super::database_file::DatabaseFile;
 use super::fault::{Fault, unavailable};
-use super::place::Place;
 
 /// How many reads run at once; the rest queue without a thread.
-const READERS: usize = 4;
+const MAX_READERS: usize = 4;
 
 /// Runs reads off the async threads.
 pub(super) struct Readers {
-    shared: Arc<Shared>,
-    room: Arc<Semaphore>,
-}
-
-struct Shared {
-    place: Arc<Place>,
-    /// Those not in use; `None` once closed.
-    idle: Mutex<Option<Vec<Connection>>>,
+    file: Arc<DatabaseFile>,
+    /// Connections that are not in use.
+    idle: Arc<Mutex<Vec<Connection>>>,
+    /// Closed with the store.
+    permits: Arc<Semaphore>,
 }
 
 impl Readers {
-    /// Will read the database at `place`.
-    pub(super) fn new(place: Arc<Place>) -> Self {
-        let shared = Shared { place, idle: Mutex::new(Some(Vec::new())) };
-        Self { shared: Arc::new(shared), room: Arc::new(Semaphore::new(READERS)) }
+    /// Will read this database.
+    pub(super) fn new(file: Arc<DatabaseFile>) -> Self {
+        Self { file, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_READERS)) }
     }
 
     /// Runs `read` on a connection of its own.
@@ -37,45 +33,27 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        let permit = self.room.clone().acquire_owned().await.map_err(unavailable)?;
-        let shared = self.shared.clone();
+        let permit = self.permits.clone().acquire_owned().await;
+        let permit = permit.map_err(|_| unavailable("the store is closed"))?;
+        let (file, idle) = (self.file.clone(), self.idle.clone());
         let task = tokio::task::spawn_blocking(move || {
-            // Held by the work and not by the caller, who may go away before it is done.
-            let _permit = permit;
-            shared.place.check()?;
-            let connection = shared.take()?;
+            file.check()?;
+            let connection = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let connection = connection.map_or_else(|| file.connect(), Ok)?;
             let read = read(&connection)?;
-            shared.put(connection);
+            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+            // Asked under the lock, so that `close` leaves no connection behind.
+            if !permit.semaphore().is_closed() {
+                idle.push(connection);
+            }
             Ok(read)
         });
         task.await.map_err(unavailable)?
     }
 
-    /// Closes the idle ones; those in use close when they are done.
+    /// Closes the idle connections; those in use are closed after their read.
     pub(super) fn close(&self) {
-        self.shared.idle().take();
-    }
-}
-
-impl Shared {
-    fn idle(&self) -> MutexGuard<'_, Option<Vec<Connection>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self) -> Result<Connection, StoreError> {
-        let idle = match self.idle().as_mut() {
-            Some(idle) => idle.pop(),
-            None => return Err(unavailable("the store is closed")),
-        };
-        match idle {
-            Some(connection) => Ok(connection),
-            None => self.place.connect(),
-        }
-    }
-
-    fn put(&self, connection: Connection) {
-        if let Some(idle) = self.idle().as_mut() {
-            idle.push(connection);
-        }
+        self.permits.close();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

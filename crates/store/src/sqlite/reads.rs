@@ -1,14 +1,15 @@
-//! What readers ask. Runs on connections of its own, never on the writer's.
+//! Queries for readers, on connections of their own, never on the writer's.
 
 use outlast_core::{
     Changes, Checkpoint, Cursor, Job, JobId, JobPage, JobQuery, Profile, RemoteRun, Rev, Scope,
-    Timestamp, WorkerId, rules,
+    Timestamp, rules,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::fault::Fault;
-use super::rows;
+use super::{rows, sql};
+use crate::page;
 
 /// The job, if `scope` may see it.
 pub(super) fn job(
@@ -31,24 +32,15 @@ pub(super) fn list(
 ) -> Result<JobPage, Fault> {
     let (select, values) = page_of(scope, query, now);
     let mut statement = connection.prepare_cached(&select)?;
-    let mut rows = statement.query(params_from_iter(values))?;
-    let mut page = JobPage { jobs: Vec::new(), next: None };
-    let mut last = None;
-    while let Some(row) = rows.next()? {
-        if page.jobs.len() == query.limit as usize {
-            page.next = last;
-            break;
-        }
-        page.jobs.push(rows::summary(row)?);
-        last = Some(Cursor(row.get::<_, i64>("seq")?.unsigned_abs()));
-    }
-    Ok(page)
+    let (jobs, next) =
+        page(statement.query_and_then(params_from_iter(values), rows::summary)?, query.limit)?;
+    Ok(JobPage { jobs, next })
 }
 
 /// The statement for a page, and one row more to know whether there is another.
 fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
     let (conditions, values) = conditions(scope, query, now);
-    // A prefix names few jobs, and is the way to find them; else they are walked in their order.
+    // A prefix matches few jobs and finds them by index; without one, jobs are read in their order.
     let order = if query.id_prefix.is_some() { "+seq" } else { "seq" };
     let select = format!(
         "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
@@ -75,7 +67,7 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
     }
     if let Some(Cursor(seq)) = query.after {
         conditions.push("seq < ?".to_owned());
-        values.push(Value::Integer(rows::signed(seq)));
+        values.push(Value::Integer(sql::signed(seq)));
     }
     if !query.states.is_empty() {
         // Words of our own, none of them with a quote.
@@ -95,7 +87,7 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
     (conditions.join(" AND "), values)
 }
 
-/// Remote runs that somebody with one of these profiles should stop.
+/// Remote runs that a worker of one of these profiles should stop.
 pub(super) fn owed_stops(
     connection: &Connection,
     profiles: &[Profile],
@@ -105,7 +97,7 @@ pub(super) fn owed_stops(
         "SELECT id, checkpoint FROM jobs WHERE remote = 'owed' AND profile IN ({ONE_OF}) ORDER BY seq LIMIT ?2"
     );
     let mut statement = connection.prepare_cached(&select)?;
-    let mut rows = statement.query((one_of(profiles)?, rows::signed(limit as u64)))?;
+    let mut rows = statement.query((sql::json(&profiles)?, sql::signed(limit as u64)))?;
     let mut owed = Vec::new();
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
@@ -117,54 +109,36 @@ pub(super) fn owed_stops(
     Ok(owed)
 }
 
-/// A list of names as one parameter, `?1`: each once, however often it was given.
+/// A JSON list as one parameter, `?1`: each name once, however often it was given.
 const ONE_OF: &str = "SELECT value FROM json_each(?1)";
 
-fn one_of(profiles: &[Profile]) -> Result<String, Fault> {
-    rows::json(&profiles)
-}
-
-/// Who holds jobs.
-pub(super) fn holders(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
-    let select = "SELECT DISTINCT worker FROM jobs WHERE state = 'running'";
-    let workers = connection
-        .prepare_cached(select)?
-        .query_map([], |row| row.get::<_, String>(0).map(WorkerId::new))?
-        .collect::<Result<_, _>>()?;
-    Ok(workers)
-}
-
-/// How many jobs of these profiles wait.
+/// How many jobs of these profiles wait in the queue.
 pub(super) fn queued(connection: &Connection, profiles: &[Profile]) -> Result<u64, Fault> {
     let select = format!(
         "SELECT count(*) FROM jobs WHERE state = 'queued' AND visibility = 'promised' AND profile IN ({ONE_OF})"
     );
-    let mut statement = connection.prepare_cached(&select)?;
-    let queued: i64 = statement.query_row([one_of(profiles)?], |row| row.get(0))?;
+    let queued: i64 = sql::value(connection, &select, [sql::json(&profiles)?])?;
     Ok(queued.unsigned_abs())
 }
 
-/// Held calls that nobody carries.
+/// Held calls that no process carries.
 pub(super) fn orphans(connection: &Connection, profiles: &[Profile]) -> Result<Vec<JobId>, Fault> {
     let select = format!(
         "SELECT id FROM jobs WHERE state = 'queued' AND visibility <> 'promised' AND profile IN ({ONE_OF}) ORDER BY seq"
     );
-    let mut statement = connection.prepare_cached(&select)?;
-    let ids = statement.query_map([one_of(profiles)?], |row| row.get::<_, String>(0))?;
-    let ids: Vec<String> = ids.collect::<Result<_, _>>()?;
+    let ids: Vec<String> = sql::column(connection, &select, [sql::json(&profiles)?])?;
     ids.iter().map(|id| rows::job_id(id)).collect()
 }
 
-/// Whether a lease has run out.
+/// Whether a lease has expired.
 pub(super) fn has_expired(connection: &Connection, now: Timestamp) -> Result<bool, Fault> {
     let select = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND lease_until <= ?1)";
-    Ok(connection.prepare_cached(select)?.query_row([now.as_millis()], |row| row.get(0))?)
+    sql::value(connection, select, [now.as_millis()])
 }
 
 /// The number of the latest change.
 pub(super) fn rev(connection: &Connection) -> Result<Rev, Fault> {
-    let select = "SELECT value FROM meta WHERE name = 'rev'";
-    Ok(rows::rev(connection.prepare_cached(select)?.query_row([], |row| row.get(0))?))
+    Ok(sql::rev(sql::value(connection, "SELECT value FROM meta WHERE name = 'rev'", [])?))
 }
 
 /// What changed after `after`, all of it from one moment, so that the rev of the answer covers it.
@@ -175,49 +149,34 @@ pub(super) fn changes(
 ) -> Result<Changes, Fault> {
     let snapshot = connection.unchecked_transaction()?;
     let rev = rev(&snapshot)?;
-    let mut jobs = Vec::new();
-    {
-        let mut statement = snapshot.prepare_cached(
+    let jobs = snapshot
+        .prepare_cached(
             "SELECT id, state, visibility, fence > 0 AS was_claimed FROM jobs
              WHERE rev > ?1 ORDER BY rev, seq",
-        )?;
-        let mut rows = statement.query([rows::signed(after.0)])?;
-        while let Some(row) = rows.next()? {
-            jobs.push(rows::change(row)?);
-        }
-    }
-    let due = |select: &str, parameters: &[i64]| -> Result<Option<i64>, Fault> {
-        let mut statement = snapshot.prepare_cached(select)?;
-        Ok(statement.query_row(params_from_iter(parameters), |row| row.get(0))?)
-    };
-    let queued = due(
-        "SELECT min(run_at) FROM jobs WHERE state = 'queued' AND run_at > ?1",
-        &[now.as_millis()],
-    )?;
-    let leased = due("SELECT min(lease_until) FROM jobs WHERE state = 'running'", &[])?;
+        )?
+        .query_and_then([sql::signed(after.0)], rows::change)?
+        .collect::<Result<_, _>>()?;
+    let queued = "SELECT min(run_at) FROM jobs WHERE state = 'queued' AND run_at > ?1";
+    let queued: Option<i64> = sql::value(&snapshot, queued, [now.as_millis()])?;
+    let leased = "SELECT min(lease_until) FROM jobs WHERE state = 'running'";
+    let leased: Option<i64> = sql::value(&snapshot, leased, [])?;
     let next_due = queued.into_iter().chain(leased).min().map(Timestamp::from_millis);
     Ok(Changes { rev, jobs, next_due })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use outlast_core::OwnerId;
     use outlast_testkit::clock::START;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::sqlite::gate::Gate;
     use crate::sqlite::open;
 
     #[test]
-    fn lists_are_walked_in_their_order_and_prefixes_found_by_id() {
+    fn lists_are_read_in_their_order_and_prefixes_found_by_id() {
         let dir = TempDir::new().unwrap();
-        let path = dir.path().join("jobs.db");
-        open::make_files(&path).unwrap();
-        let gate = Gate::open(&dir.path().join("gate"), Duration::from_secs(60)).unwrap();
-        let connection = open::prepare(&path, Some(&gate)).unwrap();
+        let connection = open::made_for_test(&dir);
         let alice = Scope::Owner(OwnerId::new("alice"));
         let prefix =
             JobQuery { id_prefix: Some("4d19".to_owned()), limit: 2, ..JobQuery::default() };

@@ -1,29 +1,31 @@
-//! A backup becomes the store again, and what it had not finished is not bought a second time.
+//! Makes a backup the store again, so that no job it had not finished is paid for a second time.
 //!
-//! Everything is done to a copy under another name; the rename at the end is the one step that counts, so a crash leaves
-//! the old store or the restored one. The store that was there is kept under a name of its own.
+//! Everything is done to a copy under another name, and the last step is its rename: a crash leaves the old store or the
+//! restored one. The store that was there is kept under another name.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast_core::rules::{self, Fate};
-use outlast_core::{Clock, ConversationId, JobId, Nature, OwnerId, Profile, Rev, StoreError};
+use outlast_core::{Clock, Job, Nature, Profile, Rev, StoreError};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use serde_json::Value;
 
 use super::backup::{Partial, fill, verify};
-use super::fault::{Fault, of_io, unavailable};
+use super::fault::{Fault, file_error, unavailable};
+use super::files::{beside, directory_of, make_private_dir, rename_durably};
 use super::mark::{self, Mark, Reached};
 use super::open::{self, Access};
 use super::rows::{self, Stored};
 use super::writer::Tx;
+use super::{check, sql};
 
-/// Numbers of changes that are left out after a restore: the mark may be behind by a few seconds, and what follows
+/// How many change numbers are skipped at a restore: the mark may be behind by a few seconds, and a reader that follows
 /// changes by their number must not take new ones for those it has seen.
-const ROOM: u64 = 1_000_000;
-/// How long other processes may take to let go of the database.
-const PATIENCE: Duration = Duration::from_millis(500);
+const SKIPPED_REVS: u64 = 1_000_000;
+/// How long a restore waits for other processes to close the database.
+const MAX_LOCK_WAIT: Duration = Duration::from_millis(500);
 
 /// The store that a backup is to become.
 pub struct Restore<'a> {
@@ -49,16 +51,8 @@ pub struct Restored {
 /// A job that the backup had not finished.
 #[derive(Debug)]
 pub struct RestoredJob {
-    /// Its name.
-    pub id: JobId,
-    /// Whose it is.
-    pub owner: OwnerId,
-    /// The conversation it belongs to, if any.
-    pub conversation: Option<ConversationId>,
-    /// The kind of work.
-    pub workflow: String,
-    /// The start of the question.
-    pub title: String,
+    /// The job, as it is from now on.
+    pub job: Job,
     /// What becomes of it.
     pub fate: Fate,
 }
@@ -110,70 +104,55 @@ impl Restore<'_> {
     /// Replaces the store by the backup `from`, or makes the store from it.
     pub fn from_backup(&self, from: &Path) -> Result<Restored, RestoreError> {
         let backup = sound_backup(from)?;
-        open::make_private_dir(&open::directory_of(self.path))?;
+        make_private_dir(&directory_of(self.path))?;
         let mark = Mark::alone(self.path)?.ok_or(RestoreError::InUse)?;
-        let old = self.old_store()?;
+        let is_replaced = fs::exists(self.path).map_err(unavailable)?;
+        let reached = if is_replaced { self.close_old_store()? } else { None };
         let partial = Partial::alone_beside(self.path)?;
         fill(&backup, &partial.0)?;
         drop(backup);
         let mut connection = open::prepare(&partial.0, None)?;
-        let floor = [mark.read(), old.as_ref().and_then(|old| old.reached)];
-        let floor = floor.into_iter().flatten().map(|reached| reached.rev).max();
+        let floor = mark.read().into_iter().chain(reached).map(|reached| reached.rev).max();
         let (jobs, reached) = self.end_unfinished(&mut connection, floor)?;
-        fold(connection)?;
+        close(connection)?;
         verify(&partial.0)?;
-        let kept = old.map(|_| self.keep()).transpose()?;
-        let placed = fs::rename(&partial.0, self.path).and_then(|()| {
-            File::open(open::directory_of(self.path)).and_then(|directory| directory.sync_all())
-        });
-        placed.map_err(|error| of_io(self.path, error))?;
+        let kept = if is_replaced { Some(self.keep_old_store()?) } else { None };
+        rename_durably(&partial.0, self.path)?;
         mark.write(reached);
         Ok(Restored { jobs, kept })
     }
 
-    /// Does the same to a database that was copied to its place by other means.
+    /// Does the same to a database that was copied to its path by other means.
     pub fn in_place(&self) -> Result<Restored, RestoreError> {
-        if !fs::exists(self.path).map_err(unavailable)? {
-            return Err(unavailable(format!("there is no {}", self.path.display())).into());
-        }
+        refuse_missing(self.path)?;
         let mark = Mark::alone(self.path)?.ok_or(RestoreError::InUse)?;
         drop(sole_connection(self.path)?);
         let marked = mark.read();
         let mut connection = open::prepare(self.path, None)?;
-        // A log that was left beside it by another state of the store would show here.
-        super::check::refuse_damaged(&connection)?;
-        let is_outdated = mark::outdated(&connection, marked)?.is_some();
-        if !is_outdated && !self.force {
-            let ended = self.fates(&connection)?;
-            let jobs = ended.iter().filter(|job| job.fate == Fate::Ended).count();
-            if jobs > 0 {
-                return Err(RestoreError::Current { jobs });
-            }
+        // Damage shows here where the log beside the database belongs to another state of the store.
+        check::refuse_damaged(&connection)?;
+        if !self.force && mark::outdated(&connection, marked)?.is_none() {
+            self.refuse_ending_jobs(&connection)?;
         }
-        let floor = marked.map(|marked| marked.rev);
-        let (jobs, reached) = self.end_unfinished(&mut connection, floor)?;
-        fold(connection)?;
+        let (jobs, reached) = self.end_unfinished(&mut connection, marked.map(|it| it.rev))?;
+        close(connection)?;
         mark.write(reached);
         Ok(Restored { jobs, kept: None })
     }
 
-    /// The store that is at the path, which no other process has open.
-    fn old_store(&self) -> Result<Option<OldStore>, RestoreError> {
-        if !fs::exists(self.path).map_err(unavailable)? {
-            return Ok(None);
-        }
+    /// Makes sure that no other process has the old store open and that it may be replaced; says how far it had come.
+    fn close_old_store(&self) -> Result<Option<Reached>, RestoreError> {
         let looked = sole_connection(self.path).and_then(|connection| {
-            let count = "SELECT count(*) FROM jobs";
-            let jobs = connection.query_row(count, [], |row| row.get::<_, i64>(0))?;
+            let jobs: i64 = sql::value(&connection, "SELECT count(*) FROM jobs", [])?;
             let reached = mark::reached(&connection)?;
-            // The last to close it empties its log into it: what is kept is one file.
-            fold(connection)?;
-            Ok((u64::try_from(jobs).unwrap_or_default(), reached))
+            // Closing empties the log into the database: one file is kept.
+            close(connection)?;
+            Ok((jobs.unsigned_abs(), reached))
         });
         let (jobs, reached) = match looked {
             Ok((jobs, reached)) => (Some(jobs), reached),
             Err(RestoreError::InUse) => return Err(RestoreError::InUse),
-            // A damaged store is what backups are for; an empty file is what a process that died made of it.
+            // A damaged store is what backups are for; a process that died may have left an empty file.
             Err(_) => {
                 let is_empty = fs::metadata(self.path).is_ok_and(|found| found.len() == 0);
                 (is_empty.then_some(0), None)
@@ -182,116 +161,97 @@ impl Restore<'_> {
         if jobs != Some(0) && !self.force {
             return Err(RestoreError::Exists { jobs });
         }
-        Ok(Some(OldStore { reached }))
+        Ok(reached)
     }
 
-    /// Gives the old store a second name, so that the path is never without a database; its log, if it still has one,
-    /// goes with it.
-    fn keep(&self) -> Result<PathBuf, RestoreError> {
+    /// Gives the old store a second name, so that there is always a database at the path; its log, if it still has one,
+    /// is moved with it.
+    fn keep_old_store(&self) -> Result<PathBuf, RestoreError> {
         let stamp = self.clock.now().to_string().replace(':', "-");
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(format!(".before-restore-{stamp}"));
-        let aside = PathBuf::from(name);
+        let kept = beside(self.path, &format!(".before-restore-{stamp}"));
         let linked =
-            fs::hard_link(self.path, &aside).or_else(|_| fs::copy(self.path, &aside).map(drop));
-        linked.map_err(|error| of_io(&aside, error))?;
+            fs::hard_link(self.path, &kept).or_else(|_| fs::copy(self.path, &kept).map(drop));
+        linked.map_err(file_error(&kept))?;
         for end in ["-wal", "-shm"] {
-            let [from, to] = [self.path, &aside].map(|path| {
-                let mut path = path.as_os_str().to_owned();
-                path.push(end);
-                PathBuf::from(path)
-            });
+            let from = beside(self.path, end);
             if fs::exists(&from).map_err(unavailable)? {
-                fs::rename(&from, &to).map_err(|error| of_io(&from, error))?;
+                fs::rename(&from, beside(&kept, end)).map_err(file_error(&from))?;
             }
         }
-        Ok(aside)
+        Ok(kept)
     }
 
-    /// Decides about every unfinished job, in one transaction, and gives the store a number above every one it had.
+    /// Decides about every unfinished job, in one transaction, and gives the store a change number above every one it had.
     fn end_unfinished(
         &self,
         connection: &mut Connection,
         floor: Option<Rev>,
-    ) -> Result<(Vec<RestoredJob>, Reached), RestoreError> {
+    ) -> Result<(Vec<RestoredJob>, Reached), Fault> {
         let moment = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let floor = rows::signed(floor.unwrap_or_default().0.saturating_add(ROOM));
+        let floor = sql::signed(floor.unwrap_or_default().0.saturating_add(SKIPPED_REVS));
         moment.execute("UPDATE meta SET value = max(value, ?1) WHERE name = 'rev'", [floor])?;
         moment.execute_batch("DELETE FROM meta WHERE name = 'backup'; DELETE FROM workers;")?;
         let mut tx = Tx::new(&moment, self.clock);
         let mut jobs = Vec::new();
-        for seq in unfinished(&moment)? {
-            if let Some((mut stored, job)) = self.decided(&moment, seq)? {
-                rows::save(&mut tx, seq, &mut stored.record)?;
-                let max_failures = stored.record.job.new.max_failures;
-                let update = "UPDATE jobs SET max_failures = ?2 WHERE seq = ?1";
-                moment.execute(update, (seq, max_failures))?;
-                jobs.push(job);
-            }
+        for (Stored { seq, mut record }, fate) in self.decided(&moment)? {
+            rows::save(&mut tx, seq, &mut record)?;
+            let job = record.job;
+            let update = "UPDATE jobs SET max_failures = ?2 WHERE seq = ?1";
+            sql::execute(&moment, update, (seq, job.new.max_failures))?;
+            jobs.push(RestoredJob { job, fate });
         }
         let reached = mark::reached(&moment)?.ok_or_else(|| unavailable("it has no number"))?;
         moment.commit()?;
         Ok((jobs, reached))
     }
 
-    /// What would become of every unfinished job.
-    fn fates(&self, connection: &Connection) -> Result<Vec<RestoredJob>, RestoreError> {
-        let mut jobs = Vec::new();
-        for seq in unfinished(connection)? {
-            jobs.extend(self.decided(connection, seq)?.map(|(_, job)| job));
+    /// Refuses where nothing shows that the store is an older copy and jobs would be ended.
+    fn refuse_ending_jobs(&self, connection: &Connection) -> Result<(), RestoreError> {
+        let decided = self.decided(connection)?;
+        match decided.iter().filter(|(_, fate)| *fate == Fate::Ended).count() {
+            0 => Ok(()),
+            jobs => Err(RestoreError::Current { jobs }),
         }
-        Ok(jobs)
     }
 
-    fn decided(
-        &self,
-        connection: &Connection,
-        seq: i64,
-    ) -> Result<Option<(Stored, RestoredJob)>, Fault> {
-        let Some(mut stored) = rows::whole(connection, "seq = ?1", seq)? else { return Ok(None) };
-        let new = &stored.record.job.new;
-        let nature = (self.nature)(&new.profile, &new.ask);
-        let Some(fate) = rules::restore(&mut stored.record, nature, self.clock.now()) else {
-            return Ok(None);
-        };
-        let job = &stored.record.job;
-        let told = RestoredJob {
-            id: job.id,
-            owner: job.new.owner.clone(),
-            conversation: job.new.conversation.clone(),
-            workflow: job.new.workflow.clone(),
-            title: job.new.title.clone(),
-            fate,
-        };
-        Ok(Some((stored, told)))
+    /// Every unfinished job as it would be from now on, oldest first; nothing is written.
+    fn decided(&self, connection: &Connection) -> Result<Vec<(Stored, Fate)>, Fault> {
+        let unfinished = "SELECT seq FROM jobs WHERE ended_at IS NULL ORDER BY seq";
+        let mut decided = Vec::new();
+        for seq in sql::column::<i64>(connection, unfinished, [])? {
+            let Some(mut stored) = rows::whole(connection, "seq = ?1", seq)? else { continue };
+            let new = &stored.record.job.new;
+            let nature = (self.nature)(&new.profile, &new.ask);
+            let fate = rules::restore(&mut stored.record, nature, self.clock.now());
+            decided.extend(fate.map(|fate| (stored, fate)));
+        }
+        Ok(decided)
     }
-}
-
-/// What is known of the store that is replaced.
-struct OldStore {
-    reached: Option<Reached>,
 }
 
 /// Opens a backup that is whole and ours.
-fn sound_backup(from: &Path) -> Result<Connection, RestoreError> {
-    if !fs::exists(from).map_err(unavailable)? {
-        return Err(unavailable(format!("there is no {}", from.display())).into());
-    }
+fn sound_backup(from: &Path) -> Result<Connection, Fault> {
+    refuse_missing(from)?;
     let (connection, _) = open::look(from)?;
-    let moment = connection.unchecked_transaction()?;
-    let (schema, _) = open::schema(&moment, from)?;
+    let (schema, _) = open::schema(&connection.unchecked_transaction()?, from)?;
     if schema == 0 {
         return Err(unavailable(format!("{} is empty", from.display())).into());
     }
-    drop(moment);
-    super::check::refuse_damaged(&connection)?;
+    check::refuse_damaged(&connection)?;
     Ok(connection)
 }
 
-/// A connection that no other process can share; also one of a version that knows no mark is seen by this.
+fn refuse_missing(path: &Path) -> Result<(), StoreError> {
+    match fs::exists(path).map_err(unavailable)? {
+        true => Ok(()),
+        false => Err(unavailable(format!("there is no {}", path.display()))),
+    }
+}
+
+/// A connection that no other process can share; this also finds processes of a version that knows no mark.
 fn sole_connection(path: &Path) -> Result<Connection, RestoreError> {
     let connection = open::connect(path, Access::Write)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(MAX_LOCK_WAIT)?;
     let alone = connection
         .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT;")
         .map_err(|error| match error.sqlite_error_code() {
@@ -301,16 +261,8 @@ fn sole_connection(path: &Path) -> Result<Connection, RestoreError> {
     alone.map(|()| connection)
 }
 
-/// Empties the log into the file and closes it.
-fn fold(connection: Connection) -> Result<(), RestoreError> {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    connection.close().map_err(|(_, error)| error.into())
-}
-
-fn unfinished(connection: &Connection) -> Result<Vec<i64>, Fault> {
-    let seqs = connection
-        .prepare("SELECT seq FROM jobs WHERE ended_at IS NULL ORDER BY seq")?
-        .query_map([], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    Ok(seqs)
+/// Empties the log into the database and closes it.
+fn close(connection: Connection) -> Result<(), Fault> {
+    sql::empty_log(&connection)?;
+    Ok(connection.close().map_err(|(_, error)| error)?)
 }

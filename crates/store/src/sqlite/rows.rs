@@ -1,4 +1,4 @@
-//! Between rows and records: the only file that knows which column holds what.
+//! Maps rows to records and back: the only file that knows which column holds what.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use outlast_core::rules::KeyRecord;
 use outlast_core::{
     Change, Checkpoint, ConversationId, Fence, Holder, Job, JobId, JobState, NewJob, Output,
-    OwnerId, Profile, Progress, Record, RemoteStop, Rev, StateKind, StoreError, Summary, Timestamp,
-    Uncarried, WorkerId, rules,
+    OwnerId, Profile, Progress, Record, StateKind, StoreError, Summary, Timestamp, Uncarried,
+    WorkerId, rules,
 };
 use rusqlite::{Connection, Row, ToSql, named_params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bodies;
-use super::fault::{Fault, unavailable};
-use super::keys;
+use super::fault::Fault;
+use super::sql::{self, json, millis, signed};
 use super::writer::Tx;
+use super::{bodies, keys};
 
 /// A record and the row it came from.
 pub(super) struct Stored {
@@ -25,7 +25,7 @@ pub(super) struct Stored {
     pub(super) record: Record,
 }
 
-/// Selects all that [`whole_row`] needs. The text of a long report is left where it lies.
+/// Selects all that [`whole_row`] needs, except for the text of a long report.
 pub(super) const WHOLE: &str =
     "SELECT jobs.*, bodies.ask, bodies.output, bodies.text IS NOT NULL AS has_text
      FROM jobs JOIN bodies ON bodies.job = jobs.seq";
@@ -45,7 +45,7 @@ pub(super) fn whole(
 pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored, Fault> {
     let id: String = row.get("id")?;
     let ask = parse(&id, "ask", &row.get::<_, String>("ask")?)?;
-    // Read where it lies: it may be megabytes.
+    // Borrowed from the row: it may be megabytes.
     let output = row.get_ref("output")?.as_str_or_null().map_err(|_| damaged(&id, "output"))?;
     let mut output = output.map(|text| parse(&id, "output", text)).transpose()?;
     if row.get("has_text")? {
@@ -57,8 +57,8 @@ pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored
     stored(row, ask, output)
 }
 
-/// Loads a job without its request, for writes that leave both bodies alone. `condition` has one parameter
-/// and must rule out jobs that succeeded, because those are not whole without their result.
+/// Loads a job without its request, for writes that change neither request nor result. `condition` has one parameter
+/// and must rule out jobs that succeeded, because those need their result.
 pub(super) fn light(
     connection: &Connection,
     condition: &str,
@@ -67,17 +67,21 @@ pub(super) fn light(
     let select = format!("SELECT * FROM jobs WHERE {condition}");
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query([parameter])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    stored(row, Value::Null, None).map(Some)
+    rows.next()?.map(|row| stored(row, Value::Null, None)).transpose()
 }
 
 /// Writes back what may change about a job, under this commit's rev. Bodies are not touched.
 pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(), Fault> {
     record.job.rev = tx.rev()?;
     let Record { job, holder, bytes } = &*record;
-    let state = columns(&job.state)?;
+    let (run_at, since, remote) = match &job.state {
+        JobState::Queued { run_at } => (Some(run_at.as_millis()), None, None),
+        JobState::Running { since } => (None, Some(since.as_millis()), None),
+        JobState::Succeeded { .. } | JobState::Failed { .. } => (None, None, None),
+        JobState::Cancelled { remote, .. } => (None, None, Some(word(remote)?)),
+    };
     let expires_at = rules::expires_at(job);
-    // Only a job that ends asks after its key; the many writes before that do not.
+    // Only the end of a job depends on its key; the many writes before that do not look for one.
     let key = expires_at.and_then(|_| keys::of_job(tx.connection, seq).transpose()).transpose()?;
     tx.connection
         .prepare_cached(
@@ -90,10 +94,10 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
         )?
         .execute(named_params! {
             ":state": job.state.kind().as_str(),
-            ":run_at": state.run_at,
-            ":since": state.since,
-            ":ended_at": state.ended_at,
-            ":remote": state.remote,
+            ":run_at": run_at,
+            ":since": since,
+            ":ended_at": job.ended_at().map(Timestamp::as_millis),
+            ":remote": remote,
             ":fence": signed(job.fence.0),
             ":worker": holder.as_ref().map(|holder| holder.worker.as_str()),
             ":lease_until": holder.as_ref().map(|holder| holder.until.as_millis()),
@@ -111,17 +115,15 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
     Ok(())
 }
 
-/// Works out anew when a job can go, after its key changed or went to another job. Not a change: no rev.
-pub(super) fn keep_by_key(
+/// Stores when a job can be removed, after its key changed or went to another job. Not a change: no rev.
+pub(super) fn save_removable_at(
     connection: &Connection,
     stored: &Stored,
     key: Option<&KeyRecord>,
 ) -> Result<(), Fault> {
     let removable_at = rules::removable_at(&stored.record.job, key).map(Timestamp::as_millis);
-    connection
-        .prepare_cached("UPDATE jobs SET removable_at = ?2 WHERE seq = ?1")?
-        .execute((stored.seq, removable_at))?;
-    Ok(())
+    let update = "UPDATE jobs SET removable_at = ?2 WHERE seq = ?1";
+    sql::execute(connection, update, (stored.seq, removable_at)).map(drop)
 }
 
 /// Adds a queued job and its request under this commit's rev.
@@ -164,39 +166,38 @@ pub(super) fn add(
             ":rev": signed(job.rev.0),
         })?;
     let seq = tx.connection.last_insert_rowid();
-    tx.connection
-        .prepare_cached("INSERT INTO bodies (job, ask) VALUES (?1, ?2)")?
-        .execute((seq, json(&new.ask)?))?;
+    let insert = "INSERT INTO bodies (job, ask) VALUES (?1, ?2)";
+    sql::execute(tx.connection, insert, (seq, json(&new.ask)?))?;
     Ok(seq)
 }
 
-/// A row of a list.
-pub(super) fn summary(row: &Row<'_>) -> Result<Summary, Fault> {
+/// A row of a list, with its number.
+pub(super) fn summary(row: &Row<'_>) -> Result<(u64, Summary), Fault> {
     let id: String = row.get("id")?;
-    let state: String = row.get("state")?;
-    Ok(Summary {
+    let summary = Summary {
         owner: OwnerId::new(row.get::<_, String>("owner")?),
         conversation: row.get::<_, Option<String>>("conversation")?.map(ConversationId::new),
         workflow: row.get("workflow")?,
         title: row.get("title")?,
-        visibility: unword(&id, "visibility", row.get("visibility")?)?,
-        state: kind(&id, &state)?,
+        visibility: unword(&id, "visibility", row)?,
+        state: state_kind(&id, row)?,
         was_claimed: row.get("was_claimed")?,
         session: row.get("session")?,
         failures: row.get("failures")?,
         progress: progress(row)?,
         created_at: time(row, "created_at")?,
         updated_at: time(row, "updated_at")?,
-        ended_at: maybe_time(row, "ended_at")?,
+        ended_at: row.get::<_, Option<i64>>("ended_at")?.map(Timestamp::from_millis),
         id: job_id(&id)?,
-    })
+    };
+    Ok((seq(row)?, summary))
 }
 
 /// A row of what changed.
 pub(super) fn change(row: &Row<'_>) -> Result<Change, Fault> {
     let id: String = row.get("id")?;
-    let state = kind(&id, &row.get::<_, String>("state")?)?;
-    let visibility = unword(&id, "visibility", row.get("visibility")?)?;
+    let state = state_kind(&id, row)?;
+    let visibility = unword(&id, "visibility", row)?;
     let uncarried = Uncarried::of(state, visibility, row.get("was_claimed")?);
     Ok(Change { id: job_id(&id)?, state, uncarried })
 }
@@ -207,56 +208,18 @@ pub(super) fn job_id(text: &str) -> Result<JobId, Fault> {
 }
 
 /// The state a row holds as a word.
-pub(super) fn kind(id: &str, word: &str) -> Result<StateKind, Fault> {
-    StateKind::parse(word).ok_or_else(|| damaged(id, "state"))
+pub(super) fn state_kind(id: &str, row: &Row<'_>) -> Result<StateKind, Fault> {
+    StateKind::parse(&row.get::<_, String>("state")?).ok_or_else(|| damaged(id, "state"))
+}
+
+/// The row's number in the order of arrival.
+pub(super) fn seq(row: &Row<'_>) -> Result<u64, Fault> {
+    Ok(row.get::<_, i64>("seq")?.unsigned_abs())
 }
 
 /// The checkpoint a row holds as JSON.
 pub(super) fn checkpoint(id: &str, text: &str) -> Result<Checkpoint, Fault> {
     parse(id, "checkpoint", text)
-}
-
-/// Numbers we count up from zero, as SQLite keeps them.
-pub(super) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// How many rows a statement touched.
-pub(super) fn count(rows: usize) -> u32 {
-    u32::try_from(rows).unwrap_or(u32::MAX)
-}
-
-/// The change number a row holds.
-pub(super) fn rev(value: i64) -> Rev {
-    Rev(value.unsigned_abs())
-}
-
-/// A value as JSON text.
-pub(super) fn json(value: &impl Serialize) -> Result<String, Fault> {
-    serde_json::to_string(value).map_err(|error| unavailable(error).into())
-}
-
-/// What there is to write about a state; all that a state does not have is `NULL`.
-#[derive(Default)]
-struct StateColumns {
-    run_at: Option<i64>,
-    since: Option<i64>,
-    ended_at: Option<i64>,
-    remote: Option<String>,
-}
-
-fn columns(state: &JobState) -> Result<StateColumns, Fault> {
-    let none = StateColumns::default();
-    Ok(match state {
-        JobState::Queued { run_at } => StateColumns { run_at: Some(run_at.as_millis()), ..none },
-        JobState::Running { since } => StateColumns { since: Some(since.as_millis()), ..none },
-        JobState::Succeeded { at, output: _ } | JobState::Failed { at } => {
-            StateColumns { ended_at: Some(at.as_millis()), ..none }
-        }
-        JobState::Cancelled { at, remote } => {
-            StateColumns { ended_at: Some(at.as_millis()), remote: Some(word(remote)?), ..none }
-        }
-    })
 }
 
 fn stored(row: &Row<'_>, ask: Value, output: Option<Output>) -> Result<Stored, Fault> {
@@ -269,7 +232,7 @@ fn stored(row: &Row<'_>, ask: Value, output: Option<Output>) -> Result<Stored, F
         title: row.get("title")?,
         ask,
         priority: row.get("priority")?,
-        visibility: unword(&id, "visibility", row.get("visibility")?)?,
+        visibility: unword(&id, "visibility", row)?,
         max_failures: row.get("max_failures")?,
         attempt_timeout: duration(row.get("attempt_timeout")?),
         life: row.get::<_, Option<i64>>("life")?.map(duration),
@@ -286,20 +249,17 @@ fn stored(row: &Row<'_>, ask: Value, output: Option<Output>) -> Result<Stored, F
         fence: Fence(row.get::<_, i64>("fence")?.unsigned_abs()),
         created_at: time(row, "created_at")?,
         updated_at: time(row, "updated_at")?,
-        rev: rev(row.get("rev")?),
+        rev: sql::rev(row.get("rev")?),
     };
-    let holder = match row.get::<_, Option<String>>("worker")? {
-        Some(worker) => {
-            Some(Holder { worker: WorkerId::new(worker), until: time(row, "lease_until")? })
-        }
-        None => None,
-    };
+    let worker = row.get::<_, Option<String>>("worker")?.map(WorkerId::new);
+    let holder =
+        worker.map(|worker| Ok::<_, Fault>(Holder { worker, until: time(row, "lease_until")? }));
     let bytes = row.get::<_, i64>("bytes")?.unsigned_abs();
-    Ok(Stored { seq: row.get("seq")?, record: Record { job, holder, bytes } })
+    Ok(Stored { seq: row.get("seq")?, record: Record { job, holder: holder.transpose()?, bytes } })
 }
 
 fn state(id: &str, row: &Row<'_>, output: Option<Output>) -> Result<JobState, Fault> {
-    Ok(match kind(id, &row.get::<_, String>("state")?)? {
+    Ok(match state_kind(id, row)? {
         StateKind::Queued => JobState::Queued { run_at: time(row, "run_at")? },
         StateKind::Running => JobState::Running { since: time(row, "since")? },
         StateKind::Succeeded => {
@@ -308,8 +268,7 @@ fn state(id: &str, row: &Row<'_>, output: Option<Output>) -> Result<JobState, Fa
         }
         StateKind::Failed => JobState::Failed { at: time(row, "ended_at")? },
         StateKind::Cancelled => {
-            let remote: RemoteStop = unword(id, "remote", row.get("remote")?)?;
-            JobState::Cancelled { at: time(row, "ended_at")?, remote }
+            JobState::Cancelled { at: time(row, "ended_at")?, remote: unword(id, "remote", row)? }
         }
     })
 }
@@ -324,15 +283,6 @@ fn time(row: &Row<'_>, column: &str) -> Result<Timestamp, Fault> {
     Ok(Timestamp::from_millis(row.get(column)?))
 }
 
-fn maybe_time(row: &Row<'_>, column: &str) -> Result<Option<Timestamp>, Fault> {
-    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
-}
-
-/// A duration as SQLite keeps it.
-pub(super) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
 fn duration(millis: i64) -> Duration {
     Duration::from_millis(millis.unsigned_abs())
 }
@@ -342,8 +292,9 @@ fn word(value: &impl Serialize) -> Result<String, Fault> {
     Ok(json(value)?.trim_matches('"').to_owned())
 }
 
-fn unword<T: DeserializeOwned>(id: &str, column: &str, word: String) -> Result<T, Fault> {
-    serde_json::from_value(Value::String(word)).map_err(|_| damaged(id, column))
+fn unword<T: DeserializeOwned>(id: &str, column: &str, row: &Row<'_>) -> Result<T, Fault> {
+    let word = Value::String(row.get(column)?);
+    serde_json::from_value(word).map_err(|_| damaged(id, column))
 }
 
 fn parse<T: DeserializeOwned>(id: &str, column: &str, text: &str) -> Result<T, Fault> {

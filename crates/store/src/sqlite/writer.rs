@@ -1,48 +1,58 @@
-//! The one writer of this process: a thread that commits what has queued up, together.
+//! The one writer of this process: a thread that commits the commands that have queued up together.
 //!
-//! A durable commit costs a disk flush; sharing it among everybody who waits is what makes durability cheap.
-//! Each command runs in a savepoint of its own, so that one that is refused or breaks takes nobody with it,
-//! and nobody is answered before the commit that holds their change.
+//! A durable commit costs a disk flush; that the callers who wait share it makes durability cheap. Each command runs in a
+//! savepoint of its own, so that one that is refused or fails undoes no other, and no caller is answered before the
+//! commit that holds its change.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use std::vec;
 
 use outlast_core::{Clock, Rev, StoreError, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::checkpoints::Checkpoints;
-use super::fault::{Fault, again, unavailable};
-use super::gate::Gate;
+use super::database_file::DatabaseFile;
+use super::fault::{Fault, copied, unavailable};
+use super::log_checkpoints::LogCheckpoints;
 use super::mark::{Mark, Reached};
-use super::place::Place;
+use super::sql;
+use super::write_lock::WriteLock;
 
-/// No commit is shared by more commands than this, so that none waits long for the others.
-const TOGETHER: usize = 256;
+/// How many commands share a commit at most, so that none waits long for the others.
+const MAX_TOGETHER: usize = 256;
 
 /// How far behind the mark beside the store may be.
-const BEHIND: Duration = Duration::from_secs(2);
+const MARK_DELAY: Duration = Duration::from_secs(2);
 
 /// How long the last checkpoint may wait for other processes' readers.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 
+/// A step of a caller. It is given the transaction, or why there is none, and returns why it was refused, if it was, and
+/// the way to answer the caller.
+type Command =
+    Box<dyn FnOnce(Result<&mut Tx<'_>, StoreError>) -> (Option<StoreError>, Answer) + Send>;
+
+/// Answers a caller with the result of its step, or with why the commit failed.
+type Answer = Box<dyn FnOnce(Option<StoreError>) + Send>;
+
 /// Hands commands to the writer thread.
 pub(super) struct Writer {
-    queue: Mutex<Option<Sender<Box<dyn Command>>>>,
+    queue: Mutex<Option<Sender<Command>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What the thread works with.
-pub(super) struct Desk {
+pub(super) struct WriterThread {
     pub(super) connection: Connection,
-    pub(super) place: Arc<Place>,
-    pub(super) gate: Gate,
+    pub(super) file: Arc<DatabaseFile>,
+    pub(super) lock: WriteLock,
     pub(super) clock: Arc<dyn Clock>,
-    /// Told of every commit that changed a job.
+    /// Receives the number of every commit that changed a job.
     pub(super) rev: Arc<watch::Sender<Rev>>,
     pub(super) mark: Mark,
     /// The number that the mark tells stores apart by.
@@ -57,7 +67,7 @@ pub(super) struct Tx<'a> {
 }
 
 impl<'a> Tx<'a> {
-    /// For a transaction that was begun on this connection.
+    /// The transaction that was begun on this connection.
     pub(super) fn new(connection: &'a Connection, clock: &'a dyn Clock) -> Self {
         Self { connection, clock, rev: None }
     }
@@ -73,14 +83,9 @@ impl<'a> Tx<'a> {
             return Ok(rev);
         }
         // Two plain statements: RETURNING would build and drop a table of its own each time.
-        self.connection
-            .prepare_cached("UPDATE meta SET value = value + 1 WHERE name = 'rev'")?
-            .execute([])?;
-        let value = self
-            .connection
-            .prepare_cached("SELECT value FROM meta WHERE name = 'rev'")?
-            .query_row([], |row| row.get(0))?;
-        let rev = super::rows::rev(value);
+        sql::execute(self.connection, "UPDATE meta SET value = value + 1 WHERE name = 'rev'", [])?;
+        let select = "SELECT value FROM meta WHERE name = 'rev'";
+        let rev = sql::rev(sql::value(self.connection, select, [])?);
         self.rev = Some(rev);
         Ok(rev)
     }
@@ -88,17 +93,17 @@ impl<'a> Tx<'a> {
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(mut desk: Desk) -> Result<Self, StoreError> {
+    pub(super) fn start(mut thread: WriterThread) -> Result<Self, StoreError> {
         let (queue, commands) = mpsc::channel();
-        let checkpoints = Checkpoints::of(&mut desk.connection, Arc::clone(&desk.place))?;
-        let thread = thread::Builder::new()
-            .name("outlast-writer".to_owned())
-            .spawn(move || {
-                desk.serve(&commands);
-                checkpoints.end();
-                desk.leave();
-            })
-            .map_err(unavailable)?;
+        let file = Arc::clone(&thread.file);
+        let checkpoints = LogCheckpoints::follow(&mut thread.connection, file)?;
+        let run = move || {
+            thread.serve(&commands);
+            checkpoints.end();
+            thread.leave();
+        };
+        let builder = thread::Builder::new().name("outlast-writer".to_owned());
+        let thread = builder.spawn(run).map_err(unavailable)?;
         Ok(Self { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
     }
 
@@ -111,9 +116,19 @@ impl Writer {
         F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let command = Step { step: Some(step), result: None, reply };
-        self.submit(Box::new(command))?;
-        answer.await.unwrap_or_else(|_| Err(unavailable("the writer is gone")))
+        let command: Command = Box::new(move |tx| {
+            let result = tx.and_then(|tx| Ok(step(tx)?));
+            let refused = result.as_ref().err().map(copied);
+            let answer = move |lost: Option<StoreError>| {
+                // The caller may have gone away; its step is committed all the same.
+                let _ = reply.send(lost.map_or(result, Err));
+            };
+            (refused, Box::new(answer))
+        });
+        self.submit(command)?;
+        answer
+            .await
+            .unwrap_or_else(|_| Err(unavailable("the store failed; the log has the details")))
     }
 
     /// Takes no more commands; the thread ends when those queued are done, and can be waited for.
@@ -122,108 +137,74 @@ impl Writer {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn submit(&self, command: Box<dyn Command>) -> Result<(), StoreError> {
+    fn submit(&self, command: Command) -> Result<(), StoreError> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = queue.as_ref().ok_or_else(|| unavailable("the store is closed"))?;
-        queue.send(command).map_err(|_| unavailable("the writer is gone"))
+        queue.send(command).map_err(|_| unavailable("the writer has ended"))
     }
 }
 
-/// Something to do in a transaction, and somebody who waits for it.
-trait Command: Send {
-    /// Does it. An error means that nothing of it may stay.
-    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError>;
-
-    /// Tells the caller; `lost` is why the whole transaction came to nothing, if it did.
-    fn answer(self: Box<Self>, lost: Option<StoreError>);
-}
-
-struct Step<T, F> {
-    step: Option<F>,
-    result: Option<Result<T, StoreError>>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<T, F> Command for Step<T, F>
-where
-    T: Send,
-    F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send,
-{
-    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        let Some(step) = self.step.take() else { return Ok(()) };
-        let result = step(tx).map_err(StoreError::from);
-        let kept = result.as_ref().map(|_| ()).map_err(again);
-        self.result = Some(result);
-        kept
-    }
-
-    fn answer(self: Box<Self>, lost: Option<StoreError>) {
-        let result = match (lost, self.result) {
-            (Some(error), _) => Err(error),
-            (None, Some(result)) => result,
-            (None, None) => Err(unavailable("the store failed; the log has the details")),
-        };
-        // Nobody listens any more when the caller went away; the step stands all the same.
-        let _ = self.reply.send(result);
-    }
-}
-
-impl Desk {
-    fn serve(&self, commands: &Receiver<Box<dyn Command>>) {
+impl WriterThread {
+    fn serve(&self, commands: &Receiver<Command>) {
         // A change that is not in the mark yet, and when it should be.
         let mut unmarked: Option<(Rev, Instant)> = None;
         loop {
+            let now = Instant::now();
             // Also while commands never stop coming.
-            if unmarked.as_ref().is_some_and(|(_, due)| *due <= Instant::now()) {
+            if unmarked.is_some_and(|(_, due)| due <= now) {
                 self.mark(unmarked.take());
             }
-            let next = match &unmarked {
-                Some((_, due)) => {
-                    commands.recv_timeout(due.saturating_duration_since(Instant::now()))
-                }
+            let next = match unmarked {
+                Some((_, due)) => commands.recv_timeout(due - now),
                 None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             let first = match next {
                 Ok(first) => first,
-                Err(RecvTimeoutError::Timeout) => {
-                    self.mark(unmarked.take());
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) => return self.mark(unmarked.take()),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return self.mark(unmarked),
             };
-            let turn = self.gate.pass();
-            // Gathered after the wait, so that whoever came meanwhile shares this commit.
+            let turn = self.lock.wait();
+            // Gathered after the wait, so that commands that came meanwhile share this commit.
             let mut batch = vec![first];
-            batch.extend(commands.try_iter().take(TOGETHER - 1));
-            let committed = self.commit(&mut batch);
+            batch.extend(commands.try_iter().take(MAX_TOGETHER - 1));
+            let mut batch = batch.into_iter();
+            let mut answers = Vec::new();
+            let committed = self.commit(&mut batch, &mut answers);
             drop(turn);
             if let Ok(Some(rev)) = committed {
                 self.rev.send_replace(rev);
-                let due = unmarked.map_or_else(|| Instant::now() + BEHIND, |(_, due)| due);
+                let due = unmarked.map_or_else(|| Instant::now() + MARK_DELAY, |(_, due)| due);
                 unmarked = Some((rev, due));
             }
             let lost = committed.err();
-            for command in batch {
-                command.answer(lost.as_ref().map(again));
+            if let Some(lost) = &lost {
+                answers.extend(batch.map(|command| command(Err(copied(lost))).1));
+            }
+            for answer in answers {
+                answer(lost.as_ref().map(copied));
             }
         }
     }
 
     fn mark(&self, unmarked: Option<(Rev, Instant)>) {
-        // Not for a file that has taken this one's place.
+        // Not where another file is at the path.
         if let Some((rev, _)) = unmarked
-            && self.place.check().is_ok()
+            && self.file.check().is_ok()
         {
             self.mark.write(Reached { store: self.store, rev });
         }
     }
 
     /// Runs the batch in one transaction; an error means that nothing of it happened.
-    fn commit(&self, batch: &mut [Box<dyn Command>]) -> Result<Option<Rev>, StoreError> {
-        self.place.check()?;
+    fn commit(
+        &self,
+        batch: &mut vec::IntoIter<Command>,
+        answers: &mut Vec<Answer>,
+    ) -> Result<Option<Rev>, StoreError> {
+        self.file.check()?;
         let mut tx = Tx::new(&self.connection, &*self.clock);
-        // Looked at again after the commit: what went into a deleted file must not be acknowledged.
-        let committed = transact(&mut tx, batch).and_then(|()| self.place.check());
+        // Checked again after the commit: a change to a deleted file must not be acknowledged.
+        let committed = transact(&mut tx, batch, answers).and_then(|()| self.file.check());
         if committed.is_err()
             && !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
@@ -234,47 +215,58 @@ impl Desk {
     }
 
     fn leave(self) {
-        if let Err(error) = self.place.check() {
-            // The log of that name may belong to another database by now.
+        if let Err(error) = self.file.check() {
+            // The log at the path may belong to another database by now.
             return tracing::error!(%error, "the write-ahead log was left alone");
         }
-        let emptied = self.connection.busy_timeout(CHECKPOINT_WAIT).and_then(|()| {
-            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-        });
-        if let Err(error) = emptied {
+        let timeout = self.connection.busy_timeout(CHECKPOINT_WAIT);
+        if let Err(error) = timeout.and_then(|()| sql::empty_log(&self.connection)) {
             tracing::warn!(%error, "the write-ahead log was left for the next process to empty");
         }
     }
 }
 
-fn transact(tx: &mut Tx<'_>, batch: &mut [Box<dyn Command>]) -> Result<(), StoreError> {
+fn transact(
+    tx: &mut Tx<'_>,
+    batch: &mut vec::IntoIter<Command>,
+    answers: &mut Vec<Answer>,
+) -> Result<(), StoreError> {
     execute(tx.connection, "BEGIN IMMEDIATE")?;
     for command in batch {
-        run_alone(tx, command.as_mut())?;
+        run_alone(tx, command, answers)?;
     }
     execute(tx.connection, "COMMIT")
 }
 
-/// Runs one command so that its failure is its own; an error means that the transaction is lost.
-fn run_alone(tx: &mut Tx<'_>, command: &mut dyn Command) -> Result<(), StoreError> {
+/// Runs one command so that its failure undoes no other; an error means that the whole transaction failed.
+fn run_alone(
+    tx: &mut Tx<'_>,
+    command: Command,
+    answers: &mut Vec<Answer>,
+) -> Result<(), StoreError> {
     execute(tx.connection, "SAVEPOINT command")?;
     let before = tx.rev;
-    let ran = catch_unwind(AssertUnwindSafe(|| command.run(tx)))
-        .unwrap_or_else(|_| Err(unavailable("a command of the store panicked")));
-    let Err(error) = ran else { return execute(tx.connection, "RELEASE command") };
+    // A command that panics drops the way to its caller, which is answered by that.
+    let refused = match catch_unwind(AssertUnwindSafe(|| command(Ok(&mut *tx)))) {
+        Ok((refused, answer)) => {
+            answers.push(answer);
+            refused
+        }
+        Err(_) => Some(unavailable("a command of the store panicked")),
+    };
+    let Some(error) = refused else { return execute(tx.connection, "RELEASE command") };
     // On a full disk and the like SQLite may have ended the whole transaction by itself.
     if tx.connection.is_autocommit() {
         return Err(error);
     }
-    // The number went back with everything else the command did.
+    // The change number is rolled back with the rest.
     tx.rev = before;
     execute(tx.connection, "ROLLBACK TO command")?;
     execute(tx.connection, "RELEASE command")
 }
 
 fn execute(connection: &Connection, statement: &str) -> Result<(), StoreError> {
-    let executed = connection.prepare_cached(statement).and_then(|mut cached| cached.execute([]));
-    executed.map(drop).map_err(|error| Fault::Sql(error).into())
+    Ok(sql::execute(connection, statement, []).map(drop)?)
 }
 
 #[cfg(test)]

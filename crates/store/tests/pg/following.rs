@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use outlast_core::{Glance, Insert, Inserted, JobId, Rev, StateKind, Store};
+use outlast_core::{ChangeWait, Insert, Inserted, JobId, Rev, StateKind, Store};
 use outlast_store::PostgresStore;
 use outlast_testkit::store_suite::{LEASE, a_job, profiles, worker};
 
@@ -80,8 +80,8 @@ async fn follow(
     let mut seen = HashMap::new();
     loop {
         let was_done = done.load(Ordering::SeqCst);
-        let glance = Glance { wait: Duration::from_millis(300), every: Duration::from_millis(25) };
-        let changes = store.changes(after, glance).await.unwrap();
+        let wait = ChangeWait { at_most: Duration::from_millis(300), look_every: Duration::from_millis(25) };
+        let changes = store.changes(after, wait).await.unwrap();
         assert!(changes.rev >= after, "revs never go back");
         after = changes.rev;
         for change in &changes.jobs {
@@ -100,9 +100,9 @@ async fn f4_other_processes_changes_are_heard_of() {
     let (here, there) = (database.open().await, database.open().await);
     for _ in 0..20 {
         let after = there.rev().await.unwrap();
-        let glance = Glance { wait: Duration::from_secs(30), every: Duration::from_secs(30) };
+        let wait = ChangeWait { at_most: Duration::from_secs(30), look_every: Duration::from_secs(30) };
         let began = std::time::Instant::now();
-        let (changes, id) = tokio::join!(there.changes(after, glance), async {
+        let (changes, id) = tokio::join!(there.changes(after, wait), async {
             tokio::time::sleep(Duration::from_millis(5)).await;
             insert(&here, 0).await
         });

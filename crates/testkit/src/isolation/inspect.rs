@@ -7,7 +7,7 @@ use super::ledger::Ledger;
 use super::owners::{MIRRORED, NAMES, token};
 use super::request::Request;
 
-/// What nobody is to read.
+/// Texts that no owner may read.
 pub(super) struct Secrets {
     /// Where the servers keep everything; only the owner whose conversations are files is told of it.
     folder: String,

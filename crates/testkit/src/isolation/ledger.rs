@@ -1,4 +1,4 @@
-//! What belongs to whom.
+//! Which ids belong to which owner.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
@@ -20,7 +20,7 @@ pub(super) struct Ledger(Mutex<Entries>);
 
 #[derive(Default)]
 struct Entries {
-    /// Every id that anybody was told, and who was told it first.
+    /// Every id that an owner was told, and the owner who was told it first.
     told: HashMap<String, usize>,
     own: [Own; NAMES.len()],
     /// Jobs that others tried to end.

@@ -129,7 +129,7 @@ impl Worker {
         self.result(&request).await;
     }
 
-    /// A question that can be told from everybody else's, wherever its words turn up.
+    /// A question whose words belong to this owner alone, so that they are recognised wherever they turn up.
     pub(super) fn question(&mut self, scenarios: usize) -> String {
         self.asked += 1;
         let (name, slot, asked) = (NAMES[self.owner], self.slot, self.asked);

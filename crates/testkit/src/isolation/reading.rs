@@ -1,4 +1,4 @@
-//! Reading, listing and ending what is one's own, and the pages that are for everybody.
+//! An owner reads, lists and cancels their own jobs, and reads the pages that are for all.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ impl Worker {
             self.broken(self.number(), "a job of one's own is not found", &request, &heard);
         }
         if status == "CANCELLED" && !self.shared.ledger.may_be_cancelled(self.owner, &id) {
-            self.broken(self.number(), "somebody else has cancelled it", &request, &heard);
+            self.broken(self.number(), "another owner has cancelled it", &request, &heard);
         }
     }
 
@@ -54,7 +54,7 @@ impl Worker {
             self.broken(self.number(), "a task of one's own is not found", &request, &heard);
         }
         if status == "cancelled" && !self.shared.ledger.may_be_cancelled(self.owner, &id) {
-            self.broken(self.number(), "somebody else has cancelled it", &request, &heard);
+            self.broken(self.number(), "another owner has cancelled it", &request, &heard);
         }
     }
 
@@ -97,14 +97,19 @@ impl Worker {
         }
     }
 
-    /// What is counted names nobody and nothing.
+    /// Metrics and health name no owner and no id.
     pub(super) async fn read_pages(&mut self) {
         let page = ["/metrics", "/health"][self.random.usize(..2)];
         let request = Request::get(page);
         let heard = self.hear(&request).await;
         let named = NAMES.iter().any(|name| heard.body.contains(name));
         if heard.status != 200 || named || ids(&heard.body).next().is_some() {
-            self.broken(self.number(), "figures are no place for names", &request, &heard);
+            self.broken(
+                self.number(),
+                "metrics and health must name no owner and no id",
+                &request,
+                &heard,
+            );
         }
     }
 }

@@ -19,14 +19,14 @@ use crate::store_suite::{a_failure, a_job, a_run};
 pub(super) struct Op {
     /// Which of the two; an operation of a worker goes through the worker's own.
     pub(super) via: usize,
-    pub(super) what: What,
+    pub(super) what: Action,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(super) enum Action {
     Insert {
-        job: JobSeed,
-        key: Option<KeySeed>,
+        job: JobSpec,
+        key: Option<KeySpec>,
         max_unfinished: u32,
         max_bytes: u64,
         takes_up: bool,
@@ -48,7 +48,7 @@ pub(super) enum What {
     },
     Checkpoint {
         lease: usize,
-        at: At,
+        at: CheckpointSpec,
     },
     Note {
         lease: usize,
@@ -56,14 +56,11 @@ pub(super) enum What {
     },
     Settle {
         lease: usize,
-        how: How,
+        how: SettlementSpec,
     },
     Cancel {
-        scope: Who,
+        scope: ScopeSpec,
         job: usize,
-    },
-    RescueWorker {
-        worker: usize,
     },
     RescueProven,
     RescueExpired,
@@ -81,18 +78,18 @@ pub(super) enum What {
         worker: usize,
     },
     PruneExpired {
-        scope: Who,
+        scope: ScopeSpec,
     },
     PruneEnded {
-        scope: Who,
+        scope: ScopeSpec,
         seconds_ago: i64,
     },
     PruneConversation {
-        scope: Who,
+        scope: ScopeSpec,
         conversation: usize,
     },
     List {
-        scope: Who,
+        scope: ScopeSpec,
         states: Vec<StateKind>,
         search: bool,
         id_of: Option<usize>,
@@ -107,7 +104,7 @@ pub(super) enum What {
 
 /// A job in few words.
 #[derive(Clone, Debug)]
-pub(super) struct JobSeed {
+pub(super) struct JobSpec {
     pub(super) owner: usize,
     pub(super) conversation: Option<usize>,
     pub(super) profile: usize,
@@ -118,7 +115,7 @@ pub(super) struct JobSeed {
 
 /// A key in few words.
 #[derive(Clone, Debug)]
-pub(super) struct KeySeed {
+pub(super) struct KeySpec {
     pub(super) text: usize,
     pub(super) input: u8,
     pub(super) kind: KeyKind,
@@ -131,26 +128,26 @@ pub(super) struct KeySeed {
 pub(super) enum KeyKind {
     For,
     UntilAnswered,
-    Repeats,
+    Replays,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Who {
+pub(super) enum ScopeSpec {
     Owner(usize),
     Operator,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum At {
+pub(super) enum CheckpointSpec {
     NotBegun,
     Beginning,
     Running,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum How {
+pub(super) enum SettlementSpec {
     Succeed,
-    Retry { seconds: u64, at: At },
+    Retry { seconds: u64, at: CheckpointSpec },
     Fail(Code),
     Release,
 }
@@ -170,43 +167,42 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// Weighed so that jobs are made, held and finished more often than anything else.
-fn what() -> impl Strategy<Value = What> {
+fn what() -> impl Strategy<Value = Action> {
     let worker = || 0..WORKERS;
     let few = || 0..4_usize;
     prop_oneof![
         8 => (job(), option::of(key()), 1..6_u32, bytes(), weighted(0.2)).prop_map(
-            |(job, key, max_unfinished, max_bytes, takes_up)| What::Insert { job, key, max_unfinished, max_bytes, takes_up }
+            |(job, key, max_unfinished, max_bytes, takes_up)| Action::Insert { job, key, max_unfinished, max_bytes, takes_up }
         ),
         8 => (worker(), vec(0..PROFILES, 0..3), seconds())
-            .prop_map(|(worker, profiles, seconds)| What::Claim { worker, profiles, seconds }),
+            .prop_map(|(worker, profiles, seconds)| Action::Claim { worker, profiles, seconds }),
         3 => (worker(), vec(0..PROFILES, 0..3), few(), seconds())
-            .prop_map(|(worker, profiles, job, seconds)| What::Take { worker, profiles, job, seconds }),
-        2 => (vec(few(), 0..3), seconds()).prop_map(|(leases, seconds)| What::Renew { leases, seconds }),
-        6 => (few(), at()).prop_map(|(lease, at)| What::Checkpoint { lease, at }),
-        2 => (few(), option::of(0..=100_u8)).prop_map(|(lease, percent)| What::Note { lease, percent }),
-        6 => (few(), how()).prop_map(|(lease, how)| What::Settle { lease, how }),
-        5 => (who(), few()).prop_map(|(scope, job)| What::Cancel { scope, job }),
-        1 => worker().prop_map(|worker| What::RescueWorker { worker }),
-        2 => Just(What::RescueProven),
-        2 => Just(What::RescueExpired),
-        1 => few().prop_map(|job| What::Owe { job }),
-        2 => (few(), outcome()).prop_map(|(job, outcome)| What::Stopped { job, outcome }),
-        2 => few().prop_map(|job| What::Answered { job }),
-        1 => worker().prop_map(|worker| What::Dismiss { worker }),
-        3 => who().prop_map(|scope| What::PruneExpired { scope }),
-        1 => (who(), -5..4000_i64).prop_map(|(scope, seconds_ago)| What::PruneEnded { scope, seconds_ago }),
+            .prop_map(|(worker, profiles, job, seconds)| Action::Take { worker, profiles, job, seconds }),
+        2 => (vec(few(), 0..3), seconds()).prop_map(|(leases, seconds)| Action::Renew { leases, seconds }),
+        6 => (few(), at()).prop_map(|(lease, at)| Action::Checkpoint { lease, at }),
+        2 => (few(), option::of(0..=100_u8)).prop_map(|(lease, percent)| Action::Note { lease, percent }),
+        6 => (few(), how()).prop_map(|(lease, how)| Action::Settle { lease, how }),
+        5 => (who(), few()).prop_map(|(scope, job)| Action::Cancel { scope, job }),
+        2 => Just(Action::RescueProven),
+        2 => Just(Action::RescueExpired),
+        1 => few().prop_map(|job| Action::Owe { job }),
+        2 => (few(), outcome()).prop_map(|(job, outcome)| Action::Stopped { job, outcome }),
+        2 => few().prop_map(|job| Action::Answered { job }),
+        1 => worker().prop_map(|worker| Action::Dismiss { worker }),
+        3 => who().prop_map(|scope| Action::PruneExpired { scope }),
+        1 => (who(), -5..4000_i64).prop_map(|(scope, seconds_ago)| Action::PruneEnded { scope, seconds_ago }),
         1 => (who(), 0..CONVERSATIONS)
-            .prop_map(|(scope, conversation)| What::PruneConversation { scope, conversation }),
+            .prop_map(|(scope, conversation)| Action::PruneConversation { scope, conversation }),
         1 => (who(), vec(state(), 0..3), any::<bool>(), option::of(few()), 0..4_u32).prop_map(
-            |(scope, states, search, id_of, limit)| What::List { scope, states, search, id_of, limit }
+            |(scope, states, search, id_of, limit)| Action::List { scope, states, search, id_of, limit }
         ),
         4 => prop_oneof![3 => 0..120_i64, 2 => -3600..=3600_i64]
-            .prop_map(|seconds| What::MoveClock { seconds }),
-        1 => Just(What::Reopen),
+            .prop_map(|seconds| Action::MoveClock { seconds }),
+        1 => Just(Action::Reopen),
     ]
 }
 
-fn job() -> impl Strategy<Value = JobSeed> {
+fn job() -> impl Strategy<Value = JobSpec> {
     let keep_seconds = option::of(prop_oneof![Just(0), 1..60_u64, Just(1800)]);
     let visibility = prop_oneof![
         3 => Just(Visibility::Promised),
@@ -214,7 +210,7 @@ fn job() -> impl Strategy<Value = JobSeed> {
         2 => Just(Visibility::Unpromised),
     ];
     (0..OWNERS, option::of(0..CONVERSATIONS), 0..PROFILES, -1..=1_i16, visibility, keep_seconds)
-        .prop_map(|(owner, conversation, profile, priority, visibility, keep_seconds)| JobSeed {
+        .prop_map(|(owner, conversation, profile, priority, visibility, keep_seconds)| JobSpec {
             owner,
             conversation,
             profile,
@@ -224,11 +220,11 @@ fn job() -> impl Strategy<Value = JobSeed> {
         })
 }
 
-fn key() -> impl Strategy<Value = KeySeed> {
-    use KeyKind::{For, Repeats, UntilAnswered};
-    let kind = proptest::sample::select(vec![For, UntilAnswered, Repeats]);
+fn key() -> impl Strategy<Value = KeySpec> {
+    use KeyKind::{For, Replays, UntilAnswered};
+    let kind = proptest::sample::select(vec![For, UntilAnswered, Replays]);
     (0..2_usize, 0..2_u8, kind, seconds(), seconds()).prop_map(
-        |(text, input, kind, seconds, answered_seconds)| KeySeed {
+        |(text, input, kind, seconds, answered_seconds)| KeySpec {
             text,
             input,
             kind,
@@ -248,20 +244,20 @@ fn bytes() -> impl Strategy<Value = u64> {
     prop_oneof![1 => 0..1_000_u64, 3 => Just(u64::MAX)]
 }
 
-fn who() -> impl Strategy<Value = Who> {
-    prop_oneof![2 => Just(Who::Operator), 1 => (0..OWNERS).prop_map(Who::Owner)]
+fn who() -> impl Strategy<Value = ScopeSpec> {
+    prop_oneof![2 => Just(ScopeSpec::Operator), 1 => (0..OWNERS).prop_map(ScopeSpec::Owner)]
 }
 
-fn at() -> impl Strategy<Value = At> {
-    prop_oneof![1 => Just(At::NotBegun), 2 => Just(At::Beginning), 3 => Just(At::Running)]
+fn at() -> impl Strategy<Value = CheckpointSpec> {
+    prop_oneof![1 => Just(CheckpointSpec::NotBegun), 2 => Just(CheckpointSpec::Beginning), 3 => Just(CheckpointSpec::Running)]
 }
 
-fn how() -> impl Strategy<Value = How> {
+fn how() -> impl Strategy<Value = SettlementSpec> {
     prop_oneof![
-        3 => Just(How::Succeed),
-        2 => (seconds(), at()).prop_map(|(seconds, at)| How::Retry { seconds, at }),
-        2 => code().prop_map(How::Fail),
-        1 => Just(How::Release),
+        3 => Just(SettlementSpec::Succeed),
+        2 => (seconds(), at()).prop_map(|(seconds, at)| SettlementSpec::Retry { seconds, at }),
+        2 => code().prop_map(SettlementSpec::Fail),
+        1 => Just(SettlementSpec::Release),
     ]
 }
 
@@ -279,8 +275,8 @@ fn outcome() -> impl Strategy<Value = RemoteStop> {
     proptest::sample::select(vec![NotNeeded, MaybeBegun, Owed, Done, Unsupported])
 }
 
-impl JobSeed {
-    pub(super) fn grown(&self) -> NewJob {
+impl JobSpec {
+    pub(super) fn value(&self) -> NewJob {
         NewJob {
             owner: owner(self.owner),
             conversation: self.conversation.map(conversation),
@@ -294,23 +290,23 @@ impl JobSeed {
     }
 }
 
-impl KeySeed {
-    pub(super) fn grown(&self) -> Key {
+impl KeySpec {
+    pub(super) fn value(&self) -> Key {
         let span = Duration::from_secs(self.seconds);
-        let holds = match self.kind {
+        let life = match self.kind {
             KeyKind::For => KeyLife::For(span),
             KeyKind::UntilAnswered => KeyLife::UntilAnswered { after_end: span },
-            KeyKind::Repeats => KeyLife::Repeats {
+            KeyKind::Replays => KeyLife::Replays {
                 unanswered: span,
                 answered: Duration::from_secs(self.answered_seconds),
             },
         };
-        Key { text: format!("key-{}", self.text), input_hash: [self.input; 32], holds }
+        Key { text: format!("key-{}", self.text), input_hash: [self.input; 32], life }
     }
 }
 
-impl At {
-    pub(super) fn grown(self) -> Checkpoint {
+impl CheckpointSpec {
+    pub(super) fn value(self) -> Checkpoint {
         match self {
             Self::NotBegun => Checkpoint::NotBegun,
             Self::Beginning => Checkpoint::Beginning { key: "k".to_owned() },
@@ -319,8 +315,8 @@ impl At {
     }
 }
 
-impl How {
-    pub(super) fn grown(self) -> Settlement {
+impl SettlementSpec {
+    pub(super) fn value(self) -> Settlement {
         match self {
             Self::Succeed => {
                 // Short, because it is compared after every step; the suite has the long one.
@@ -332,7 +328,7 @@ impl How {
             Self::Retry { seconds, at } => Settlement::Retry {
                 failure: a_failure("down"),
                 wait: Duration::from_secs(seconds),
-                checkpoint: at.grown(),
+                checkpoint: at.value(),
             },
             Self::Fail(code) => {
                 let failure = Failure { code, ..a_failure("no") };

@@ -24,7 +24,7 @@ impl Ids {
         &self.ids
     }
 
-    /// The id that stands for the job in comparisons; an id nobody was told of fails by being different.
+    /// The id that stands for the job in comparisons; an id that was never given out stays different.
     fn plain(&self, id: JobId) -> JobId {
         match self.numbers.get(&id) {
             Some(number) => format!("{number:032x}").parse().unwrap(),

@@ -13,11 +13,11 @@ pub enum Misbehaviour {
     NeverReads,
     /// Greets, and ends on the first call, with words on standard error and exit code 3.
     Dies,
-    /// Greets, and answers a request nobody made.
+    /// Greets, and answers a request that was never made.
     WrongId,
     /// Greets, and answers a call with one endless line.
     EndlessLine,
-    /// Greets, and answers a call with progress nobody asked for, as fast as it can, and no answer.
+    /// Greets, and answers a call with progress that was not asked for, as fast as it can, and no answer.
     Floods,
     /// Greets, and answers a call with lines that are not JSON, then with a good answer.
     Garbage,

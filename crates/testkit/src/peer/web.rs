@@ -117,7 +117,7 @@ impl Request {
         self.write(format!("data: {message}\n\n").as_bytes()).await;
     }
 
-    /// Writes these bytes; whether anybody read them.
+    /// Writes these bytes; `false` where the client has hung up.
     pub async fn write(&mut self, bytes: &[u8]) -> bool {
         self.output.write_all(bytes).await.is_ok()
     }

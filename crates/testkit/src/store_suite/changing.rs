@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Change, Checkpoint, Dead, Glance, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
+    Change, ChangeWait, Checkpoint, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
     Uncarried,
 };
 
-use super::bench::{Bench, LEASE, a_failure, a_job, a_run, succeed, worker};
+use super::fixture::{Fixture, LEASE, a_failure, a_job, a_run, succeed, worker};
 use crate::clock::START;
 
-/// Own changes need no glance.
-pub async fn a_change_wakes_who_waits(bench: Bench) {
-    let start = bench.look(Rev::default()).await.rev;
+/// Own changes need no wait.
+pub async fn a_change_wakes_who_waits(fixture: Fixture) {
+    let start = fixture.look(Rev::default()).await.rev;
     let hour = Duration::from_secs(3600);
-    let mut waiting = bench.store.changes(start, Glance { wait: hour, every: hour });
+    let mut waiting = fixture.store.changes(start, ChangeWait { at_most: hour, look_every: hour });
     let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
     assert!(early.is_err(), "nothing has changed yet: {early:?}");
-    let job = bench.add(a_job()).await;
+    let job = fixture.add(a_job()).await;
     let woken = tokio::time::timeout(Duration::from_secs(10), waiting).await;
     let changes = woken.expect("the wake-up was lost").unwrap();
     assert_eq!(
@@ -28,25 +28,24 @@ pub async fn a_change_wakes_who_waits(bench: Bench) {
 }
 
 /// Level-triggered: it does not matter when one starts to wait.
-pub async fn a_change_before_the_call_is_not_missed(bench: Bench) {
-    let start = bench.look(Rev::default()).await.rev;
-    let job = bench.add(a_job()).await;
+pub async fn a_change_before_the_call_is_not_missed(fixture: Fixture) {
+    let start = fixture.look(Rev::default()).await.rev;
+    let job = fixture.add(a_job()).await;
     assert_eq!(
-        bench.wait(start).await.jobs,
+        fixture.wait(start).await.jobs,
         [Change { id: job.id, state: StateKind::Queued, uncarried: Uncarried::No }]
     );
-    assert_eq!(bench.wait(start).await.rev, job.rev);
+    assert_eq!(fixture.wait(start).await.rev, job.rev);
 }
 
 /// In order of their last change.
-pub async fn each_job_is_reported_once_with_its_latest_state(bench: Bench) {
-    let first = bench.add(a_job()).await;
-    let second = bench.add(a_job()).await;
-    let third = bench.add(a_job()).await;
-    let claimed = bench.claim().await;
-    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
-    bench.store.cancel(&Scope::Operator, &second.id).await.unwrap();
-    let changes = bench.look(Rev::default()).await;
+pub async fn each_job_is_reported_once_with_its_latest_state(fixture: Fixture) {
+    let first = fixture.add(a_job()).await;
+    let second = fixture.add(a_job()).await;
+    let third = fixture.add(a_job()).await;
+    fixture.end_next(succeed()).await;
+    fixture.cancel(&second.id).await;
+    let changes = fixture.look(Rev::default()).await;
     let expected = [
         Change { id: third.id, state: StateKind::Queued, uncarried: Uncarried::No },
         Change { id: first.id, state: StateKind::Succeeded, uncarried: Uncarried::No },
@@ -56,37 +55,38 @@ pub async fn each_job_is_reported_once_with_its_latest_state(bench: Bench) {
 }
 
 /// Going on from the rev of the answer shows only what is newer.
-pub async fn nothing_is_reported_twice(bench: Bench) {
-    bench.add(a_job()).await;
-    let rev = bench.look(Rev::default()).await.rev;
-    assert!(bench.look(rev).await.jobs.is_empty());
-    let second = bench.add(a_job()).await;
-    let changes = bench.look(rev).await;
+pub async fn nothing_is_reported_twice(fixture: Fixture) {
+    fixture.add(a_job()).await;
+    let rev = fixture.look(Rev::default()).await.rev;
+    assert!(fixture.look(rev).await.jobs.is_empty());
+    let second = fixture.add(a_job()).await;
+    let changes = fixture.look(rev).await;
     assert_eq!(
         changes.jobs,
         [Change { id: second.id, state: StateKind::Queued, uncarried: Uncarried::No }]
     );
-    assert!(bench.look(changes.rev).await.jobs.is_empty());
+    assert!(fixture.look(changes.rev).await.jobs.is_empty());
 }
 
 /// Not an error, and the same place to go on from.
-pub async fn a_wait_without_changes_ends_empty(bench: Bench) {
-    let job = bench.add(a_job()).await;
-    let glance = Glance { wait: Duration::from_millis(60), every: Duration::from_millis(25) };
-    let waiting = bench.store.changes(job.rev, glance);
+pub async fn a_wait_without_changes_ends_empty(fixture: Fixture) {
+    let job = fixture.add(a_job()).await;
+    let wait =
+        ChangeWait { at_most: Duration::from_millis(60), look_every: Duration::from_millis(25) };
+    let waiting = fixture.store.changes(job.rev, wait);
     let limit = Duration::from_secs(10);
     let changes = tokio::time::timeout(limit, waiting).await.expect("the wait ends").unwrap();
     assert_eq!((changes.rev, changes.jobs), (job.rev, vec![]));
 }
 
-/// Readers want to see the first; the second would wake everybody every ten seconds.
-pub async fn progress_is_a_change_and_a_renewal_is_not(bench: Bench) {
-    let claimed = bench.add_claimed().await;
-    bench.store.renew(std::slice::from_ref(&claimed.lease), LEASE).await.unwrap();
-    assert!(bench.look(claimed.job.rev).await.jobs.is_empty());
+/// Readers want to see the first; the second would wake every caller every ten seconds.
+pub async fn progress_is_a_change_and_a_renewal_is_not(fixture: Fixture) {
+    let claimed = fixture.add_claimed().await;
+    fixture.store.renew(std::slice::from_ref(&claimed.lease), LEASE).await.unwrap();
+    assert!(fixture.look(claimed.job.rev).await.jobs.is_empty());
     let progress = Progress { percent: None, message: "reading".to_owned() };
-    bench.store.note(&claimed.lease, &progress).await.unwrap();
-    let changes = bench.wait(claimed.job.rev).await;
+    fixture.store.note(&claimed.lease, &progress).await.unwrap();
+    let changes = fixture.wait(claimed.job.rev).await;
     assert_eq!(
         changes.jobs,
         [Change { id: claimed.job.id, state: StateKind::Running, uncarried: Uncarried::No }]
@@ -94,89 +94,89 @@ pub async fn progress_is_a_change_and_a_renewal_is_not(bench: Bench) {
 }
 
 /// Each write brings its job back, once.
-pub async fn every_kind_of_write_is_seen(bench: Bench) {
-    let mut rev = bench.look(Rev::default()).await.rev;
+pub async fn every_kind_of_write_is_seen(fixture: Fixture) {
+    let mut rev = fixture.look(Rev::default()).await.rev;
     let mut seen = async |id, state| {
-        let changes = bench.wait(rev).await;
+        let changes = fixture.wait(rev).await;
         assert_eq!(changes.jobs, [Change { id, state, uncarried: Uncarried::No }]);
         assert!(changes.rev > rev);
         rev = changes.rev;
     };
-    let store = &bench.store;
-    let id = bench.add(a_job()).await.id;
+    let store = &fixture.store;
+    let id = fixture.add(a_job()).await.id;
     seen(id, StateKind::Queued).await;
-    let lease = bench.claim().await.lease;
+    let lease = fixture.claim().await.lease;
     seen(id, StateKind::Running).await;
     store.checkpoint(&lease, &Checkpoint::Running(a_run("run-1"))).await.unwrap();
     seen(id, StateKind::Running).await;
     store.settle(&lease, Settlement::Release).await.unwrap();
     seen(id, StateKind::Queued).await;
-    bench.claim().await;
+    fixture.claim().await;
     seen(id, StateKind::Running).await;
-    store.rescue(&Dead::Worker(worker("w1"))).await.unwrap();
+    fixture.end_worker(&worker("w1")).await;
     seen(id, StateKind::Queued).await;
     store.cancel(&Scope::Operator, &id).await.unwrap();
     seen(id, StateKind::Cancelled).await;
-    store.stopped(&id, RemoteStop::Done).await.unwrap();
+    store.record_stop(&id, RemoteStop::Done).await.unwrap();
     seen(id, StateKind::Cancelled).await;
-    store.owe(&id, &a_run("run-2")).await.unwrap();
+    store.record_late_run(&id, &a_run("run-2")).await.unwrap();
     seen(id, StateKind::Cancelled).await;
 }
 
 /// A queued job's time if it lies ahead, a lease's end; nothing else.
-pub async fn the_next_due_time_is_the_nearest(bench: Bench) {
-    assert_eq!(bench.look(Rev::default()).await.next_due, None);
-    bench.add(a_job()).await;
-    assert_eq!(bench.look(Rev::default()).await.next_due, None, "it can be claimed now");
-    let first = bench.claim().await;
+pub async fn the_next_due_time_is_the_nearest(fixture: Fixture) {
+    assert_eq!(fixture.look(Rev::default()).await.next_due, None);
+    fixture.add(a_job()).await;
+    assert_eq!(fixture.look(Rev::default()).await.next_due, None, "it can be claimed now");
+    let first = fixture.claim().await;
     let end = START.after(LEASE);
-    assert_eq!(bench.look(Rev::default()).await.next_due, Some(end));
-    let second = bench.add_claimed().await;
+    assert_eq!(fixture.look(Rev::default()).await.next_due, Some(end));
+    let second = fixture.add_claimed().await;
     let retry = |seconds| Settlement::Retry {
         failure: a_failure("down"),
         wait: Duration::from_secs(seconds),
         checkpoint: Checkpoint::NotBegun,
     };
-    bench.store.settle(&second.lease, retry(5)).await.unwrap();
+    fixture.store.settle(&second.lease, retry(5)).await.unwrap();
     let due = START.after(Duration::from_secs(5));
-    assert_eq!(bench.look(Rev::default()).await.next_due, Some(due));
-    bench.clock.set(due);
-    assert_eq!(bench.look(Rev::default()).await.next_due, Some(end));
-    bench.store.settle(&first.lease, retry(3600)).await.unwrap();
+    assert_eq!(fixture.look(Rev::default()).await.next_due, Some(due));
+    fixture.clock.set(due);
+    assert_eq!(fixture.look(Rev::default()).await.next_due, Some(end));
+    fixture.store.settle(&first.lease, retry(3600)).await.unwrap();
     let far = due.after(Duration::from_secs(3600));
-    assert_eq!(bench.look(Rev::default()).await.next_due, Some(far));
-    bench.store.cancel(&Scope::Operator, &first.job.id).await.unwrap();
-    assert_eq!(bench.look(Rev::default()).await.next_due, None);
+    assert_eq!(fixture.look(Rev::default()).await.next_due, Some(far));
+    fixture.cancel(&first.job.id).await;
+    assert_eq!(fixture.look(Rev::default()).await.next_due, None);
 }
 
 /// A rev of another store, or of a later state of this one, does not leave its bearer waiting for ever.
-pub async fn a_rev_from_elsewhere_is_brought_back_to_the_present(bench: Bench) {
-    let job = bench.add(a_job()).await;
+pub async fn a_rev_from_elsewhere_is_brought_back_to_the_present(fixture: Fixture) {
+    let job = fixture.add(a_job()).await;
     for elsewhere in [Rev(job.rev.0 + 1_000), Rev(u64::MAX)] {
-        let changes = bench.look(elsewhere).await;
+        let changes = fixture.look(elsewhere).await;
         assert_eq!((changes.rev, changes.jobs), (job.rev, vec![]));
     }
 }
 
 /// So that a reader can tell an older copy from a newer.
-pub async fn revs_grow_with_every_change_of_a_job(bench: Bench) {
-    let queued = bench.add(a_job()).await;
-    let claimed = bench.claim().await;
-    let settled = bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+pub async fn revs_grow_with_every_change_of_a_job(fixture: Fixture) {
+    let queued = fixture.add(a_job()).await;
+    let claimed = fixture.claim().await;
+    let settled = fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
     assert!(queued.rev < claimed.job.rev && claimed.job.rev < settled.rev);
-    assert_eq!(bench.look(settled.rev).await.rev, settled.rev);
+    assert_eq!(fixture.look(settled.rev).await.rev, settled.rev);
 }
 
 /// The rev is where the following of changes starts: nothing before it, everything after it.
-pub async fn the_rev_is_where_changes_go_on(bench: Bench) {
-    bench.add(a_job()).await;
-    let rev = bench.store.rev().await.unwrap();
-    assert_eq!(bench.look(rev).await.jobs, []);
-    let after = bench.add(a_job()).await;
-    let changes = bench.look(rev).await;
+pub async fn the_rev_is_where_changes_go_on(fixture: Fixture) {
+    fixture.add(a_job()).await;
+    let rev = fixture.store.rev().await.unwrap();
+    assert_eq!(fixture.look(rev).await.jobs, []);
+    let after = fixture.add(a_job()).await;
+    let changes = fixture.look(rev).await;
     assert_eq!(
         changes.jobs,
         [Change { id: after.id, state: StateKind::Queued, uncarried: Uncarried::No }]
     );
-    assert_eq!(changes.rev, bench.store.rev().await.unwrap());
+    assert_eq!(changes.rev, fixture.store.rev().await.unwrap());
 }

@@ -9,17 +9,17 @@ use outlast_core::{
     Visibility,
 };
 
-use super::bench::{Bench, LEASE, a_failure, a_job, alice, bob, carol, fail, profiles, worker};
+use super::fixture::{Fixture, LEASE, a_failure, a_job, alice, bob, carol, fail, worker};
 use crate::clock::START;
 
 /// The order of the queue.
-pub async fn higher_priority_comes_first_then_older(bench: Bench) {
+pub async fn higher_priority_comes_first_then_older(fixture: Fixture) {
     let mut jobs = Vec::new();
     for priority in [0, 5, 0, 5, -3, i16::MAX, i16::MIN] {
-        jobs.push(bench.add(NewJob { priority, ..a_job() }).await.id);
+        jobs.push(fixture.add(NewJob { priority, ..a_job() }).await.id);
     }
     let mut claimed = Vec::new();
-    while let Some(next) = bench.try_claim(&worker("w1")).await {
+    while let Some(next) = fixture.try_claim(&worker("w1")).await {
         claimed.push(next.job.id);
     }
     let expected: Vec<_> = [5, 1, 3, 0, 2, 4, 6].into_iter().map(|at: usize| jobs[at]).collect();
@@ -27,26 +27,27 @@ pub async fn higher_priority_comes_first_then_older(bench: Bench) {
 }
 
 /// tools.md: a job that waits knows its position.
-pub async fn a_place_in_the_queue_is_counted_as_claims_go(bench: Bench) {
-    let low = bench.add(a_job()).await;
-    let high = bench.add(NewJob { priority: 5, ..a_job() }).await;
-    let last = bench.add(a_job()).await;
+pub async fn a_place_in_the_queue_is_counted_as_claims_go(fixture: Fixture) {
+    let low = fixture.add(a_job()).await;
+    let high = fixture.add(NewJob { priority: 5, ..a_job() }).await;
+    let last = fixture.add(a_job()).await;
     let held = NewJob { visibility: Visibility::Unpromised, ..a_job() };
-    bench.add(held).await;
+    fixture.add(held).await;
     for (job, ahead) in [(&high, 0), (&low, 1), (&last, 2)] {
-        assert_eq!(bench.store.ahead(&job.id).await.unwrap(), ahead);
+        assert_eq!(fixture.store.ahead(&job.id).await.unwrap(), ahead);
     }
-    bench.claim().await;
-    assert_eq!(bench.store.ahead(&last.id).await.unwrap(), 1);
-    assert_eq!(bench.store.ahead(&high.id).await.unwrap(), 0, "it is no longer in the queue");
+    fixture.claim().await;
+    assert_eq!(fixture.store.ahead(&last.id).await.unwrap(), 1);
+    assert_eq!(fixture.store.ahead(&high.id).await.unwrap(), 0, "it is no longer in the queue");
 }
 
 /// The order of the profiles asked for does not matter.
-pub async fn priority_decides_across_profiles(bench: Bench) {
-    let low = bench.add(a_job()).await;
-    let high = bench.add(NewJob { profile: Profile::new("search"), priority: 1, ..a_job() }).await;
-    let old = bench.add(NewJob { profile: Profile::new("search"), ..a_job() }).await;
-    let claimed = [bench.claim().await, bench.claim().await, bench.claim().await];
+pub async fn priority_decides_across_profiles(fixture: Fixture) {
+    let low = fixture.add(a_job()).await;
+    let high =
+        fixture.add(NewJob { profile: Profile::new("search"), priority: 1, ..a_job() }).await;
+    let old = fixture.add(NewJob { profile: Profile::new("search"), ..a_job() }).await;
+    let claimed = [fixture.claim().await, fixture.claim().await, fixture.claim().await];
     assert_eq!(claimed.map(|claimed| claimed.job.id), [high.id, low.id, old.id]);
 }
 
@@ -55,12 +56,12 @@ fn of(owner: OwnerId, priority: i16) -> NewJob {
 }
 
 /// F10, B8: a later owner is served as soon as the earlier one has more running jobs, whatever their priorities.
-pub async fn slots_are_shared_between_owners_and_priority_counts_within_one(bench: Bench) {
-    let alices = [bench.add(of(alice(), 5)).await, bench.add(of(alice(), 9)).await];
-    let late = bench.add(of(alice(), 100)).await;
-    let bobs = [bench.add(of(bob(), -7)).await, bench.add(of(bob(), -9)).await];
+pub async fn slots_are_shared_between_owners_and_priority_counts_within_one(fixture: Fixture) {
+    let alices = [fixture.add(of(alice(), 5)).await, fixture.add(of(alice(), 9)).await];
+    let late = fixture.add(of(alice(), 100)).await;
+    let bobs = [fixture.add(of(bob(), -7)).await, fixture.add(of(bob(), -9)).await];
     let mut claimed = Vec::new();
-    while let Some(next) = bench.try_claim(&worker("w1")).await {
+    while let Some(next) = fixture.try_claim(&worker("w1")).await {
         claimed.push(next.job.id);
     }
     let expected = [late.id, bobs[0].id, alices[1].id, bobs[1].id, alices[0].id];
@@ -68,55 +69,57 @@ pub async fn slots_are_shared_between_owners_and_priority_counts_within_one(benc
 }
 
 /// F10: with one slot the owners take turns, and one who comes late does not wait for the whole queue.
-pub async fn of_owners_with_as_many_running_jobs_the_one_who_waited_longest_is_next(bench: Bench) {
+pub async fn of_owners_with_as_many_running_jobs_the_one_who_waited_longest_is_next(
+    fixture: Fixture,
+) {
     for _ in 0..4 {
-        bench.add(of(alice(), 0)).await;
+        fixture.add(of(alice(), 0)).await;
     }
     let mut served = Vec::new();
     for step in 0..8 {
         match step {
-            2 => drop((bench.add(of(bob(), 0)).await, bench.add(of(bob(), 0)).await)),
-            3 => drop((bench.add(of(carol(), 0)).await, bench.add(of(carol(), 0)).await)),
+            2 => drop((fixture.add(of(bob(), 0)).await, fixture.add(of(bob(), 0)).await)),
+            3 => drop((fixture.add(of(carol(), 0)).await, fixture.add(of(carol(), 0)).await)),
             _ => {}
         }
-        let claimed = bench.claim().await;
+        let claimed = fixture.claim().await;
         served.push(claimed.job.new.owner.clone());
-        bench.store.settle(&claimed.lease, fail()).await.unwrap();
+        fixture.store.settle(&claimed.lease, fail()).await.unwrap();
     }
     let names: Vec<&str> = served.iter().map(OwnerId::as_str).collect();
     assert_eq!(names, ["alice", "alice", "bob", "carol", "alice", "bob", "carol", "alice"]);
 }
 
 /// B1: they run beside the queue, so they cost their owner no slot of it.
-pub async fn held_calls_take_no_part_in_the_turns_of_the_queue(bench: Bench) {
+pub async fn held_calls_take_no_part_in_the_turns_of_the_queue(fixture: Fixture) {
     for visibility in [Visibility::Unpromised, Visibility::Task] {
-        let held = bench.add(NewJob { visibility, ..a_job() }).await;
-        let taken = bench.store.take(&worker("w1"), &profiles(), &held.id, LEASE).await.unwrap();
+        let held = fixture.add(NewJob { visibility, ..a_job() }).await;
+        let taken = fixture.take(&worker("w1"), &held.id).await;
         taken.expect("it is queued");
     }
-    let first = bench.add(of(alice(), 0)).await;
-    let second = bench.add(of(bob(), 0)).await;
-    assert_eq!(bench.claim().await.job.id, first.id);
-    assert_eq!(bench.claim().await.job.id, second.id);
+    let first = fixture.add(of(alice(), 0)).await;
+    let second = fixture.add(of(bob(), 0)).await;
+    assert_eq!(fixture.claim().await.job.id, first.id);
+    assert_eq!(fixture.claim().await.job.id, second.id);
 }
 
 /// tools.md: a position is true under the order in which owners are served.
-pub async fn places_are_counted_over_all_owners(bench: Bench) {
+pub async fn places_are_counted_over_all_owners(fixture: Fixture) {
     for owner in [alice(), alice(), alice(), alice(), bob(), carol(), bob()] {
-        bench.add(of(owner, 0)).await;
+        fixture.add(of(owner, 0)).await;
     }
-    bench.claim().await;
+    fixture.claim().await;
     let other = NewJob { profile: Profile::new("search"), ..of(bob(), 3) };
-    bench.add(other).await;
+    fixture.add(other).await;
     let mut places = Vec::new();
     let query = JobQuery { states: vec![StateKind::Queued], limit: 100, ..JobQuery::default() };
-    for job in bench.store.list(&Scope::Operator, &query).await.unwrap().jobs {
-        places.push((bench.store.ahead(&job.id).await.unwrap(), job.id));
+    for job in fixture.store.list(&Scope::Operator, &query).await.unwrap().jobs {
+        places.push((fixture.store.ahead(&job.id).await.unwrap(), job.id));
     }
     places.sort();
     let research = [Profile::new("research")];
     let (w1, mut claimed) = (worker("w1"), Vec::new());
-    while let Some(next) = bench.store.claim(&w1, &research, LEASE).await.unwrap() {
+    while let Some(next) = fixture.store.claim(&w1, &research, LEASE).await.unwrap() {
         claimed.push(next.job.id);
     }
     let told: Vec<_> =
@@ -124,61 +127,61 @@ pub async fn places_are_counted_over_all_owners(bench: Bench) {
     assert_eq!(told, claimed);
 }
 
-/// A wait after a failure is kept to the millisecond, and holds nobody else up.
-pub async fn a_job_is_not_claimed_before_its_time(bench: Bench) {
-    let claimed = bench.add_claimed().await;
+/// A wait after a failure is kept to the millisecond, and delays no other job.
+pub async fn a_job_is_not_claimed_before_its_time(fixture: Fixture) {
+    let claimed = fixture.add_claimed().await;
     let retry = Settlement::Retry {
         failure: a_failure("down"),
         wait: Duration::from_secs(5),
         checkpoint: Checkpoint::NotBegun,
     };
-    bench.store.settle(&claimed.lease, retry).await.unwrap();
-    let other = bench.add(NewJob { priority: -1, ..a_job() }).await;
-    assert_eq!(bench.claim().await.job.id, other.id);
-    bench.clock.advance(Duration::from_millis(4_999));
-    assert!(bench.try_claim(&worker("w1")).await.is_none());
-    bench.clock.advance(Duration::from_millis(1));
-    assert_eq!(bench.claim().await.job.id, claimed.job.id);
+    fixture.store.settle(&claimed.lease, retry).await.unwrap();
+    let other = fixture.add(NewJob { priority: -1, ..a_job() }).await;
+    assert_eq!(fixture.claim().await.job.id, other.id);
+    fixture.clock.advance(Duration::from_millis(4_999));
+    assert!(fixture.try_claim(&worker("w1")).await.is_none());
+    fixture.clock.advance(Duration::from_millis(1));
+    assert_eq!(fixture.claim().await.job.id, claimed.job.id);
 }
 
 /// A worker gets only what it can run; one that can run nothing gets nothing.
-pub async fn a_job_of_another_profile_is_not_claimed(bench: Bench) {
-    bench.add(a_job()).await;
+pub async fn a_job_of_another_profile_is_not_claimed(fixture: Fixture) {
+    fixture.add(a_job()).await;
     for profiles in [vec![Profile::new("elsewhere")], vec![Profile::new("Research")], vec![]] {
-        let claimed = bench.store.claim(&worker("w1"), &profiles, LEASE).await.unwrap();
+        let claimed = fixture.store.claim(&worker("w1"), &profiles, LEASE).await.unwrap();
         assert_eq!(claimed, None, "{profiles:?}");
     }
-    bench.claim().await;
+    fixture.claim().await;
 }
 
 /// What a claim does to the job.
-pub async fn a_claim_raises_the_fence_and_starts_the_run(bench: Bench) {
-    let job = bench.add(a_job()).await;
-    bench.clock.advance(Duration::from_secs(1));
-    let claimed = bench.claim().await;
+pub async fn a_claim_raises_the_fence_and_starts_the_run(fixture: Fixture) {
+    let job = fixture.add(a_job()).await;
+    fixture.clock.advance(Duration::from_secs(1));
+    let claimed = fixture.claim().await;
     let since = START.after(Duration::from_secs(1));
     assert_eq!(claimed.job.state, JobState::Running { since });
     assert_eq!(claimed.job.new, job.new);
     assert_eq!((claimed.job.fence, claimed.job.updated_at), (Fence(1), since));
     assert_eq!((claimed.lease.job, claimed.lease.fence), (job.id, Fence(1)));
     assert_eq!(claimed.lease.worker, worker("w1"));
-    assert_eq!(bench.read(&job.id).await, claimed.job);
-    assert!(bench.try_claim(&worker("w2")).await.is_none());
+    assert_eq!(fixture.read(&job.id).await, claimed.job);
+    assert!(fixture.try_claim(&worker("w2")).await.is_none());
 }
 
 /// B11: none twice, none left, and losing a race is no error.
-pub async fn many_workers_at_once_claim_each_job_once(bench: Bench) {
+pub async fn many_workers_at_once_claim_each_job_once(fixture: Fixture) {
     const JOBS: usize = 40;
     for _ in 0..JOBS {
-        bench.add(a_job()).await;
+        fixture.add(a_job()).await;
     }
-    let bench = Arc::new(bench);
+    let fixture = Arc::new(fixture);
     let tasks: Vec<_> = (0..8)
         .map(|number| {
-            let bench = bench.clone();
+            let fixture = fixture.clone();
             tokio::spawn(async move {
                 let mut claimed = Vec::new();
-                while let Some(next) = bench.try_claim(&worker(&format!("w{number}"))).await {
+                while let Some(next) = fixture.try_claim(&worker(&format!("w{number}"))).await {
                     claimed.push(next.job.id);
                 }
                 claimed

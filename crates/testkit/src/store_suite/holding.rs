@@ -1,100 +1,98 @@
-//! Held calls: taken by name, never from the queue, and found again when their carrier died.
+//! Held calls: taken by id, never from the queue, and found again when their worker died.
 
 use std::time::Duration;
 
-use outlast_core::{
-    Change, Dead, NewJob, Profile, Scope, Settlement, StateKind, Uncarried, Visibility,
-};
+use outlast_core::{Change, NewJob, Profile, Scope, Settlement, StateKind, Uncarried, Visibility};
 
-use super::bench::{Bench, LEASE, a_job, fail, profiles, succeed, worker};
+use super::fixture::{Fixture, LEASE, a_job, fail, profiles, succeed, worker};
 
 fn a_held_job() -> NewJob {
     NewJob { visibility: Visibility::Unpromised, ..a_job() }
 }
 
 /// B1: a held call is outside the queue.
-pub async fn a_held_call_is_taken_by_name_and_never_claimed(bench: Bench) {
-    let held = bench.add(a_held_job()).await;
+pub async fn a_held_call_is_taken_by_name_and_never_claimed(fixture: Fixture) {
+    let held = fixture.add(a_held_job()).await;
     let w1 = worker("w1");
-    assert!(bench.try_claim(&w1).await.is_none());
-    assert_eq!(bench.store.queued(&profiles()).await.unwrap(), 0);
-    let taken = bench.store.take(&w1, &profiles(), &held.id, LEASE).await.unwrap();
+    assert!(fixture.try_claim(&w1).await.is_none());
+    assert_eq!(fixture.store.queued(&profiles()).await.unwrap(), 0);
+    let taken = fixture.take(&w1, &held.id).await;
     let taken = taken.expect("it is queued");
     assert_eq!(taken.job.state.kind(), StateKind::Running);
     assert!(taken.job.fence > held.fence);
-    let again = bench.store.take(&worker("w2"), &profiles(), &held.id, LEASE).await.unwrap();
-    assert!(again.is_none(), "somebody has it");
-    bench.store.settle(&taken.lease, succeed()).await.expect("the lease holds");
+    let again = fixture.take(&worker("w2"), &held.id).await;
+    assert!(again.is_none(), "another worker has it");
+    fixture.store.settle(&taken.lease, succeed()).await.expect("the lease holds");
 }
 
-/// Whoever takes one job by name has not offered to take others.
-pub async fn taking_makes_no_worker_known_and_needs_the_profile(bench: Bench) {
-    let held = bench.add(a_held_job()).await;
+/// A worker that takes one job by its id does not offer to claim others.
+pub async fn taking_makes_no_worker_known_and_needs_the_profile(fixture: Fixture) {
+    let held = fixture.add(a_held_job()).await;
     let w1 = worker("w1");
-    let strange = [Profile::new("somebody else's")];
-    assert!(bench.store.take(&w1, &strange, &held.id, LEASE).await.unwrap().is_none());
-    assert!(bench.store.take(&w1, &profiles(), &held.id, LEASE).await.unwrap().is_some());
-    assert!(!bench.store.has_worker(&held.new.profile).await.unwrap());
+    let strange = [Profile::new("another provider")];
+    assert!(fixture.store.take(&w1, &strange, &held.id, LEASE).await.unwrap().is_none());
+    assert!(fixture.take(&w1, &held.id).await.is_some());
+    assert!(!fixture.store.has_worker(&held.new.profile).await.unwrap());
 }
 
-/// B1: at its start a process looks for held calls that nobody carries.
-pub async fn held_calls_of_a_dead_worker_are_orphans(bench: Bench) {
-    let held = bench.add(a_held_job()).await;
-    bench.add(a_job()).await;
-    assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), [held.id]);
+/// B1: at its start a process looks for held calls that no process carries.
+pub async fn held_calls_of_a_dead_worker_are_orphans(fixture: Fixture) {
+    let held = fixture.add(a_held_job()).await;
+    fixture.add(a_job()).await;
+    assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [held.id]);
     let w1 = worker("w1");
-    bench.store.take(&w1, &profiles(), &held.id, LEASE).await.unwrap().expect("it is queued");
-    assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), []);
-    let rev = bench.store.rev().await.unwrap();
-    bench.store.rescue(&Dead::Worker(w1)).await.unwrap();
-    assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), [held.id]);
+    fixture.take(&w1, &held.id).await.expect("it is queued");
+    assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), []);
+    let rev = fixture.store.rev().await.unwrap();
+    fixture.end_worker(&w1).await;
+    assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [held.id]);
     let orphaned = Change { id: held.id, state: StateKind::Queued, uncarried: Uncarried::NoMore };
-    assert_eq!(bench.wait(rev).await.jobs, [orphaned], "every process hears of it");
+    assert_eq!(fixture.wait(rev).await.jobs, [orphaned], "every process hears of it");
 }
 
 /// F11: a held call that its own process is about to take is told apart, and a job of the queue is none.
-pub async fn a_held_call_that_none_has_carried_is_told_apart(bench: Bench) {
-    let rev = bench.store.rev().await.unwrap();
-    let held = bench.add(a_held_job()).await;
+pub async fn a_held_call_that_none_has_carried_is_told_apart(fixture: Fixture) {
+    let rev = fixture.store.rev().await.unwrap();
+    let held = fixture.add(a_held_job()).await;
     let claimed = {
-        bench.add(a_job()).await;
-        bench.claim().await
+        fixture.add(a_job()).await;
+        fixture.claim().await
     };
-    bench.store.settle(&claimed.lease, Settlement::Release).await.unwrap();
-    let changes = bench.wait(rev).await.jobs;
+    fixture.store.settle(&claimed.lease, Settlement::Release).await.unwrap();
+    let changes = fixture.wait(rev).await.jobs;
     let queued = |id, uncarried| Change { id, state: StateKind::Queued, uncarried };
     let expected = [queued(held.id, Uncarried::NotYet), queued(claimed.job.id, Uncarried::No)];
     assert_eq!(changes, expected);
 }
 
 /// A held call answered with a task: its caller has the id, and no worker claims it from the queue.
-pub async fn a_task_is_taken_by_name_and_shown_at_once(bench: Bench) {
+pub async fn a_task_is_taken_by_name_and_shown_at_once(fixture: Fixture) {
     let conversation = Some(outlast_core::ConversationId::new("talk"));
     let task = NewJob { visibility: Visibility::Task, conversation, ..a_job() };
-    let task = bench.add(task).await;
-    assert!(bench.try_claim(&worker("w1")).await.is_none());
-    assert_eq!(bench.store.queued(&profiles()).await.unwrap(), 0);
-    assert_eq!(bench.store.orphans(&profiles()).await.unwrap(), [task.id]);
+    let task = fixture.add(task).await;
+    assert!(fixture.try_claim(&worker("w1")).await.is_none());
+    assert_eq!(fixture.store.queued(&profiles()).await.unwrap(), 0);
+    assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [task.id]);
     let query = outlast_core::ConversationQuery { limit: 9, ..Default::default() };
-    let shown = bench.store.conversations(&task.new.owner, &query).await.unwrap();
+    let shown = fixture.store.conversations(&task.new.owner, &query).await.unwrap();
     assert_eq!(shown.conversations.len(), 1);
-    let taken = bench.store.take(&worker("w1"), &profiles(), &task.id, LEASE).await.unwrap();
+    let taken = fixture.take(&worker("w1"), &task.id).await;
     assert_eq!(taken.expect("it is queued").job.new.visibility, Visibility::Task);
 }
 
 /// C5: a held call that failed is kept for a while; one that succeeded is kept with its conversation, for ever.
-pub async fn a_held_call_is_kept_by_how_it_ended(bench: Bench) {
+pub async fn a_held_call_is_kept_by_how_it_ended(fixture: Fixture) {
     let keep = Duration::from_secs(60);
     let w1 = worker("w1");
     let mut ids = Vec::new();
     for (name, settlement) in [("good", succeed()), ("bad", fail())] {
         let conversation = Some(outlast_core::ConversationId::new(name));
-        let held = bench.add(NewJob { keep: Some(keep), conversation, ..a_held_job() }).await;
-        let taken = bench.store.take(&w1, &profiles(), &held.id, LEASE).await.unwrap();
-        bench.store.settle(&taken.expect("it is queued").lease, settlement).await.unwrap();
+        let held = fixture.add(NewJob { keep: Some(keep), conversation, ..a_held_job() }).await;
+        let taken = fixture.take(&w1, &held.id).await;
+        fixture.store.settle(&taken.expect("it is queued").lease, settlement).await.unwrap();
         ids.push(held.id);
     }
-    bench.clock.advance(keep * 2);
-    assert!(bench.store.job(&Scope::Operator, &ids[0]).await.unwrap().is_some());
-    assert!(bench.store.job(&Scope::Operator, &ids[1]).await.unwrap().is_none());
+    fixture.clock.advance(keep * 2);
+    assert!(fixture.store.job(&Scope::Operator, &ids[0]).await.unwrap().is_some());
+    assert!(fixture.store.job(&Scope::Operator, &ids[1]).await.unwrap().is_none());
 }

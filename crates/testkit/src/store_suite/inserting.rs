@@ -9,11 +9,11 @@ use outlast_core::{
 };
 use serde_json::json;
 
-use super::bench::{Bench, a_job, a_run, alice, bob, carol, succeed};
+use super::fixture::{Fixture, a_job, a_run, alice, bob, carol, succeed};
 use crate::clock::START;
 
 /// Every field survives.
-pub async fn a_job_reads_back_as_it_was_inserted(bench: Bench) {
+pub async fn a_job_reads_back_as_it_was_inserted(fixture: Fixture) {
     let new = NewJob {
         owner: OwnerId::new("ålice \"the\" 1st"),
         conversation: Some(ConversationId::new("talk/1")),
@@ -28,7 +28,7 @@ pub async fn a_job_reads_back_as_it_was_inserted(bench: Bench) {
         life: Some(Duration::from_secs(86_400)),
         keep: Some(Duration::from_secs(7)),
     };
-    let job = bench.add(new.clone()).await;
+    let job = fixture.add(new.clone()).await;
     assert_eq!(job.new, new);
     assert_eq!(job.state, JobState::Queued { run_at: START });
     assert_eq!(job.turn, 1);
@@ -36,73 +36,73 @@ pub async fn a_job_reads_back_as_it_was_inserted(bench: Bench) {
     assert_eq!(job.fence, Fence::NONE);
     assert_eq!((job.created_at, job.updated_at), (START, START));
     assert!(job.failures.is_empty() && job.progress.is_none());
-    assert_eq!(bench.read(&job.id).await, job);
+    assert_eq!(fixture.read(&job.id).await, job);
 }
 
-/// B9a: whoever claims it goes on with the run and sends nothing.
-pub async fn a_job_that_takes_up_a_run_stands_where_that_does(bench: Bench) {
+/// B9a: the worker that claims it goes on with the run and sends nothing.
+pub async fn a_job_that_takes_up_a_run_stands_where_that_does(fixture: Fixture) {
     let takes_up = Some(a_run("left behind"));
     let insert =
         Insert { job: a_job(), key: None, max_unfinished: 10, max_bytes: u64::MAX, takes_up };
-    let Inserted::New(job) = bench.store.insert(insert).await.unwrap() else {
+    let Inserted::New(job) = fixture.store.insert(insert).await.unwrap() else {
         panic!("there is no other");
     };
     assert_eq!(job.checkpoint, Checkpoint::Running(a_run("left behind")));
     assert_eq!(job.state, JobState::Queued { run_at: START });
-    assert_eq!(bench.read(&job.id).await, job);
-    assert_eq!(bench.claim().await.job.checkpoint, job.checkpoint);
+    assert_eq!(fixture.read(&job.id).await, job);
+    assert_eq!(fixture.claim().await.job.checkpoint, job.checkpoint);
 }
 
 /// Reading, listing and cancelling all say: there is no such job.
-pub async fn a_foreign_owner_sees_nothing(bench: Bench) {
-    let job = bench.add(a_job()).await;
+pub async fn a_foreign_owner_sees_nothing(fixture: Fixture) {
+    let job = fixture.add(a_job()).await;
     let bob = Scope::Owner(bob());
-    assert_eq!(bench.store.job(&bob, &job.id).await.unwrap(), None);
+    assert_eq!(fixture.store.job(&bob, &job.id).await.unwrap(), None);
     let query = JobQuery { limit: 10, ..JobQuery::default() };
-    assert!(bench.store.list(&bob, &query).await.unwrap().jobs.is_empty());
-    let cancelled = bench.store.cancel(&bob, &job.id).await;
+    assert!(fixture.store.list(&bob, &query).await.unwrap().jobs.is_empty());
+    let cancelled = fixture.store.cancel(&bob, &job.id).await;
     assert!(matches!(cancelled, Err(StoreError::NotFound)), "{cancelled:?}");
-    assert_eq!(bench.read(&job.id).await, job);
+    assert_eq!(fixture.read(&job.id).await, job);
 }
 
 /// The operator's scope has no owner.
-pub async fn the_operator_sees_every_owner(bench: Bench) {
-    let hers = bench.add(a_job()).await;
-    let his = bench.add(NewJob { owner: bob(), ..a_job() }).await;
+pub async fn the_operator_sees_every_owner(fixture: Fixture) {
+    let hers = fixture.add(a_job()).await;
+    let his = fixture.add(NewJob { owner: bob(), ..a_job() }).await;
     let query = JobQuery { limit: 10, ..JobQuery::default() };
-    let page = bench.store.list(&Scope::Operator, &query).await.unwrap();
+    let page = fixture.store.list(&Scope::Operator, &query).await.unwrap();
     let ids: Vec<_> = page.jobs.iter().map(|summary| summary.id).collect();
     assert_eq!(ids, [his.id, hers.id]);
-    let page = bench.store.list(&Scope::Owner(alice()), &query).await.unwrap();
+    let page = fixture.store.list(&Scope::Owner(alice()), &query).await.unwrap();
     assert_eq!(page.jobs.len(), 1);
 }
 
 /// Busy means queued or running; the refusal names the job.
-pub async fn a_busy_conversation_takes_no_second_job(bench: Bench) {
-    let first = bench.add(turn()).await;
-    let refused = bench.try_add(turn()).await;
+pub async fn a_busy_conversation_takes_no_second_job(fixture: Fixture) {
+    let first = fixture.add(turn()).await;
+    let refused = fixture.try_add(turn()).await;
     assert!(matches!(refused, Err(StoreError::ConversationBusy(id)) if id == first.id));
-    let claimed = bench.claim().await;
-    let refused = bench.try_add(turn()).await;
+    let claimed = fixture.claim().await;
+    let refused = fixture.try_add(turn()).await;
     assert!(matches!(refused, Err(StoreError::ConversationBusy(id)) if id == first.id));
-    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
-    bench.add(turn()).await;
+    fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
+    fixture.add(turn()).await;
 }
 
 /// One owner cannot make another's conversation busy.
-pub async fn the_same_conversation_name_of_two_owners_is_two_conversations(bench: Bench) {
-    bench.add(turn()).await;
-    let his = bench.add(NewJob { owner: bob(), ..turn() }).await;
+pub async fn the_same_conversation_name_of_two_owners_is_two_conversations(fixture: Fixture) {
+    fixture.add(turn()).await;
+    let his = fixture.add(NewJob { owner: bob(), ..turn() }).await;
     assert_eq!(his.turn, 1);
 }
 
 /// Of many at once exactly one creates.
-pub async fn two_inserts_at_once_on_one_conversation_make_one_job(bench: Bench) {
-    let bench = Arc::new(bench);
+pub async fn two_inserts_at_once_on_one_conversation_make_one_job(fixture: Fixture) {
+    let fixture = Arc::new(fixture);
     let tasks: Vec<_> = (0..8)
         .map(|_| {
-            let bench = bench.clone();
-            tokio::spawn(async move { bench.try_add(turn()).await })
+            let fixture = fixture.clone();
+            tokio::spawn(async move { fixture.try_add(turn()).await })
         })
         .collect();
     let mut made = 0;
@@ -117,21 +117,21 @@ pub async fn two_inserts_at_once_on_one_conversation_make_one_job(bench: Bench) 
 }
 
 /// Jobs without a conversation are always a first turn.
-pub async fn turns_count_up_within_a_conversation(bench: Bench) {
+pub async fn turns_count_up_within_a_conversation(fixture: Fixture) {
     for expected in 1..=3 {
-        let job = bench.add(turn()).await;
+        let job = fixture.add(turn()).await;
         assert_eq!(job.turn, expected);
-        assert_eq!(bench.read(&job.id).await.turn, expected);
-        bench.store.cancel(&Scope::Operator, &job.id).await.unwrap();
+        assert_eq!(fixture.read(&job.id).await.turn, expected);
+        fixture.cancel(&job.id).await;
     }
-    assert_eq!(bench.add(a_job()).await.turn, 1);
-    assert_eq!(bench.add(a_job()).await.turn, 1);
+    assert_eq!(fixture.add(a_job()).await.turn, 1);
+    assert_eq!(fixture.add(a_job()).await.turn, 1);
 }
 
 /// The quota counts unfinished jobs of one owner.
-pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(bench: Bench) {
+pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(fixture: Fixture) {
     let insert = |job| {
-        bench.store.insert(Insert {
+        fixture.store.insert(Insert {
             job,
             key: None,
             max_unfinished: 2,
@@ -141,20 +141,26 @@ pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(bench: Bench
     };
     insert(a_job()).await.unwrap();
     insert(a_job()).await.unwrap();
-    let claimed = bench.claim().await;
+    let claimed = fixture.claim().await;
     let refused = insert(a_job()).await;
     assert!(matches!(refused, Err(StoreError::TooManyJobs)), "{refused:?}");
     insert(NewJob { owner: bob(), ..a_job() }).await.unwrap();
-    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
     insert(a_job()).await.unwrap();
 }
 
 /// F10: the quota of bytes counts requests of one owner, and is decided with the insert.
-pub async fn an_owner_cannot_store_more_bytes_than_allowed(bench: Bench) {
+pub async fn an_owner_cannot_store_more_bytes_than_allowed(fixture: Fixture) {
     let room = 2 * rules::ask_bytes(&a_job());
     let insert = |job| {
         let max_bytes = room;
-        bench.store.insert(Insert { job, key: None, max_unfinished: 9, max_bytes, takes_up: None })
+        fixture.store.insert(Insert {
+            job,
+            key: None,
+            max_unfinished: 9,
+            max_bytes,
+            takes_up: None,
+        })
     };
     insert(a_job()).await.unwrap();
     insert(a_job()).await.unwrap();
@@ -167,51 +173,55 @@ pub async fn an_owner_cannot_store_more_bytes_than_allowed(bench: Bench) {
 }
 
 /// F10: what a job leaves behind counts, good or bad; a result is never refused, and what is removed gives room back.
-pub async fn results_take_room_until_they_are_removed(bench: Bench) {
+pub async fn results_take_room_until_they_are_removed(fixture: Fixture) {
     let ask = rules::ask_bytes(&a_job());
     let insert = |max_bytes| {
         let job = NewJob { keep: Some(Duration::from_secs(10)), ..a_job() };
-        bench.store.insert(Insert { job, key: None, max_unfinished: 9, max_bytes, takes_up: None })
+        fixture.store.insert(Insert {
+            job,
+            key: None,
+            max_unfinished: 9,
+            max_bytes,
+            takes_up: None,
+        })
     };
     insert(ask).await.unwrap();
-    let claimed = bench.claim().await;
-    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    fixture.end_next(succeed()).await;
     let stored = ask + rules::settled_bytes(&succeed());
     let refused = insert(stored + ask - 1).await;
     assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
     insert(stored + ask).await.unwrap();
-    bench.clock.advance(Duration::from_secs(10));
-    bench.store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
+    fixture.clock.advance(Duration::from_secs(10));
+    fixture.store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
     let refused = insert(2 * ask - 1).await;
     assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
     insert(2 * ask).await.unwrap();
 }
 
 /// Unreadable, unlisted, and not to be cancelled; also for the operator.
-pub async fn a_finished_job_is_forgotten_when_its_retention_ends(bench: Bench) {
+pub async fn a_finished_job_is_forgotten_when_its_retention_ends(fixture: Fixture) {
     let keep = Some(Duration::from_secs(10));
-    let job = bench.add(NewJob { keep, ..a_job() }).await;
-    bench.clock.advance(Duration::from_secs(100));
-    assert_eq!(bench.read(&job.id).await, job);
-    let claimed = bench.claim().await;
-    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
-    bench.clock.advance(Duration::from_millis(9_999));
-    bench.read(&job.id).await;
-    bench.clock.advance(Duration::from_millis(1));
+    let job = fixture.add(NewJob { keep, ..a_job() }).await;
+    fixture.clock.advance(Duration::from_secs(100));
+    assert_eq!(fixture.read(&job.id).await, job);
+    fixture.end_next(succeed()).await;
+    fixture.clock.advance(Duration::from_millis(9_999));
+    fixture.read(&job.id).await;
+    fixture.clock.advance(Duration::from_millis(1));
     let query = JobQuery { limit: 10, ..JobQuery::default() };
     for scope in [Scope::Owner(alice()), Scope::Operator] {
-        assert_eq!(bench.store.job(&scope, &job.id).await.unwrap(), None);
-        assert!(bench.store.list(&scope, &query).await.unwrap().jobs.is_empty());
-        let cancelled = bench.store.cancel(&scope, &job.id).await;
+        assert_eq!(fixture.store.job(&scope, &job.id).await.unwrap(), None);
+        assert!(fixture.store.list(&scope, &query).await.unwrap().jobs.is_empty());
+        let cancelled = fixture.store.cancel(&scope, &job.id).await;
         assert!(matches!(cancelled, Err(StoreError::NotFound)), "{cancelled:?}");
     }
 }
 
 /// `keep: None` has no end.
-pub async fn a_job_kept_for_ever_is_never_forgotten(bench: Bench) {
-    let job = bench.add_succeeded().await;
-    bench.clock.advance(Duration::from_secs(100 * 365 * 86_400));
-    assert_eq!(bench.read(&job.id).await, job);
+pub async fn a_job_kept_for_ever_is_never_forgotten(fixture: Fixture) {
+    let job = fixture.add_succeeded().await;
+    fixture.clock.advance(Duration::from_secs(100 * 365 * 86_400));
+    assert_eq!(fixture.read(&job.id).await, job);
 }
 
 fn turn() -> NewJob {

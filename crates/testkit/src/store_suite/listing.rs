@@ -7,29 +7,29 @@ use outlast_core::{
     StateKind, Summary, Visibility,
 };
 
-use super::bench::{Bench, a_failure, a_job, alice, succeed};
+use super::fixture::{Fixture, a_failure, a_job, alice, succeed};
 use crate::clock::START;
 
 /// By arrival, not by last change.
-pub async fn a_list_is_newest_first(bench: Bench) {
+pub async fn a_list_is_newest_first(fixture: Fixture) {
     let mut expected = Vec::new();
     for _ in 0..3 {
-        expected.insert(0, bench.add(a_job()).await.id);
+        expected.insert(0, fixture.add(a_job()).await.id);
     }
-    bench.claim().await;
-    assert_eq!(ids(&list(&bench, JobQuery { limit: 10, ..JobQuery::default() }).await), expected);
+    fixture.claim().await;
+    assert_eq!(ids(&list(&fixture, JobQuery { limit: 10, ..JobQuery::default() }).await), expected);
 }
 
 /// However the pages are cut; a full last page is not followed by an empty one.
-pub async fn pages_cover_everything_once(bench: Bench) {
+pub async fn pages_cover_everything_once(fixture: Fixture) {
     let mut expected = Vec::new();
     for _ in 0..6 {
-        expected.insert(0, bench.add(a_job()).await.id);
+        expected.insert(0, fixture.add(a_job()).await.id);
     }
     for (limit, pages) in [(1, 6), (2, 3), (4, 2), (6, 1), (7, 1)] {
         let (mut seen, mut count, mut after) = (Vec::new(), 0, None);
         loop {
-            let page = list(&bench, JobQuery { limit, after, ..JobQuery::default() }).await;
+            let page = list(&fixture, JobQuery { limit, after, ..JobQuery::default() }).await;
             seen.extend(ids(&page));
             count += 1;
             after = page.next;
@@ -42,25 +42,25 @@ pub async fn pages_cover_everything_once(bench: Bench) {
 }
 
 /// A cursor is a place, not a number of rows.
-pub async fn a_page_stays_put_while_jobs_arrive(bench: Bench) {
-    let oldest = bench.add(a_job()).await.id;
-    bench.add(a_job()).await;
-    let page = list(&bench, JobQuery { limit: 1, ..JobQuery::default() }).await;
-    bench.add(a_job()).await;
-    let page = list(&bench, JobQuery { limit: 1, after: page.next, ..JobQuery::default() }).await;
+pub async fn a_page_stays_put_while_jobs_arrive(fixture: Fixture) {
+    let oldest = fixture.add(a_job()).await.id;
+    fixture.add(a_job()).await;
+    let page = list(&fixture, JobQuery { limit: 1, ..JobQuery::default() }).await;
+    fixture.add(a_job()).await;
+    let page = list(&fixture, JobQuery { limit: 1, after: page.next, ..JobQuery::default() }).await;
     assert_eq!((ids(&page), page.next), (vec![oldest], None));
 }
 
 /// One of each state; any set of them can be asked for.
-pub async fn a_list_can_be_narrowed_to_states(bench: Bench) {
-    let succeeded = bench.add_succeeded().await.id;
-    let claimed = bench.add_claimed().await;
+pub async fn a_list_can_be_narrowed_to_states(fixture: Fixture) {
+    let succeeded = fixture.add_succeeded().await.id;
+    let claimed = fixture.add_claimed().await;
     let fail = Settlement::Fail { failure: a_failure("no"), raw: None };
-    let failed = bench.store.settle(&claimed.lease, fail).await.unwrap().id;
-    let cancelled = bench.add(a_job()).await.id;
-    bench.store.cancel(&Scope::Operator, &cancelled).await.unwrap();
-    let running = bench.add_claimed().await.job.id;
-    let queued = bench.add(a_job()).await.id;
+    let failed = fixture.store.settle(&claimed.lease, fail).await.unwrap().id;
+    let cancelled = fixture.add(a_job()).await.id;
+    fixture.cancel(&cancelled).await;
+    let running = fixture.add_claimed().await.job.id;
+    let queued = fixture.add(a_job()).await.id;
     let table = [
         (vec![StateKind::Queued], vec![queued]),
         (vec![StateKind::Running], vec![running]),
@@ -73,39 +73,39 @@ pub async fn a_list_can_be_narrowed_to_states(bench: Bench) {
     ];
     for (states, expected) in table {
         let query = JobQuery { states: states.clone(), limit: 10, ..JobQuery::default() };
-        let page = list(&bench, query).await;
+        let page = list(&fixture, query).await;
         assert_eq!(ids(&page), expected, "{states:?}");
     }
 }
 
 /// Also beyond ASCII.
-pub async fn a_search_finds_titles_in_any_case(bench: Bench) {
-    let job = titled(&bench, "Über LEASES and fences").await;
-    titled(&bench, "something else").await;
+pub async fn a_search_finds_titles_in_any_case(fixture: Fixture) {
+    let job = titled(&fixture, "Über LEASES and fences").await;
+    titled(&fixture, "something else").await;
     for text in ["leases", "LEASES AND", "über", "ÜBER l", "fences"] {
-        assert_eq!(ids(&search(&bench, text).await), [job.id], "{text}");
+        assert_eq!(ids(&search(&fixture, text).await), [job.id], "{text}");
     }
-    assert!(search(&bench, "leases fences").await.jobs.is_empty());
-    assert_eq!(search(&bench, "").await.jobs.len(), 2);
+    assert!(search(&fixture, "leases fences").await.jobs.is_empty());
+    assert_eq!(search(&fixture, "").await.jobs.len(), 2);
 }
 
 /// No character is a pattern.
-pub async fn a_search_takes_every_character_literally(bench: Bench) {
-    let job = titled(&bench, r"100% of a_b \ 'quoted' [x]*").await;
-    titled(&bench, "1000 of aXb").await;
+pub async fn a_search_takes_every_character_literally(fixture: Fixture) {
+    let job = titled(&fixture, r"100% of a_b \ 'quoted' [x]*").await;
+    titled(&fixture, "1000 of aXb").await;
     for text in ["0%", "a_b", r"\", "'", "[x]", "*"] {
-        assert_eq!(ids(&search(&bench, text).await), [job.id], "{text}");
+        assert_eq!(ids(&search(&fixture, text).await), [job.id], "{text}");
     }
     for text in ["%", "_"] {
-        assert_eq!(ids(&search(&bench, text).await), [job.id], "{text}");
+        assert_eq!(ids(&search(&fixture, text).await), [job.id], "{text}");
     }
 }
 
 /// And narrows like any other filter: never across owners.
-pub async fn an_id_prefix_finds_its_jobs(bench: Bench) {
+pub async fn an_id_prefix_finds_its_jobs(fixture: Fixture) {
     let mut jobs = Vec::new();
     for _ in 0..40 {
-        jobs.push(bench.add(a_job()).await.id);
+        jobs.push(fixture.add(a_job()).await.id);
     }
     let text = jobs[7].to_string();
     for length in [0, 1, 2, 8, 32] {
@@ -113,59 +113,59 @@ pub async fn an_id_prefix_finds_its_jobs(bench: Bench) {
         let mut expected: Vec<_> =
             jobs.iter().copied().filter(|id| id.to_string().starts_with(prefix)).collect();
         expected.reverse();
-        assert_eq!(ids(&prefixed(&bench, prefix).await), expected, "{prefix}");
+        assert_eq!(ids(&prefixed(&fixture, prefix).await), expected, "{prefix}");
     }
     for none in ["g", "A", "-", "%", "0f-", &format!("{text}0")] {
-        assert!(prefixed(&bench, none).await.jobs.is_empty(), "{none}");
+        assert!(prefixed(&fixture, none).await.jobs.is_empty(), "{none}");
     }
     let query = JobQuery { id_prefix: Some(text), limit: 10, ..JobQuery::default() };
-    let stranger = Scope::Owner(super::bench::bob());
-    assert!(bench.store.list(&stranger, &query).await.unwrap().jobs.is_empty());
+    let stranger = Scope::Owner(super::fixture::bob());
+    assert!(fixture.store.list(&stranger, &query).await.unwrap().jobs.is_empty());
 }
 
 /// Every field, at the stations of a job's life.
-pub async fn a_summary_says_where_the_job_stands(bench: Bench) {
+pub async fn a_summary_says_where_the_job_stands(fixture: Fixture) {
     let conversation = Some(ConversationId::new("talk"));
     let mut new = NewJob { conversation, ..a_job() };
     new.ask["session_id"] = "tuesday".into();
-    let job = bench.add(new).await;
-    assert_eq!(only(&bench).await, expected(&job));
-    let claimed = bench.claim().await;
+    let job = fixture.add(new).await;
+    assert_eq!(only(&fixture).await, expected(&job));
+    let claimed = fixture.claim().await;
     let retry = Settlement::Retry {
         failure: a_failure("down"),
         wait: Duration::ZERO,
         checkpoint: Checkpoint::NotBegun,
     };
-    let retried = bench.store.settle(&claimed.lease, retry).await.unwrap();
-    assert_eq!(only(&bench).await, Summary { failures: 1, ..expected(&retried) });
-    bench.clock.advance(Duration::from_secs(1));
-    let claimed = bench.claim().await;
+    let retried = fixture.store.settle(&claimed.lease, retry).await.unwrap();
+    assert_eq!(only(&fixture).await, Summary { failures: 1, ..expected(&retried) });
+    fixture.clock.advance(Duration::from_secs(1));
+    let claimed = fixture.claim().await;
     let progress = Progress { percent: Some(40), message: "reading".to_owned() };
-    bench.store.note(&claimed.lease, &progress).await.unwrap();
-    let running = bench.read(&job.id).await;
+    fixture.store.note(&claimed.lease, &progress).await.unwrap();
+    let running = fixture.read(&job.id).await;
     assert_eq!(running.progress, Some(progress));
-    assert_eq!(only(&bench).await, Summary { failures: 1, ..expected(&running) });
-    let settled = bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+    assert_eq!(only(&fixture).await, Summary { failures: 1, ..expected(&running) });
+    let settled = fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
     let ended_at = Some(START.after(Duration::from_secs(1)));
-    assert_eq!(only(&bench).await, Summary { failures: 1, ended_at, ..expected(&settled) });
+    assert_eq!(only(&fixture).await, Summary { failures: 1, ended_at, ..expected(&settled) });
 }
 
 /// Faces hide held calls from conversations, and lists are what they go by.
-pub async fn a_summary_says_whether_the_id_was_promised(bench: Bench) {
+pub async fn a_summary_says_whether_the_id_was_promised(fixture: Fixture) {
     for visibility in [Visibility::Promised, Visibility::Unpromised] {
-        bench.add(NewJob { visibility, ..a_job() }).await;
+        fixture.add(NewJob { visibility, ..a_job() }).await;
     }
-    let page = list(&bench, JobQuery { limit: 10, ..JobQuery::default() }).await;
+    let page = list(&fixture, JobQuery { limit: 10, ..JobQuery::default() }).await;
     let seen: Vec<_> = page.jobs.iter().map(|summary| summary.visibility).collect();
     assert_eq!(seen, [Visibility::Unpromised, Visibility::Promised]);
 }
 
 /// Neither of an empty store nor of no rows asked for.
-pub async fn an_empty_page_is_no_error(bench: Bench) {
+pub async fn an_empty_page_is_no_error(fixture: Fixture) {
     let empty = JobPage { jobs: Vec::new(), next: None };
-    assert_eq!(list(&bench, JobQuery { limit: 10, ..JobQuery::default() }).await, empty);
-    bench.add(a_job()).await;
-    assert_eq!(list(&bench, JobQuery { limit: 0, ..JobQuery::default() }).await, empty);
+    assert_eq!(list(&fixture, JobQuery { limit: 10, ..JobQuery::default() }).await, empty);
+    fixture.add(a_job()).await;
+    assert_eq!(list(&fixture, JobQuery { limit: 0, ..JobQuery::default() }).await, empty);
 }
 
 fn expected(job: &Job) -> Summary {
@@ -187,27 +187,31 @@ fn expected(job: &Job) -> Summary {
     }
 }
 
-async fn only(bench: &Bench) -> Summary {
-    let mut page = list(bench, JobQuery { limit: 10, ..JobQuery::default() }).await;
+async fn only(fixture: &Fixture) -> Summary {
+    let mut page = list(fixture, JobQuery { limit: 10, ..JobQuery::default() }).await;
     assert_eq!(page.jobs.len(), 1);
     page.jobs.remove(0)
 }
 
-async fn list(bench: &Bench, query: JobQuery) -> JobPage {
-    bench.store.list(&Scope::Owner(alice()), &query).await.unwrap()
+async fn list(fixture: &Fixture, query: JobQuery) -> JobPage {
+    fixture.store.list(&Scope::Owner(alice()), &query).await.unwrap()
 }
 
-async fn search(bench: &Bench, text: &str) -> JobPage {
-    list(bench, JobQuery { search: Some(text.to_owned()), limit: 10, ..JobQuery::default() }).await
-}
-
-async fn prefixed(bench: &Bench, prefix: &str) -> JobPage {
-    list(bench, JobQuery { id_prefix: Some(prefix.to_owned()), limit: 100, ..JobQuery::default() })
+async fn search(fixture: &Fixture, text: &str) -> JobPage {
+    list(fixture, JobQuery { search: Some(text.to_owned()), limit: 10, ..JobQuery::default() })
         .await
 }
 
-async fn titled(bench: &Bench, title: &str) -> Job {
-    bench.add(NewJob { title: title.to_owned(), ..a_job() }).await
+async fn prefixed(fixture: &Fixture, prefix: &str) -> JobPage {
+    list(
+        fixture,
+        JobQuery { id_prefix: Some(prefix.to_owned()), limit: 100, ..JobQuery::default() },
+    )
+    .await
+}
+
+async fn titled(fixture: &Fixture, title: &str) -> Job {
+    fixture.add(NewJob { title: title.to_owned(), ..a_job() }).await
 }
 
 fn ids(page: &JobPage) -> Vec<JobId> {

@@ -1,4 +1,4 @@
-//! Removing finished jobs: by age, by a person's word, and never what is still needed.
+//! Removing finished jobs: by age, by a user's command, and never one that is still needed.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use outlast_core::{
     RemoteStop, Rev, Scope, StoreError, Timestamp,
 };
 
-use super::bench::{
-    Bench, a_held_key, a_job, a_key, a_research_key, a_run, alice, bob, fail, profiles, succeed,
+use super::fixture::{
+    Fixture, a_held_key, a_job, a_key, a_research_key, a_run, alice, bob, fail, profiles, succeed,
     worker,
 };
 use crate::clock::START;
@@ -16,241 +16,243 @@ use crate::clock::START;
 const KEEP: Duration = Duration::from_secs(10);
 
 /// A6: not a millisecond before its retention ends, and with everything that belongs to it.
-pub async fn a_job_goes_when_its_retention_has_ended(bench: Bench) {
-    let job = finished(&bench, kept(KEEP)).await;
-    bench.clock.advance(KEEP - Duration::from_millis(1));
-    let early = prune(&bench, Prune::Expired).await;
+pub async fn a_job_goes_when_its_retention_has_ended(fixture: Fixture) {
+    let job = finished(&fixture, kept(KEEP)).await;
+    fixture.clock.advance(KEEP - Duration::from_millis(1));
+    let early = prune(&fixture, Prune::Expired).await;
     assert_eq!(early, Pruned { jobs: 0, next_expiry: Some(START.after(KEEP)) });
-    bench.clock.advance(Duration::from_millis(1));
-    assert_eq!(prune(&bench, Prune::Expired).await, Pruned { jobs: 1, next_expiry: None });
-    assert_eq!(prune(&bench, Prune::Expired).await, Pruned::default());
-    bench.clock.set(START);
-    assert_eq!(bench.store.job(&Scope::Operator, &job.id).await.unwrap(), None, "gone for good");
-    assert!(listed(&bench).await.is_empty());
+    fixture.clock.advance(Duration::from_millis(1));
+    assert_eq!(prune(&fixture, Prune::Expired).await, Pruned { jobs: 1, next_expiry: None });
+    assert_eq!(prune(&fixture, Prune::Expired).await, Pruned::default());
+    fixture.clock.set(START);
+    assert_eq!(fixture.store.job(&Scope::Operator, &job.id).await.unwrap(), None, "gone for good");
+    assert!(listed(&fixture).await.is_empty());
 }
 
 /// The nearest of those that are left.
-pub async fn the_next_expiry_is_the_nearest(bench: Bench) {
+pub async fn the_next_expiry_is_the_nearest(fixture: Fixture) {
     for seconds in [30, 10, 20] {
-        finished(&bench, kept(Duration::from_secs(seconds))).await;
+        finished(&fixture, kept(Duration::from_secs(seconds))).await;
     }
-    bench.add(kept(KEEP / 10)).await;
-    finished(&bench, a_job()).await;
+    fixture.add(kept(KEEP / 10)).await;
+    finished(&fixture, a_job()).await;
     for (now, jobs, next) in [(5, 0, Some(10)), (10, 1, Some(20)), (25, 1, Some(30)), (99, 1, None)]
     {
-        bench.clock.set(START.after(Duration::from_secs(now)));
+        fixture.clock.set(START.after(Duration::from_secs(now)));
         let next_expiry = next.map(|seconds| START.after(Duration::from_secs(seconds)));
-        let pruned = prune(&bench, Prune::Expired).await;
+        let pruned = prune(&fixture, Prune::Expired).await;
         assert_eq!(pruned, Pruned { jobs, next_expiry }, "after {now} s");
     }
-    assert_eq!(listed(&bench).await.len(), 2, "the unfinished, and the one kept for ever");
+    assert_eq!(listed(&fixture).await.len(), 2, "the unfinished, and the one kept for ever");
 }
 
 /// A8: whatever is asked, and however old it is.
-pub async fn an_unfinished_job_is_never_removed(bench: Bench) {
-    let running = bench.add(kept(KEEP)).await;
-    bench.claim().await;
-    let queued = bench.add(kept(KEEP)).await;
-    bench.clock.advance(KEEP * 1000);
+pub async fn an_unfinished_job_is_never_removed(fixture: Fixture) {
+    let running = fixture.add(kept(KEEP)).await;
+    fixture.claim().await;
+    let queued = fixture.add(kept(KEEP)).await;
+    fixture.clock.advance(KEEP * 1000);
     for which in [Prune::Expired, Prune::EndedBefore(much_later())] {
-        assert_eq!(prune(&bench, which).await, Pruned::default());
+        assert_eq!(prune(&fixture, which).await, Pruned::default());
     }
-    assert_eq!(listed(&bench).await, [queued.id, running.id]);
+    assert_eq!(listed(&fixture).await, [queued.id, running.id]);
 }
 
-/// The duty is in the job, and would go with it.
-pub async fn a_job_that_is_owed_a_stop_stays_until_it_was_made(bench: Bench) {
+/// The owed stop is stored with the job and would be removed with it.
+pub async fn a_job_that_is_owed_a_stop_stays_until_it_was_made(fixture: Fixture) {
     let conversation = ConversationId::new("talk");
     let mut ids = Vec::new();
     for conversation in [Some(conversation.clone()), None] {
-        bench.add(NewJob { conversation, ..kept(KEEP) }).await;
-        let claimed = bench.claim().await;
+        fixture.add(NewJob { conversation, ..kept(KEEP) }).await;
+        let claimed = fixture.claim().await;
         let running = Checkpoint::Running(a_run("run-1"));
-        bench.store.checkpoint(&claimed.lease, &running).await.unwrap();
-        bench.store.cancel(&Scope::Operator, &claimed.job.id).await.unwrap();
+        fixture.store.checkpoint(&claimed.lease, &running).await.unwrap();
+        fixture.cancel(&claimed.job.id).await;
         ids.push(claimed.job.id);
     }
-    bench.clock.advance(KEEP);
+    fixture.clock.advance(KEEP);
     let prunes =
         [Prune::Expired, Prune::EndedBefore(much_later()), Prune::Conversation(conversation)];
     for which in prunes {
-        assert_eq!(prune(&bench, which.clone()).await, Pruned::default(), "{which:?}");
+        assert_eq!(prune(&fixture, which.clone()).await, Pruned::default(), "{which:?}");
     }
-    assert_eq!(bench.store.owed_stops(&profiles(), 10).await.unwrap().len(), 2);
+    assert_eq!(fixture.store.owed_stops(&profiles(), 10).await.unwrap().len(), 2);
     for id in ids {
-        bench.store.stopped(&id, RemoteStop::Done).await.unwrap();
-        assert_eq!(prune(&bench, Prune::Expired).await.jobs, 1);
+        fixture.store.record_stop(&id, RemoteStop::Done).await.unwrap();
+        assert_eq!(prune(&fixture, Prune::Expired).await.jobs, 1);
     }
 }
 
 /// E9: a call made again within the key's window finds its job and buys nothing, whatever was swept.
-pub async fn a_job_stays_as_long_as_its_key_holds(bench: Bench) {
-    let job = keyed(&bench, kept(KEEP), a_key("k", 1)).await;
-    let claimed = bench.claim().await;
-    bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+pub async fn a_job_stays_as_long_as_its_key_is_valid(fixture: Fixture) {
+    let job = keyed(&fixture, kept(KEEP), a_key("k", 1)).await;
+    fixture.end_next(succeed()).await;
     let window = START.after(Duration::from_secs(60));
-    bench.clock.advance(KEEP);
-    assert_eq!(bench.store.job(&Scope::Operator, &job.id).await.unwrap(), None, "unseen");
-    let spared = prune(&bench, Prune::Expired).await;
+    fixture.clock.advance(KEEP);
+    assert_eq!(fixture.store.job(&Scope::Operator, &job.id).await.unwrap(), None, "unseen");
+    let spared = prune(&fixture, Prune::Expired).await;
     assert_eq!(spared, Pruned { jobs: 0, next_expiry: Some(window) });
-    let again = bench.add_keyed(kept(KEEP), a_key("k", 1)).await.unwrap();
+    let again = fixture.add_keyed(kept(KEEP), a_key("k", 1)).await.unwrap();
     assert!(
         matches!(&again, Inserted::Existing { job: found, .. } if found.id == job.id),
         "{again:?}"
     );
-    bench.clock.set(window);
-    assert_eq!(prune(&bench, Prune::Expired).await, Pruned { jobs: 1, next_expiry: None });
-    keyed(&bench, kept(KEEP), a_key("k", 2)).await;
+    fixture.clock.set(window);
+    assert_eq!(prune(&fixture, Prune::Expired).await, Pruned { jobs: 1, next_expiry: None });
+    keyed(&fixture, kept(KEEP), a_key("k", 2)).await;
 }
 
-/// Promise 2: the same for a held call that nobody has heard the outcome of.
-pub async fn a_held_call_stays_until_it_was_answered(bench: Bench) {
+/// Promise 2: the same for a held call that no caller was answered with.
+pub async fn a_held_call_stays_until_it_was_answered(fixture: Fixture) {
     let finish = async |text| {
-        let job = keyed(&bench, kept(KEEP), a_held_key(text, 1)).await;
-        let claimed = bench.claim().await;
-        bench.store.settle(&claimed.lease, succeed()).await.unwrap();
+        let job = keyed(&fixture, kept(KEEP), a_held_key(text, 1)).await;
+        fixture.end_next(succeed()).await;
         job
     };
     let heard = finish("heard").await;
     finish("unheard").await;
-    bench.clock.advance(KEEP);
-    assert_eq!(prune(&bench, Prune::Expired).await.jobs, 0);
-    bench.store.answered(&heard.id).await.unwrap();
-    let pruned = prune(&bench, Prune::Expired).await;
+    fixture.clock.advance(KEEP);
+    assert_eq!(prune(&fixture, Prune::Expired).await.jobs, 0);
+    fixture.store.record_answer(&heard.id).await.unwrap();
+    let pruned = prune(&fixture, Prune::Expired).await;
     let next_expiry = Some(START.after(Duration::from_secs(60)));
     assert_eq!(pruned, Pruned { jobs: 1, next_expiry });
 }
 
 /// Promise 2: a report that may be told again stays that long, and a failure that may not goes with its retention.
-pub async fn a_research_call_stays_as_long_as_it_is_told_again(bench: Bench) {
+pub async fn a_research_call_stays_as_long_as_it_is_told_again(fixture: Fixture) {
     let keep = Duration::from_secs(1);
     for (text, settlement, stays) in [("report", succeed(), 10), ("failure", fail(), 1)] {
-        let job = keyed(&bench, kept(keep), a_research_key(text, 1)).await;
-        let claimed = bench.claim().await;
-        let ended = bench.store.settle(&claimed.lease, settlement).await.unwrap().ended_at();
+        let job = keyed(&fixture, kept(keep), a_research_key(text, 1)).await;
+        let claimed = fixture.claim().await;
+        let ended = fixture.store.settle(&claimed.lease, settlement).await.unwrap().ended_at();
         let next_expiry = Some(ended.unwrap().after(Duration::from_secs(60)));
-        assert_eq!(prune(&bench, Prune::Expired).await, Pruned { jobs: 0, next_expiry });
-        bench.store.answered(&job.id).await.unwrap();
+        assert_eq!(prune(&fixture, Prune::Expired).await, Pruned { jobs: 0, next_expiry });
+        fixture.store.record_answer(&job.id).await.unwrap();
         let next_expiry = Some(ended.unwrap().after(Duration::from_secs(stays)));
-        assert_eq!(prune(&bench, Prune::Expired).await, Pruned { jobs: 0, next_expiry }, "{text}");
-        bench.clock.advance(Duration::from_secs(stays));
-        assert_eq!(prune(&bench, Prune::Expired).await.jobs, 1, "{text}");
+        assert_eq!(
+            prune(&fixture, Prune::Expired).await,
+            Pruned { jobs: 0, next_expiry },
+            "{text}"
+        );
+        fixture.clock.advance(Duration::from_secs(stays));
+        assert_eq!(prune(&fixture, Prune::Expired).await.jobs, 1, "{text}");
     }
 }
 
 /// The key went to another job; nothing keeps the first any more.
-pub async fn a_key_that_names_another_job_keeps_that_one(bench: Bench) {
+pub async fn a_key_that_names_another_job_keeps_that_one(fixture: Fixture) {
     let window = Duration::from_secs(60);
-    let first = keyed(&bench, kept(KEEP), a_key("k", 1)).await;
-    bench.store.cancel(&Scope::Operator, &first.id).await.unwrap();
-    bench.clock.advance(window);
-    let second = keyed(&bench, kept(KEEP), a_key("k", 1)).await;
-    bench.store.cancel(&Scope::Operator, &second.id).await.unwrap();
+    let first = keyed(&fixture, kept(KEEP), a_key("k", 1)).await;
+    fixture.cancel(&first.id).await;
+    fixture.clock.advance(window);
+    let second = keyed(&fixture, kept(KEEP), a_key("k", 1)).await;
+    fixture.cancel(&second.id).await;
     // As after a clock that was set back: by the time of day the first one's key would still hold.
-    bench.clock.set(START.after(KEEP));
-    let pruned = prune(&bench, Prune::Expired).await;
+    fixture.clock.set(START.after(KEEP));
+    let pruned = prune(&fixture, Prune::Expired).await;
     assert_eq!(pruned, Pruned { jobs: 1, next_expiry: Some(START.after(window * 2)) });
-    assert_eq!(listed(&bench).await, [second.id]);
+    assert_eq!(listed(&fixture).await, [second.id]);
 }
 
 /// Keys go with their jobs: a new one is made, under any input.
-pub async fn a_key_goes_with_the_job_a_person_removed(bench: Bench) {
-    let job = keyed(&bench, a_job(), a_key("k", 1)).await;
-    bench.store.cancel(&Scope::Operator, &job.id).await.unwrap();
+pub async fn a_key_goes_with_the_job_a_person_removed(fixture: Fixture) {
+    let job = keyed(&fixture, a_job(), a_key("k", 1)).await;
+    fixture.cancel(&job.id).await;
     let moment = START.after(Duration::from_millis(1));
-    assert_eq!(prune(&bench, Prune::EndedBefore(moment)).await.jobs, 1);
-    keyed(&bench, a_job(), a_key("k", 2)).await;
+    assert_eq!(prune(&fixture, Prune::EndedBefore(moment)).await.jobs, 1);
+    keyed(&fixture, a_job(), a_key("k", 2)).await;
 }
 
 /// The moment itself is not before it; what is kept for ever goes too; a conversation does not.
-pub async fn a_person_can_remove_what_ended_before_a_moment(bench: Bench) {
-    let old = finished(&bench, a_job()).await;
+pub async fn a_person_can_remove_what_ended_before_a_moment(fixture: Fixture) {
+    let old = finished(&fixture, a_job()).await;
     let conversation = Some(ConversationId::new("talk"));
-    let turn = finished(&bench, NewJob { conversation, ..a_job() }).await;
-    bench.clock.advance(KEEP);
-    let young = finished(&bench, kept(KEEP)).await;
-    assert_eq!(prune(&bench, Prune::EndedBefore(START)).await.jobs, 0);
-    let pruned = prune(&bench, Prune::EndedBefore(START.after(KEEP))).await;
+    let turn = finished(&fixture, NewJob { conversation, ..a_job() }).await;
+    fixture.clock.advance(KEEP);
+    let young = finished(&fixture, kept(KEEP)).await;
+    assert_eq!(prune(&fixture, Prune::EndedBefore(START)).await.jobs, 0);
+    let pruned = prune(&fixture, Prune::EndedBefore(START.after(KEEP))).await;
     assert_eq!(pruned, Pruned { jobs: 1, next_expiry: Some(START.after(KEEP * 2)) });
-    assert_eq!(bench.store.job(&Scope::Operator, &old.id).await.unwrap(), None);
-    assert_eq!(listed(&bench).await, [young.id, turn.id]);
+    assert_eq!(fixture.store.job(&Scope::Operator, &old.id).await.unwrap(), None);
+    assert_eq!(listed(&fixture).await, [young.id, turn.id]);
 }
 
 /// A8: only a person removes a conversation, and then all of it.
-pub async fn a_conversation_is_removed_whole(bench: Bench) {
+pub async fn a_conversation_is_removed_whole(fixture: Fixture) {
     let conversation = ConversationId::new("talk");
     let turn = || NewJob { conversation: Some(conversation.clone()), ..a_job() };
-    let his = bench.add(NewJob { owner: bob(), ..turn() }).await;
-    bench.store.cancel(&Scope::Operator, &his.id).await.unwrap();
-    finished(&bench, turn()).await;
-    finished(&bench, turn()).await;
-    let other = bench.add(a_job()).await;
-    bench.clock.advance(Duration::from_secs(86_400 * 365));
-    assert_eq!(prune(&bench, Prune::Expired).await.jobs, 0);
+    let his = fixture.add(NewJob { owner: bob(), ..turn() }).await;
+    fixture.cancel(&his.id).await;
+    finished(&fixture, turn()).await;
+    finished(&fixture, turn()).await;
+    let other = fixture.add(a_job()).await;
+    fixture.clock.advance(Duration::from_secs(86_400 * 365));
+    assert_eq!(prune(&fixture, Prune::Expired).await.jobs, 0);
     let hers = Scope::Owner(alice());
     let prune = Prune::Conversation(conversation.clone());
-    assert_eq!(bench.store.prune(&hers, &prune).await.unwrap().jobs, 2);
-    assert_eq!(listed(&bench).await, [other.id, his.id]);
-    let refused = bench.store.prune(&hers, &prune).await;
+    assert_eq!(fixture.store.prune(&hers, &prune).await.unwrap().jobs, 2);
+    assert_eq!(listed(&fixture).await, [other.id, his.id]);
+    let refused = fixture.store.prune(&hers, &prune).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
-    assert_eq!(bench.add(turn()).await.turn, 1, "a new conversation of that name");
+    assert_eq!(fixture.add(turn()).await.turn, 1, "a new conversation of that name");
 }
 
 /// Nothing of it goes, and the refusal names the job.
-pub async fn a_busy_conversation_is_not_removed(bench: Bench) {
+pub async fn a_busy_conversation_is_not_removed(fixture: Fixture) {
     let conversation = ConversationId::new("talk");
     let turn = || NewJob { conversation: Some(conversation.clone()), ..a_job() };
-    let first = finished(&bench, turn()).await;
-    let second = bench.add(turn()).await;
+    let first = finished(&fixture, turn()).await;
+    let second = fixture.add(turn()).await;
     let prune = Prune::Conversation(conversation.clone());
     for _ in 0..2 {
-        let refused = bench.store.prune(&Scope::Operator, &prune).await;
+        let refused = fixture.store.prune(&Scope::Operator, &prune).await;
         assert!(
             matches!(refused, Err(StoreError::ConversationBusy(id)) if id == second.id),
             "{refused:?}"
         );
-        bench.try_claim(&worker("w1")).await;
+        fixture.try_claim(&worker("w1")).await;
     }
-    assert_eq!(listed(&bench).await, [second.id, first.id]);
-    let stranger = bench.store.prune(&Scope::Owner(bob()), &prune).await;
+    assert_eq!(listed(&fixture).await, [second.id, first.id]);
+    let stranger = fixture.store.prune(&Scope::Owner(bob()), &prune).await;
     assert!(matches!(stranger, Err(StoreError::NotFound)), "{stranger:?}");
 }
 
 /// One owner's sweep does not touch another's, nor tells when theirs is due.
-pub async fn a_prune_stays_within_its_scope(bench: Bench) {
-    finished(&bench, kept(KEEP)).await;
-    let his = finished(&bench, NewJob { owner: bob(), ..kept(KEEP * 2) }).await;
-    bench.clock.advance(KEEP * 2);
+pub async fn a_prune_stays_within_its_scope(fixture: Fixture) {
+    finished(&fixture, kept(KEEP)).await;
+    let his = finished(&fixture, NewJob { owner: bob(), ..kept(KEEP * 2) }).await;
+    fixture.clock.advance(KEEP * 2);
     let hers = Scope::Owner(alice());
     for which in [Prune::Expired, Prune::EndedBefore(much_later())] {
-        let pruned = bench.store.prune(&Scope::Owner(super::bench::carol()), &which).await;
+        let pruned = fixture.store.prune(&Scope::Owner(super::fixture::carol()), &which).await;
         assert_eq!(pruned.unwrap(), Pruned::default());
     }
-    let pruned = bench.store.prune(&hers, &Prune::Expired).await.unwrap();
+    let pruned = fixture.store.prune(&hers, &Prune::Expired).await.unwrap();
     assert_eq!(pruned, Pruned { jobs: 1, next_expiry: None });
-    bench.clock.set(START);
-    assert_eq!(listed(&bench).await, [his.id]);
+    fixture.clock.set(START);
+    assert_eq!(listed(&fixture).await, [his.id]);
 }
 
-/// Nobody is woken for what is not there any more.
-pub async fn a_removal_is_not_a_change(bench: Bench) {
-    finished(&bench, kept(KEEP)).await;
-    let rev = bench.store.rev().await.unwrap();
-    bench.clock.advance(KEEP);
-    assert_eq!(prune(&bench, Prune::Expired).await.jobs, 1);
-    assert_eq!(bench.store.rev().await.unwrap(), rev);
-    assert_eq!(bench.look(Rev::default()).await.jobs, []);
+/// A removal wakes no caller.
+pub async fn a_removal_is_not_a_change(fixture: Fixture) {
+    finished(&fixture, kept(KEEP)).await;
+    let rev = fixture.store.rev().await.unwrap();
+    fixture.clock.advance(KEEP);
+    assert_eq!(prune(&fixture, Prune::Expired).await.jobs, 1);
+    assert_eq!(fixture.store.rev().await.unwrap(), rev);
+    assert_eq!(fixture.look(Rev::default()).await.jobs, []);
 }
 
 /// However many there are; the store may take as many steps as it likes.
-pub async fn many_jobs_go_in_one_call(bench: Bench) {
+pub async fn many_jobs_go_in_one_call(fixture: Fixture) {
     const JOBS: u32 = 250;
     for _ in 0..JOBS {
-        finished(&bench, kept(KEEP)).await;
+        finished(&fixture, kept(KEEP)).await;
     }
-    bench.clock.advance(KEEP);
-    assert_eq!(prune(&bench, Prune::Expired).await, Pruned { jobs: JOBS, next_expiry: None });
-    assert!(listed(&bench).await.is_empty());
+    fixture.clock.advance(KEEP);
+    assert_eq!(prune(&fixture, Prune::Expired).await, Pruned { jobs: JOBS, next_expiry: None });
+    assert!(listed(&fixture).await.is_empty());
 }
 
 fn kept(keep: Duration) -> NewJob {
@@ -262,25 +264,25 @@ fn much_later() -> Timestamp {
 }
 
 /// Cancelled, which is the quickest end.
-async fn finished(bench: &Bench, job: NewJob) -> Job {
-    let job = bench.add(job).await;
-    bench.store.cancel(&Scope::Operator, &job.id).await.unwrap();
+async fn finished(fixture: &Fixture, job: NewJob) -> Job {
+    let job = fixture.add(job).await;
+    fixture.cancel(&job.id).await;
     job
 }
 
-async fn keyed(bench: &Bench, job: NewJob, key: Key) -> Job {
-    match bench.add_keyed(job, key).await.unwrap() {
+async fn keyed(fixture: &Fixture, job: NewJob, key: Key) -> Job {
+    match fixture.add_keyed(job, key).await.unwrap() {
         Inserted::New(job) => job,
         Inserted::Existing { job, .. } => panic!("{} existed", job.id),
     }
 }
 
-async fn prune(bench: &Bench, prune: Prune) -> Pruned {
-    bench.store.prune(&Scope::Operator, &prune).await.unwrap()
+async fn prune(fixture: &Fixture, prune: Prune) -> Pruned {
+    fixture.store.prune(&Scope::Operator, &prune).await.unwrap()
 }
 
-async fn listed(bench: &Bench) -> Vec<JobId> {
+async fn listed(fixture: &Fixture) -> Vec<JobId> {
     let query = JobQuery { limit: 10, ..JobQuery::default() };
-    let page = bench.store.list(&Scope::Operator, &query).await.unwrap();
+    let page = fixture.store.list(&Scope::Operator, &query).await.unwrap();
     page.jobs.iter().map(|summary| summary.id).collect()
 }

@@ -201,10 +201,10 @@ fn p6_a_lost_answer_under_a_key_ends_submit_unknown() {
     assert_eq!((failure.code, checkpoint), (Code::SubmitUnknown, beginning()));
     assert!(failure.message.contains("sent again under the same key"), "{}", failure.message);
     let slow = || BeginError::Refused(error(Trouble::RateLimited { retry_after: None }));
-    let mend = || BeginError::Refused(error(Trouble::Unauthorized));
+    let bad_key = || BeginError::Refused(error(Trouble::Unauthorized));
     // Nothing was sent that is not known to be refused: these are what they are.
     job.new.max_failures = 0;
-    for (refused, code) in [(slow(), Code::RateLimited), (mend(), Code::Unauthorized)] {
+    for (refused, code) in [(slow(), Code::RateLimited), (bad_key(), Code::Unauthorized)] {
         let settled = verdict(&job, KEYED, End::NotBegun(refused), PLAIN, NOW);
         let Settlement::Fail { failure, .. } = settled else { panic!("{settled:?}") };
         assert_eq!(failure.code, code);
@@ -212,7 +212,7 @@ fn p6_a_lost_answer_under_a_key_ends_submit_unknown() {
     // After a send of unknown fate they leave the job in doubt.
     job.failures.push(failure);
     job.new.max_failures = 1;
-    let ends = [silent(), End::NotBegun(slow()), End::NotBegun(mend()), End::LifeEnded];
+    let ends = [silent(), End::NotBegun(slow()), End::NotBegun(bad_key()), End::LifeEnded];
     for end in ends {
         let name = format!("{end:?}");
         let settled = verdict(&job, KEYED, end, PLAIN, NOW);
@@ -285,7 +285,7 @@ fn b9a_a_failure_tells_whether_the_run_goes_on() {
         job.state = JobState::Failed { at: NOW };
         job.failures.push(failure);
         assert_eq!(job.run_left().is_some(), goes_on, "{name}");
-        assert_eq!(job.run_left_told().is_some(), goes_on, "{name}");
+        assert_eq!(job.run_left_text().is_some(), goes_on, "{name}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::transcript::{Answer, Transcript, Turn};
+use super::transcript::{Transcript, Turn, TurnAnswer};
 
 /// The page.
 pub(super) fn page(told: &Transcript) -> String {
@@ -47,7 +47,7 @@ fn turn(turn: &Turn) -> String {
     format!("<section>\n<p class=\"question\">{question}</p>\n{answer}</section>\n")
 }
 
-fn answer(answer: &Answer) -> String {
+fn answer(answer: &TurnAnswer) -> String {
     let mut text = format!("<article>\n{}</article>\n", report(&answer.text));
     if !answer.sources.is_empty() {
         text.push_str("<h2>Sources</h2>\n<ol class=\"sources\">\n");
@@ -92,7 +92,7 @@ fn report(markdown: &str) -> String {
                 Some(true) => Some(Event::InlineHtml(CowStr::from("</a>"))),
                 _ => None,
             },
-            // What it shows lies elsewhere, and to load it would tell somebody who reads this.
+            // What it shows lies elsewhere, and loading it would tell that server who reads this.
             Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
             event => Some(event),
         });
@@ -151,7 +151,7 @@ mod tests {
             title: Some("\"><script>alert(17)</script>".to_owned()),
             ..Source::default()
         };
-        let answer = Answer {
+        let answer = TurnAnswer {
             text: HOSTILE.to_owned(),
             sources: vec![source],
             model: Some("<script>".to_owned()),

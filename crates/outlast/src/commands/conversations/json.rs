@@ -3,8 +3,8 @@
 use outlast_core::{ConversationId, ConversationPage};
 use serde_json::{Value, json};
 
-use super::transcript::{Answer, Transcript, Turn};
-use crate::commands::jobs::json::pretty;
+use super::transcript::{Transcript, Turn, TurnAnswer};
+use crate::commands::job_view::json::pretty;
 
 /// `conversations list --json`
 pub(super) fn page(page: &ConversationPage) -> String {
@@ -59,7 +59,7 @@ fn turn(turn: &Turn) -> Value {
     })
 }
 
-fn answer(answer: &Answer) -> Value {
+fn answer(answer: &TurnAnswer) -> Value {
     json!({
         "text": answer.text,
         "sources": answer.sources,

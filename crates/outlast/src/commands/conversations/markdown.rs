@@ -1,8 +1,7 @@
 //! A conversation as one Markdown document with front matter.
 
-use serde_json::Value;
-
-use super::transcript::{Answer, Transcript};
+use super::transcript::{Transcript, TurnAnswer};
+use crate::commands::job_view::markdown::{quoted, sources};
 
 /// The document.
 pub(super) fn document(told: &Transcript) -> String {
@@ -31,21 +30,9 @@ pub(super) fn document(told: &Transcript) -> String {
     text
 }
 
-fn push_answer(text: &mut String, answer: &Answer) {
+fn push_answer(text: &mut String, answer: &TurnAnswer) {
     text.push_str(&format!("\n{}\n", answer.text.trim()));
-    if !answer.sources.is_empty() {
-        text.push_str("\n## Sources\n\n");
-        for source in &answer.sources {
-            let title = source.title.as_deref().unwrap_or(&source.url);
-            let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
-            text.push_str(&format!("{}. {title} <{}>\n", source.number, source.url));
-        }
-    }
+    text.push_str(&sources(&answer.sources));
     let model = answer.model.as_deref().unwrap_or("unknown");
     text.push_str(&format!("\n*model: {model}, cost: {}*\n", answer.price));
-}
-
-/// A YAML string: JSON's are.
-fn quoted(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
 }

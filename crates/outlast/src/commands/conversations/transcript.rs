@@ -1,10 +1,10 @@
-//! A conversation as it is told, whoever knows it: questions, and what came of each.
+//! A conversation as it is told, from the store or from its files: questions, and what came of each.
 
-use outlast_core::conversation::{Conversation, CostShape, ErrorEntry, SearchResult, UsageShape};
+use outlast_core::conversation::Conversation;
 use outlast_core::{Body, Job, JobState, ResearchAsk, Role, Source, StateKind};
-use outlast_engine::Archived;
+use outlast_mirror::{ArchivedConversation, CostShape, ErrorEntry, SearchResult, UsageShape};
 
-use crate::commands::jobs::show;
+use crate::commands::job_view::show;
 use crate::ui;
 
 /// A conversation.
@@ -25,11 +25,11 @@ pub(super) struct Turn {
     pub(super) asked_at: Option<String>,
     pub(super) ended_at: Option<String>,
     pub(super) failures: Vec<ErrorEntry>,
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<TurnAnswer>,
 }
 
 /// A report.
-pub(super) struct Answer {
+pub(super) struct TurnAnswer {
     pub(super) text: String,
     pub(super) sources: Vec<Source>,
     pub(super) model: Option<String>,
@@ -53,7 +53,7 @@ impl Transcript {
     }
 
     /// One that only its files know: every answer belongs to the question before it.
-    pub(super) fn archived(archived: &Archived) -> Self {
+    pub(super) fn archived(archived: &ArchivedConversation) -> Self {
         let file = &archived.conversation;
         let status = archived.status.as_ref();
         let mut turns: Vec<Turn> = Vec::new();
@@ -64,7 +64,7 @@ impl Transcript {
                 Role::Assistant => {
                     if let Some(turn) = turns.last_mut() {
                         turn.state = StateKind::Succeeded;
-                        turn.answer = Some(Answer::said(&said.content, file.model.clone()));
+                        turn.answer = Some(TurnAnswer::said(&said.content, file.model.clone()));
                     }
                 }
             }
@@ -129,7 +129,7 @@ impl Turn {
                         (blocks.collect::<Vec<_>>().join("\n\n"), Vec::new())
                     }
                 };
-                Some(Answer {
+                Some(TurnAnswer {
                     text,
                     sources,
                     model: output.model.clone(),
@@ -167,7 +167,7 @@ impl Turn {
     }
 }
 
-impl Answer {
+impl TurnAnswer {
     fn said(text: &str, model: Option<String>) -> Self {
         let price = "unknown".to_owned();
         Self { text: text.to_owned(), sources: Vec::new(), model, usage: None, cost: None, price }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::ui::Standing;
+pub(super) use crate::ui::Verdict;
 
 /// No check looks longer than this.
-pub(super) const LIMIT: Duration = Duration::from_secs(2);
+pub(super) const CHECK_LIMIT: Duration = Duration::from_secs(2);
 
 /// One finding: a line, and what to do about it.
 #[derive(Debug)]
@@ -16,38 +16,6 @@ pub(super) struct Check {
     pub(super) verdict: Verdict,
     pub(super) line: String,
     pub(super) fix: Option<String>,
-}
-
-/// How it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Pass,
-    /// A server would start, but somebody may be surprised.
-    Warn,
-    /// A server would not work.
-    Fail,
-    /// It could not be looked at.
-    Skipped,
-}
-
-impl Verdict {
-    pub(super) fn standing(self) -> Standing {
-        match self {
-            Self::Pass => Standing::Good,
-            Self::Warn => Standing::Doubtful,
-            Self::Fail => Standing::Bad,
-            Self::Skipped => Standing::Open,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-            Self::Skipped => "skipped",
-        }
-    }
 }
 
 impl Check {
@@ -81,7 +49,7 @@ impl Check {
     }
 
     pub(super) fn json(&self) -> Value {
-        json!({ "name": self.name, "status": self.verdict.word(), "message": self.line, "fix": self.fix })
+        json!({ "name": self.name, "status": self.verdict, "message": self.line, "fix": self.fix })
     }
 }
 
@@ -90,7 +58,7 @@ pub(super) async fn bounded<const N: usize>(
     names: [&'static str; N],
     look: impl FnOnce() -> [Check; N] + Send + 'static,
 ) -> [Check; N] {
-    bounded_by(LIMIT, names, look).await
+    bounded_by(CHECK_LIMIT, names, look).await
 }
 
 async fn bounded_by<const N: usize>(

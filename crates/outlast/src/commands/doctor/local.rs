@@ -4,17 +4,19 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use clap::ValueEnum as _;
+
 use super::check::Check;
 use crate::cli::Client;
-use crate::commands::init::{self, Found};
-use crate::config::{ConfigError, Places, Showing, Source};
+use crate::commands::init::{self, ClientSetup};
+use crate::config::{ConfigError, Places, ShownConfig, Source};
 
 /// The port of the examples.
 const PORT: u16 = 8080;
 
 /// The configuration can be used, and where it comes from.
 pub(super) fn configuration(
-    showing: &Result<Showing, ConfigError>,
+    showing: &Result<ShownConfig, ConfigError>,
     places: Option<&Places>,
 ) -> Check {
     const NAME: &str = "configuration";
@@ -65,7 +67,7 @@ pub(super) fn configuration(
 }
 
 /// What is wrong with who may write the file, or read it where it holds a secret; and what to do about it.
-fn open_to_others(showing: &Showing, places: Option<&Places>) -> Option<(String, String)> {
+fn open_to_others(showing: &ShownConfig, places: Option<&Places>) -> Option<(String, String)> {
     let file = showing.file.as_ref()?;
     let mode = std::fs::metadata(file).ok()?.permissions().mode();
     let shown = places.map_or_else(|| file.display().to_string(), |places| places.short(file));
@@ -107,22 +109,22 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
         return [Check::skipped(NAME, "there is no home directory to look in")];
     };
     let (mut set_up, mut without) = (Vec::new(), Vec::new());
-    for client in init::ALL {
+    for &client in Client::value_variants() {
         match init::look(client, places) {
-            Found::NoFile => {}
-            Found::NotSetUp => without.push(client.id()),
-            Found::Runs(command) if is_there(&command) => set_up.push(client.id()),
-            Found::Runs(command) => {
+            ClientSetup::NoFile => {}
+            ClientSetup::NotSetUp => without.push(client.id()),
+            ClientSetup::Runs(command) if is_there(&command) => set_up.push(client.id()),
+            ClientSetup::Runs(command) => {
                 let line = format!("{} runs `{command}`, which is not there", client.id());
                 return [Check::warn(NAME, line, format!("outlast init {}", client.id()))];
             }
-            Found::Unreadable(why) => {
+            ClientSetup::Unreadable(why) => {
                 let file = places.short(&client.file(places));
                 let line = format!("{} cannot be read: {why}", file);
                 return [Check::warn(
                     NAME,
                     line,
-                    format!("mend it; {} cannot read it either", client.id()),
+                    format!("correct it; {} cannot read it either", client.id()),
                 )];
             }
         }
@@ -133,7 +135,11 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
             Check::warn(NAME, line, format!("outlast init {client}"))
         }
         ([], None) => {
-            let known = init::ALL.map(Client::id).join(", ");
+            let known = Client::value_variants()
+                .iter()
+                .map(|client| client.id())
+                .collect::<Vec<_>>()
+                .join(", ");
             Check::skipped(NAME, format!("none of {known} is used here"))
         }
         (_, None) => Check::pass(NAME, format!("set up: {}", set_up.join(", "))),

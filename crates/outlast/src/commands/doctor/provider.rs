@@ -1,5 +1,6 @@
 //! Checks of the research provider, and of the clock by what it says the time is.
 
+use std::path::Path;
 use std::time::Duration;
 
 use outlast_core::{Clock as _, ProviderError, Timestamp, Trouble};
@@ -7,7 +8,7 @@ use outlast_provider::perplexity::KeyState;
 use outlast_store::SystemClock;
 use tokio::time::Instant;
 
-use super::check::{Check, LIMIT, Verdict};
+use super::check::{CHECK_LIMIT, Check, Verdict};
 use crate::config::{Config, Secret};
 use crate::ui;
 use crate::wire;
@@ -18,7 +19,7 @@ const CLOCK: &str = "clock";
 /// No clock that is right shows an earlier time: 2026-01-01.
 const EARLIEST: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
-/// Certificates and the provider's dates bear more than this; people who read the times do not.
+/// How far this machine's clock may be from the provider's before people are misled by the times they read.
 const SKEW: Duration = Duration::from_secs(120);
 
 /// The provider answers and takes the key, or the library can be read; and this machine's time is the provider's.
@@ -46,7 +47,7 @@ fn beside_library(check: Check, config: &Config) -> Check {
 async fn perplexity(config: &Config, key: &Secret) -> (Check, Check) {
     let begun = Instant::now();
     // A little less than a check may take, so that the answer is its own.
-    let checked = wire::check_perplexity(config, key, LIMIT.mul_f32(0.9)).await;
+    let checked = wire::check_perplexity(config, key, CHECK_LIMIT.mul_f32(0.9)).await;
     let took = ui::ago(begun.elapsed());
     match checked {
         Err(failed) => {
@@ -104,6 +105,27 @@ fn library(config: &Config) -> Check {
             Check::pass(NAME, format!("the library: {folders} folders of documents, no key"))
         }
     }
+}
+
+/// Whether the programs are installed that read the PDFs and office files of a library.
+pub(super) fn converters(config: Option<&Config>) -> [Check; 2] {
+    let Some(converters) = config.and_then(|config| wire::converters(config).ok()) else {
+        return ["pdftotext", "pandoc"].map(Check::unconfigured);
+    };
+    let check = |name, program: &Path, otherwise: &str| match converters.locate(program) {
+        Some(file) => Check::pass(name, file.display().to_string()),
+        None => {
+            Check::skipped(name, format!("{} is not installed; {otherwise}", program.display()))
+        }
+    };
+    [
+        check(
+            "pdftotext",
+            &converters.pdftotext,
+            "PDFs of a library are left out until poppler-utils is",
+        ),
+        check("pandoc", &converters.pandoc, "office files of a library are left out until it is"),
+    ]
 }
 
 fn clock(server_time: Option<Timestamp>) -> Check {

@@ -1,4 +1,4 @@
-//! Checks of the job store: can it be written, whose is it, do locks hold where it lives, is somebody working.
+//! Checks of the job store: can it be written, whose is it, do locks hold where it lives, is a worker there.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -14,7 +14,7 @@ const LOCKS: &str = "locks";
 /// What another process says about locks it should not have been given.
 const GAVE_WAY: u8 = 3;
 
-/// The store can be written, and somebody works on it.
+/// The store can be written, and a worker works on it.
 pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] + Send + 'static {
     let url = config.map(|config| config.store.clone());
     move || match url {
@@ -130,7 +130,7 @@ fn tried(dir: &Path) -> Check {
     }
 }
 
-/// The other process: fails when it is given what somebody else holds.
+/// The other process: fails when it is given what another process holds.
 pub(super) fn try_locks(dir: &Path) -> ExitCode {
     match outlast_store::locks_that_give_way(dir) {
         Ok(given) if given.is_empty() => ExitCode::SUCCESS,

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum as _;
+
 use super::codex;
 use super::edit;
 use super::entry::{Entry, Field};
-use super::json::{Node, Refusal, parse};
+use super::json::{Refusal, parse};
 use super::layout::Layout;
 use crate::cli::Client;
 use crate::config::Places;
@@ -18,18 +20,6 @@ const LIBRARY: &str = "OUTLAST_LIBRARY";
 
 /// The mode of research that suits every client, however patient.
 const MODE: (&str, &str) = ("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "auto");
-
-/// All of them, in the order of the documentation.
-pub(crate) const ALL: [Client; 8] = [
-    Client::ClaudeCode,
-    Client::ClaudeDesktop,
-    Client::Cursor,
-    Client::Vscode,
-    Client::Codex,
-    Client::Windsurf,
-    Client::Zed,
-    Client::GeminiCli,
-];
 
 /// How a client's file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,23 +51,14 @@ pub(super) struct Program {
     pub(super) key_in_file: bool,
     /// Folders of documents, as one variable.
     pub(super) library: Option<String>,
-    /// They were given on the command line.
+    /// Whether the folders were given on the command line.
     pub(super) library_given: bool,
 }
 
 impl Client {
     /// The name on the command line.
-    pub(crate) fn id(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::ClaudeDesktop => "claude-desktop",
-            Self::Cursor => "cursor",
-            Self::Vscode => "vscode",
-            Self::Codex => "codex",
-            Self::Windsurf => "windsurf",
-            Self::Zed => "zed",
-            Self::GeminiCli => "gemini-cli",
-        }
+    pub(crate) fn id(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     /// The name people know.
@@ -184,9 +165,11 @@ impl Format {
     /// Whether the text is `before` with nothing but our entry put in.
     pub(super) fn is_only_added(self, before: &str, text: &str) -> bool {
         match self {
-            Self::Json(container) => edit::raw(text, container)
-                .and_then(|raw| edit::put_raw(before, container, raw))
-                .is_some_and(|put| put == text),
+            Self::Json(container) => {
+                let ours = parse(text).ok().and_then(|root| edit::ours(&root, container));
+                let put = ours.and_then(|it| edit::put_raw(before, container, &it.to_string()));
+                put.is_some_and(|put| put == text)
+            }
             Self::Toml => codex::is_only_added(before, text),
         }
     }
@@ -196,11 +179,9 @@ impl Format {
         match self {
             Self::Toml => codex::command(text),
             Self::Json(container) => {
-                let root = parse(text)?;
-                let ours =
-                    root.as_ref().and_then(|root| root.member(container)?.member(edit::NAME));
-                let command = |ours: &Node| ours.member("command")?.text().map(str::to_owned);
-                Ok(ours.map(|ours| command(ours).unwrap_or_default()))
+                let ours = edit::ours(&parse(text)?, container);
+                let ours = ours.map(|ours| ours.to_serde_value().unwrap_or_default());
+                Ok(ours.map(|ours| ours["command"].as_str().unwrap_or_default().to_owned()))
             }
         }
     }

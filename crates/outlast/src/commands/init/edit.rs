@@ -1,9 +1,10 @@
-//! One entry in a JSON document: put in, brought up to date, taken out. Every other byte stays as it is.
+//! One entry in a JSON document: put in, brought up to date, taken out. Every other byte stays as it is. The parser could
+//! add members too, but would take blank lines out of the object and break an object on one line into many.
 
-use std::ops::Range;
+use jsonc_parser::cst::{CstNode, CstObject, CstRootNode};
 
 use super::entry::{Entry, Field};
-use super::json::{Kind, LineComment, Node, Refusal, last_comment, parse};
+use super::json::{Refusal, member, parse, span};
 use super::layout::Layout;
 
 /// The name of our entry.
@@ -17,21 +18,20 @@ pub(super) fn put(text: &str, container: &str, entry: &Entry) -> Result<String, 
         return Ok(done);
     }
     for (name, field) in &entry.fields {
-        let root = object(&done, parse(&done)?)?;
-        let Some(ours) = root.member(container).and_then(|node| node.member(NAME)) else { break };
-        done = match (ours.member(name), field) {
-            (None, _) => add(&done, &root, ours, name, &|layout: &Layout| layout.field(field)),
-            (Some(node), Field::Map(wanted)) if node.members().is_some() => {
+        let root = parse(&done)?;
+        let Some(ours) = ours(&root, container).and_then(|ours| ours.as_object()) else { break };
+        done = match (member(&ours, name), field) {
+            (None, _) => add(&done, &root, &ours, name, &|layout: &Layout| layout.field(field)),
+            (Some(node), Field::Map(wanted)) if node.as_object().is_some() => {
                 add_missing(&done, container, name, wanted, entry.given)?
             }
-            (Some(node), _) if is(node, field) => done,
+            (Some(node), _) if node.to_serde_value() == Some(field.value()) => done,
             (Some(node), _) => {
-                let layout = Layout::around(&done, &root, node.span.start);
-                replaced(&done, &node.span, &layout.field(field))
+                let layout = Layout::around(&done, &root, span(&node).start);
+                replaced(&done, &node, &layout.field(field))
             }
         };
     }
-    parse(&done)?;
     Ok(done)
 }
 
@@ -41,10 +41,9 @@ pub(super) fn put_raw(text: &str, container: &str, raw: &str) -> Option<String> 
     (done != text).then_some(done)
 }
 
-/// The entry as it stands there.
-pub(super) fn raw<'a>(text: &'a str, container: &str) -> Option<&'a str> {
-    let root = parse(text).ok()??;
-    text.get(root.member(container)?.member(NAME)?.span.clone())
+/// The entry, if there is one.
+pub(super) fn ours(root: &CstRootNode, container: &str) -> Option<CstNode> {
+    member(&member(&root.object_value()?, container)?.as_object()?, NAME)
 }
 
 /// Takes the entry out; `None` when there is none.
@@ -52,20 +51,59 @@ pub(super) fn take(text: &str, container: &str) -> Result<Option<String>, Refusa
     let mut done = None;
     loop {
         let text = done.as_deref().unwrap_or(text);
-        let Some(root) = parse(text)? else { return Ok(done) };
-        let place = root.member(container);
-        match place.and_then(|place| taken(text, place)) {
+        let root = parse(text)?;
+        let place = root.object_value().and_then(|root| member(&root, container)?.as_object());
+        match place.and_then(|place| taken(text, &place)) {
             Some(without) => done = Some(without),
             None => return Ok(done),
         }
     }
 }
 
+/// The text without the object's last member of our name. Comments in front of the member stay, which the parser's own
+/// removal takes out.
+fn taken(text: &str, object: &CstObject) -> Option<String> {
+    let members = object.properties();
+    let at = members.iter().rposition(|found| found.decoded_name().as_deref() == Some(NAME))?;
+    let ours = span(&members[at].clone().into());
+    let comma_of = |at: usize| members[at].trailing_comma().map(|comma| span(&comma.into()));
+    let comma_before = at.checked_sub(1).and_then(comma_of);
+    let comma_behind = comma_of(at);
+    let object_start = span(&object.clone().into()).start;
+    let from = comma_before.as_ref().map_or(object_start + 1, |comma| comma.end);
+    let end = comma_behind.as_ref().map_or(ours.end, |comma| comma.end);
+    let is_between = |node: &CstNode| (from..ours.start).contains(&span(node).start);
+    let comment = object
+        .children()
+        .into_iter()
+        .filter(is_between)
+        .filter_map(|node| node.as_comment())
+        .last();
+    let start = match comment {
+        None => from,
+        Some(comment) => {
+            let start = span(&comment.clone().into()).end;
+            // What follows must not become part of a line's comment.
+            let line_ends =
+                text[end..].split('\n').next().is_some_and(|rest| rest.trim().is_empty());
+            let next_line = text[start..].find('\n').map_or(start, |line| start + line + 1);
+            if comment.is_line_comment() && !line_ends { next_line } else { start }
+        }
+    };
+    let mut done = format!("{}{}", &text[..start], &text[end..]);
+    // The comma in front was ours, unless one stood behind as well.
+    if let (None, Some(comma)) = (comma_behind, comma_before) {
+        done.remove(comma.start);
+    }
+    Some(done)
+}
+
 type Render<'a> = &'a dyn Fn(&Layout) -> String;
 
 /// Puts the entry in where none is. The same text where one is an object already.
 fn put_new(text: &str, container: &str, render: Render<'_>) -> Result<String, Refusal> {
-    let Some(root) = parse(text)? else {
+    let root = parse(text)?;
+    let Some(value) = root.value() else {
         let layout = Layout::fresh(text);
         let eol = layout.eol();
         let gap = if text.trim_start_matches('\u{feff}').is_empty() || text.ends_with('\n') {
@@ -76,34 +114,24 @@ fn put_new(text: &str, container: &str, render: Render<'_>) -> Result<String, Re
         let document = layout.nested(container, &|layout| layout.nested(NAME, render));
         return Ok(format!("{text}{gap}{document}{eol}"));
     };
-    let root = object(text, Some(root))?;
-    let done = match root.member(container) {
-        None => add(text, &root, &root, container, &|layout| layout.nested(NAME, render)),
-        Some(place) if place.members().is_none() => {
-            let why = format!("`{container}` must be an object");
-            return Err(Refusal::at(text, place.span.start, why));
-        }
-        Some(place) => match place.member(NAME) {
-            None => add(text, &root, place, NAME, render),
-            Some(ours) if ours.members().is_none() => {
-                let layout = Layout::around(text, &root, ours.span.start);
-                replaced(text, &ours.span, &render(&layout))
-            }
-            Some(_) => text.to_owned(),
-        },
+    let refused = |node: &CstNode, why: String| Refusal::at(text, span(node).start, why);
+    let Some(object) = value.as_object() else {
+        return Err(refused(&value, "`{` is expected: the file must hold an object".to_owned()));
     };
-    parse(&done)?;
-    Ok(done)
-}
-
-fn object(text: &str, root: Option<Node>) -> Result<Node, Refusal> {
-    match root {
-        Some(root) if root.members().is_some() => Ok(root),
-        Some(root) => {
-            Err(Refusal::at(text, root.span.start, "`{` is expected: the file must hold an object"))
+    let Some(place) = member(&object, container) else {
+        return Ok(add(text, &root, &object, container, &|layout| layout.nested(NAME, render)));
+    };
+    let Some(object) = place.as_object() else {
+        return Err(refused(&place, format!("`{container}` must be an object")));
+    };
+    Ok(match member(&object, NAME) {
+        None => add(text, &root, &object, NAME, render),
+        Some(ours) if ours.as_object().is_none() => {
+            let layout = Layout::around(text, &root, span(&ours).start);
+            replaced(text, &ours, &render(&layout))
         }
-        None => Err(Refusal::at(text, text.len(), "`{` is expected")),
-    }
+        Some(_) => text.to_owned(),
+    })
 }
 
 fn add_missing(
@@ -115,13 +143,13 @@ fn add_missing(
 ) -> Result<String, Refusal> {
     let mut done = text.to_owned();
     for (name, value) in wanted {
-        let root = object(&done, parse(&done)?)?;
-        let place = root.member(container).and_then(|node| node.member(NAME)?.member(field));
-        let Some(place) = place else { continue };
-        match place.member(name) {
-            None => done = add(&done, &root, place, name, &|_| Layout::quoted(value)),
-            Some(node) if given == Some(*name) && node.text() != Some(value) => {
-                done = replaced(&done, &node.span, &Layout::quoted(value));
+        let root = parse(&done)?;
+        let place = ours(&root, container).and_then(|ours| member(&ours.as_object()?, field));
+        let Some(place) = place.and_then(|place| place.as_object()) else { continue };
+        match member(&place, name) {
+            None => done = add(&done, &root, &place, name, &|_| Layout::quoted(value)),
+            Some(node) if given == Some(*name) => {
+                done = replaced(&done, &node, &Layout::quoted(value));
             }
             Some(_) => {}
         }
@@ -130,65 +158,34 @@ fn add_missing(
 }
 
 /// Adds a member to the end of an object. The comma goes to the value before it, the member behind its comments.
-fn add(text: &str, root: &Node, object: &Node, name: &str, render: Render<'_>) -> String {
-    let members = object.members().unwrap_or_default();
-    let close = object.span.end - 1;
+fn add(
+    text: &str,
+    root: &CstRootNode,
+    object: &CstObject,
+    name: &str,
+    render: Render<'_>,
+) -> String {
     let layout = Layout::inside(text, root, object);
     let member = format!("{}: {}", Layout::quoted(name), render(&layout));
-    let (before, comma, from) = match members.last() {
-        None => (object.span.start + 1, "", object.span.start + 1),
-        Some(last) => match last.comma {
-            Some(comma) => (comma + 1, "", comma + 1),
-            None => (last.value.span.end, ",", last.value.span.end),
-        },
+    let close = span(&object.clone().into()).end - 1;
+    let is_space = |node: &CstNode| node.is_whitespace() || node.is_newline();
+    let mut before_close = object.children().into_iter().rev().skip(1);
+    let behind = before_close.find(|node| !is_space(node)).map_or(close, |node| span(&node).end);
+    let last = object.properties().pop();
+    let (comma_at, comma) = match &last {
+        Some(last) if last.trailing_comma().is_none() => (span(&last.clone().into()).end, ","),
+        Some(_) | None => (behind, ""),
     };
-    let behind = last_comment(text, from..close).map_or(before, |(end, _)| end);
-    let (gap, tail) = layout.around_member(text, behind..close, members.is_empty());
+    let (gap, tail) = layout.around_member(&text[behind..close], last.is_none());
     format!(
         "{}{comma}{}{gap}{member}{tail}{}",
-        &text[..before],
-        &text[before..behind],
+        &text[..comma_at],
+        &text[comma_at..behind],
         &text[behind..]
     )
 }
 
-fn replaced(text: &str, span: &Range<usize>, with: &str) -> String {
+fn replaced(text: &str, node: &CstNode, with: &str) -> String {
+    let span = span(node);
     format!("{}{with}{}", &text[..span.start], &text[span.end..])
-}
-
-/// Whether the value says what the field says.
-fn is(node: &Node, field: &Field) -> bool {
-    match (&node.kind, field) {
-        (Kind::Text(text), Field::Text(wanted)) => text == wanted,
-        (Kind::Array(items), Field::List(wanted)) => {
-            items.iter().map(Node::text).eq(wanted.iter().map(|text| Some(text.as_str())))
-        }
-        _ => false,
-    }
-}
-
-/// The text without the object's last member of our name.
-fn taken(text: &str, object: &Node) -> Option<String> {
-    let members = object.members()?;
-    let at = members.iter().rposition(|member| member.name == NAME)?;
-    let (ours, before) = (&members[at], at.checked_sub(1).map(|before| &members[before]));
-    let from = before.and_then(|before| before.comma).map_or(object.span.start, |comma| comma) + 1;
-    let end = ours.comma.map_or(ours.value.span.end, |comma| comma + 1);
-    let start = match last_comment(text, from..ours.start) {
-        None => from,
-        Some((start, LineComment::No)) => start,
-        Some((start, LineComment::Yes)) => {
-            // What follows must not become part of the comment.
-            let line_ends =
-                text[end..].split('\n').next().is_some_and(|rest| rest.trim().is_empty());
-            let next_line = text[start..].find('\n').map_or(start, |line| start + line + 1);
-            if line_ends { start } else { next_line }
-        }
-    };
-    let mut done = replaced(text, &(start..end), "");
-    // The comma in front was ours, unless one stood behind as well.
-    if let (None, Some(comma)) = (ours.comma, before.and_then(|before| before.comma)) {
-        done.remove(comma);
-    }
-    Some(done)
 }

@@ -52,7 +52,7 @@ impl Document {
         fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))
     }
 
-    /// Replaces the file, unless somebody else did since it was read.
+    /// Replaces the file, unless another program did since it was read.
     pub(super) fn replace(&self, text: &str) -> anyhow::Result<()> {
         self.unchanged()?;
         self.place(&self.path, text)
@@ -74,7 +74,7 @@ impl Document {
         Ok(())
     }
 
-    /// Writes a file in one step: whoever reads it sees the old one or the new one.
+    /// Writes a file in one step: a reader sees the old one or the new one.
     fn place(&self, path: &Path, text: &str) -> anyhow::Result<()> {
         let place = || {
             let dir = path.parent().unwrap_or(Path::new("."));

@@ -1,9 +1,9 @@
 //! How a document is laid out, so that what is added looks as if it had always been there.
 
-use std::ops::Range;
+use jsonc_parser::cst::{CstObject, CstRootNode};
 
 use super::entry::{Entry, Field};
-use super::json::Node;
+use super::json::span;
 
 /// How new text is laid out at one place.
 #[derive(Clone, Debug)]
@@ -31,26 +31,28 @@ impl Layout {
     }
 
     /// Of a new member of this object.
-    pub(super) fn inside(text: &str, root: &Node, object: &Node) -> Self {
-        let members = object.members().unwrap_or_default();
-        // An empty object says nothing; the document does.
-        let model = if members.is_empty() { root } else { object };
-        let empty = root.members().is_some_and(<[_]>::is_empty);
-        let many = empty || text[model.span.clone()].contains('\n');
-        let unit = unit(text, root);
-        let indent = members.iter().rev().find_map(|member| own_line(text, member.start));
-        let indent = indent.map_or_else(
-            || format!("{}{unit}", line_indent(text, object.span.start)),
-            str::to_owned,
-        );
-        let lines = if many { Lines::Many } else { Lines::One };
-        Self { lines, eol: eol(text), unit, indent }
+    pub(super) fn inside(text: &str, root: &CstRootNode, object: &CstObject) -> Self {
+        let start = span(&object.clone().into()).start;
+        let members = object.properties();
+        let has_lines = match (members.is_empty(), root.object_value()) {
+            (false, _) => object.to_string().contains('\n'),
+            // An empty object says nothing; the document does.
+            (true, Some(root)) => root.properties().is_empty() || root.to_string().contains('\n'),
+            (true, None) => true,
+        };
+        let around = Self::around(text, root, start);
+        let starts = members.iter().rev().map(|member| span(&member.clone().into()).start);
+        let indent = starts.into_iter().find_map(|start| own_line(text, start));
+        let indent =
+            indent.map_or_else(|| format!("{}{}", around.indent, around.unit), str::to_owned);
+        let lines = if has_lines { Lines::Many } else { Lines::One };
+        Self { lines, indent, ..around }
     }
 
     /// Of a value that stands here already.
-    pub(super) fn around(text: &str, root: &Node, at: usize) -> Self {
-        let many = text[root.span.clone()].contains('\n');
-        let lines = if many { Lines::Many } else { Lines::One };
+    pub(super) fn around(text: &str, root: &CstRootNode, at: usize) -> Self {
+        let value = root.value().map(|value| value.to_string()).unwrap_or_default();
+        let lines = if value.contains('\n') { Lines::Many } else { Lines::One };
         let indent = line_indent(text, at).to_owned();
         Self { lines, eol: eol(text), unit: unit(text, root), indent }
     }
@@ -60,18 +62,13 @@ impl Layout {
     }
 
     /// What goes in front of a new last member and behind it; `rest` is the space up to the closing brace.
-    pub(super) fn around_member(
-        &self,
-        text: &str,
-        rest: Range<usize>,
-        only_member: bool,
-    ) -> (String, String) {
+    pub(super) fn around_member(&self, rest: &str, only_member: bool) -> (String, String) {
         match self.lines {
             Lines::One if only_member => (String::new(), String::new()),
             Lines::One => (" ".to_owned(), String::new()),
             Lines::Many => {
                 let gap = format!("{}{}", self.eol, self.indent);
-                let closed = !only_member || text[rest].contains('\n');
+                let closed = !only_member || rest.contains('\n');
                 let outer = self.indent.strip_suffix(&self.unit).unwrap_or_default();
                 let tail = if closed { String::new() } else { format!("{}{outer}", self.eol) };
                 (gap, tail)
@@ -144,11 +141,12 @@ fn eol(text: &str) -> &'static str {
 }
 
 /// What one level adds in this document.
-fn unit(text: &str, root: &Node) -> String {
-    let members = root.members().unwrap_or_default();
-    let first = members.iter().find_map(|member| own_line(text, member.start));
-    let unit = first
-        .map(|indent| indent.strip_prefix(line_indent(text, root.span.start)).unwrap_or(indent));
+fn unit(text: &str, root: &CstRootNode) -> String {
+    let Some(root) = root.object_value() else { return "  ".to_owned() };
+    let mut starts = root.properties().into_iter().map(|member| span(&member.into()).start);
+    let first = starts.find_map(|start| own_line(text, start));
+    let outer = line_indent(text, span(&root.into()).start);
+    let unit = first.map(|indent| indent.strip_prefix(outer).unwrap_or(indent));
     unit.filter(|unit| !unit.is_empty()).unwrap_or("  ").to_owned()
 }
 

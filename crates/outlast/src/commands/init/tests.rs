@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use clap::ValueEnum as _;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::clients::{Format, Program};
+use super::edit;
 use super::entry::Entry;
-use super::json::{Kind, Node, parse};
-use super::{ALL, edit};
+use super::json::parse;
 use crate::cli::Client;
 
 const JSON: Format = Format::Json("mcpServers");
@@ -29,19 +30,7 @@ fn entry() -> Entry {
 
 /// What a document says, without comments and layout.
 fn meaning(text: &str) -> Value {
-    fn of(node: &Node, text: &str) -> Value {
-        match &node.kind {
-            Kind::Text(said) => Value::from(said.as_str()),
-            Kind::Other => serde_json::from_str(&text[node.span.clone()]).unwrap(),
-            Kind::Array(items) => items.iter().map(|item| of(item, text)).collect(),
-            Kind::Object(members) => {
-                let pairs =
-                    members.iter().map(|member| (member.name.clone(), of(&member.value, text)));
-                Value::Object(pairs.collect::<Map<_, _>>())
-            }
-        }
-    }
-    parse(text).unwrap().map_or(Value::Null, |root| of(&root, text))
+    parse(text).unwrap().to_serde_value().unwrap_or_default()
 }
 
 /// The meaning without our entry, and without a container that has nothing else in it.
@@ -100,8 +89,8 @@ fn indentation_and_line_ends_are_those_of_the_file() {
 #[test]
 fn a_broken_file_is_refused_with_line_and_column() {
     let cases = [
-        ("{", (1, 2)),
-        ("{\n  \"a\": 1\n  \"b\": 2\n}", (3, 3)),
+        ("{", (1, 1)),
+        ("{\n  \"a\": 1\n  \"b\": 2\n}", (2, 9)),
         ("{\n  \"ä\": nope\n}", (2, 8)),
         ("{\"a\": \"x}", (1, 7)),
         ("{} x", (1, 4)),
@@ -109,14 +98,14 @@ fn a_broken_file_is_refused_with_line_and_column() {
         ("[1]", (1, 1)),
         ("{'a': 1}", (1, 2)),
         ("{\"mcpServers\": []}", (1, 16)),
-        ("{\"a\": 01}", (1, 7)),
+        ("{\"a\": 01}", (1, 8)),
     ];
     for (text, place) in cases {
         let refusal = JSON.put(text, &entry()).unwrap_err();
         assert_eq!((refusal.line, refusal.column), place, "{text}: {refusal}");
     }
     let deep = "[".repeat(100_000);
-    assert!(JSON.put(&deep, &entry()).unwrap_err().to_string().contains("too deeply"));
+    assert!(JSON.put(&deep, &entry()).unwrap_err().to_string().contains("nesting depth"));
 }
 
 #[test]
@@ -171,12 +160,13 @@ fn every_client_has_a_file_of_its_own_and_no_key_in_its_entry() {
         xdg_config: "/h/.config".into(),
         codex: "/h/.codex".into(),
     };
-    let mut files: Vec<_> = ALL.iter().map(|client| client.file(&places)).collect();
+    let mut files: Vec<_> =
+        Client::value_variants().iter().map(|client| client.file(&places)).collect();
     assert!(files.iter().all(|file| file.starts_with(Path::new("/h"))));
     files.sort();
     files.dedup();
-    assert_eq!(files.len(), ALL.len());
-    for client in ALL {
+    assert_eq!(files.len(), Client::value_variants().len());
+    for client in Client::value_variants() {
         let snippet = client.format().snippet(&client.entry(&program()));
         assert!(snippet.contains("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"), "{snippet}");
         assert!(snippet.contains("/opt/outlast") && snippet.contains("\"serve\""), "{snippet}");
@@ -213,9 +203,9 @@ fn a_toml_file_keeps_its_bytes_too() {
             "# mine\n[tail]\nx = 1\n"
         };
         let moved = after.replace("/opt/outlast", "/old/outlast") + tail;
-        let mended = Format::Toml.put(&moved, &entry).unwrap();
-        assert_eq!(mended, moved.replace("/old/outlast", "/opt/outlast"));
-        let without = Format::Toml.take(&mended).unwrap().unwrap();
+        let corrected = Format::Toml.put(&moved, &entry).unwrap();
+        assert_eq!(corrected, moved.replace("/old/outlast", "/opt/outlast"));
+        let without = Format::Toml.take(&corrected).unwrap().unwrap();
         let (without, mut before): (toml::Table, toml::Table) =
             (without.parse().unwrap(), before.parse().unwrap());
         before.insert("tail".to_owned(), toml::toml! { x = 1 }.into());

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use outlast_core::{Cancelled, JobState, RemoteStop, StateKind};
 use outlast_engine::Engine;
 
-use super::{find, json, own};
+use super::{find, own};
 use crate::cli::CancelArgs;
+use crate::commands::job_view::json;
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui;
@@ -38,7 +39,7 @@ pub(super) async fn run(
     if was_ended {
         ui::remark("It was cancelled before.");
     }
-    if let Some(told) = job.stop_told() {
+    if let Some(told) = job.stop_text() {
         ui::remark(told);
     }
     if matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. })

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use outlast_core::{JobQuery, StateKind, Summary, Timestamp};
 use outlast_engine::Engine;
 
-use super::{json, own_or_all};
+use super::own_or_all;
 use crate::cli::ListArgs;
+use crate::commands::job_view::json;
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui;

@@ -10,17 +10,17 @@ use outlast_core::{
 use outlast_engine::Engine;
 use serde_json::Value;
 
-use super::{find, json, own, show};
+use super::{find, own};
 use crate::cli::{Global, RetryArgs};
 use crate::commands::detached_worker::{self, Flags, short_id};
-use crate::commands::research::refused;
+use crate::commands::job_view::outcome::why;
+use crate::commands::job_view::{RETRY_OF, json, retry_of};
+use crate::commands::start::refused;
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
 
-/// Where a request names the job it repeats.
-const RETRY_OF: &str = "retry_of";
 /// How many jobs with the same question are looked through for retries.
 const LOOKED_AT: u32 = 20;
 
@@ -113,11 +113,6 @@ pub(super) async fn retries_of(
     Ok(retries)
 }
 
-/// The job this one repeats.
-pub(super) fn retry_of(job: &Job) -> Option<JobId> {
-    job.new.ask.get(RETRY_OF)?.as_str()?.parse().ok()
-}
-
 /// Why a job in doubt is not retried by a mere `retry`.
 fn in_doubt(job: &Job) -> CommandError {
     let id = short_id(job);
@@ -126,14 +121,14 @@ fn in_doubt(job: &Job) -> CommandError {
     } else {
         ("it may be done a second time", "runs it all the same")
     };
-    let error = match job.stop_told() {
+    let error = match job.stop_text() {
         Some(told) => anyhow::anyhow!("job {} was cancelled. {told}", job.id),
-        None => anyhow::anyhow!("job {} failed with {}", job.id, show::why(job)),
+        None => anyhow::anyhow!("job {} failed with {}", job.id, why(job)),
     };
     CommandError::usage(error.context(twice), format!("`outlast jobs retry {id} --again` {begins}"))
 }
 
-/// The same request, for the queue: whoever held the first call is no longer there. Limits of time are those of today,
+/// The same request, for the queue: the process that held the first call is no longer there. Limits of time are those of today,
 /// since raising one is a reason to try again; so are the settings of its provider.
 fn again(job: &Job, config: &Config) -> NewJob {
     let mut new = job.new.clone();
@@ -178,7 +173,7 @@ fn key(id: &JobId) -> Key {
     Key::given(&format!("retry:{id}"), [0; 32])
 }
 
-/// Sees to it that somebody works on the job, if this configuration can.
+/// Makes sure that a worker goes on with the job, if this configuration has one that can.
 async fn go_on(
     engine: &Engine,
     global: &Global,

@@ -1,22 +1,18 @@
 //! `outlast jobs wait`: for scripts. Silent until all jobs have ended, or the time has.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use outlast_core::Job;
 use outlast_engine::{Engine, Shutdown};
 use tokio::time::Instant;
 
 use super::{STILL_RUNNING, own, watch};
 use crate::cli::WaitArgs;
-use crate::commands::research::INTERRUPTED;
-use crate::commands::signals::stop_on_signals;
+use crate::commands::follow::{CarriedBy, FollowOptions, follow};
+use crate::commands::job_view::outcome;
+use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui;
-
-/// A poll waits no longer than this, and is then made again.
-const LONGEST_POLL: Duration = Duration::from_secs(3_600);
 
 pub(super) async fn run(
     engine: &Engine,
@@ -25,25 +21,13 @@ pub(super) async fn run(
     stop: &Shutdown,
 ) -> Result<ExitCode, CommandError> {
     let scope = own(config);
-    let since = Instant::now();
-    let mut jobs = watch::named(engine, &scope, &args.ids).await?;
+    let until = args.timeout.map(|timeout| Instant::now() + timeout);
+    let jobs = watch::named(engine, &scope, &args.ids).await?;
     tokio::spawn(stop_on_signals(stop.clone())?);
-    for job in &mut jobs {
-        while is_unfinished(job) && !stop.is_asked() {
-            let left = args.timeout.map(|timeout| timeout.saturating_sub(since.elapsed()));
-            let budget = left.unwrap_or(LONGEST_POLL).min(LONGEST_POLL);
-            match engine.poll(&scope, &job.id, budget).await? {
-                Some(reading) => *job = reading.job,
-                None => return Err(gone(job)),
-            }
-            if left.is_some_and(|left| left.is_zero()) {
-                break;
-            }
-        }
-    }
-    let code = watch::told(&jobs, engine, args.json);
-    let unfinished = jobs.iter().filter(|job| is_unfinished(job)).count();
-    if unfinished == 0 {
+    let options = FollowOptions { carried_by: CarriedBy::Workers, until };
+    let jobs = follow(engine, jobs, options, &mut |_, _| {}).await?;
+    let code = outcome::print(&jobs, engine, args.json);
+    if jobs.iter().all(|job| job.state.kind().is_terminal()) {
         return Ok(code);
     }
     let goes_on = watch::what_goes_on(engine, &scope, &jobs).await?;
@@ -53,12 +37,4 @@ pub(super) async fn run(
     }
     ui::remark(&goes_on);
     Ok(ExitCode::from(STILL_RUNNING))
-}
-
-fn is_unfinished(job: &Job) -> bool {
-    !job.state.kind().is_terminal()
-}
-
-fn gone(job: &Job) -> CommandError {
-    anyhow::anyhow!("job {} was removed while it was waited for", job.id).into()
 }

@@ -3,15 +3,14 @@
 use outlast_core::{
     ConversationId, Effort, Message, NewJob, Profile, ResearchAsk, Role, Visibility,
 };
-use outlast_engine::Engine;
 use outlast_server::research_instructions;
 
 use crate::cli::{ProviderName, ResearchArgs, ResearchEffort};
-use crate::commands::find::{self, Found};
+use crate::commands::find::{self, FoundConversation};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
-use crate::wire::{Profiled, library_provider, no_provider, research_providers};
+use crate::wire::{OpenEngine, Profiled, library_provider, no_provider, research_providers};
 
 /// The providers that may be asked, in line. The folders of `--library` stand for the configured ones and come first.
 pub(super) fn providers(
@@ -36,7 +35,7 @@ pub(super) fn providers(
 }
 
 /// What is asked, and who may be asked, the first in line first.
-pub(super) struct Asked<'a> {
+pub(super) struct NewQuestion<'a> {
     pub(super) profiles: &'a [Profile],
     pub(super) question: &'a str,
 }
@@ -50,14 +49,14 @@ struct Earlier {
 
 /// The job for the question. Says so where what was said before goes to another provider.
 pub(super) async fn new_job(
-    engine: &Engine,
+    opened: &OpenEngine,
     config: &Config,
-    asked: Asked<'_>,
+    asked: NewQuestion<'_>,
     args: &ResearchArgs,
 ) -> Result<NewJob, CommandError> {
-    let Asked { profiles, question } = asked;
+    let NewQuestion { profiles, question } = asked;
     let earlier = match &args.follow_up {
-        Some(given) => Some(earlier(engine, config, given).await?),
+        Some(given) => Some(earlier(opened, config, given).await?),
         None => None,
     };
     let profile = profile(profiles, args, earlier.as_ref())?;
@@ -83,7 +82,7 @@ pub(super) async fn new_job(
         owner: config.owner.clone(),
         conversation: Some(conversation),
         profile,
-        workflow: "deep_research".to_owned(),
+        workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: ui::short(question, 200),
         ask: serde_json::to_value(&ask)?,
         priority: 0,
@@ -96,14 +95,18 @@ pub(super) async fn new_job(
     Ok(job.made_by("outlast research"))
 }
 
-async fn earlier(engine: &Engine, config: &Config, given: &str) -> Result<Earlier, CommandError> {
-    Ok(match find::conversation(engine, &config.owner, given).await? {
-        Found::Stored(earlier) => Earlier {
+async fn earlier(
+    opened: &OpenEngine,
+    config: &Config,
+    given: &str,
+) -> Result<Earlier, CommandError> {
+    Ok(match find::conversation(opened, &config.owner, given).await? {
+        FoundConversation::Stored(earlier) => Earlier {
             id: earlier.id.clone(),
             provider: earlier.provider().to_owned(),
             said: earlier.context(),
         },
-        Found::Archived(earlier) => {
+        FoundConversation::Archived(earlier) => {
             let file = earlier.conversation;
             let provider = file.provider().to_owned();
             let said = file.messages.into_iter().filter(|said| said.role != Role::System);

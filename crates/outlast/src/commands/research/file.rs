@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use outlast_core::{Body, Job, Output, ResearchAsk, printable};
-use serde_json::Value;
 
-use super::jobs;
+use crate::commands::job_view::markdown::{self, quoted};
+use crate::commands::job_view::show;
 use crate::error::CommandError;
 
 /// Writes the report, or says why it cannot be. The job keeps it in any case.
@@ -28,7 +28,7 @@ pub(super) fn text(job: &Job, output: &Output) -> String {
     let mut front = vec![
         ("question", quoted(ask.question())),
         ("model", quoted(output.model.as_deref().unwrap_or("unknown"))),
-        ("cost", quoted(&jobs::show::cost(output.cost))),
+        ("cost", quoted(&show::cost(output.cost))),
     ];
     if let Some(ended_at) = job.ended_at() {
         front.push(("duration_seconds", format!("{:.1}", job.elapsed(ended_at).as_secs_f64())));
@@ -46,21 +46,6 @@ pub(super) fn text(job: &Job, output: &Output) -> String {
     text.push_str("---\n\n");
     text.push_str(body.trim_end());
     text.push('\n');
-    if !sources.is_empty() {
-        text.push_str("\n## Sources\n\n");
-        for source in sources {
-            let title = source.title.as_deref().unwrap_or(&source.url);
-            text.push_str(&format!("{}. {} <{}>\n", source.number, one_line(title), source.url));
-        }
-    }
+    text.push_str(&markdown::sources(sources));
     text
-}
-
-/// A YAML string: JSON's are.
-fn quoted(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! `outlast serve --http`: from the configuration to an open socket and what is told to whoever serves it.
+//! `outlast serve --http`: from the configuration to an open socket and the options of the server on it.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -14,7 +14,7 @@ use crate::cli::ServeArgs;
 use crate::config::{Config, ConfigError, LOCAL};
 use crate::error::CommandError;
 
-/// How long a session nobody uses is kept. Clients that lose one are slow to notice, so it is long.
+/// How long an unused session is kept. Clients that lose one are slow to notice, so it is long.
 const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
 /// Open files kept back for everything but connections, and for each job that runs.
 const OPEN_FILES: usize = 256;
@@ -30,7 +30,7 @@ pub(super) async fn open(
 ) -> Result<(TcpListener, HttpOptions), CommandError> {
     let (local, no_auth) = (address.ip().is_loopback(), args.no_auth);
     if no_auth && !local {
-        let error = anyhow::anyhow!("--no-auth would let anybody in who can reach {address}");
+        let error = anyhow::anyhow!("--no-auth would let in everyone who can reach {address}");
         return Err(CommandError::usage(error, "leave it out, or listen on 127.0.0.1"));
     }
     let hosts = match &config.http.hosts {
@@ -38,7 +38,7 @@ pub(super) async fn open(
         None if local => Hosts::loopback(),
         None => {
             let error = anyhow::anyhow!(
-                "{address} can be reached from elsewhere, under names nobody has told"
+                "{address} can be reached from elsewhere, under names that are not configured"
             );
             let hint = "set OUTLAST_ALLOWED_HOSTS to the names clients use, or listen on 127.0.0.1";
             return Err(CommandError::usage(error, hint));
@@ -72,15 +72,15 @@ pub(super) async fn open(
 fn callers(no_auth: bool, config: &Config) -> Result<Callers, ConfigError> {
     if no_auth {
         tracing::warn!("no token is asked for: every program on this machine can start jobs");
-        return Ok(Callers::Anybody(OwnerId::new(LOCAL)));
+        return Ok(Callers::WithoutToken(OwnerId::new(LOCAL)));
     }
     let tokens = config.http.tokens.read()?;
     if !tokens.is_empty() {
-        return Ok(Callers::With(tokens));
+        return Ok(Callers::WithToken(tokens));
     }
     let (tokens, file) = config.http.own_token()?;
     tracing::info!("clients need the token in {}", file.display());
-    Ok(Callers::With(tokens))
+    Ok(Callers::WithToken(tokens))
 }
 
 /// How many connections there may be. Some open files are kept back for the store, for provider calls and for commands,

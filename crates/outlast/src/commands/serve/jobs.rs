@@ -8,7 +8,7 @@ use outlast_server::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Tools, Work, Wo
 use crate::config::{self, Config};
 use crate::error::CommandError;
 
-/// What the set is told; `None` where there is nothing to show.
+/// The options of the tool set; `None` where it would have no tool.
 pub(super) fn options(
     config: &Config,
     research: Option<&Profile>,
@@ -77,8 +77,8 @@ pub(super) fn check_names(sets: &[Tools], config: &Config) -> Result<(), Command
 
 fn workflow(workflow: &config::Workflow) -> Workflow {
     let (work, timeout) = match &workflow.work {
-        config::Work::Command { timeout, .. } => (Work::Command, *timeout),
-        config::Work::Tool(tool) => {
+        config::WorkflowAction::Command { timeout, .. } => (Work::Command, *timeout),
+        config::WorkflowAction::Tool(tool) => {
             (Work::Tool { takes_message: tool.message_argument.is_some() }, tool.idle_timeout)
         }
     };

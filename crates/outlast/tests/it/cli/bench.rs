@@ -11,7 +11,7 @@ use crate::support::{World, binary};
 
 const JOBS: usize = 100_000;
 
-#[expect(clippy::disallowed_methods, reason = "whoever measures names the binary")]
+#[expect(clippy::disallowed_methods, reason = "the benchmark script names the binary")]
 fn median(world: &World, arguments: &[&str]) -> Duration {
     let program = std::env::var_os("OUTLAST_BENCH").map_or(binary().to_owned(), PathBuf::from);
     let mut times: Vec<Duration> = (0..21)

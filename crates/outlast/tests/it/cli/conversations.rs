@@ -59,13 +59,13 @@ async fn an_html_export_of_a_hostile_report_is_one_harmless_file() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_deleted_when_somebody_says_so() {
+async fn a_conversation_is_deleted_only_with_consent() {
     let world = World::new().await;
     let (job, id) = asked(&world, QUICK).await;
     let files = world.data_dir().join("conversation-logs").join(&id);
     assert!(files.exists());
     let unasked = world.run(&["conversations", "delete", &id]).await;
-    super::assert_usage_error(&unasked, "nobody is there to be asked", "--yes");
+    super::assert_usage_error(&unasked, "there is no terminal to ask", "--yes");
 
     let mut terminal = Terminal::run(&world, 80, &["conversations", "delete", &id]);
     terminal.shows("[y/N]").await;

@@ -228,8 +228,7 @@ async fn old_conversations_are_removed_on_request() {
 async fn a_code_is_explained_where_it_is_met() {
     let world = World::new().await;
     let id = failed(&world).await;
-    let shown = world.run(&["jobs", "show", &id, "--json"]).await;
-    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let shown = world.shown(&id).await;
     let code = shown["failures"][0]["code"].as_str().unwrap();
     let asked = world.run(&["research", "Why? [[sim:http;status=400]]"]).await;
     assert_eq!(asked.code, Some(1), "{asked:?}");

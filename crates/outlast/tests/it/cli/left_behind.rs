@@ -30,7 +30,7 @@ impl LeftBehind {
     }
 
     fn is_alive(&self) -> bool {
-        // Nobody may have waited for it.
+        // No process may have waited for it.
         self.stat().first().is_some_and(|state| state != "Z")
     }
 

@@ -12,11 +12,6 @@ const QUICK: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;delay_ms=0
 /// Goes on until it is released or cancelled.
 const HELD: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;hold]]";
 
-async fn shown(world: &World, id: &str) -> Value {
-    let ran = world.run(&["jobs", "show", id, "--json"]).await;
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
-}
-
 async fn listed(world: &World) -> Vec<Value> {
     let ran = world.run(&["jobs", "list", "--json"]).await;
     let list: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -142,7 +137,7 @@ async fn detached_research_in_a_library_is_done_by_a_worker_with_that_library() 
     let worker = LeftBehind::of(&ran.stderr);
     let waited = world.run(&["jobs", "wait", ran.stdout.trim(), "--timeout", "30s"]).await;
     assert_eq!(waited.code, Some(0), "{waited:?}");
-    let job = shown(&world, ran.stdout.trim()).await;
+    let job = world.shown(ran.stdout.trim()).await;
     assert!(text(&job["output"]["body"]["text"]).contains("scattering"), "{job}");
     worker.leaves().await;
     assert_eq!(world.submits(), 0);
@@ -222,7 +217,7 @@ async fn a_worker_that_cannot_be_left_behind_is_an_error_and_the_job_is_kept() {
         ran.stderr.contains("leave a worker behind") && ran.stderr.contains("the job is kept"),
         "{ran:?}"
     );
-    assert_eq!(shown(&world, ran.stdout.trim()).await["state"], "queued");
+    assert_eq!(world.shown(ran.stdout.trim()).await["state"], "queued");
 }
 
 /// A second Ctrl-C never waits.

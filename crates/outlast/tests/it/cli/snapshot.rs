@@ -55,7 +55,7 @@ impl Mask {
 /// Whether files are to be written anew.
 #[expect(
     clippy::disallowed_methods,
-    reason = "whoever runs the tests decides, not the configuration"
+    reason = "the developer who runs the tests decides, not the configuration"
 )]
 pub(super) fn is_renewing() -> bool {
     std::env::var_os("UPDATE_SNAPSHOTS").is_some()
@@ -74,7 +74,7 @@ pub(super) fn compare(name: &str, shown: &str) {
     assert_eq!(shown, expected, "\n{}: UPDATE_SNAPSHOTS=1 renews it\n", path.display());
 }
 
-/// Times, durations, ids nobody named, and the provider's own ids; then runs of spaces, which depend on them.
+/// Times, durations, ids that the test did not choose, and the provider's own ids; then runs of spaces, which depend on them.
 fn line_masked(line: &str) -> String {
     let mut masked: Vec<String> = Vec::new();
     for word in line.split(' ') {

@@ -1,4 +1,4 @@
-//! Narrow and wide terminals, colour, and none of it where nobody looks.
+//! Narrow and wide terminals, colour, and neither where the output is no terminal.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -52,7 +52,7 @@ fn uncut(screen: &str) -> String {
 }
 
 #[tokio::test]
-async fn colour_is_for_terminals_unless_somebody_says_otherwise() {
+async fn colour_is_for_terminals_unless_the_user_says_otherwise() {
     let mut world = World::new().await;
     let (job, _) = asked(&world, ASK).await;
     let screen = |world: &World, arguments: &[&str]| Terminal::run(world, 80, arguments).ended();

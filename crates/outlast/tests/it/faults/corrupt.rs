@@ -22,7 +22,7 @@ async fn one_finished_job() -> (World, String, Value) {
 }
 
 /// The first page of a table or an index.
-#[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+#[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 fn root_page(database: &Path, name: &str) -> usize {
     let connection = rusqlite::Connection::open(database).unwrap();
     let select = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";

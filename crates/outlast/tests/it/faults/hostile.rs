@@ -85,15 +85,17 @@ async fn json_that_is_no_request_is_refused_under_its_id() {
         };
         let limit = std::time::Duration::from_secs(20);
         let answer = tokio::time::timeout(limit, answered).await.expect("it is answered");
-        let short: String = line.chars().take(120).collect();
-        assert_eq!(
-            (&answer["id"], answer["error"]["code"].as_i64()),
-            (&id, Some(code)),
-            "{short}: {answer}"
-        );
-        assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{short}: {answer}");
+        assert_error(&line, &answer, &id, code, words);
     }
     assert_eq!(world.submits(), 0);
+}
+
+/// Checks that the answer to this message is an error with this id, this code and these words.
+pub(crate) fn assert_error(message: &str, answer: &Value, id: &Value, code: i64, words: &str) {
+    let short: String = message.chars().take(120).collect();
+    let got = (&answer["id"], answer["error"]["code"].as_i64());
+    assert_eq!(got, (id, Some(code)), "{short}: {answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{short}: {answer}");
 }
 
 /// JSON-RPC: a request without an id is a notification, and is never answered; a call so made starts nothing.
@@ -133,7 +135,7 @@ async fn a_line_of_many_megabytes_is_dropped_and_memory_stays_bounded() {
     assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
 }
 
-/// The same before anybody has said hello.
+/// The same before the client has sent its greeting.
 #[tokio::test]
 async fn garbage_before_the_greeting_is_passed_over() {
     let world = World::new().await;

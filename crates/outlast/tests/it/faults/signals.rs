@@ -36,7 +36,7 @@ async fn a_begin_on_its_way_to_a_silent_provider_delays_leaving_by_less_than_two
     }
 }
 
-/// Whoever asks twice does not want to wait.
+/// A second signal means: do not wait.
 #[tokio::test]
 async fn a_second_signal_leaves_at_once() {
     for signal in [Signal::TERM, Signal::INT] {

@@ -65,7 +65,7 @@ impl SmallDisk {
         std::fs::remove_file(self.ballast()).unwrap();
     }
 
-    /// Lets nobody write any more; nobody may have a file open for writing.
+    /// Makes the disk read-only; no process may have a file open for writing.
     pub(crate) fn make_read_only(&self) {
         mount(&["-o", "remount,bind,ro"], &self.at);
     }

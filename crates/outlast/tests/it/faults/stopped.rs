@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_testkit::mcp_process::{McpProcess, Signal};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -14,11 +14,6 @@ use crate::support::{
 };
 
 const LEASE: [&str; 2] = ["--lease-ms", "1500"];
-
-async fn shown(world: &World, id: &str) -> Value {
-    let ran = world.run(&["jobs", "show", id, "--json"]).await;
-    serde_json::from_str(&ran.stdout).unwrap()
-}
 
 /// Promise 3, promise 4, promise 5: taken over by the lease and resumed; woken before or after the end, the sleeper's
 /// word no longer counts.
@@ -57,7 +52,7 @@ async fn a_stopped_workers_job_is_taken_over_when_its_lease_ends_and_ends_once()
     }
 }
 
-/// B9a, promise 4: nobody knows whether a request on its way in a sleeping process will buy something, so it is
+/// B9a, promise 4: no process can know whether a request on its way in a sleeping process will be paid for, so it is
 /// left alone until that process says so.
 #[tokio::test]
 async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
@@ -76,7 +71,7 @@ async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
     door.open();
     // Both leases ran out together; the one that could be resumed was taken, so the other was looked at too.
     other.logged("remote run resumed").await;
-    assert_eq!(shown(&world, &on_its_way).await["checkpoint"]["at"], "beginning");
+    assert_eq!(world.shown(&on_its_way).await["checkpoint"]["at"], "beginning");
     let poll = other.structured(POLL, json!({ "jobId": on_its_way })).await;
     assert_eq!(poll["status"], "IN_PROGRESS", "{poll}");
     sleeper.signal(Signal::CONT);
@@ -88,31 +83,31 @@ async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
     assert_eq!(other.log().matches("Job dequeued").count(), 1, "{}", other.log());
 }
 
-/// Promise 1: whoever sleeps at the gate keeps others waiting, but not from writing. Here the test holds it: to the
+/// Promise 1: a process that sleeps with the write lock makes others wait, but write in the end. Here the test holds it: to the
 /// kernel a sleeper is like any other holder.
 #[tokio::test]
 async fn a_gate_that_is_held_for_ever_is_passed_by() {
     let world = World::new().await;
     let mut server = world.serve().await;
-    let gate = std::fs::File::options()
+    let write_lock = std::fs::File::options()
         .write(true)
         .open(world.data_dir().join("outlast.db.wlock"))
         .unwrap();
-    gate.lock().unwrap();
+    write_lock.lock().unwrap();
     let id = start(&mut server, "ok;words=60;delay_ms=0").await;
     assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
-    server.logged("the write gate is stuck; writing without it").await;
-    gate.unlock().unwrap();
+    server.logged("the write lock is stuck; writing without it").await;
+    write_lock.unlock().unwrap();
 }
 
-/// Promise 6: a transaction that nobody ends lets nobody write; they hear so, in our words, and go on afterwards.
+/// Promise 6: while a transaction stays open no process can write; calls say so, in our words, and work afterwards.
 #[tokio::test]
 async fn a_transaction_that_is_held_for_ever_is_a_retryable_refusal() {
     let world = World::new().await;
     let mut server = world.serve().await;
     let done = start(&mut server, "ok;words=60;delay_ms=0").await;
     let report = finished(&mut server, &done).await;
-    #[expect(clippy::disallowed_methods, reason = "tests reach behind the store's back")]
+    #[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
     let holder = rusqlite::Connection::open(world.database()).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let asked = Instant::now();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::{ANN, BOB, Client, Served, call};
+use crate::faults::hostile::{assert_error, malformed};
 use crate::support::{CANCEL, POLL, START, World, question, running};
 
 async fn started(client: &Client, scenario: &str) -> String {
@@ -68,7 +69,7 @@ async fn progress_arrives_before_the_result() {
     }
 }
 
-/// A7: whoever hangs up ends the wait, never the job.
+/// A7: a client that hangs up ends the wait, never the job.
 #[tokio::test]
 async fn a7_a_closed_stream_never_stops_the_job() {
     let mut world = World::new().await;
@@ -100,19 +101,13 @@ async fn a_message_that_cannot_be_read_is_refused_under_its_id() {
     let served = Served::start(&mut world, &[]).await;
     let ann = served.client(ANN);
     let session = ann.initialize().await;
-    for (message, id, code, words) in crate::faults::hostile::malformed() {
+    for (message, id, code, words) in malformed() {
         let reply = ann.post_text(Some(&session), &message).await;
         let answer = match reply.status {
             400 => serde_json::from_str(&reply.body().await).unwrap(),
             _ => reply.result().await,
         };
-        let short: String = message.chars().take(120).collect();
-        assert_eq!(
-            (&answer["id"], answer["error"]["code"].as_i64()),
-            (&id, Some(code)),
-            "{short}: {answer}"
-        );
-        assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{short}: {answer}");
+        assert_error(&message, &answer, &id, code, words);
     }
     assert_eq!(world.submits(), 0);
 }

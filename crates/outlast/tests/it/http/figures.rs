@@ -1,4 +1,4 @@
-//! `/metrics` and `/health`: figures that name nobody, and a health that tells the truth about the store.
+//! `/metrics` and `/health`: figures that name no owner, and a health that tells the truth about the store.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::faults::small_disk::{SmallDisk, with_own_mounts};
 use crate::support::{POLL, START, World, eventually, question, running};
 
 #[tokio::test]
-async fn the_figures_count_jobs_and_name_nobody() {
+async fn the_figures_count_jobs_and_name_no_owner() {
     let mut world = World::new().await;
     world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "3600000");
     world.set("OUTLAST_OWNER", "ann");

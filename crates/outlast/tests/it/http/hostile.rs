@@ -205,7 +205,7 @@ async fn every_hostile_request_gets_its_status() {
             200,
         ),
         ("chunks of an unknown kind", good(&["Transfer-Encoding: xchunked"], "0\r\n\r\n"), 400),
-        ("a version nobody knows", good(&["MCP-Protocol-Version: 1999-01-01"], hello), 400),
+        ("an unknown version", good(&["MCP-Protocol-Version: 1999-01-01"], hello), 400),
         // The head.
         ("a header too long", health(&[HOST, &long_header]), 431),
         ("too many headers", health(&many), 431),

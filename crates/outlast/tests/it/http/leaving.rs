@@ -1,4 +1,4 @@
-//! Leaving over HTTP: parked polls are answered, the health says so, and nobody waits for long.
+//! Leaving over HTTP: parked polls are answered, the health says so, and no client waits for long.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn a_stop_answers_parked_polls_and_ends_within_two_seconds() {
     println!("answered after {answered:.0?}, ended after {ended:.0?}");
     assert!(status.success(), "{log}");
     assert!(ended < Duration::from_secs(2), "{ended:?}");
-    assert!(!log.contains("with calls under way"), "nobody had to be cut off: {log}");
+    assert!(!log.contains("with calls under way"), "no call had to be cut off: {log}");
 }
 
 /// While a last call holds the server, the health says that it leaves and new calls are turned away.

@@ -1,4 +1,4 @@
-//! E8 over HTTP: how often an owner may ask, and how often a stranger may try.
+//! E8 over HTTP: how often an owner may ask, and how often a client without a token may try.
 
 use super::client::{ANN, BOB, Served};
 use crate::support::World;
@@ -24,7 +24,7 @@ async fn e8_an_owner_who_asks_too_often_is_told_how_long_to_wait() {
     assert_eq!(ann.send("GET /health", &[], "").await.status, 200, "health is free");
 }
 
-/// E8: strangers may guess a little, and never get in the way of those who know.
+/// E8: wrong tokens are limited, and do not delay owners with right ones.
 #[tokio::test]
 async fn e8_strangers_are_limited_and_owners_are_not_hurt_by_it() {
     let mut world = World::new().await;

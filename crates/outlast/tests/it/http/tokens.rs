@@ -45,7 +45,7 @@ async fn tokens_come_from_a_file_as_well() {
 }
 
 #[tokio::test]
-async fn without_auth_everybody_on_this_machine_is_the_local_owner() {
+async fn without_auth_every_client_on_this_machine_is_the_local_owner() {
     let world = World::new().await;
     let served = Served::start_as_it_is(&world, &["--no-auth"]).await;
     let reply = served.say(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();

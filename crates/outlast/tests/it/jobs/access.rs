@@ -23,7 +23,7 @@ async fn e12_an_upstream_by_url_is_shown_our_token() {
     }
 }
 
-/// A token that is not taken is a clear failure, and is shown to nobody.
+/// A token that is not taken is a clear failure, and is shown nowhere.
 #[tokio::test]
 async fn e12_a_wrong_token_is_a_clear_failure_that_never_shows_it() {
     let mut two = Two::new("").await;

@@ -66,7 +66,7 @@ async fn e12_a_cancel_kills_the_whole_group() {
     let began = Instant::now();
     let got = server.structured("cancel_job", json!({ "job_id": id })).await;
     assert_eq!(got["status"], "cancelled");
-    assert!(began.elapsed() < Duration::from_secs(1), "the answer waits for nobody");
+    assert!(began.elapsed() < Duration::from_secs(1), "the answer does not wait for the command");
     eventually("the group is gone", || !pids.iter().any(|pid| runs(*pid))).await;
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(ran(&mut server, "echo", "next").await["status"], "completed");
@@ -87,7 +87,7 @@ async fn e12_a_timeout_kills_the_whole_group() {
     eventually("the group is gone", || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// E6: five seconds after a kill -9 nothing of it runs, and the job says that nobody knows how far it came.
+/// E6: five seconds after a kill -9 nothing of it runs, and the job says that it is not known how far it came.
 #[tokio::test]
 async fn e6_a_killed_server_leaves_no_orphans() {
     let (shop, mut server, id, pids) = family("").await;
@@ -154,7 +154,7 @@ async fn e6_a_server_that_leaves_ends_its_commands() {
     eventually("the group is gone", || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// What a command leaves behind in the background ends with it, and holds up nobody.
+/// What a command leaves behind in the background ends with it, and delays no answer.
 #[tokio::test]
 async fn e11_what_a_command_leaves_behind_ends_with_it() {
     let shop = Shop::with(

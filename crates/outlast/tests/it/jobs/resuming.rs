@@ -1,4 +1,4 @@
-//! A tool of another server that makes tasks of calls: a job goes on where it was, whoever dies. The other server is our
+//! A tool of another server that makes tasks of calls: a job goes on where it was, whichever process dies. The other server is our
 //! own, over HTTP with a token.
 
 use std::time::Duration;
@@ -109,7 +109,7 @@ async fn e6_a_task_is_taken_up_after_our_death() {
     two.completes(&mut server, &id).await;
 }
 
-/// E6: whoever leaves politely leaves the task running, too.
+/// E6: a server that shuts down leaves the task running, too.
 #[tokio::test]
 async fn e6_a_task_goes_on_while_we_are_away() {
     let two = Two::new("").await;
@@ -128,7 +128,7 @@ async fn e6_a_task_goes_on_while_we_are_away() {
     two.completes(&mut server, &id).await;
 }
 
-/// A7, E6: a cancel that nobody was there to carry out reaches the task after the restart.
+/// A7, E6: a cancel that no server was there to carry out reaches the task after the restart.
 #[tokio::test]
 async fn e6_a_cancel_reaches_the_task_after_a_restart() {
     let two = Two::new("").await;

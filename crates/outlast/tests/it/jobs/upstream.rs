@@ -39,8 +39,8 @@ name = "who"
 tool = "other.own-pid"
 
 [[workflow]]
-name = "nobody"
-tool = "other.nobody"
+name = "missing"
+tool = "other.missing"
 "#,
         binary().display(),
         inner.display(),
@@ -81,7 +81,7 @@ async fn e12_a_tool_of_another_server_is_a_workflow() {
 async fn e10_a_json_rpc_error_fails_the_job() {
     let shop = shop("").await;
     let mut server = shop.serve().await;
-    let started = server.structured("start_job", json!({ "workflow": "nobody" })).await;
+    let started = server.structured("start_job", json!({ "workflow": "missing" })).await;
     let got = ended(&mut server, started["job_id"].as_str().unwrap()).await;
     assert_eq!(
         (&got["status"], &got["error"]["code"]),

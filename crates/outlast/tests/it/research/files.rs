@@ -104,7 +104,7 @@ async fn an_older_servers_conversation_is_read_and_continued() {
 
 /// Scenario 94: a damaged folder says so, and the server lives on.
 #[tokio::test]
-async fn a_damaged_folder_is_named_and_harms_nobody_else() {
+async fn a_damaged_folder_is_named_and_harms_no_other() {
     let (world, mut client) = blocking().await;
     let id = "20251031-1761930000001";
     std::fs::create_dir_all(folder(&world, id)).unwrap();

@@ -4,7 +4,7 @@ use super::*;
 
 const UNKNOWN: &str = "0123456789abcdef0123456789abcdef";
 
-/// B16, defect B8 of the older server: every id is present, in the right shape; one that is bad fails nobody else.
+/// B16, defect B8 of the older server: every id is present, in the right shape; one that is bad fails no other.
 #[tokio::test]
 async fn b16_a_batch_has_every_id_whatever_became_of_it() {
     let (_world, mut client) = queueing().await;

@@ -73,7 +73,7 @@ async fn b1_auto_answers_with_what_there_is_by_then() {
     assert_eq!(client.ended(&id).await.shape["status"], "completed");
 }
 
-/// B1: a held call that nobody carries any more is resumed by the next process of its profile.
+/// B1: a held call that no process carries any more is resumed by the next process of its profile.
 #[tokio::test]
 async fn b1_an_orphaned_held_call_is_resumed() {
     let (world, mut client) = blocking().await;

@@ -103,9 +103,9 @@ async fn two_identical_held_calls_share_one_job() {
     assert_eq!(world.submits(), 1);
 }
 
-/// Promise 2: a result nobody received waits for the same call.
+/// Promise 2: a result that no client received waits for the same call.
 #[tokio::test]
-async fn a_report_that_nobody_received_is_there_for_the_same_call() {
+async fn a_report_that_no_client_received_is_there_for_the_same_call() {
     let (world, mut client) = blocking().await;
     let arguments = query("ok;words=60;hold=true");
     let call = client.send(DEEP, arguments.clone(), None).await;

@@ -118,7 +118,7 @@ async fn b6_real_signals_move_the_progress() {
     assert_eq!(client.ended(&id).await.shape["progress"]["percentage"], 100);
 }
 
-/// B7: as many at a time as there is room, the rest waits, and an error touches nobody else.
+/// B7: as many at a time as there is room, the rest waits, and an error touches no other.
 #[tokio::test]
 async fn b7_jobs_run_side_by_side_up_to_capacity() {
     let (world, mut client) = queueing().await;

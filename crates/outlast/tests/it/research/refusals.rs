@@ -123,7 +123,7 @@ async fn e7_a_foreign_conversation_is_an_unknown_one() {
     let (mut world, mut mine) = queueing().await;
     let id = mine.queue(QUICK).await;
     mine.ended(&id).await;
-    world.set("OUTLAST_OWNER", "somebody-else");
+    world.set("OUTLAST_OWNER", "another-owner");
     let mut theirs = Client::of(world.serve().await).await;
     let (code, sentence) = theirs.refused(HISTORY, json!({ "conversationId": id })).await;
     let unknown = "f".repeat(32);

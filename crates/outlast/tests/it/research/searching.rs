@@ -11,7 +11,7 @@ async fn a_search_answers_and_begins_a_conversation() {
         let mut client = Client::of(world.serve().await).await;
         let answer = client.ok(SEARCH, query(QUICK)).await;
         assert_eq!(answer.shape["status"], "completed");
-        assert!(answer.shape.get("reportCheck").is_none(), "nobody asked a search for a report");
+        assert!(answer.shape.get("reportCheck").is_none(), "a search has no report to check");
         assert!(answer.text.contains("\nSources:\n[1] "), "{}", answer.text);
         let id = id_of(&answer);
         let again = client.ok(SEARCH_FOLLOWUP, followup(&id, QUICK)).await;

@@ -9,7 +9,7 @@ fn run() -> AgentRun {
 }
 
 fn wait(run: &AgentRun) -> u64 {
-    let Line::Check { at } = run.line else { panic!("it follows a stream") };
+    let Source::Check { at } = run.source else { panic!("the run follows a stream") };
     (at - Instant::now()).as_secs()
 }
 
@@ -20,10 +20,12 @@ async fn waits_grow_until_the_run_is_heard_from_again() {
     assert_eq!(wait(&run), 0);
     let mut waits = Vec::new();
     for round in 0..4 {
-        assert!(run.in_passing(errors::malformed("nonsense")).unwrap().is_none());
+        run.checks.failed(&run.remote, errors::unreadable()).unwrap();
+        run.wait_for_next_check();
         waits.push(wait(&run));
         if round % 2 == 0 {
-            assert!(run.missing().unwrap().is_none());
+            run.checks.not_found().unwrap();
+            run.wait_for_next_check();
         } else {
             run.stream_ended(None);
         }
@@ -44,16 +46,16 @@ async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
     let mut run = run();
     for round in 0..3 {
         for _ in 0..300 {
-            assert!(run.missing().unwrap().is_none(), "round {round}");
+            assert!(run.checks.not_found().is_ok(), "round {round}");
             tokio::time::advance(second).await;
         }
         match round {
-            0 => assert!(run.in_passing(errors::malformed("nonsense")).unwrap().is_none()),
-            1 => run.not_found.broken(),
+            0 => run.checks.failed(&run.remote, errors::unreadable()).unwrap(),
+            1 => run.checks.found(),
             _ => {}
         }
     }
-    assert_eq!(run.missing().unwrap_err().trouble, outlast_core::Trouble::RunLost);
+    assert_eq!(run.checks.not_found().unwrap_err().trouble, outlast_core::Trouble::RunLost);
 }
 
 /// B9a: a stream's own error is not the end of the run.

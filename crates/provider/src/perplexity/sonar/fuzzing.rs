@@ -1,4 +1,4 @@
-//! Bytes nobody meant, taken for what the Sonar endpoints answer.
+//! Arbitrary bytes, read as what the Sonar endpoints answer.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
 //! From the provider's completion to our output.
 
-use outlast_core::{Body, Cost, NanoUsd, Output, Source, Usage, told_apart};
+use outlast_core::{Body, Cost, NanoUsd, Output, Source, Usage, split_thinking};
 
 use super::wire::{self, Citation, Completion, SearchResult};
 use crate::prices::{Extras, Prices};
@@ -13,7 +13,7 @@ pub(super) fn output(completion: Completion) -> Option<Box<Output>> {
 
 /// The output with this text and everything else of the completion; `None` when there is no text.
 pub(super) fn said(text: String, completion: Completion) -> Option<Box<Output>> {
-    let (mut text, thinking) = told_apart(text);
+    let (mut text, thinking) = split_thinking(text);
     // Thoughts alone are no report.
     if text.trim().is_empty() {
         return None;

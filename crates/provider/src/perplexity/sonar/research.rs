@@ -1,15 +1,14 @@
-//! Deep research: submitted under a key, then looked at in growing intervals until it is done (A5).
+//! Deep research: submitted under a key, then checked in growing intervals until it is done (A5).
 
 use async_trait::async_trait;
 use outlast_core::{BeginError, ProviderError, RemoteRun, ResearchAsk, Run, Step};
-use reqwest::StatusCode;
 use tokio::time::Instant;
 
 use super::super::api::Api;
-use super::super::errors::{lost, malformed};
+use super::super::errors::{HttpAnswer, unreadable};
 use super::super::milestones::Milestones;
 use super::super::submit::Submit;
-use super::super::waits::NotFound;
+use super::super::waits::Checks;
 use super::request::Research;
 use super::wire::{Job, Status};
 use super::{errors, remote, report};
@@ -39,19 +38,18 @@ pub(super) struct ResearchRun {
     api: Api,
     remote: RemoteRun,
     milestones: Milestones,
-    /// When to look. Kept here, not in a future, so that a dropped `next` loses no time.
+    /// When the next check is due. Kept here, not in a future, so that a dropped `next` loses no time.
     check_at: Instant,
-    waited: usize,
-    not_found: NotFound,
+    checks: Checks,
     without_report: u32,
-    /// The end, once it is known and while it is not told.
+    /// The end, once it is known and until it is returned.
     done: Option<Step>,
 }
 
 impl ResearchRun {
     fn begun(api: Api, remote: RemoteRun) -> Self {
         let mut run = Self::resumed(api, remote);
-        run.waited = 0;
+        run.checks.restart();
         run.wait();
         run
     }
@@ -59,12 +57,11 @@ impl ResearchRun {
     /// A run begun earlier; the first check is made at once, in place of the one soon after the submit.
     pub(super) fn resumed(api: Api, remote: RemoteRun) -> Self {
         Self {
+            checks: Checks::after(api.waits(), 1),
             api,
             remote,
             milestones: Milestones::default(),
             check_at: Instant::now(),
-            waited: 1,
-            not_found: NotFound::default(),
             without_report: 0,
             done: None,
         }
@@ -72,31 +69,28 @@ impl ResearchRun {
 
     async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
         let [version, mode, name] = PATH;
-        let answer = match self.api.get(&[version, mode, name, &self.remote.id]).await {
-            Ok(answer) => answer,
-            Err(error) => return self.in_passing(error),
+        let answer = self.api.get(&[version, mode, name, &self.remote.id]).await;
+        let trouble = |answer: &HttpAnswer| errors::trouble(&self.api, answer);
+        let Some(body) = self.checks.body(&self.remote, answer, trouble)? else {
+            self.wait();
+            return Ok(None);
         };
-        if answer.status == StatusCode::NOT_FOUND {
-            return self.missing();
-        }
-        if !answer.status.is_success() {
-            return self.in_passing(errors::trouble(&self.api, &answer));
-        }
-        self.not_found.broken();
-        let Some(job) = Job::parse(&answer.body) else {
-            return self.in_passing(malformed("the provider's answer cannot be read"));
+        let Some(job) = Job::parse(&body) else {
+            self.checks.failed(&self.remote, unreadable())?;
+            self.wait();
+            return Ok(None);
         };
         match job.status() {
             Status::Completed => match job.response.and_then(report::output) {
                 Some(output) => {
-                    let done = Step::Done { output, raw: Some(answer.body) };
+                    let done = Step::Done { output, raw: Some(body) };
                     let Some(progress) = self.milestones.finalizing() else {
                         return Ok(Some(done));
                     };
                     self.done = Some(done);
                     Ok(Some(Step::Progress(progress)))
                 }
-                None => self.report_is_late(&answer.body),
+                None => self.report_is_late(&body),
             },
             Status::Failed => Err(errors::failed(&self.api, job.error_message.as_deref())),
             Status::InProgress => {
@@ -110,40 +104,18 @@ impl ResearchRun {
         }
     }
 
-    /// It was paid for, so it is looked at again before anybody gives up; soon, for it is said to be there.
+    /// The run was paid for, so it is checked again before it fails; soon, for its report is said to be there.
     fn report_is_late(&mut self, body: &[u8]) -> Result<Option<Step>, ProviderError> {
         self.without_report += 1;
         if self.without_report > LATE_REPORT {
             return Err(errors::no_report(&self.api, body));
         }
-        self.check_at = Instant::now() + self.api.waits().after(0);
+        self.check_at = self.checks.soon();
         Ok(self.milestones.finalizing().map(Step::Progress))
     }
 
-    /// A check that failed in passing keeps the series and is not a failed try; trouble that stays ends it.
-    fn in_passing(&mut self, error: ProviderError) -> Result<Option<Step>, ProviderError> {
-        self.not_found.broken();
-        if error.trouble.is_permanent() {
-            return Err(error);
-        }
-        // Without what upstream said: it may repeat what the run was asked, which is not known here.
-        tracing::warn!(remote.id = self.remote.short_id(), %error, "a check failed, will look again");
-        self.wait();
-        Ok(None)
-    }
-
-    /// One answer of this kind proves nothing, nor do many in a short time.
-    fn missing(&mut self) -> Result<Option<Step>, ProviderError> {
-        if self.not_found.again(self.api.waits()) {
-            return Err(lost());
-        }
-        self.wait();
-        Ok(None)
-    }
-
     fn wait(&mut self) {
-        self.check_at = Instant::now() + self.api.waits().after(self.waited);
-        self.waited += 1;
+        self.check_at = self.checks.next();
     }
 }
 
@@ -179,10 +151,11 @@ mod tests {
         for round in 0..10 {
             waits.push((run.check_at - Instant::now()).as_secs());
             if round % 2 == 0 {
-                assert!(run.in_passing(malformed("nonsense")).unwrap().is_none());
+                run.checks.failed(&run.remote, unreadable()).unwrap();
             } else {
-                assert!(run.missing().unwrap().is_none());
+                run.checks.not_found().unwrap();
             }
+            run.wait();
         }
         waits
     }
@@ -205,13 +178,13 @@ mod tests {
         let mut run = ResearchRun::resumed(api.clone(), remote(&api, "u".to_owned()));
         for _ in 0..2 {
             for _ in 0..300 {
-                assert!(run.missing().unwrap().is_none());
+                run.checks.not_found().unwrap();
                 tokio::time::advance(std::time::Duration::from_secs(1)).await;
             }
-            assert!(run.in_passing(malformed("nonsense")).unwrap().is_none());
+            run.checks.failed(&run.remote, unreadable()).unwrap();
         }
-        assert!(run.missing().unwrap().is_none());
+        run.checks.not_found().unwrap();
         tokio::time::advance(std::time::Duration::from_secs(300)).await;
-        assert_eq!(run.missing().unwrap_err().trouble, outlast_core::Trouble::RunLost);
+        assert_eq!(run.checks.not_found().unwrap_err().trouble, outlast_core::Trouble::RunLost);
     }
 }

@@ -1,4 +1,4 @@
-//! What the Sonar dialect answers, and nobody else's business. What has another type than we know is taken to be
+//! What the Sonar dialect answers, known to no other module. What has another type than we know is taken to be
 //! absent.
 
 use outlast_core::ContextSize;
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// A10: an id that was there must not be lost to a stranger beside it; statuses are an open set.
+    /// A10: an id that was there must not be lost to an odd field beside it; statuses are an open set.
     #[test]
     fn a_field_of_another_type_hides_nothing_beside_it() {
         let job = Job::parse(br#"{"id":"u","status":7,"response":"soon","error_message":{}}"#);

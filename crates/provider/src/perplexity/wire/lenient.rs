@@ -1,7 +1,7 @@
 //! Fields as this API sends them: of any type, or none.
 //!
-//! Each is first seen as the text it is, and read from there: a report is megabytes, and what is read into a tree of
-//! values first is in memory three times over.
+//! Each is read from its text: a report is megabytes, and read into a tree of values first it would be in memory three
+//! times.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// No honest list is longer: kept, the items beyond would take many times the memory of their text.
-const LONGEST_LIST: usize = 10_000;
+/// How many items of a list are kept: more would take many times the memory of their text.
+const MAX_LIST_ITEMS: usize = 10_000;
 
 /// The object in a body; `None` when it is none. A list is none, though it could be read as one, field by field.
-pub(in crate::perplexity) fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
+pub(in crate::perplexity) fn object<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     body.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(body).ok())?
 }
 
@@ -97,7 +97,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Items<'_, T> {
         let mut read = 0;
         while let Some(item) = list.next_element::<&RawValue>()? {
             read += 1;
-            if read <= LONGEST_LIST {
+            if read <= MAX_LIST_ITEMS {
                 self.items.extend(serde_json::from_str(item.get()).ok().or_else(self.unknown));
                 continue;
             }
@@ -167,9 +167,9 @@ mod tests {
         for none in ["null", "7", "{}", r#""[1]""#] {
             assert_eq!(lists(none), (None, None), "{none}");
         }
-        for length in [LONGEST_LIST, LONGEST_LIST + 1, 3 * LONGEST_LIST] {
+        for length in [MAX_LIST_ITEMS, MAX_LIST_ITEMS + 1, 3 * MAX_LIST_ITEMS] {
             let (items, places) = lists(&format!("[2{}]", ",1".repeat(length - 1)));
-            let mut first = vec![1; LONGEST_LIST];
+            let mut first = vec![1; MAX_LIST_ITEMS];
             first[0] = 2;
             assert_eq!(items.as_ref(), Some(&first), "{length} items");
             assert_eq!(places, items, "{length} items");

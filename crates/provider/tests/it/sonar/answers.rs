@@ -169,13 +169,13 @@ async fn an_end_without_done_ends_an_open_stream() {
 
 /// A chunk that cannot be read is lost text, unless a later one repeats it; keep-alives are nothing.
 #[tokio::test]
-async fn a_lost_chunk_is_mended_or_an_error_never_a_shorter_answer() {
+async fn a_lost_chunk_is_repaired_or_an_error_never_a_shorter_answer() {
     let chunks = chunks();
-    let mut mended = chunks.clone();
-    mended[1] = "{broken".to_owned();
-    mended.insert(0, "ping".to_owned());
+    let mut repaired = chunks.clone();
+    repaired[1] = "{broken".to_owned();
+    repaired.insert(0, "ping".to_owned());
     let whole = asked(stream(&chunks, Then::Close)).await;
-    assert_eq!(asked(stream(&mended, Then::Close)).await.output(), whole.output());
+    assert_eq!(asked(stream(&repaired, Then::Close)).await.output(), whole.output());
     let delta = |text: &str| json!({"choices": [{"delta": {"content": text}}]}).to_string();
     let end = json!({"choices": [{"finish_reason": "stop"}]}).to_string();
     for place in [0, 1, 2] {

@@ -50,7 +50,7 @@ async fn a5_a_check_without_a_connection_is_made_again() {
     let mut run = sonar(&url, PATIENCE).resume(&run).await.unwrap();
     run.next().await.unwrap();
     let checks = tokio::time::timeout(SOON, run.next()).await;
-    assert!(checks.is_err(), "nobody answers, and it goes on asking: {checks:?}");
+    assert!(checks.is_err(), "no answer, and the run goes on asking: {checks:?}");
 }
 
 /// The vendor's word for it, in each of the ways it may come.

@@ -46,7 +46,7 @@ async fn no_error_carries_the_key_even_when_the_provider_repeats_it() {
     keeps_the_key("stream", answered(&sonar(&server.url, PATIENCE), &ask("ask")).await.error());
 }
 
-/// A success that cannot be used may be somebody's report: it is described, not shown.
+/// A success that cannot be used may be a report: it is described, not shown.
 #[tokio::test]
 async fn no_error_carries_what_came_with_a_success() {
     const REPORT: &str = "canary-report";

@@ -1,4 +1,4 @@
-//! Against the simulator: runs that cost something, counted by whoever is paid.
+//! Against the simulator: runs that cost something, counted by the simulator.
 
 use outlast_core::{BeginError, Body, Cost, Provider, Trouble};
 use outlast_provider::perplexity::Sonar;

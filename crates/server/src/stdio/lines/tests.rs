@@ -9,9 +9,9 @@ use super::*;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn lines() -> (Lines<tokio::io::Empty, DuplexStream>, DuplexStream) {
+fn lines() -> (LineTransport<tokio::io::Empty, DuplexStream>, DuplexStream) {
     let (output, client) = tokio::io::duplex(1000);
-    (Lines::new(tokio::io::empty(), output), client)
+    (LineTransport::new(tokio::io::empty(), output), client)
 }
 
 fn message(id: i64, text: &str) -> ServerJsonRpcMessage {
@@ -22,8 +22,12 @@ fn message(id: i64, text: &str) -> ServerJsonRpcMessage {
 /// The second is one string without an escape, so that it comes to the output in one piece.
 #[tokio::test]
 async fn long_and_short_messages_are_whole_lines_as_rmcp_would_write_them() {
-    let texts =
-        ["short".to_owned(), "x".repeat(3 * LONG), "\u{e9}\"\n".repeat(LONG), String::new()];
+    let texts = [
+        "short".to_owned(),
+        "x".repeat(3 * MAX_WHOLE_BYTES),
+        "\u{e9}\"\n".repeat(MAX_WHOLE_BYTES),
+        String::new(),
+    ];
     let (mut lines, client) = lines();
     let sent: Vec<_> =
         (1..).zip(&texts).map(|(id, text)| tokio::spawn(lines.send(message(id, text)))).collect();
@@ -44,9 +48,9 @@ async fn long_and_short_messages_are_whole_lines_as_rmcp_would_write_them() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_in_the_middle_of_a_line_holds_nobody_up() {
+async fn a_client_that_goes_away_in_the_middle_of_a_line_holds_no_other_up() {
     let (mut lines, mut client) = lines();
-    let long = tokio::spawn(lines.send(message(1, &"x".repeat(2 * LONG))));
+    let long = tokio::spawn(lines.send(message(1, &"x".repeat(2 * MAX_WHOLE_BYTES))));
     client.read_exact(&mut [0; 500]).await.unwrap();
     let short = tokio::spawn(lines.send(message(2, "short")));
     drop(client);

@@ -2,23 +2,21 @@
 
 use std::time::Duration;
 
-use outlast_core::{Cancelled, JobId, NotAJobId};
 use outlast_engine::Reading;
-use rmcp::model::CallToolResult;
+use rmcp::model::JsonObject;
 use serde::Deserialize;
-use serde_json::{Map, Number, Value};
+use serde_json::Number;
 
 use super::Jobs;
-use super::answer::Answer;
+use super::answer::JobAnswer;
 use crate::arguments;
 use crate::caller::Caller;
-use crate::reply::{Refusal, structured};
-use crate::wait;
+use crate::job_by_id;
+use crate::reply::{Refusal, ToolResult, structured};
 
-/// The answer leaves so long before the wait is over, so that it arrives in time (E3).
-const SHORT: Duration = Duration::from_millis(500);
-/// The longest wait there is, in seconds.
-const LONGEST: f64 = 300.0;
+/// How long before the wait is over the answer leaves, so that it arrives in time (E3).
+const SENT_BEFORE_END: Duration = Duration::from_millis(500);
+const MAX_WAIT_SECONDS: f64 = 300.0;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,46 +35,25 @@ struct CancelArguments {
 }
 
 impl Jobs {
-    pub(super) async fn get(
-        &self,
-        caller: &mut Caller,
-        arguments: Option<Map<String, Value>>,
-    ) -> Result<CallToolResult, Refusal> {
-        let GetArguments { job_id, wait_seconds, offset } = arguments::read(arguments)?;
+    pub(super) async fn get(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {
+        let GetArguments { job_id, wait_seconds, offset } = arguments::read(given)?;
         let wait = wait_seconds.map(|number| wait(&number)).transpose()?;
-        let reading = match (job_id.parse::<JobId>(), wait.unwrap_or(self.options.wait)) {
-            (Err(NotAJobId), _) => None,
-            (Ok(id), Duration::ZERO) => self.engine.reading(&caller.scope(), &id).await?,
-            (Ok(id), wait) => {
-                let budget = Some(wait.saturating_sub(SHORT));
-                wait::for_job(&self.engine, caller, &id, budget).await?
-            }
-        };
-        let answer = match reading {
-            Some(reading) => Answer::about(&reading, &self.options, offset)?,
-            None => Answer::expired(&job_id, &self.options),
-        };
-        structured(&answer)
+        let budget = wait.unwrap_or(self.options.wait).saturating_sub(SENT_BEFORE_END);
+        let reading = job_by_id::poll(&self.engine, caller, &job_id, budget).await?;
+        self.answer(&job_id, reading, offset)
     }
 
-    pub(super) async fn cancel(
-        &self,
-        caller: &Caller,
-        arguments: Option<Map<String, Value>>,
-    ) -> Result<CallToolResult, Refusal> {
-        let CancelArguments { job_id } = arguments::read(arguments)?;
-        let cancelled = match job_id.parse::<JobId>() {
-            Ok(id) => self.engine.cancel(&caller.scope(), &id).await?,
-            Err(NotAJobId) => None,
-        };
-        let answer = match cancelled {
-            Some(Cancelled::Now(job) | Cancelled::Already(job)) => {
-                let reading = Reading { job, now: self.engine.now(), waits: None };
-                Answer::about(&reading, &self.options, 0)?
-            }
-            None => Answer::expired(&job_id, &self.options),
-        };
-        structured(&answer)
+    pub(super) async fn cancel(&self, caller: &Caller, given: JsonObject) -> ToolResult {
+        let CancelArguments { job_id } = arguments::read(given)?;
+        let reading = job_by_id::cancel(&self.engine, caller, &job_id).await?;
+        self.answer(&job_id, reading, 0)
+    }
+
+    fn answer(&self, given: &str, reading: Option<Reading>, offset: u64) -> ToolResult {
+        structured(&match reading {
+            Some(reading) => JobAnswer::about(&reading, &self.options, offset)?,
+            None => JobAnswer::expired(given, &self.options),
+        })
     }
 }
 
@@ -85,13 +62,13 @@ fn wait(seconds: &Number) -> Result<Duration, Refusal> {
     let number = seconds.as_f64().filter(|number| number.fract() == 0.0).ok_or_else(|| {
         Refusal::validation(format!("wait_seconds must be a whole number, not {seconds}"))
     })?;
-    let whole = if number == 0.0 { 0.0 } else { number.clamp(1.0, LONGEST) };
+    let whole = if number == 0.0 { 0.0 } else { number.clamp(1.0, MAX_WAIT_SECONDS) };
     Ok(Duration::from_secs_f64(whole))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -6,17 +6,17 @@ use outlast_core::{
     ConversationId, Effort, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, Visibility,
     WorkflowAsk,
 };
+use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
+use serde_json::Value;
 
-use crate::arguments::{self, MAX_CHARS, check_query};
+use crate::arguments::{self, MAX_REQUEST_CHARS, as_json, check_priority, check_query, digest};
 use crate::reply::Refusal;
 use crate::text::title;
-use crate::tools::research::instruct;
+use crate::tools::instructions::research_instructions;
 
 /// A command gets its arguments in its environment, where one value has about 128 KiB.
-const LONGEST_ARGUMENTS: usize = 100 * 1024;
+const MAX_ARGUMENT_BYTES: usize = 100 * 1024;
 
 /// Something that can be started by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,11 +52,11 @@ pub enum Work {
 /// What a call gives to a workflow. What is serialized of it is what makes two calls the same.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Given {
+pub(super) struct WorkflowArguments {
     #[serde(default)]
     pub(super) message: Option<String>,
     #[serde(default)]
-    pub(super) arguments: Map<String, Value>,
+    pub(super) arguments: JsonObject,
     #[serde(default)]
     pub(super) session_id: Option<String>,
     #[serde(default)]
@@ -76,21 +76,25 @@ fn medium() -> Effort {
     Effort::Medium
 }
 
-/// A command's own limit is kept by whoever runs it; the engine's is a net behind that.
-const SLACK: Duration = Duration::from_secs(60);
-/// The limits of a tool are kept by whoever calls it.
-const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// A command's own limit is kept by the provider that runs it; the engine's comes so long after that.
+const COMMAND_SLACK: Duration = Duration::from_secs(60);
+/// The limits of a tool are kept by the provider that calls it.
+const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Workflow {
     /// The job that is made of a call.
     pub(super) fn new_job(
         &self,
         owner: &OwnerId,
-        given: &Given,
+        given: WorkflowArguments,
         visibility: Visibility,
         keep: Duration,
     ) -> Result<NewJob, Refusal> {
         let priority = given.check()?;
+        let title = match given.message.as_deref() {
+            Some(message) if !message.trim().is_empty() => title(message),
+            Some(_) | None => self.name.clone(),
+        };
         let (conversation, ask, attempt_timeout, keep) = match self.work {
             Work::Research => {
                 let conversation = ConversationId::new(uuid::Uuid::new_v4().simple().to_string());
@@ -98,19 +102,18 @@ impl Workflow {
                 (Some(conversation), research(given)?, self.timeout, None)
             }
             Work::Command => {
-                (None, self.command(given)?, self.timeout.saturating_add(SLACK), Some(keep))
+                (None, self.command(given)?, self.timeout.saturating_add(COMMAND_SLACK), Some(keep))
             }
             Work::Tool { takes_message } => {
-                (None, tool(given, takes_message)?, FOR_EVER, Some(keep))
+                (None, tool(given, takes_message)?, NO_LIMIT, Some(keep))
             }
         };
-        let message = given.message.as_deref().unwrap_or_default();
         Ok(NewJob {
             owner: owner.clone(),
             conversation,
             profile: self.profile.clone(),
             workflow: self.name.clone(),
-            title: if message.trim().is_empty() { self.name.clone() } else { title(message) },
+            title,
             ask,
             priority,
             visibility,
@@ -126,34 +129,33 @@ impl Workflow {
         &self,
         owner: &OwnerId,
         message: Option<String>,
-        arguments: Map<String, Value>,
+        arguments: JsonObject,
         keep: Duration,
     ) -> Result<NewJob, String> {
-        let given = Given { message, arguments, ..Given::default() };
-        let job = self.new_job(owner, &given, Visibility::Promised, keep);
+        let given = WorkflowArguments { message, arguments, ..WorkflowArguments::default() };
+        let job = self.new_job(owner, given, Visibility::Promised, keep);
         job.map_err(Refusal::into_sentence)
     }
 
     /// Of everything that makes two calls the same.
-    pub(super) fn input_hash(&self, given: &Given) -> Result<[u8; 32], Refusal> {
-        let input = serde_json::to_vec(&("jobs", &self.name, given));
-        Ok(Sha256::digest(input.map_err(|_| Refusal::internal())?).into())
+    pub(super) fn input_hash(&self, given: &WorkflowArguments) -> Result<[u8; 32], Refusal> {
+        digest(&("jobs", &self.name, given))
     }
 
-    fn command(&self, given: &Given) -> Result<Value, Refusal> {
+    fn command(&self, given: WorkflowArguments) -> Result<Value, Refusal> {
         let size = serde_json::to_vec(&given.arguments).map_or(usize::MAX, |json| json.len());
-        if size > LONGEST_ARGUMENTS {
+        if size > MAX_ARGUMENT_BYTES {
             return Err(Refusal::validation(format!(
-                "arguments must have {LONGEST_ARGUMENTS} bytes at most as JSON, not {size}; a command takes more in \
+                "arguments must have {MAX_ARGUMENT_BYTES} bytes at most as JSON, not {size}; a command takes more in \
                  `message`"
             )));
         }
         let timeout_ms = Some(u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX));
-        asked(WorkflowAsk { timeout_ms, ..given.ask() })
+        given.into_ask(timeout_ms)
     }
 }
 
-impl Given {
+impl WorkflowArguments {
     /// The priority, once everything is as it should be.
     fn check(&self) -> Result<i16, Refusal> {
         if let Some(session) = &self.session_id {
@@ -165,52 +167,46 @@ impl Given {
             }
         }
         let message = self.message.as_ref().map_or(0, |message| message.chars().count());
-        if message > MAX_CHARS {
+        if message > MAX_REQUEST_CHARS {
             return Err(Refusal::validation(format!(
-                "message must have {MAX_CHARS} characters at most, not {message}"
+                "message must have {MAX_REQUEST_CHARS} characters at most, not {message}"
             )));
         }
-        let priority = i16::try_from(self.priority).ok();
-        priority.filter(|priority| (-100..=100).contains(priority)).ok_or_else(|| {
-            Refusal::validation(format!("priority must be -100 to 100, not {}", self.priority))
-        })
+        check_priority(self.priority)
     }
 
-    fn ask(&self) -> WorkflowAsk {
-        WorkflowAsk {
-            message: self.message.clone(),
-            arguments: self.arguments.clone(),
-            session_id: self.session_id.clone(),
-            timeout_ms: None,
-        }
+    fn into_ask(self, timeout_ms: Option<u64>) -> Result<Value, Refusal> {
+        let Self { message, arguments, session_id, .. } = self;
+        as_json(&WorkflowAsk { message, arguments, session_id, timeout_ms })
     }
 }
 
-fn research(given: &Given) -> Result<Value, Refusal> {
-    let Some(query) = &given.message else {
+fn research(given: WorkflowArguments) -> Result<Value, Refusal> {
+    let Some(query) = given.message else {
         return Err(Refusal::validation("message is missing; it is the question to research"));
     };
-    check_query(query).map_err(|refusal| refusal.about("query", "message"))?;
-    let ResearchArguments { reasoning_effort } = arguments::read_in("arguments", &given.arguments)?;
-    let question = Message { role: Role::User, content: query.clone() };
+    check_query(&query).map_err(|refusal| refusal.about("query", "message"))?;
+    let ResearchArguments { reasoning_effort } =
+        arguments::read_in(Some("arguments"), given.arguments)?;
+    let question = Message { role: Role::User, content: query };
     let ask = ResearchAsk {
-        messages: vec![instruct::research(reasoning_effort), question],
+        messages: vec![research_instructions(reasoning_effort), question],
         effort: Some(reasoning_effort),
         ..ResearchAsk::default()
     };
-    let mut ask = serde_json::to_value(ask).map_err(|_| Refusal::internal())?;
-    if let Some(session) = &given.session_id {
-        ask["session_id"] = Value::String(session.clone());
+    let mut ask = as_json(&ask)?;
+    if let Some(session) = given.session_id {
+        ask["session_id"] = Value::String(session);
     }
     Ok(ask)
 }
 
-fn tool(given: &Given, takes_message: bool) -> Result<Value, Refusal> {
+fn tool(given: WorkflowArguments, takes_message: bool) -> Result<Value, Refusal> {
     let arguments = serde_json::to_string(&given.arguments).map_err(|_| Refusal::internal())?;
     let length = arguments.chars().count();
-    if length > MAX_CHARS {
+    if length > MAX_REQUEST_CHARS {
         return Err(Refusal::validation(format!(
-            "arguments must have {MAX_CHARS} characters at most as JSON, not {length}"
+            "arguments must have {MAX_REQUEST_CHARS} characters at most as JSON, not {length}"
         )));
     }
     if given.message.is_some() && !takes_message {
@@ -218,9 +214,5 @@ fn tool(given: &Given, takes_message: bool) -> Result<Value, Refusal> {
             "message is not taken by this workflow; give what it needs in `arguments`",
         ));
     }
-    asked(given.ask())
-}
-
-fn asked(ask: WorkflowAsk) -> Result<Value, Refusal> {
-    serde_json::to_value(ask).map_err(|_| Refusal::internal())
+    given.into_ask(None)
 }

@@ -1,17 +1,15 @@
-//! What callers send, checked: every mistake names its field, so that a model can mend it.
+//! What callers send, checked: every mistake names its field, so that a model can correct it.
 
 use outlast_core::{AskKind, ContextSize, Message, Recency, Role, SearchFilters};
+use rmcp::model::JsonObject;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::arguments;
 use crate::reply::Refusal;
 
 /// What is asked, and within which bounds.
-pub(super) struct Asked {
-    pub(super) messages: Vec<Message>,
-    pub(super) filters: SearchFilters,
-}
+type Asked = (Vec<Message>, SearchFilters);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,15 +54,15 @@ struct SearchArguments {
     search_domain_filter: Vec<String>,
 }
 
-pub(super) fn read(kind: AskKind, given: Map<String, Value>) -> Result<Asked, Refusal> {
+pub(super) fn read(kind: AskKind, given: JsonObject) -> Result<Asked, Refusal> {
     match kind {
         AskKind::Research => {
-            let ResearchArguments { messages, .. } = arguments::read(Some(given))?;
+            let ResearchArguments { messages, .. } = arguments::read(given)?;
             arguments::check_messages(&messages)?;
-            Ok(Asked { messages, filters: SearchFilters::default() })
+            Ok((messages, SearchFilters::default()))
         }
         AskKind::Search | AskKind::Ask | AskKind::Reason => {
-            let arguments: AskArguments = arguments::read(Some(given))?;
+            let arguments: AskArguments = arguments::read(given)?;
             arguments::check_messages(&arguments.messages)?;
             arguments::check_domains(&arguments.search_domain_filter)?;
             let filters = SearchFilters {
@@ -73,14 +71,14 @@ pub(super) fn read(kind: AskKind, given: Map<String, Value>) -> Result<Asked, Re
                 context_size: arguments.search_context_size,
                 ..SearchFilters::default()
             };
-            Ok(Asked { messages: arguments.messages, filters })
+            Ok((arguments.messages, filters))
         }
         AskKind::Results => results(given),
     }
 }
 
-fn results(given: Map<String, Value>) -> Result<Asked, Refusal> {
-    let arguments: SearchArguments = arguments::read(Some(given))?;
+fn results(given: JsonObject) -> Result<Asked, Refusal> {
+    let arguments: SearchArguments = arguments::read(given)?;
     arguments::check_query(&arguments.query)?;
     arguments::check_domains(&arguments.search_domain_filter)?;
     if let Some(country) = &arguments.country
@@ -102,7 +100,7 @@ fn results(given: Map<String, Value>) -> Result<Asked, Refusal> {
         ..SearchFilters::default()
     };
     let question = Message { role: Role::User, content: arguments.query };
-    Ok(Asked { messages: vec![question], filters })
+    Ok((vec![question], filters))
 }
 
 /// A whole number in a range; the vendor's schema says `number`, so `10.0` is one as well.

@@ -2,134 +2,101 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{Tool, ToolAnnotations};
-use serde_json::{Map, Value, json};
+use outlast_core::AskKind;
+use rmcp::model::ToolAnnotations;
+use serde_json::{Value, json};
 
-use super::super::recipient::Recipient;
-use super::super::shape::{messages, object};
-use super::{ASK, REASON, RESEARCH, SEARCH};
+use super::{Perplexity, PerplexityOptions};
+use crate::tool_names::perplexity::{ASK, REASON, RESEARCH, SEARCH};
+use crate::tools::recipient::Recipient;
+use crate::tools::schema::{
+    ListedTool, described, domains, joined, listed, messages, object, one_of, query, recency, tool,
+};
 
-pub(super) fn tools(recipient: Recipient<'_>) -> Vec<Tool> {
+pub(super) fn tools(set: &Arc<Perplexity>) -> Vec<ListedTool> {
+    let PerplexityOptions { profile, disclaimer, .. } = &set.options;
+    let recipient = Recipient { profile, disclaimer: *disclaimer };
     let (warning, long_warning) = (recipient.warning(), recipient.long_warning());
     let place = recipient.either("the server's own documents", "the web");
     let sources = recipient.either("the server's own documents as sources", "web sources");
     let found = recipient.either("passages of the server's own documents", "web pages");
+    let asking = |name, title, description, input, output| {
+        tool(name, title, description, input, output, asks_as_vendor())
+    };
+    let ask = asking(
+        ASK,
+        recipient.either("Ask the Library", "Ask Perplexity"),
+        format!("Answers a question from {place}, with citations, in seconds.{warning}"),
+        ask_input(),
+        output("response", "The answer, with citations."),
+    );
+    let reason = asking(
+        REASON,
+        "Advanced Reasoning",
+        format!("Thinks a hard question through, step by step, with {sources}.{warning}"),
+        ask_input(),
+        output("response", "The answer, with citations."),
+    );
+    let research = asking(
+        RESEARCH,
+        "Deep Research",
+        format!(
+            "Researches a question in depth and returns a report with citations. Takes minutes; if the client gives \
+             up, the same call made again picks it up.{long_warning}"
+        ),
+        object(json!({ "messages": messages() }), &["messages"]),
+        output("response", "The report, with citations."),
+    );
+    let search = asking(
+        SEARCH,
+        recipient.either("Search the Library", "Search the Web"),
+        format!(
+            "Finds {found}: ranked results with title, address, snippet and date. No answer is written.{warning}"
+        ),
+        search_input(),
+        output("results", "The results as text."),
+    );
     vec![
-        tool(
-            ASK,
-            recipient.either("Ask the Library", "Ask Perplexity"),
-            format!("Answers a question from {place}, with citations, in seconds.{warning}"),
-            asking(json!({
-                "search_recency_filter": recency(),
-                "search_domain_filter": domains(),
-                "search_context_size": context_size()
-            })),
-            output("response", "The answer, with citations."),
-        ),
-        tool(
-            REASON,
-            "Advanced Reasoning",
-            format!("Thinks a hard question through, step by step, with {sources}.{warning}"),
-            asking(json!({
-                "search_recency_filter": recency(),
-                "search_domain_filter": domains(),
-                "search_context_size": context_size()
-            })),
-            output("response", "The answer, with citations."),
-        ),
-        tool(
-            RESEARCH,
-            "Deep Research",
-            format!(
-                "Researches a question in depth and returns a report with citations. Takes minutes; if the client gives \
-                 up, the same call made again picks it up.{long_warning}"
-            ),
-            asking(json!({})),
-            output("response", "The report, with citations."),
-        ),
-        tool(
-            SEARCH,
-            recipient.either("Search the Library", "Search the Web"),
-            format!(
-                "Finds {found}: ranked results with title, address, snippet and date. No answer is written.{warning}"
-            ),
-            searching(),
-            output("results", "The results as text."),
-        ),
+        listed(set, ask, |set, caller, given| Box::pin(set.ask(caller, ASK, AskKind::Ask, given))),
+        listed(set, reason, |set, caller, given| {
+            Box::pin(set.ask(caller, REASON, AskKind::Reason, given))
+        }),
+        listed(set, research, |set, caller, given| {
+            Box::pin(set.ask(caller, RESEARCH, AskKind::Research, given))
+        }),
+        listed(set, search, |set, caller, given| {
+            Box::pin(set.ask(caller, SEARCH, AskKind::Results, given))
+        }),
     ]
 }
 
-fn tool(
-    name: &'static str,
-    title: &str,
-    description: String,
-    input: Map<String, Value>,
-    output: Map<String, Value>,
-) -> Tool {
-    let mut tool = Tool::new(name, description, Arc::new(input));
-    tool.title = Some(title.to_owned());
-    tool.output_schema = Some(Arc::new(output));
-    tool.annotations = Some(
-        ToolAnnotations::new()
-            .read_only(true)
-            .destructive(false)
-            .idempotent(false)
-            .open_world(true),
-    );
-    tool
+fn asks_as_vendor() -> ToolAnnotations {
+    ToolAnnotations::new().read_only(true).destructive(false).idempotent(false).open_world(true)
 }
 
-fn asking(more: Value) -> Map<String, Value> {
-    let mut properties = object(json!({
-        "messages": messages()
-    }));
-    properties.extend(object(more));
-    object(json!({
-        "type": "object",
-        "properties": properties,
-        "required": ["messages"],
-        "additionalProperties": false
-    }))
+fn ask_input() -> Value {
+    let context_size = one_of(&["low", "medium", "high"]);
+    let own = json!({ "messages": messages(), "search_context_size": context_size });
+    object(joined(own, filters()), &["messages"])
 }
 
-fn searching() -> Map<String, Value> {
-    object(json!({
-        "type": "object",
-        "properties": {
-            "query": { "type": "string", "minLength": 1, "maxLength": 10000 },
-            "max_results": { "type": "number", "minimum": 1, "maximum": 20, "default": 10 },
-            "max_tokens_per_page": { "type": "number", "minimum": 256, "maximum": 2048, "default": 1024 },
-            "country": { "type": "string", "description": "Two letters, such as US." },
-            "search_recency_filter": recency(),
-            "search_domain_filter": domains()
-        },
-        "required": ["query"],
-        "additionalProperties": false
-    }))
+fn search_input() -> Value {
+    let own = json!({
+        "query": query(),
+        "max_results": { "type": "number", "minimum": 1, "maximum": 20, "default": 10 },
+        "max_tokens_per_page": { "type": "number", "minimum": 256, "maximum": 2048, "default": 1024 },
+        "country": described("Two letters, such as US.")
+    });
+    object(joined(own, filters()), &["query"])
 }
 
-fn recency() -> Value {
-    json!({ "type": "string", "enum": ["hour", "day", "week", "month", "year"] })
-}
-
-fn domains() -> Value {
+fn filters() -> Value {
     json!({
-        "type": "array",
-        "items": { "type": "string" },
-        "maxItems": 20,
-        "description": "Only these domains; with a leading - none of these."
+        "search_recency_filter": recency(),
+        "search_domain_filter": domains("Only these domains; with a leading - none of these.")
     })
 }
 
-fn context_size() -> Value {
-    json!({ "type": "string", "enum": ["low", "medium", "high"] })
-}
-
-fn output(field: &str, description: &str) -> Map<String, Value> {
-    object(json!({
-        "type": "object",
-        "properties": { field: { "type": "string", "description": description } },
-        "required": [field],
-        "additionalProperties": false
-    }))
+fn output(field: &str, description: &str) -> Value {
+    object(json!({ field: described(description) }), &[field])
 }

@@ -1,33 +1,30 @@
 //! What the four tools that ask answer: one shape, and a text that is complete on its own.
 
-use outlast_core::conversation::{
+use outlast_core::{Body, Checkpoint, Cost, Job, Output, ResearchAsk, Timestamp, Waits};
+use outlast_engine::Expected;
+use outlast_engine::ReportCheck;
+use outlast_mirror::{
     CostShape, ProgressShape, SearchResult, StatusWord, UsageShape, search_results,
 };
-use outlast_core::{
-    Body, Checkpoint, Cost, Job, Output, ReportCheck, ResearchAsk, Timestamp, Waits,
-};
-use outlast_engine::Expected;
-use rmcp::model::CallToolResult;
 use serde::Serialize;
 
-use super::render::{self, Lines};
-use super::{AWAIT, DEEP_RESEARCH_FOLLOWUP, HISTORY, LIST, SEARCH_FOLLOWUP};
-use crate::reply::{Refusal, told};
-use crate::text::printable;
+use super::render::{self, TextLines};
+use crate::reply::{ToolResult, told};
+use crate::text::{block_texts, printable};
+use crate::tool_names::research::{AWAIT, DEEP_RESEARCH_FOLLOWUP, HISTORY, LIST, SEARCH_FOLLOWUP};
 
 /// How it was asked, as far as the answer depends on it.
-pub(super) struct Asked {
+#[derive(Clone, Copy)]
+pub(super) struct Asking {
     /// In a conversation that was there before.
     pub(super) continued: bool,
     /// With the model's thinking.
     pub(super) show_thinking: bool,
-    /// Where the conversation's files are, if the caller may know.
-    pub(super) path: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct QuestionAnswer {
     raw_result_text: String,
     response_id: String,
     model_used: String,
@@ -46,10 +43,11 @@ struct Answer {
 pub(super) fn completed(
     job: &Job,
     output: &Output,
-    asked: &Asked,
-) -> Result<CallToolResult, Refusal> {
-    let answer = Answer {
-        raw_result_text: body(output, asked.show_thinking),
+    asking: Asking,
+    path: Option<String>,
+) -> ToolResult {
+    let answer = QuestionAnswer {
+        raw_result_text: body(output, asking.show_thinking),
         response_id: match &job.checkpoint {
             Checkpoint::Running(run) => printable(&run.id),
             Checkpoint::NotBegun | Checkpoint::Beginning { .. } => job.id.to_string(),
@@ -60,14 +58,12 @@ pub(super) fn completed(
         search_results: sources(output),
         report_check: report_check(job, output),
         conversation_id: conversation(job),
-        conversation_path: asked.path.clone(),
+        conversation_path: path,
         status: StatusWord::Completed,
     };
-    let mut text = Lines::new(header(asked, &answer.conversation_id));
-    text.path(asked.path.as_deref());
-    text.line("");
-    text.line("---");
-    text.line("");
+    let mut text = TextLines::new(header(asking, &answer.conversation_id));
+    text.path(answer.conversation_path.as_deref());
+    text.line("\n---\n");
     text.line(&answer.raw_result_text);
     text.sources(output);
     text.line("");
@@ -80,33 +76,30 @@ pub(super) fn completed(
 /// The answer of a question that waits for a worker, or is worked on (B2).
 pub(super) fn queued(
     job: &Job,
-    asked: &Asked,
+    asking: Asking,
+    path: Option<String>,
     expected: &Expected,
-) -> Result<CallToolResult, Refusal> {
+) -> ToolResult {
     let id = conversation(job);
     let cost: CostShape = match expected.cost {
         Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost) => Cost::Estimate(cost),
         Cost::Unknown => Cost::Unknown,
     }
     .into();
-    // These lines are a contract; what helps further comes after them.
-    let mut text = Lines::new(header(asked, &id));
-    text.line("Deep research query has been queued for background processing.");
-    text.line("");
-    text.line("**To check status and retrieve results:**");
-    text.line(&format!("Use the `{HISTORY}` tool with this conversation ID."));
-    text.line(
-        "The system will process your query in the background and stream results as they become available.",
-    );
-    text.line("");
-    text.line(&format!(
-        "Deep research takes minutes; it goes on if the client disconnects. `{AWAIT}` waits for one or more \
-         conversations, `{LIST}` finds a lost id. Do not ask the same question again while it runs."
+    // The lines up to the second blank one are a contract; what helps further comes after them.
+    let mut text = TextLines::new(format!(
+        "{}\nDeep research query has been queued for background processing.\n\n\
+         **To check status and retrieve results:**\n\
+         Use the `{HISTORY}` tool with this conversation ID.\n\
+         The system will process your query in the background and stream results as they become available.\n\n\
+         Deep research takes minutes; it goes on if the client disconnects. `{AWAIT}` waits for one or more \
+         conversations, `{LIST}` finds a lost id. Do not ask the same question again while it runs.\n{}",
+        header(asking, &id),
+        render::estimate(&cost)
     ));
-    text.line(&render::estimate(&cost));
-    text.path(asked.path.as_deref());
+    text.path(path.as_deref());
     let text = text.done();
-    let answer = Answer {
+    let answer = QuestionAnswer {
         raw_result_text: text.clone(),
         response_id: "queued".to_owned(),
         model_used: model(expected.model.as_deref()),
@@ -115,7 +108,7 @@ pub(super) fn queued(
         search_results: Vec::new(),
         report_check: None,
         conversation_id: id,
-        conversation_path: asked.path.clone(),
+        conversation_path: path,
         status: job.state.kind().into(),
     };
     told(text, &answer)
@@ -143,8 +136,8 @@ pub(super) fn progress(job: &Job, now: Timestamp, waits: Option<Waits>) -> Progr
     ProgressShape { message: printable(&progress.message), ..progress }
 }
 
-fn header(asked: &Asked, id: &str) -> String {
-    let first = if asked.continued {
+fn header(asking: Asking, id: &str) -> String {
+    let first = if asking.continued {
         "🔁 **Conversation Continued**"
     } else {
         "🆕 **New Conversation Started**"
@@ -176,9 +169,6 @@ fn body(output: &Output, show_thinking: bool) -> String {
             }
             body
         }
-        Body::Tool { content, .. } => {
-            let texts = content.iter().filter_map(|block| block.get("text")?.as_str());
-            printable(&texts.collect::<Vec<_>>().join("\n"))
-        }
+        Body::Tool { content, .. } => block_texts(content),
     }
 }

@@ -1,15 +1,16 @@
 //! Conversations that an older server left as files and the store does not know: read, and continued, by the local owner
-//! alone. Nobody works on them any more, whatever their files say.
+//! alone. No server works on them any more, whatever their files say.
 
-use outlast_core::conversation::{StatusFile, StatusWord};
-use outlast_core::{ConversationId, Message, OwnerId, Role};
-use outlast_engine::{ArchiveError, Archived};
+use outlast_core::{Code, ConversationId, Message, OwnerId, Role};
+use outlast_mirror::{ArchiveError, ArchivedConversation};
+use outlast_mirror::{StatusFile, StatusWord};
 
-use super::ask::Place;
+use super::ask::AskedIn;
 use super::history::{ConversationShape, MessageShape, Show, Shown, sanitised};
 use super::{Research, status};
 use crate::reply::{Refusal, RefusalCode};
 use crate::text::printable;
+use crate::tool_names::research::SEARCH;
 
 impl Research {
     /// A conversation that only its files know, as it is shown.
@@ -22,39 +23,40 @@ impl Research {
         Ok(self.archive(owner, id).await?.map(|archived| shown(id, archived, show)))
     }
 
-    /// The same as a place to ask in: what was said there goes with the question, and stays in its files.
-    pub(super) async fn archived_place(
+    /// The same as a conversation to ask in: what was said there goes with the question, and stays in its files.
+    pub(super) async fn archived_as_asked_in(
         &self,
         owner: &OwnerId,
         id: &ConversationId,
-    ) -> Result<Option<Place>, Refusal> {
-        let Some(Archived { conversation, .. }) = self.archive(owner, id).await? else {
+    ) -> Result<Option<AskedIn>, Refusal> {
+        let Some(ArchivedConversation { conversation, .. }) = self.archive(owner, id).await? else {
             return Ok(None);
         };
         let provider = conversation.provider();
         let said = conversation.messages.into_iter();
         let said = said.filter(|message| message.role != Role::System).collect();
-        Ok(Some(Place::Archived { id: id.clone(), provider, said }))
+        Ok(Some(AskedIn::ArchivedConversation { id: id.clone(), provider, said }))
     }
 
     async fn archive(
         &self,
         owner: &OwnerId,
         id: &ConversationId,
-    ) -> Result<Option<Archived>, Refusal> {
-        self.engine.archived(owner, id).await.map_err(|error| match error {
+    ) -> Result<Option<ArchivedConversation>, Refusal> {
+        let Some(mirror) = &self.options.mirror else { return Ok(None) };
+        mirror.archived(owner, id).await.map_err(|error| match error {
             ArchiveError::Store(error) => error.into(),
             ArchiveError::Corrupted { .. } => {
                 tracing::warn!(conversation.id = %id, %error, "a conversation's files are damaged");
                 Refusal::because(
-                    RefusalCode::ConversationCorrupted,
-                    format!("the files of conversation {id} are damaged; mend or remove its folder"),
+                    RefusalCode::CONVERSATION_CORRUPTED,
+                    format!("the files of conversation {id} are damaged; repair or remove its folder"),
                 )
             }
             ArchiveError::Unreadable { .. } => {
                 tracing::warn!(conversation.id = %id, %error, "a conversation's files cannot be read");
                 Refusal::because(
-                    RefusalCode::ServiceUnavailable,
+                    Code::ServiceUnavailable,
                     format!("the files of conversation {id} cannot be read just now; try again"),
                 )
             }
@@ -62,8 +64,8 @@ impl Research {
     }
 }
 
-fn shown(id: &ConversationId, archived: Archived, show: Show) -> Shown {
-    let Archived { folder, conversation: file, status } = archived;
+fn shown(id: &ConversationId, archived: ArchivedConversation, show: Show) -> Shown {
+    let ArchivedConversation { folder, conversation: file, status } = archived;
     let said = file.messages.iter().filter(|said| show.system || said.role != Role::System);
     let messages: Vec<MessageShape> = said
         .map(|Message { role, content }| MessageShape {
@@ -103,7 +105,7 @@ fn ended(id: &ConversationId, created_at: &str, updated_at: &str) -> StatusFile 
         conversation_id: id.as_str().to_owned(),
         job_id: None,
         status: StatusWord::Completed,
-        tool_name: "perplexity_search".to_owned(),
+        tool_name: SEARCH.to_owned(),
         started_at: created_at.to_owned(),
         updated_at: updated_at.to_owned(),
         completed_at: Some(updated_at.to_owned()),

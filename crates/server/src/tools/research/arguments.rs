@@ -1,12 +1,14 @@
-//! What callers send, checked: every mistake names its field, so that a model can mend it.
+//! What callers send, checked: every mistake names its field, so that a model can correct it.
 
+use chrono::{Datelike, NaiveDate};
 use outlast_core::{ConversationId, Effort, Recency, SearchFilters};
+use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
+use serde_json::Value;
 
-use crate::arguments::{check_domains, check_query};
+use crate::arguments::{check_domains, check_priority, check_query, digest};
 use crate::reply::Refusal;
+use crate::tool_names::research::{DEEP_RESEARCH_FOLLOWUP, SEARCH_FOLLOWUP};
 
 /// Of deep research. What is serialized of it is what makes two calls the same.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,10 +47,7 @@ impl ResearchArguments {
     /// The priority, once everything is as it should be.
     pub(super) fn check(&self) -> Result<i16, Refusal> {
         check_query(&self.query)?;
-        let priority = i16::try_from(self.priority).ok();
-        priority.filter(|priority| (-100..=100).contains(priority)).ok_or_else(|| {
-            Refusal::validation(format!("priority must be -100 to 100, not {}", self.priority))
-        })
+        check_priority(self.priority)
     }
 }
 
@@ -130,9 +129,15 @@ pub(super) struct HistoriesArguments {
 }
 
 /// Takes the conversation out of a follow-up's arguments; the rest is read like those of a first question.
-pub(super) fn take_conversation(arguments: &mut Map<String, Value>) -> Result<String, Refusal> {
-    match arguments.remove("conversationId") {
-        Some(Value::String(id)) => Ok(id),
+pub(super) fn take_conversation(
+    tool: &str,
+    given: &mut JsonObject,
+) -> Result<Option<String>, Refusal> {
+    if ![DEEP_RESEARCH_FOLLOWUP, SEARCH_FOLLOWUP].contains(&tool) {
+        return Ok(None);
+    }
+    match given.remove("conversationId") {
+        Some(Value::String(id)) => Ok(Some(id)),
         Some(_) => Err(Refusal::validation("conversationId must be a string")),
         None => Err(Refusal::validation("conversationId is missing")),
     }
@@ -159,8 +164,7 @@ pub(super) fn input_hash<A: Serialize>(
     conversation: Option<&ConversationId>,
     arguments: &A,
 ) -> Result<[u8; 32], Refusal> {
-    let input = serde_json::to_vec(&(tool, conversation, arguments));
-    Ok(Sha256::digest(input.map_err(|_| Refusal::internal())?).into())
+    digest(&(tool, conversation, arguments))
 }
 
 fn check_date(field: &str, date: Option<&str>) -> Result<(), Refusal> {
@@ -172,27 +176,15 @@ fn check_date(field: &str, date: Option<&str>) -> Result<(), Refusal> {
     }
 }
 
-/// Whether there is such a day, `MM/DD/YYYY`.
+/// Whether there is such a day, `MM/DD/YYYY`; chrono alone would take shorter numbers and signs as well.
 fn is_date(text: &str) -> bool {
-    let digits = |piece: &str, length: usize| {
-        let is_number = piece.len() == length && piece.bytes().all(|byte| byte.is_ascii_digit());
-        piece.parse::<u32>().ok().filter(|_| is_number)
+    let is_plain = |(at, byte): (usize, u8)| match at {
+        2 | 5 => byte == b'/',
+        _ => byte.is_ascii_digit(),
     };
-    let pieces: Vec<&str> = text.split('/').collect();
-    let &[month, day, year] = pieces.as_slice() else { return false };
-    let (Some(month), Some(day), Some(year)) = (digits(month, 2), digits(day, 2), digits(year, 4))
-    else {
-        return false;
-    };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 if leap => 29,
-        2 => 28,
-        _ => return false,
-    };
-    year > 0 && (1..=days).contains(&day)
+    text.len() == 10
+        && text.bytes().enumerate().all(is_plain)
+        && NaiveDate::parse_from_str(text, "%m/%d/%Y").is_ok_and(|day| day.year() > 0)
 }
 
 #[cfg(test)]

@@ -1,42 +1,50 @@
-//! From a question to a job: where in which conversation it is asked, and what is made durable of it.
+//! From a question to a job and its answer: in which conversation it is asked, and what is made durable of it.
 
-use outlast_core::conversation::{Conversation, StatusWord};
+use std::time::Duration;
+
+use outlast_core::conversation::Conversation;
 use outlast_core::{
-    ConversationId, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, StoreError, Visibility,
+    ConversationId, Job, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, Visibility,
 };
 
+use super::answer::{self, Asking};
 use super::arguments::conversation_id;
-use super::{HISTORY, LIST, Research, ResearchOptions};
+use super::{Research, ResearchOptions};
+use crate::arguments::as_json;
 use crate::caller::Caller;
-use crate::reply::{Refusal, RefusalCode};
+use crate::held::{self, Carried, HeldCall};
+use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
 use crate::text::{echoed_id, title};
+use crate::tool_names::research::LIST;
+use crate::tools::outcome::outcome;
 
 /// Where a question is asked.
-pub(super) enum Place {
+pub(super) enum AskedIn {
     /// In a conversation that begins with it.
     New,
     /// In this one.
     In(Box<Conversation>),
     /// In one that only files know.
-    Archived { id: ConversationId, provider: &'static str, said: Vec<Message> },
+    ArchivedConversation { id: ConversationId, provider: &'static str, said: Vec<Message> },
 }
 
 /// How a job differs from others of this set.
-pub(super) struct Terms<'a> {
-    pub(super) tool: &'a str,
+pub(super) struct Terms {
+    pub(super) tool: &'static str,
     pub(super) workflow: &'static str,
     pub(super) priority: i16,
     pub(super) visibility: Visibility,
-    pub(super) attempt_timeout: std::time::Duration,
+    /// How long one try may take.
+    pub(super) timeout: Duration,
 }
 
-impl Place {
+impl AskedIn {
     /// The conversation, if there is one already.
     pub(super) fn conversation(&self) -> Option<&ConversationId> {
         match self {
             Self::New => None,
             Self::In(conversation) => Some(&conversation.id),
-            Self::Archived { id, .. } => Some(id),
+            Self::ArchivedConversation { id, .. } => Some(id),
         }
     }
 
@@ -45,7 +53,7 @@ impl Place {
         match self {
             Self::New => None,
             Self::In(conversation) => Some(conversation.provider()),
-            Self::Archived { provider, .. } => Some(provider),
+            Self::ArchivedConversation { provider, .. } => Some(provider),
         }
     }
 
@@ -54,7 +62,7 @@ impl Place {
         let said = match self {
             Self::New => Vec::new(),
             Self::In(conversation) => conversation.context(),
-            Self::Archived { said, .. } => said.clone(),
+            Self::ArchivedConversation { said, .. } => said.clone(),
         };
         let question = Message { role: Role::User, content: question.to_owned() };
         instructions.into_iter().chain(said).chain([question]).collect()
@@ -62,20 +70,25 @@ impl Place {
 }
 
 impl Research {
-    /// Finds the conversation to be continued, or refuses.
-    pub(super) async fn place(&self, caller: &Caller, given: &str) -> Result<Place, Refusal> {
+    /// Finds the conversation to be continued, if one is named, or refuses.
+    pub(super) async fn asked_in(
+        &self,
+        caller: &Caller,
+        conversation: Option<String>,
+    ) -> Result<AskedIn, Refusal> {
+        let Some(given) = &conversation else { return Ok(AskedIn::New) };
         let Some(id) = conversation_id(given) else { return Err(not_found(given)) };
         if let Some(conversation) = self.engine.conversation(&caller.owner, &id).await? {
-            return Ok(Place::In(Box::new(conversation)));
+            return Ok(AskedIn::In(Box::new(conversation)));
         }
-        let archived = self.archived_place(&caller.owner, &id).await?;
+        let archived = self.archived_as_asked_in(&caller.owner, &id).await?;
         archived.ok_or_else(|| not_found(given))
     }
 
     /// Who answers a question there (P1): a conversation stays with its provider, whatever else is configured now.
-    fn profile(&self, place: &Place) -> Result<Profile, Refusal> {
+    fn profile(&self, asked_in: &AskedIn) -> Result<Profile, Refusal> {
         let ResearchOptions { profile, others, .. } = &self.options;
-        let Some(provider) = place.provider() else { return Ok(profile.clone()) };
+        let Some(provider) = asked_in.provider() else { return Ok(profile.clone()) };
         let mut configured = std::iter::once(profile).chain(others);
         let found = configured.find(|profile| profile.provider() == provider);
         found.cloned().ok_or_else(|| not_configured(provider))
@@ -85,24 +98,24 @@ impl Research {
     pub(super) fn new_job(
         &self,
         owner: &OwnerId,
-        place: &Place,
+        asked_in: &AskedIn,
         ask: &ResearchAsk,
-        terms: Terms<'_>,
+        terms: Terms,
     ) -> Result<NewJob, Refusal> {
-        let conversation = place.conversation().cloned();
+        let conversation = asked_in.conversation().cloned();
         let held = terms.visibility == Visibility::Unpromised;
         let job = NewJob {
             owner: owner.clone(),
             conversation: Some(conversation.unwrap_or_else(new_conversation)),
-            profile: self.profile(place)?,
+            profile: self.profile(asked_in)?,
             workflow: terms.workflow.to_owned(),
             title: title(ask.question()),
-            ask: serde_json::to_value(ask).map_err(|_| Refusal::internal())?,
+            ask: as_json(ask)?,
             priority: terms.priority,
             visibility: terms.visibility,
             // Nothing that a caller waits for is submitted twice.
             max_failures: if held { 0 } else { self.options.max_failures },
-            attempt_timeout: terms.attempt_timeout,
+            attempt_timeout: terms.timeout,
             life: None,
             // Of a held call, the failure; its report has become a turn of a conversation and stays.
             keep: held.then_some(self.options.keep),
@@ -110,38 +123,40 @@ impl Research {
         Ok(job.made_by(terms.tool))
     }
 
-    /// Why a question was not accepted; a busy conversation is named together with where it stands.
-    pub(super) async fn refused(
+    /// Carries a question to its answer: the report, a task, or that it is queued.
+    pub(super) async fn hold(
         &self,
-        caller: &Caller,
-        place: &Place,
-        error: StoreError,
-    ) -> Refusal {
-        let (StoreError::ConversationBusy(job), Some(id)) = (&error, place.conversation()) else {
-            return error.into();
-        };
-        let job = self.engine.job(&caller.scope(), job).await.ok().flatten();
-        let status = job.map_or(StatusWord::InProgress, |job| job.state.kind().into());
-        tracing::info!(conversation.id = %id, status = status.as_str(), "follow-up refused: the conversation is busy");
-        Refusal::because(
-            RefusalCode::JobInProgress,
-            format!(
-                "conversation {id} has an unfinished question (status: {}); use {HISTORY} to see when it has ended, \
-                 then ask again",
-                status.as_str()
-            ),
-        )
+        caller: &mut Caller,
+        call: HeldCall,
+        asking: Asking,
+    ) -> ToolResult<Answered> {
+        let expected = self.engine.expects(&call.job.profile, &call.job.ask);
+        let outcome = |job: &Job| self.ended(job, asking);
+        match held::carry(&self.engine, caller, call, &outcome).await? {
+            // A job that only its held call knows is not shown before it has succeeded.
+            Carried::Unfinished { job, .. } if job.is_shown() => {
+                answer::queued(&job, asking, self.path_of(&job), &expected).map(Answered::Now)
+            }
+            carried => carried.answered(),
+        }
+    }
+
+    /// What came of a question; `None` while its job is unfinished.
+    pub(super) fn ended(&self, job: &Job, asking: Asking) -> Option<ToolResult> {
+        outcome(job, |output| answer::completed(job, output, asking, self.path_of(job)))
+    }
+
+    fn path_of(&self, job: &Job) -> Option<String> {
+        self.path(&job.new.owner, job.new.conversation.as_ref()?)
     }
 }
 
 /// The caller has no such conversation; foreign is the same as unknown.
 pub(super) fn not_found(given: &str) -> Refusal {
+    let id = echoed_id(given);
     Refusal::because(
-        RefusalCode::ConversationNotFound,
-        format!(
-            "there is no conversation `{}`; check the id, or find it with {LIST}",
-            echoed_id(given)
-        ),
+        RefusalCode::CONVERSATION_NOT_FOUND,
+        format!("there is no conversation `{id}`; check the id, or find it with {LIST}"),
     )
 }
 
@@ -153,7 +168,7 @@ fn not_configured(provider: &str) -> Refusal {
         _ => "configure it",
     };
     Refusal::because(
-        RefusalCode::Configuration,
+        RefusalCode::CONFIGURATION,
         format!(
             "this conversation belongs to the provider `{provider}`, which is not configured on this server, and is \
              sent to no other; tell the user to {how} and restart outlast, or begin a new conversation"

@@ -2,26 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use outlast_core::conversation::{ErrorEntry, ProgressShape, StatusFile};
 use outlast_core::{ConversationId, JobId};
-use outlast_engine::{PollError, Reading};
-use rmcp::model::CallToolResult;
+use outlast_mirror::{ErrorEntry, ProgressShape, StatusFile};
+use rmcp::model::JsonObject;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
+use super::Research;
 use super::arguments::{HistoriesArguments, check_count, conversation_id};
 use super::history::{ConversationShape, Show};
-use super::render::Lines;
-use super::{AWAIT, HISTORY, LIST, Research};
+use super::render::TextLines;
 use crate::arguments;
-use crate::caller::{Caller, Reporter};
-use crate::reply::{Refusal, told};
-use crate::text::{echoed_id, printable};
+use crate::caller::Caller;
+use crate::reply::{Refusal, ToolResult, told};
+use crate::text::echoed_id;
+use crate::tool_names::research::{AWAIT, HISTORY, LIST};
 use crate::wait;
 
 /// One conversation of a batch.
 #[derive(Debug, Default, Serialize)]
-struct Entry {
+struct BatchEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     conversation: Option<ConversationShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,10 +31,10 @@ struct Entry {
     error: Option<ErrorEntry>,
 }
 
-/// Which of them have an end.
+/// Which of them were waited for to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waited {
-    /// Nobody waited.
+enum BatchWait {
+    /// They were not waited for.
     No,
     /// All of them.
     ToTheEnd,
@@ -44,11 +43,7 @@ enum Waited {
 }
 
 impl Research {
-    pub(super) async fn histories(
-        &self,
-        caller: &Caller,
-        given: Map<String, Value>,
-    ) -> Result<CallToolResult, Refusal> {
+    pub(super) async fn histories(&self, caller: &Caller, given: JsonObject) -> ToolResult {
         let (ids, show) = read(given)?;
         self.batch(caller, &ids, show).await
     }
@@ -56,27 +51,22 @@ impl Research {
     pub(super) async fn await_histories(
         &self,
         caller: &mut Caller,
-        given: Map<String, Value>,
-    ) -> Result<CallToolResult, Refusal> {
+        given: JsonObject,
+    ) -> ToolResult {
         let (ids, show) = read(given)?;
-        // Whoever is told of progress can wait for ever; the others have a limit that nobody knows.
+        // A caller that is told of progress can wait for ever; the limits of others are not known.
         let budget = caller.progress.is_none().then_some(self.options.inline_budget);
         let all = self.all_ended(caller, &ids);
         let waited = match budget {
-            Some(budget) => tokio::time::timeout(budget, all).await.unwrap_or(Waited::InPart),
+            Some(budget) => tokio::time::timeout(budget, all).await.unwrap_or(BatchWait::InPart),
             None => all.await,
         };
         self.present(caller, &ids, show, waited).await
     }
 
     /// The present state of all.
-    pub(super) async fn batch(
-        &self,
-        caller: &Caller,
-        ids: &[String],
-        show: Show,
-    ) -> Result<CallToolResult, Refusal> {
-        self.present(caller, ids, show, Waited::No).await
+    pub(super) async fn batch(&self, caller: &Caller, ids: &[String], show: Show) -> ToolResult {
+        self.present(caller, ids, show, BatchWait::No).await
     }
 
     async fn present(
@@ -84,40 +74,43 @@ impl Research {
         caller: &Caller,
         ids: &[String],
         show: Show,
-        waited: Waited,
-    ) -> Result<CallToolResult, Refusal> {
+        waited: BatchWait,
+    ) -> ToolResult {
         let mut entries = BTreeMap::new();
-        let mut text = Lines::new(format!("**{} conversations**", ids.len()));
-        let mut counts = Counts::default();
+        let mut text = TextLines::new(format!("**{} conversations**", ids.len()));
         for given in ids {
             let name = echoed_id(given);
             if entries.contains_key(&name) {
                 continue;
             }
             let (entry, said) = self.entry(caller, given, show).await;
-            counts.add(&entry);
             text.line("");
             text.line(&format!("`{name}`: {said}"));
             entries.insert(name, entry);
         }
-        text.line("");
-        text.line(&counts.summary());
+        let count = |is: fn(&BatchEntry) -> bool| entries.values().filter(|it| is(it)).count();
+        let read = count(|entry| entry.conversation.is_some());
+        let errors = count(|entry| entry.error.is_some());
+        let unfinished = count(BatchEntry::is_unfinished);
+        text.line(&format!(
+            "\n{read} read, {errors} not found or not readable, {unfinished} not yet ended."
+        ));
         match waited {
-            // What is there to be shown decides, not the clock: a slow read of what never was has nothing to wait for.
-            Waited::InPart if counts.unfinished > 0 => text.line(&format!(
+            // An unknown id has no result to wait for, however long it took to look for it.
+            BatchWait::InPart if unfinished > 0 => text.line(&format!(
                 "Not all have ended. Call `{AWAIT}` again with the same ids to go on waiting; nothing is lost and \
                  nothing runs twice."
             )),
-            Waited::No if counts.unfinished > 0 => {
+            BatchWait::No if unfinished > 0 => {
                 text.line("Not all have ended. Ask again in half a minute.");
             }
-            Waited::No | Waited::ToTheEnd | Waited::InPart => {}
+            BatchWait::No | BatchWait::ToTheEnd | BatchWait::InPart => {}
         }
         told(text.done(), &entries)
     }
 
     /// One conversation, and what is said of it in the text.
-    async fn entry(&self, caller: &Caller, given: &str, show: Show) -> (Entry, String) {
+    async fn entry(&self, caller: &Caller, given: &str, show: Show) -> (BatchEntry, String) {
         let Some(id) = conversation_id(given) else {
             return failed(
                 "INVALID_ID",
@@ -127,7 +120,7 @@ impl Research {
         match self.shown(caller, &id, show).await {
             Ok(Some(shown)) => {
                 let said = shown.text();
-                let entry = Entry {
+                let entry = BatchEntry {
                     conversation: Some(shown.conversation),
                     status: Some(shown.status),
                     progress: shown.progress,
@@ -150,25 +143,27 @@ impl Research {
     }
 
     /// Waits until every conversation has ended, one after the other: the slowest decides in any order.
-    async fn all_ended(&self, caller: &mut Caller, ids: &[String]) -> Waited {
+    async fn all_ended(&self, caller: &mut Caller, ids: &[String]) -> BatchWait {
         let mut open = Vec::new();
         for id in ids.iter().filter_map(|given| conversation_id(given)) {
-            if let Some(job) = self.unfinished(caller, &id).await {
-                open.push(job);
-            }
+            open.extend(self.unfinished(caller, &id).await);
         }
-        let total = open.len();
-        for (done, job) in open.into_iter().enumerate() {
-            match self.ended(caller, &job, done, total).await {
-                Ok(true) => {}
-                Ok(false) => return Waited::InPart,
+        for (done, job) in open.iter().enumerate() {
+            if let Some(reporter) = &mut caller.progress {
+                reporter.part_of(done, open.len());
+            }
+            match wait::for_job(&self.engine, caller, job, None).await {
+                Ok(Some(reading)) if !reading.job.state.kind().is_terminal() => {
+                    return BatchWait::InPart;
+                }
+                Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(job.id = %job, %error, "a conversation cannot be waited for");
-                    return Waited::InPart;
+                    return BatchWait::InPart;
                 }
             }
         }
-        Waited::ToTheEnd
+        BatchWait::ToTheEnd
     }
 
     async fn unfinished(&self, caller: &Caller, id: &ConversationId) -> Option<JobId> {
@@ -176,79 +171,23 @@ impl Research {
         let last = read.last();
         (!last.state.kind().is_terminal()).then_some(last.id)
     }
-
-    /// Waits for one of them; false when the server leaves first.
-    async fn ended(
-        &self,
-        caller: &mut Caller,
-        id: &JobId,
-        done: usize,
-        total: usize,
-    ) -> Result<bool, PollError> {
-        let Some((mut reading, mut watch)) = self.engine.watch(&caller.scope(), id).await? else {
-            return Ok(true);
-        };
-        while !reading.job.state.kind().is_terminal() {
-            if let Some(reporter) = &mut caller.progress {
-                note(reporter, &reading, done, total);
-            }
-            tokio::select! {
-                changed = watch.changed() => match changed? {
-                    Some(changed) => reading = changed,
-                    None => return Ok(true),
-                },
-                () = wait::due(caller.progress.as_ref()) => {
-                    if let Some(reporter) = &mut caller.progress {
-                        reporter.send().await;
-                    }
-                }
-                () = self.engine.leaving() => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
 }
 
-/// Progress over all of them: those that have ended, and how far the one waited for has come.
-fn note(reporter: &mut Reporter, reading: &Reading, done: usize, total: usize) {
-    let standing = reading.standing();
-    let percent = standing.percent().unwrap_or(0);
-    let share = (done as f64 * 100.0 + f64::from(percent)) / total.max(1) as f64;
-    let words = printable(&standing.words());
-    reporter.note(Some(share), &format!("{done} of {total} ended; {words}"));
-}
-
-fn read(given: Map<String, Value>) -> Result<(Vec<String>, Show), Refusal> {
-    let arguments: HistoriesArguments = arguments::read(Some(given))?;
+fn read(given: JsonObject) -> Result<(Vec<String>, Show), Refusal> {
+    let arguments: HistoriesArguments = arguments::read(given)?;
     check_count("conversationIds", &arguments.conversation_ids)?;
     let show = Show { system: arguments.include_system_prompt, thinking: arguments.show_thinking };
     Ok((arguments.conversation_ids, show))
 }
 
-fn failed(code: &str, message: &str) -> (Entry, String) {
+fn failed(code: &str, message: &str) -> (BatchEntry, String) {
     let error = ErrorEntry { code: code.to_owned(), message: message.to_owned(), timestamp: None };
-    (Entry { error: Some(error), ..Entry::default() }, format!("{code}: {message}"))
+    (BatchEntry { error: Some(error), ..BatchEntry::default() }, format!("{code}: {message}"))
 }
 
-#[derive(Default)]
-struct Counts {
-    read: usize,
-    errors: usize,
-    unfinished: usize,
-}
-
-impl Counts {
-    fn add(&mut self, entry: &Entry) {
-        self.read += usize::from(entry.conversation.is_some());
-        self.errors += usize::from(entry.error.is_some());
-        let status = entry.status.as_ref();
-        let unfinished = status.is_some_and(|status| !status.status.state().is_terminal());
-        self.unfinished += usize::from(unfinished);
-    }
-
-    fn summary(&self) -> String {
-        let Self { read, errors, unfinished } = self;
-        format!("{read} read, {errors} not found or not readable, {unfinished} not yet ended.")
+impl BatchEntry {
+    fn is_unfinished(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| !status.status.state().is_terminal())
     }
 }
 
@@ -260,14 +199,14 @@ mod tests {
     use super::super::tests::{Oracle, caller, research};
     use super::*;
 
-    /// E7: how long the store took to look is nobody's business, and a model is not sent to wait for nothing.
+    /// E7: how long the store took to look is not told, and a model is not sent to wait for nothing.
     #[tokio::test]
     async fn e7_a_wait_for_what_never_was_is_over_however_long_it_took() {
         let set = research(Oracle::answering(None, Cost::Unknown), ResearchMode::Queued).await;
         let ids = ["0".repeat(32)];
         let show = Show { system: false, thinking: false };
         let mut said = Vec::new();
-        for waited in [Waited::ToTheEnd, Waited::InPart] {
+        for waited in [BatchWait::ToTheEnd, BatchWait::InPart] {
             let told = set.present(&caller("ann"), &ids, show, waited).await.unwrap();
             said.push(serde_json::to_string(&told).unwrap());
         }

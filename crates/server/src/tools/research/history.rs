@@ -1,24 +1,22 @@
 //! Reading a conversation: what was said, where it stands, what it cost.
 
-use std::time::Duration;
-
-use outlast_core::conversation::{
-    Conversation, CostShape, ErrorEntry, ProgressShape, Said, SearchResult, StatusFile, StatusWord,
-    UsageShape, cost_of, usage_of,
+use outlast_core::conversation::{Conversation, ConversationMessage};
+use outlast_core::{ConversationId, Job, JobState, Role, StateKind, Waits};
+use outlast_engine::ReportCheck;
+use outlast_mirror::{
+    CostShape, ErrorEntry, ProgressShape, SearchResult, StatusFile, StatusWord, UsageShape,
 };
-use outlast_core::{ConversationId, Job, JobState, ReportCheck, Role, Waits};
-use rmcp::model::CallToolResult;
+use rmcp::model::JsonObject;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::answer::{progress, report_check, sources};
 use super::arguments::{HistoryArguments, OneOrMany, check_count, conversation_id};
 use super::ask::not_found;
-use super::render::{self, Lines};
+use super::render::{self, TextLines};
 use super::{Research, status};
 use crate::arguments;
 use crate::caller::Caller;
-use crate::reply::{Refusal, told};
+use crate::reply::{Refusal, ToolResult, told};
 use crate::text::printable;
 
 /// How much of a conversation is shown.
@@ -88,12 +86,8 @@ pub(super) struct Shown {
 }
 
 impl Research {
-    pub(super) async fn history(
-        &self,
-        caller: &Caller,
-        given: Map<String, Value>,
-    ) -> Result<CallToolResult, Refusal> {
-        let arguments: HistoryArguments = arguments::read(Some(given))?;
+    pub(super) async fn history(&self, caller: &Caller, given: JsonObject) -> ToolResult {
+        let arguments: HistoryArguments = arguments::read(given)?;
         let show =
             Show { system: arguments.include_system_prompt, thinking: arguments.show_thinking };
         match arguments.conversation_id {
@@ -132,8 +126,7 @@ impl Research {
             }
             JobState::Failed { .. } | JobState::Cancelled { .. } => None,
         };
-        let standing =
-            status::standing(&status, progress.as_ref(), conversation.last().stop_told());
+        let standing = status::standing(&status, progress.as_ref(), last.stop_text());
         let path = self.path(&caller.owner, id);
         let shape = shape(&conversation, show, path);
         let notes = notes(&conversation, &shape);
@@ -142,16 +135,10 @@ impl Research {
 
     /// Why a turn waits, if it does; a reason that cannot be found is not worth an error.
     async fn waits(&self, caller: &Caller, job: &Job) -> Option<Waits> {
-        match job.state {
-            JobState::Queued { .. } => {
-                let reading = self.engine.poll(&caller.scope(), &job.id, Duration::ZERO).await;
-                reading.ok().flatten().and_then(|reading| reading.waits)
-            }
-            JobState::Running { .. }
-            | JobState::Succeeded { .. }
-            | JobState::Failed { .. }
-            | JobState::Cancelled { .. } => None,
+        if job.state.kind() != StateKind::Queued {
+            return None;
         }
+        self.engine.reading(&caller.scope(), &job.id).await.ok()??.waits
     }
 }
 
@@ -161,10 +148,7 @@ fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> Conve
     let messages: Vec<MessageShape> = said.map(|said| message(said, show)).collect();
     let answered = conversation.turns().filter_map(|job| match &job.state {
         JobState::Succeeded { output, .. } => Some((job, &**output)),
-        JobState::Queued { .. }
-        | JobState::Running { .. }
-        | JobState::Failed { .. }
-        | JobState::Cancelled { .. } => None,
+        _ => None,
     });
     let last = answered.last();
     ConversationShape {
@@ -174,14 +158,14 @@ fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> Conve
         message_count: messages.len(),
         messages,
         conversation_path: path,
-        usage: last.map(|_| (&usage_of(conversation.outputs())).into()),
-        cost: last.map(|_| cost_of(conversation.outputs()).into()),
+        usage: last.map(|_| (&conversation.usage()).into()),
+        cost: last.map(|_| conversation.cost().into()),
         search_results: last.map(|(_, output)| sources(output)),
         report_check: last.and_then(|(job, output)| report_check(job, output)),
     }
 }
 
-fn message(said: Said, show: Show) -> MessageShape {
+fn message(said: ConversationMessage, show: Show) -> MessageShape {
     let content = match said.thinking {
         Some(thinking) if show.thinking => render::thinking(&thinking, &said.content),
         Some(_) | None => printable(&said.content),
@@ -201,7 +185,7 @@ pub(super) fn sanitised(mut status: StatusFile) -> StatusFile {
 
 fn notes(conversation: &Conversation, shape: &ConversationShape) -> String {
     let Some(output) = conversation.last_output() else { return String::new() };
-    let mut notes = Lines::new(String::new());
+    let mut notes = TextLines::new(String::new());
     notes.sources(output);
     if let (Some(usage), Some(cost)) = (&shape.usage, &shape.cost) {
         notes.line("");
@@ -229,14 +213,13 @@ impl Shown {
     /// Where it stands, what it is, what was said.
     pub(super) fn text(&self) -> String {
         let Self { conversation, standing, notes, .. } = self;
-        let mut text = Lines::new(standing.clone());
-        text.line("");
-        text.line("---");
-        text.line("");
-        text.line(&format!("Conversation ID: `{}`", conversation.conversation_id));
-        text.line(&format!("Created: {}", conversation.created_at));
-        text.line(&format!("Updated: {}", conversation.updated_at));
-        text.line(&format!("Messages: {}", conversation.message_count));
+        let mut text = TextLines::new(format!(
+            "{standing}\n\n---\n\nConversation ID: `{}`\nCreated: {}\nUpdated: {}\nMessages: {}",
+            conversation.conversation_id,
+            conversation.created_at,
+            conversation.updated_at,
+            conversation.message_count
+        ));
         text.path(conversation.conversation_path.as_deref());
         for message in &conversation.messages {
             let who = match message.role {
@@ -245,10 +228,7 @@ impl Shown {
                 Role::Assistant => "Assistant",
             };
             let failed = if message.failed { " (not answered)" } else { "" };
-            text.line("");
-            text.line("---");
-            text.line("");
-            text.line(&format!("**{who}{failed}:**"));
+            text.line(&format!("\n---\n\n**{who}{failed}:**"));
             text.line(&message.content);
         }
         let mut text = text.done();

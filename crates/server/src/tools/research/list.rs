@@ -1,43 +1,39 @@
 //! The caller's conversations, newest first, so that a model that lost an id finds it (B17).
 
-use outlast_core::conversation::StatusWord;
 use outlast_core::{ConversationQuery, ConversationSummary, Cursor};
-use rmcp::model::CallToolResult;
+use outlast_mirror::StatusWord;
+use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use super::render::Lines;
-use super::{HISTORY, Research};
+use super::Research;
+use super::render::TextLines;
 use crate::arguments;
 use crate::caller::Caller;
-use crate::reply::{Refusal, told};
+use crate::reply::{ToolResult, told};
 use crate::text::printable;
+use crate::tool_names::research::HISTORY;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
     #[serde(default)]
     status: Option<StatusWord>,
-    #[serde(default = "twenty")]
+    #[serde(default = "arguments::default_limit")]
     limit: i64,
     #[serde(default)]
     cursor: Option<String>,
 }
 
-fn twenty() -> i64 {
-    20
-}
-
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct List {
-    conversations: Vec<Listed>,
+struct ConversationList {
+    conversations: Vec<ListedConversation>,
     next_cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct ListedConversation {
     conversation_id: String,
     title: String,
     status: StatusWord,
@@ -47,29 +43,23 @@ struct Listed {
 }
 
 impl Research {
-    pub(super) async fn list(
-        &self,
-        caller: &Caller,
-        given: Map<String, Value>,
-    ) -> Result<CallToolResult, Refusal> {
-        let arguments: ListArguments = arguments::read(Some(given))?;
-        let limit = u32::try_from(arguments.limit).ok().filter(|limit| (1..=100).contains(limit));
-        let limit = limit.ok_or_else(|| {
-            Refusal::validation(format!("limit must be 1 to 100, not {}", arguments.limit))
-        })?;
-        let after = arguments.cursor.as_deref().map(cursor).transpose()?;
-        let states = arguments.status.map(StatusWord::state).into_iter().collect();
-        let query = ConversationQuery { states, limit, after };
+    pub(super) async fn list(&self, caller: &Caller, given: JsonObject) -> ToolResult {
+        let arguments: ListArguments = arguments::read(given)?;
+        let query = ConversationQuery {
+            states: arguments.status.map(StatusWord::state).into_iter().collect(),
+            limit: arguments::check_limit(arguments.limit)?,
+            after: arguments::cursor(arguments.cursor.as_deref(), "nextCursor")?,
+        };
         let page = self.engine.conversations(&caller.owner, &query).await?;
-        let list = List {
-            conversations: page.conversations.into_iter().map(Listed::from).collect(),
+        let list = ConversationList {
+            conversations: page.conversations.into_iter().map(ListedConversation::from).collect(),
             next_cursor: page.next.map(|Cursor(at)| at.to_string()),
         };
         told(text(&list), &list)
     }
 }
 
-impl From<ConversationSummary> for Listed {
+impl From<ConversationSummary> for ListedConversation {
     fn from(summary: ConversationSummary) -> Self {
         Self {
             conversation_id: summary.id.as_str().to_owned(),
@@ -82,20 +72,15 @@ impl From<ConversationSummary> for Listed {
     }
 }
 
-fn cursor(text: &str) -> Result<Cursor, Refusal> {
-    let at = text.parse().map_err(|_| {
-        Refusal::validation("cursor must be the nextCursor of an earlier answer, or left out")
-    });
-    Ok(Cursor(at?))
-}
-
-fn text(list: &List) -> String {
+fn text(list: &ConversationList) -> String {
     if list.conversations.is_empty() {
         return "There are no such conversations.".to_owned();
     }
-    let mut text = Lines::new(format!("Conversations, newest first; `{HISTORY}` reads one:"));
+    let mut text = TextLines::new(format!("Conversations, newest first; `{HISTORY}` reads one:"));
     for listed in &list.conversations {
-        let Listed { conversation_id, title, status, updated_at, message_count, .. } = listed;
+        let ListedConversation {
+            conversation_id, title, status, updated_at, message_count, ..
+        } = listed;
         let status = status.as_str();
         text.line(&format!(
             "- `{conversation_id}` {status}, {message_count} messages, updated {updated_at}: {title}"

@@ -1,14 +1,15 @@
 //! Pieces of text that several answers share.
 
-use outlast_core::conversation::{CostShape, UsageShape};
-use outlast_core::{Body, Cost, Output, ReportCheck};
+use outlast_core::{Body, Cost, Output};
+use outlast_engine::ReportCheck;
+use outlast_mirror::{CostShape, UsageShape};
 
 use crate::text::printable;
 
 /// A text that grows line by line.
-pub(super) struct Lines(String);
+pub(super) struct TextLines(String);
 
-impl Lines {
+impl TextLines {
     pub(super) fn new(first: String) -> Self {
         Self(first)
     }

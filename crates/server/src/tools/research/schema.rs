@@ -1,26 +1,133 @@
-//! The tools as clients and models read them. Descriptions earn their tokens: they are sent with every conversation.
-
-mod input;
-mod output;
+//! The tools as clients and models read them. Descriptions and schemas are sent with every conversation, so they say only
+//! what a client can rely on.
 
 use std::sync::Arc;
 
-use rmcp::model::{Tool, ToolAnnotations};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-use super::super::recipient::Recipient;
-use super::super::shape::object;
-use super::{
-    AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, HISTORIES, HISTORY, LIST, ResearchMode,
-    ResearchOptions, SEARCH, SEARCH_FOLLOWUP,
+use super::{Research, ResearchMode, ResearchOptions};
+use crate::tool_names::research::{
+    AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
+};
+use crate::tools::recipient::Recipient;
+use crate::tools::schema::{
+    ListedTool, asks, domains, flag, joined, limit, listed, object, one_of, priority, query, reads,
+    recency, short_text, text, tool,
 };
 
-pub(super) fn tools(options: &ResearchOptions) -> Vec<Tool> {
+/// Whether a question begins a conversation.
+#[derive(Clone, Copy)]
+enum AsksIn {
+    NewConversation,
+    Conversation,
+}
+
+pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
+    let reading = |name, title, description: &str, input, output| {
+        tool(name, title, description.to_owned(), input, output, reads())
+    };
+    let mut tools = questions(set);
+    tools.extend([
+        listed(
+            set,
+            reading(
+                HISTORY,
+                "Conversation history",
+                "Where a conversation stands and all that was said in it, the report included; an array of ids reads \
+                 several.",
+                read_input("conversationId", json!({ "anyOf": [text(), ids()] })),
+                history(),
+            ),
+            |set, caller, given| Box::pin(set.history(caller, given)),
+        ),
+        listed(
+            set,
+            reading(
+                HISTORIES,
+                "Conversation histories",
+                "Several conversations at once.",
+                read_input("conversationIds", ids()),
+                batch(),
+            ),
+            |set, caller, given| Box::pin(set.histories(caller, given)),
+        ),
+    ]);
+    if set.options.mode != ResearchMode::Blocking {
+        let waits = format!(
+            "Waits until all these conversations have ended; without a progress token {} s at most. Clients cut long \
+             calls, often after 60 s: call again, the jobs go on.",
+            set.options.inline_budget.as_secs()
+        );
+        let input = read_input("conversationIds", ids());
+        let tool = reading(AWAIT, "Await conversations", &waits, input, batch());
+        tools.push(listed(set, tool, |set, caller, given| {
+            Box::pin(set.await_histories(caller, given))
+        }));
+    }
+    let newest_first = "Your conversations, newest first.";
+    let tool = reading(LIST, "List conversations", newest_first, list_input(), list());
+    tools.push(listed(set, tool, |set, caller, given| Box::pin(set.list(caller, given))));
+    tools
+}
+
+/// The four tools that ask.
+fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
+    let options = &set.options;
     let recipient = Recipient { profile: &options.profile, disclaimer: options.disclaimer };
     let (warning, long_warning) = (recipient.warning(), recipient.long_warning());
-    let depth = recipient.either("in the server's own documents", "in depth");
     let quick = recipient.either("the server's own documents", "a quick web search");
-    let research = match options.mode {
+    let depth = recipient.either("in the server's own documents", "in depth");
+    let research = research(options, depth);
+    let known = "within a conversation: its earlier questions and answers are known.";
+    let asking =
+        |name, title, description, input| tool(name, title, description, input, answer(), asks());
+    vec![
+        listed(
+            set,
+            asking(
+                DEEP_RESEARCH,
+                "Deep research",
+                format!("{research} Give full context: earlier chat is not seen.{long_warning}"),
+                research_input(AsksIn::NewConversation),
+            ),
+            |set, caller, given| Box::pin(set.deep_research(caller, DEEP_RESEARCH, given)),
+        ),
+        listed(
+            set,
+            asking(
+                DEEP_RESEARCH_FOLLOWUP,
+                "Deep research follow-up",
+                format!("{DEEP_RESEARCH} {known}{long_warning}"),
+                research_input(AsksIn::Conversation),
+            ),
+            |set, caller, given| Box::pin(set.deep_research(caller, DEEP_RESEARCH_FOLLOWUP, given)),
+        ),
+        listed(
+            set,
+            asking(
+                SEARCH,
+                "Search",
+                format!("Answers a question from {quick}, within 30 s.{warning}"),
+                search_input(AsksIn::NewConversation),
+            ),
+            |set, caller, given| Box::pin(set.search(caller, SEARCH, given)),
+        ),
+        listed(
+            set,
+            asking(
+                SEARCH_FOLLOWUP,
+                "Search follow-up",
+                format!("{SEARCH} {known}{warning}"),
+                search_input(AsksIn::Conversation),
+            ),
+            |set, caller, given| Box::pin(set.search(caller, SEARCH_FOLLOWUP, given)),
+        ),
+    ]
+}
+
+/// What deep research does in this mode.
+fn research(options: &ResearchOptions, depth: &str) -> String {
+    match options.mode {
         ResearchMode::Blocking => format!(
             "Researches a question {depth} and returns a long report with citations. Takes minutes: set the client's \
              timeout to 180 s or more; shorter ones may fail. If the client gives up, the same call made again picks \
@@ -36,102 +143,128 @@ pub(super) fn tools(options: &ResearchOptions) -> Vec<Tool> {
              again picks the research up.",
             options.inline_budget.as_secs()
         ),
-    };
-    let mut tools = vec![
-        asking(
-            DEEP_RESEARCH,
-            "Deep research",
-            &format!("{research} Give full context: earlier chat is not seen.{long_warning}"),
-            input::research(input::In::New),
-        ),
-        asking(
-            DEEP_RESEARCH_FOLLOWUP,
-            "Deep research follow-up",
-            &format!(
-                "{DEEP_RESEARCH} within a conversation: its earlier questions and answers are known.{long_warning}"
-            ),
-            input::research(input::In::Conversation),
-        ),
-        asking(
-            SEARCH,
-            "Search",
-            &format!("Answers a question from {quick}, within 30 s.{warning}"),
-            input::search(input::In::New),
-        ),
-        asking(
-            SEARCH_FOLLOWUP,
-            "Search follow-up",
-            &format!(
-                "{SEARCH} within a conversation: its earlier questions and answers are known.{warning}"
-            ),
-            input::search(input::In::Conversation),
-        ),
-        reading(
-            HISTORY,
-            "Conversation history",
-            "Where a conversation stands and all that was said in it, the report included; an array of ids reads \
-             several.",
-            input::history(),
-            output::history(),
-        ),
-        reading(
-            HISTORIES,
-            "Conversation histories",
-            "Several conversations at once.",
-            input::histories(),
-            output::batch(),
-        ),
-    ];
-    if options.mode != ResearchMode::Blocking {
-        let budget = options.inline_budget.as_secs();
-        tools.push(reading(
-            AWAIT,
-            "Await conversations",
-            &format!(
-                "Waits until all these conversations have ended; without a progress token {budget} s at most. \
-                 Clients cut long calls, often after 60 s: call again, the jobs go on."
-            ),
-            input::histories(),
-            output::batch(),
-        ));
     }
-    tools.push(reading(
-        LIST,
-        "List conversations",
-        "Your conversations, newest first.",
-        input::list(),
-        output::list(),
-    ));
-    tools
 }
 
-fn asking(name: &'static str, title: &str, description: &str, input: Map<String, Value>) -> Tool {
-    let annotations = ToolAnnotations::new().read_only(false).destructive(false).open_world(true);
-    tool(name, title, description, input, output::answer(), annotations)
+fn research_input(asks_in: AsksIn) -> Value {
+    let mut effort = one_of(&["low", "medium", "high"]);
+    effort["default"] = json!("medium");
+    question(
+        asks_in,
+        json!({
+            "reasoning_effort": effort,
+            "priority": priority(),
+            "idempotency_key": short_text("The same key is the same job.")
+        }),
+    )
 }
 
-fn reading(
-    name: &'static str,
-    title: &str,
-    description: &str,
-    input: Map<String, Value>,
-    output: Map<String, Value>,
-) -> Tool {
-    let annotations = ToolAnnotations::new().read_only(true).idempotent(true).open_world(false);
-    tool(name, title, description, input, output, annotations)
+fn search_input(asks_in: AsksIn) -> Value {
+    let day = json!({ "type": "string", "description": "MM/DD/YYYY" });
+    question(
+        asks_in,
+        json!({
+            "return_related_questions": flag(),
+            "search_recency_filter": recency(),
+            "search_domain_filter": domains("Only these, or with a leading `-` none of these."),
+            "search_after_date_filter": day,
+            "search_before_date_filter": day,
+            "search_mode": one_of(&["web", "academic"]),
+            "showThinking": flag()
+        }),
+    )
 }
 
-fn tool(
-    name: &'static str,
-    title: &str,
-    description: &str,
-    input: Map<String, Value>,
-    output: Map<String, Value>,
-    annotations: ToolAnnotations,
-) -> Tool {
-    let mut tool = Tool::new(name, description.to_owned(), Arc::new(input));
-    tool.title = Some(title.to_owned());
-    tool.output_schema = Some(Arc::new(output));
-    tool.annotations = Some(annotations);
-    tool
+/// A question with its options.
+fn question(asks_in: AsksIn, options: Value) -> Value {
+    let properties = joined(json!({ "query": query() }), options);
+    match asks_in {
+        AsksIn::NewConversation => object(properties, &["query"]),
+        AsksIn::Conversation => {
+            let properties = joined(properties, json!({ "conversationId": text() }));
+            object(properties, &["conversationId", "query"])
+        }
+    }
+}
+
+fn ids() -> Value {
+    json!({ "type": "array", "items": text(), "minItems": 1, "maxItems": 100 })
+}
+
+fn read_input(ids: &str, schema: Value) -> Value {
+    let flags = json!({ "includeSystemPrompt": flag(), "showThinking": flag() });
+    object(joined(flags, json!({ ids: schema })), &[ids])
+}
+
+fn list_input() -> Value {
+    let status = one_of(&["pending", "in_progress", "completed", "failed", "cancelled"]);
+    object(json!({ "status": status, "limit": limit(), "cursor": text() }), &[])
+}
+
+fn answer() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "rawResultText": text(),
+            "responseId": text(),
+            "modelUsed": text(),
+            "usage": { "type": "object" },
+            "cost": {
+                "type": "object",
+                "properties": { "usd": { "type": "number" }, "kind": text() }
+            },
+            "searchResults": { "type": "array" },
+            "conversationId": text(),
+            "status": text()
+        },
+        "required": ["rawResultText", "conversationId", "status"]
+    })
+}
+
+/// One conversation, or several by id.
+fn history() -> Value {
+    let message = json!({
+        "type": "object",
+        "properties": { "role": text(), "content": text() },
+        "required": ["role", "content"]
+    });
+    let one = json!({
+        "properties": {
+            "conversationId": text(),
+            "createdAt": text(),
+            "updatedAt": text(),
+            "messageCount": { "type": "integer" },
+            "messages": { "type": "array", "items": message },
+            "status": text(),
+            "statusMessage": text()
+        },
+        "required": ["conversationId", "createdAt", "updatedAt", "messageCount", "messages"]
+    });
+    json!({ "type": "object", "anyOf": [one, batch()] })
+}
+
+/// Several by id.
+fn batch() -> Value {
+    let part = json!({ "type": "object" });
+    let entry = json!({
+        "type": "object",
+        "properties": { "conversation": part, "status": part, "progress": part, "error": part }
+    });
+    json!({ "type": "object", "additionalProperties": entry })
+}
+
+fn list() -> Value {
+    let conversation = json!({
+        "type": "object",
+        "properties": { "conversationId": text(), "title": text(), "status": text() },
+        "required": ["conversationId", "title"]
+    });
+    json!({
+        "type": "object",
+        "properties": {
+            "conversations": { "type": "array", "items": conversation },
+            "nextCursor": { "type": ["string", "null"] }
+        },
+        "required": ["conversations", "nextCursor"]
+    })
 }

@@ -3,63 +3,50 @@
 use std::time::Duration;
 
 use outlast_core::{AskKind, HeldAnswer, Key, ResearchAsk, Visibility};
-use rmcp::model::CallToolResult;
-use serde_json::{Map, Value};
+use rmcp::model::JsonObject;
 
-use super::answer::Asked;
+use super::Research;
+use super::answer::Asking;
 use super::arguments::{SearchArguments, input_hash, take_conversation};
-use super::ask::{Place, Terms};
-use super::{Research, SEARCH_FOLLOWUP};
+use super::ask::Terms;
 use crate::arguments;
 use crate::caller::Caller;
-use crate::held::AskAnew;
-use crate::reply::Refusal;
+use crate::held::{AnswerWith, AskAnew, HeldCall, ToldAgain};
+use crate::reply::{Answered, ToolResult};
 
-/// So long after its time a search has been given up by whoever carries it, unless the provider does not even answer.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long after its timeout a search is waited for: its worker gives it up by then, unless the provider hangs.
+const SEARCH_GRACE: Duration = Duration::from_secs(1);
 
 impl Research {
     pub(super) async fn search(
         &self,
         caller: &mut Caller,
-        tool: &str,
-        mut given: Map<String, Value>,
-    ) -> Result<CallToolResult, Refusal> {
-        let conversation =
-            (tool == SEARCH_FOLLOWUP).then(|| take_conversation(&mut given)).transpose()?;
-        let arguments: SearchArguments = arguments::read(Some(given))?;
+        tool: &'static str,
+        mut given: JsonObject,
+    ) -> ToolResult<Answered> {
+        let conversation = take_conversation(tool, &mut given)?;
+        let arguments: SearchArguments = arguments::read(given)?;
         let filters = arguments.filters()?;
-        let place = match conversation {
-            Some(id) => self.place(caller, &id).await?,
-            None => Place::New,
-        };
+        let asked_in = self.asked_in(caller, conversation).await?;
         let ask = ResearchAsk {
             kind: AskKind::Search,
             // Without instructions: the answer is the provider's own, as short as it likes.
-            messages: place.messages(None, &arguments.query),
+            messages: asked_in.messages(None, &arguments.query),
             filters,
             ..ResearchAsk::default()
         };
-        let hash = input_hash(tool, place.conversation(), &arguments)?;
-        let terms = Terms {
-            tool,
-            workflow: "search",
-            priority: 0,
-            visibility: Visibility::Unpromised,
-            attempt_timeout: self.options.search_timeout,
+        let hash = input_hash(tool, asked_in.conversation(), &arguments)?;
+        let timeout = self.options.search_timeout;
+        let visibility = Visibility::Unpromised;
+        let terms = Terms { tool, workflow: "search", priority: 0, visibility, timeout };
+        let call = HeldCall {
+            job: self.new_job(&caller.owner, &asked_in, &ask, terms)?,
+            key: None,
+            call_key: Key::research(tool, hash, HeldAnswer::Quick),
+            answer_with: AnswerWith::Outcome { within: Some(timeout + SEARCH_GRACE) },
+            told_again: ToldAgain::ForAWhile(AskAnew::LaterOrInOtherWords),
         };
-        let job = self.new_job(&caller.owner, &place, &ask, terms)?;
-        let key = Key::research(tool, hash, HeldAnswer::Quick);
-        let started = match self.engine.hold(job, key).await {
-            Ok(started) => started,
-            Err(error) => return Err(self.refused(caller, &place, error).await),
-        };
-        let asked = Asked {
-            continued: place.conversation().is_some(),
-            show_thinking: arguments.show_thinking,
-            path: self.path_of(&caller.owner, &started.job),
-        };
-        let budget = Some(self.options.search_timeout + GRACE);
-        self.held(caller, started, &asked, budget, AskAnew::LaterOrInOtherWords).await
+        let continued = asked_in.conversation().is_some();
+        self.hold(caller, call, Asking { continued, show_thinking: arguments.show_thinking }).await
     }
 }

@@ -1,15 +1,15 @@
 //! Where a conversation stands, in words a model can act on (B5, B10).
 
-use outlast_core::conversation::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
+use outlast_mirror::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
-use super::render::Lines;
-use super::{DEEP_RESEARCH_FOLLOWUP, HISTORY, SEARCH_FOLLOWUP};
+use super::render::TextLines;
+use crate::tool_names::research::{DEEP_RESEARCH_FOLLOWUP, HISTORY, SEARCH_FOLLOWUP};
 
 /// The status block.
 pub(super) fn standing(
     status: &StatusFile,
     progress: Option<&ProgressShape>,
-    stop_told: Option<&str>,
+    stop_text: Option<&str>,
 ) -> String {
     match status.status {
         StatusWord::Pending => unfinished("Pending", status, progress),
@@ -18,13 +18,13 @@ pub(super) fn standing(
             "**Status: Completed**\nContinue with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."
         ),
         StatusWord::Failed => failed(status),
-        StatusWord::Cancelled => cancelled(stop_told),
+        StatusWord::Cancelled => cancelled(stop_text),
     }
 }
 
 fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>) -> String {
     let percent = progress.map_or(0, |progress| progress.percentage);
-    let mut text = Lines::new(format!("**Status: {word}** ({percent} %)"));
+    let mut text = TextLines::new(format!("**Status: {word}** ({percent} %)"));
     if let Some(progress) = progress {
         text.line(&progress.message);
         text.line(&format!("Elapsed: {} s", progress.elapsed_ms / 1000));
@@ -37,7 +37,7 @@ fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>)
 fn failed(status: &StatusFile) -> String {
     let tries = status.attempts;
     let word = if tries == 1 { "attempt" } else { "attempts" };
-    let mut text = Lines::new(format!("**Status: Failed** after {tries} {word}"));
+    let mut text = TextLines::new(format!("**Status: Failed** after {tries} {word}"));
     if let Some(error) = &status.error {
         text.line(&format!("Error: {}: {}", error.code, error.message));
     }
@@ -50,31 +50,31 @@ fn failed(status: &StatusFile) -> String {
     text.done()
 }
 
-fn cancelled(stop_told: Option<&str>) -> String {
-    let mut text = Lines::new("**Status: Cancelled**".to_owned());
+fn cancelled(stop_text: Option<&str>) -> String {
+    let mut text = TextLines::new("**Status: Cancelled**".to_owned());
     text.line("The last question was cancelled by its owner; a follow-up may be asked.");
-    if let Some(told) = stop_told {
+    if let Some(told) = stop_text {
         text.line(told);
     }
     text.done()
 }
 
 /// B10: the try, when it is not the first, and what went wrong before.
-fn retries(text: &mut Lines, status: &StatusFile) {
+fn retries(text: &mut TextLines, status: &StatusFile) {
     if status.attempts > 0 {
         text.line(&format!("Retry Attempt: {}", status.attempts + 1));
         errors(text, &status.error_history);
     }
 }
 
-fn errors(text: &mut Lines, history: &[ErrorEntry]) {
+fn errors(text: &mut TextLines, history: &[ErrorEntry]) {
     text.line("Earlier errors:");
     for (at, error) in history.iter().enumerate() {
         text.line(&format!("{}. [{}] {}", at + 1, error.code, error.message));
     }
 }
 
-fn come_back(text: &mut Lines) {
+fn come_back(text: &mut TextLines) {
     text.line(&format!(
         "Call `{HISTORY}` again in half a minute; do not ask the same question again meanwhile."
     ));

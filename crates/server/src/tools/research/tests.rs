@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Cost, NanoUsd, Nature, Output, Provider, ProviderError, RemoteRun,
-    RemoteStop, Resumes, Run, Source, Step, Timestamp, Usage,
+    RemoteStop, Resumes, Run, Source, Step, Store, Timestamp, Usage,
 };
-use outlast_engine::{Mirror, MirrorOptions, Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_mirror::MirrorOptions;
 use outlast_store::{MemoryStore, SystemClock};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::caller::Caller;
+use crate::reply::{Answered, ToolResult};
 
 /// A provider that answers at once, or never.
 #[derive(Clone)]
@@ -104,9 +107,9 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
         state_dir: folder.join("state"),
         owner: OwnerId::new("local"),
     };
-    let mirror = Some(Arc::new(Mirror::open(mirror).unwrap()));
-    let engine_options = Options { mirror, ..Options::default() };
-    let engine = Engine::new(store, providers, engine_options, Shutdown::new()).await;
+    let mirror = Arc::new(Mirror::open(store, providers.clone(), mirror).unwrap());
+    let store = Arc::clone(&mirror) as Arc<dyn Store>;
+    let engine = Engine::new(store, providers, Options::default(), Shutdown::new()).await;
     let (engine, _follower) = engine.unwrap();
     tokio::spawn(Worker::new(&engine, Takes::TheQueue).run(Until::Asked));
     let options = ResearchOptions {
@@ -119,6 +122,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
         search_timeout: Duration::from_secs(30),
         keep: Duration::from_secs(3600),
         disclaimer: Disclaimer::Off,
+        mirror: Some(mirror),
     };
     Research::new(engine, options)
 }
@@ -134,11 +138,18 @@ pub(super) fn caller(owner: &str) -> Caller {
     }
 }
 
+async fn call(set: &Research, owner: &str, tool: &str, arguments: Value) -> ToolResult<Answered> {
+    let Value::Object(arguments) = arguments else { panic!("not an object") };
+    let tools = set.listed();
+    let listed = tools.iter().find(|listed| listed.tool.name == tool).unwrap();
+    (listed.call)(&mut caller(owner), arguments).await
+}
+
 /// The structured content and the text of a call that does as it is asked.
 async fn ask(set: &Research, owner: &str, tool: &str, arguments: Value) -> (Value, String) {
-    let Value::Object(arguments) = arguments else { panic!("not an object") };
-    let answer = set.call(&mut caller(owner), tool, Some(arguments)).await.unwrap();
-    let Ok(Answered::Now(answer)) = answer else { panic!("refused, or a task") };
+    let Ok(Answered::Now(answer)) = call(set, owner, tool, arguments).await else {
+        panic!("refused, or a task")
+    };
     let result = serde_json::to_value(answer).unwrap();
     let text = result["content"][0]["text"].as_str().unwrap().to_owned();
     (result["structuredContent"].clone(), text)
@@ -261,8 +272,7 @@ async fn a_search_ends_after_its_time() {
     let oracle = Oracle::answering(None, Cost::Unknown);
     let set = research(oracle, ResearchMode::Blocking).await;
     let before = tokio::time::Instant::now();
-    let arguments = json!({ "query": "why?" }).as_object().cloned();
-    let answer = set.call(&mut caller("local"), SEARCH, arguments).await.unwrap();
+    let answer = call(&set, "local", SEARCH, json!({ "query": "why?" })).await;
     let result = answer.unwrap_err().into_result();
     let text = serde_json::to_value(result).unwrap()["content"][0]["text"].clone();
     assert!(text.as_str().unwrap().starts_with("TIMEOUT: "), "{text}");
@@ -272,7 +282,7 @@ async fn a_search_ends_after_its_time() {
     assert_eq!(listed["conversations"], json!([]));
 }
 
-/// design.md: a name that two sets share belongs to the set listed first.
+/// A name that two sets share belongs to the set listed first.
 #[tokio::test]
 async fn a_shared_name_belongs_to_the_first_set() {
     use rmcp::ServerHandler;

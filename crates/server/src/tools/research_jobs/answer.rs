@@ -8,13 +8,14 @@ use outlast_engine::Reading;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{POLL, ResearchJobsOptions, START};
-use crate::text::{echoed_id, printable, with_citations};
+use super::ResearchJobsOptions;
+use crate::text::{block_texts, echoed_id, minutes, printable, with_citations};
+use crate::tool_names::research_jobs::{POLL, START};
 
 /// The one shape of all three tools (A4).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answer {
+pub(super) struct ResearchJobAnswer {
     job_id: String,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,12 +26,12 @@ pub(super) struct Answer {
     message: String,
 }
 
-impl Answer {
+impl ResearchJobAnswer {
     /// What is to be said about a job. Takes it, because a report may be megabytes and moves into the answer.
     pub(super) fn about(reading: Reading, options: &ResearchJobsOptions) -> Self {
         let Reading { job, now, waits } = reading;
-        let stop_told = job.stop_told();
-        let run_left = job.run_left_told();
+        let stop_text = job.stop_text();
+        let run_left = job.run_left_text();
         let mut answer = Self {
             job_id: job.id.to_string(),
             status: "IN_PROGRESS",
@@ -66,7 +67,7 @@ impl Answer {
             }
             JobState::Cancelled { .. } => {
                 answer.status = "CANCELLED";
-                answer.message = match stop_told {
+                answer.message = match stop_text {
                     Some(told) => format!("Cancelled. {told}"),
                     None => "Cancelled.".to_owned(),
                 };
@@ -77,7 +78,7 @@ impl Answer {
 
     /// What is to be said when there is no such job.
     pub(super) fn not_found(given: &str, options: &ResearchJobsOptions) -> Self {
-        let minutes = (options.keep.as_secs_f64() / 6.0).ceil() / 10.0;
+        let minutes = minutes(options.keep);
         Self {
             job_id: echoed_id(given),
             status: "NOT_FOUND",
@@ -93,10 +94,10 @@ impl Answer {
 }
 
 /// The answer as structured content, with the report moved into it.
-impl TryFrom<Answer> for Value {
+impl TryFrom<ResearchJobAnswer> for Value {
     type Error = serde_json::Error;
 
-    fn try_from(mut answer: Answer) -> Result<Self, Self::Error> {
+    fn try_from(mut answer: ResearchJobAnswer) -> Result<Self, Self::Error> {
         let response = answer.response.take();
         let mut value = serde_json::to_value(answer)?;
         if let Some(response) = response {
@@ -139,10 +140,8 @@ fn failed(failure: &Failure, id: &str, run_left: Option<String>) -> String {
         None if failure.code.is_retryable() => {
             format!("The research failed; see `error`. {START} begins it anew.")
         }
-        None => {
-            "The research failed; see `error`. Trying again will not help until that is mended."
-                .to_owned()
-        }
+        None => "The research failed; see `error`. Trying again will not help until that is fixed."
+            .to_owned(),
     }
 }
 
@@ -160,10 +159,7 @@ fn response(body: Body, strip_thinking: bool) -> String {
             }
             Some(_) | None => with_citations(text, &sources),
         },
-        Body::Tool { content, .. } => {
-            let texts = content.iter().filter_map(|block| block.get("text")?.as_str());
-            printable(&texts.collect::<Vec<_>>().join("\n"))
-        }
+        Body::Tool { content, .. } => block_texts(&content),
     }
 }
 

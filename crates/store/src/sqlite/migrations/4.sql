@@ -9,7 +9,7 @@ UPDATE jobs SET bytes = coalesce((
     + coalesce(octet_length(raw), 0)
   FROM bodies WHERE bodies.job = jobs.seq), 0);
 
--- Everybody who has ever had a job, and where they stand. "queued" and "running" count what is in the queue or came
+-- Every owner who has ever had a job, and their turn. "queued" and "running" count what is in the queue or came
 -- from it: visibility 'promised'. The triggers below keep the counts, so that a claim and an insert count nothing.
 CREATE TABLE owners (
   arrived INTEGER PRIMARY KEY,           -- the order in which owners came

@@ -1,10 +1,10 @@
-//! What shares a commit, and what does not share its fate.
+//! Commands share a commit, and a failed one undoes no other.
 
 use std::fs::File;
 
 use outlast_core::{Inserted, Job, NewJob};
 use outlast_testkit::clock::ManualClock;
-use outlast_testkit::store_suite::a_job;
+use outlast_testkit::store_suite::{a_job, an_insert};
 use tempfile::TempDir;
 
 use super::*;
@@ -12,7 +12,7 @@ use crate::sqlite::{insert, open, reads};
 
 struct Fixture {
     writer: Writer,
-    /// Whoever locks it makes the writer wait at the gate.
+    /// The write lock's file: while a test holds its lock, the writer waits.
     rival: File,
     reader: Connection,
     _dir: TempDir,
@@ -20,32 +20,23 @@ struct Fixture {
 
 fn fixture() -> Fixture {
     let dir = TempDir::new().unwrap();
-    let (path, gate_path) = (dir.path().join("jobs.db"), dir.path().join("jobs.db.wlock"));
+    let (path, lock_path) = (dir.path().join("jobs.db"), dir.path().join("jobs.db.wlock"));
     open::make_files(&path).unwrap();
-    let gate = Gate::open(&gate_path, Duration::from_secs(60)).unwrap();
-    let connection = open::prepare(&path, Some(&gate)).unwrap();
+    let lock = WriteLock::open(&lock_path, Duration::from_secs(60)).unwrap();
+    let connection = open::prepare(&path, Some(&lock)).unwrap();
     let reader = open::connect(&path, open::Access::Read).unwrap();
-    let place = Arc::new(Place::of(&path, open::Access::Read).unwrap());
+    let file = Arc::new(DatabaseFile::of(&path, open::Access::Read).unwrap());
     let clock = Arc::new(ManualClock::default());
     let rev = Arc::new(watch::Sender::new(Rev::default()));
     let mark = Mark::shared(&path).unwrap();
-    let desk = Desk { connection, place, gate, clock, rev, mark, store: 7 };
-    let writer = Writer::start(desk).unwrap();
-    let rival = File::options().write(true).open(gate_path).unwrap();
+    let thread = WriterThread { connection, file, lock, clock, rev, mark, store: 7 };
+    let writer = Writer::start(thread).unwrap();
+    let rival = File::options().write(true).open(lock_path).unwrap();
     Fixture { writer, rival, reader, _dir: dir }
 }
 
 fn add(tx: &mut Tx<'_>, job: NewJob) -> Result<Job, Fault> {
-    match insert::insert(
-        tx,
-        outlast_core::Insert {
-            job,
-            key: None,
-            max_unfinished: 1000,
-            max_bytes: u64::MAX,
-            takes_up: None,
-        },
-    )? {
+    match insert::insert(tx, an_insert(job))? {
         Inserted::New(job) | Inserted::Existing { job, .. } => Ok(job),
     }
 }
@@ -55,7 +46,7 @@ fn count(reader: &Connection) -> usize {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_or_panics_takes_nobody_with_it() {
+async fn a_command_that_fails_or_panics_undoes_no_other() {
     let fixture = fixture();
     let writer = &fixture.writer;
     fixture.rival.lock().unwrap();
@@ -83,7 +74,7 @@ async fn a_command_that_fails_or_panics_takes_nobody_with_it() {
 }
 
 #[tokio::test]
-async fn a_commit_that_fails_is_told_to_everybody_in_it() {
+async fn a_commit_that_fails_is_told_to_every_caller_in_it() {
     let fixture = fixture();
     let writer = &fixture.writer;
     fixture.rival.lock().unwrap();

@@ -1,0 +1,103 @@
+//! What lists are asked for and what they show.
+
+use crate::{ConversationId, JobId, OwnerId, Progress, StateKind, Timestamp, Visibility};
+
+/// Which jobs to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobQuery {
+    /// Only these states; all when empty.
+    pub states: Vec<StateKind>,
+    /// Only titles that contain this, in any case.
+    pub search: Option<String>,
+    /// Only ids that start with this.
+    pub id_prefix: Option<String>,
+    /// At most so many.
+    pub limit: u32,
+    /// Only what comes after the last page.
+    pub after: Option<Cursor>,
+}
+
+/// Where a page ended. Opaque to callers; only the store that made it reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor(pub u64);
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobPage {
+    /// Newest first.
+    pub jobs: Vec<Summary>,
+    /// Where the next page starts, if there is one.
+    pub next: Option<Cursor>,
+}
+
+/// A job as lists show it, without its request and result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Its name.
+    pub id: JobId,
+    /// Whose it is.
+    pub owner: OwnerId,
+    /// The conversation it belongs to, if any.
+    pub conversation: Option<ConversationId>,
+    /// The kind of work.
+    pub workflow: String,
+    /// The start of the question.
+    pub title: String,
+    /// Whether its id was promised to the caller.
+    pub visibility: Visibility,
+    /// Where it stands.
+    pub state: StateKind,
+    /// Whether any worker has ever held it.
+    pub was_claimed: bool,
+    /// The session its ask names ([`crate::session_of`]), if any.
+    pub session: Option<String>,
+    /// How many tries have failed.
+    pub failures: u32,
+    /// How far the running try has come.
+    pub progress: Option<Progress>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When anything about it last changed.
+    pub updated_at: Timestamp,
+    /// When it ended, if it has.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// Which conversations to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationQuery {
+    /// Only those whose last turn is in one of these states; all when empty.
+    pub states: Vec<StateKind>,
+    /// At most so many.
+    pub limit: u32,
+    /// Only what comes after the last page.
+    pub after: Option<Cursor>,
+}
+
+/// A page of a list of conversations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConversationPage {
+    /// Newest first.
+    pub conversations: Vec<ConversationSummary>,
+    /// Where the next page starts, if there is one.
+    pub next: Option<Cursor>,
+}
+
+/// A conversation as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConversationSummary {
+    /// Its name.
+    pub id: ConversationId,
+    /// The start of its first question.
+    pub title: String,
+    /// Where its last turn stands.
+    pub state: StateKind,
+    /// How many turns it has.
+    pub turns: u32,
+    /// How many of them have a report.
+    pub reports: u32,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When anything about its last turn changed.
+    pub updated_at: Timestamp,
+}

@@ -1,0 +1,85 @@
+//! The failures that a try can end with, in words for clients. What they mean for the job is decided by
+//! [`verdict`](fn@super::verdict).
+
+use crate::{Checkpoint, Code, Failure, Job, Nature, ProviderError, RequestWords, Timestamp};
+
+/// A failure without a run and without words of an upstream.
+pub(super) fn plain(code: Code, message: impl Into<String>, now: Timestamp) -> Failure {
+    Failure { code, message: message.into(), detail: None, at: now, run_goes_on: false }
+}
+
+/// The failure of a provider's error. The words of the request leave what upstream said: the adapter that heard it may
+/// have been given no more than the name of a run, and a failure goes to the log and to the store.
+pub(super) fn of_error(job: &Job, error: &ProviderError, now: Timestamp) -> Failure {
+    let without_request = |said: &str| RequestWords::of(&job.new.ask).kept_out_of(said);
+    let detail = error.detail.as_deref().map(without_request);
+    Failure { detail, ..plain(error.trouble.code(), error.sentence.clone(), now) }
+}
+
+pub(super) fn attempt_timed_out(job: &Job, now: Timestamp) -> Failure {
+    let seconds = job.new.attempt_timeout.as_secs();
+    plain(Code::Timeout, format!("no result within {seconds} s"), now)
+}
+
+pub(super) fn life_ended(job: &Job, now: Timestamp) -> Failure {
+    let seconds = job.new.life.unwrap_or_default().as_secs();
+    let message = format!(
+        "no result within the {seconds} s a job of this kind may take; ask for less, or raise the limit"
+    );
+    plain(Code::Timeout, message, now)
+}
+
+pub(super) fn worker_panicked(now: Timestamp) -> Failure {
+    let message = "the worker failed; the log of the server has the details";
+    plain(Code::InternalError, message, now)
+}
+
+/// The failure of a try whose run may still finish: it says whether another job can take that run up.
+pub(super) fn beside_its_run(job: &Job, nature: Nature, failure: Failure) -> Failure {
+    let run_goes_on =
+        matches!(&job.checkpoint, Checkpoint::Running(run) if nature.resumes.takes_up(run));
+    Failure { run_goes_on, ..failure }
+}
+
+/// The failure of a send of unknown fate that a second send under the same key follows.
+pub(super) fn sent_under_its_key(failure: Failure) -> Failure {
+    let message = format!(
+        "{}; it may have been accepted, so it is sent again under the same key, for which the provider begins one run",
+        failure.message
+    );
+    Failure { code: Code::SubmitUnknown, message, ..failure }
+}
+
+/// The failure of a job whose request may have been accepted and cannot be found again. `failure` says what happened
+/// to it.
+pub(super) fn submit_unknown(job: &Job, failure: Failure) -> Failure {
+    // The advice behind the semicolon is for a request that was certainly not accepted.
+    let sentence = failure.message.split("; ").next().unwrap_or_default().to_owned();
+    let known = if job.may_be_charged() {
+        "it may have been accepted and paid for, so it was not sent again"
+    } else {
+        "it may have been done, or half of it, so it was not done again"
+    };
+    in_doubt(job, Code::SubmitUnknown, &format!("{sentence}; {known}"), failure)
+}
+
+/// The failure of a job whose run the provider no longer knows.
+pub(super) fn run_lost(job: &Job, failure: Failure) -> Failure {
+    let known = if job.may_be_charged() {
+        "it may have been paid for, so no other was begun"
+    } else {
+        "it may have done its work, so no other was begun"
+    };
+    in_doubt(job, Code::RunLost, &format!("{}; {known}", failure.message), failure)
+}
+
+/// A failure after which only the owner's consent begins a new run.
+fn in_doubt(job: &Job, code: Code, known: &str, failure: Failure) -> Failure {
+    let next = if job.may_be_charged() {
+        "begins a new run, which may be paid for a second time"
+    } else {
+        "runs it again"
+    };
+    let message = format!("{known}: `outlast jobs retry {} --again` {next}", job.id);
+    Failure { code, message, run_goes_on: false, ..failure }
+}

@@ -1,0 +1,51 @@
+//! The key a request is sent under, for providers that begin one run for each key.
+
+use serde_json::Value;
+
+use crate::{Job, JobId};
+
+/// The field of a request that names the key of the job it repeats, whose fate was unknown (P6): sent under the same key
+/// it is paid for once, where the provider honours keys.
+pub const RETRY_KEY: &str = "retry_key";
+
+/// The key of a job's next send: after each failed try another. The first send of a job that repeats another takes that
+/// job's key.
+pub(super) fn new_send_key(job: &Job) -> String {
+    let repeated = job.new.ask.get(RETRY_KEY).filter(|_| job.failures.is_empty());
+    match repeated.and_then(Value::as_str) {
+        Some(key) => key.to_owned(),
+        None => format!("{}-{}", job.id, job.failures.len()),
+    }
+}
+
+/// The job that such a key belongs to; also where a provider went on with the key in the id of its run.
+pub fn job_of_key(key: &str) -> Option<JobId> {
+    key.split('-').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Checkpoint;
+    use crate::rules::sample::running;
+
+    #[test]
+    fn a_key_names_its_job() {
+        let job = running(Checkpoint::NotBegun).0.job;
+        let key = new_send_key(&job);
+        assert_eq!(job_of_key(&key), Some(job.id));
+        assert_eq!(job_of_key(&format!("{key}-and more")), Some(job.id));
+        assert_eq!(job_of_key("resp_1"), None);
+    }
+
+    /// P6: what is asked again after a send of unknown fate is sent under the same key.
+    #[test]
+    fn p6_a_retry_sends_the_key_of_the_job_it_repeats() {
+        let mut job = running(Checkpoint::NotBegun).0.job;
+        job.new.ask = serde_json::json!({ "messages": [], (RETRY_KEY): "old-0" });
+        assert_eq!(new_send_key(&job), "old-0");
+        // That run has ended badly: another one needs a key of its own.
+        job.failures.push(crate::rules::sample::failure());
+        assert_eq!(new_send_key(&job), "00000000000000000000000000000007-1");
+    }
+}

@@ -1,0 +1,106 @@
+//! What a try writes: checkpoints, progress and its end under its lease, and, when its job was cancelled while the request
+//! was on its way, what came of the request.
+
+use std::time::Duration;
+
+use outlast_core::{Checkpoint, RemoteRun, RemoteStop, Settlement, StoreError};
+
+use super::notes::Notes;
+use super::settled::log_settled;
+use super::{Attempt, LeaseLost};
+
+/// How long a write waits that the store could not do; doubles.
+const WRITE_AGAIN: Duration = Duration::from_millis(500);
+const WRITE_AGAIN_AT_MOST: Duration = Duration::from_secs(2);
+
+impl Attempt<'_> {
+    /// Makes a checkpoint durable.
+    pub(super) async fn record(&mut self, checkpoint: Checkpoint) -> Result<(), LeaseLost> {
+        let write = || self.shared.store.checkpoint(self.lease.lease(), &checkpoint);
+        self.write_until_lost("a checkpoint", self.lease.lost(), write).await?;
+        self.job.checkpoint = checkpoint;
+        Ok(())
+    }
+
+    /// Shows the latest progress, if there is some.
+    pub(super) async fn note(&self, notes: &mut Notes) -> Result<(), LeaseLost> {
+        let Some(progress) = notes.take() else { return Ok(()) };
+        match self.shared.store.note(self.lease.lease(), &progress).await {
+            Ok(()) => Ok(()),
+            Err(StoreError::LeaseLost | StoreError::NotFound) => Err(LeaseLost),
+            Err(error) => {
+                // Progress may be lost; the run may not.
+                tracing::warn!(job.id = %self.job.id, %error, "progress not stored");
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the end of the try.
+    pub(super) async fn settle(&self, settlement: Settlement) {
+        let write = || self.shared.store.settle(self.lease.lease(), settlement.clone());
+        match self.write_until_lost("the end of a try", self.lease.lost(), write).await {
+            Ok(job) => log_settled(&job, &settlement),
+            Err(LeaseLost) => {
+                tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before this try ended");
+                self.record_no_run().await;
+            }
+        }
+    }
+
+    /// A run came of the request, so it must be stopped.
+    pub(super) async fn record_late_run(&self, remote: &RemoteRun) {
+        let write = || self.shared.store.record_late_run(&self.job.id, remote);
+        // Until it is recorded, whatever the lease: no other process knows of this run.
+        let recorded = self.write_until_lost("an owed stop", std::future::pending(), write).await;
+        match recorded {
+            Ok(()) => {
+                tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "cancelled run will be stopped");
+            }
+            Err(LeaseLost) => {
+                tracing::error!(job.id = %self.job.id, remote.id = remote.short_id(), "a remote run is left without a job");
+            }
+        }
+    }
+
+    /// No run came of the request, so there is nothing to stop.
+    pub(super) async fn record_no_run(&self) {
+        if !self.not_begun {
+            return;
+        }
+        match self.shared.store.record_stop(&self.job.id, RemoteStop::NotNeeded).await {
+            // Not cancelled, but taken by another worker, which knows better.
+            Ok(()) | Err(StoreError::NotFound) => {}
+            Err(error) => {
+                tracing::warn!(job.id = %self.job.id, %error, "that a cancelled job began no run is not stored");
+            }
+        }
+    }
+
+    /// Repeats a write while the store cannot do it, until the job is lost to this try.
+    async fn write_until_lost<T, W>(
+        &self,
+        what: &str,
+        lost: impl Future<Output = ()>,
+        write: impl Fn() -> W,
+    ) -> Result<T, LeaseLost>
+    where
+        W: Future<Output = Result<T, StoreError>>,
+    {
+        tokio::pin!(lost);
+        let mut wait = WRITE_AGAIN;
+        loop {
+            match write().await {
+                Ok(written) => return Ok(written),
+                Err(StoreError::LeaseLost | StoreError::NotFound) => return Err(LeaseLost),
+                Err(error) => {
+                    tracing::error!(job.id = %self.job.id, %error, "{what} is not stored, will try again");
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(WRITE_AGAIN_AT_MOST),
+                () = &mut lost => return Err(LeaseLost),
+            }
+        }
+    }
+}

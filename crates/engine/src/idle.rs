@@ -1,0 +1,57 @@
+//! When a worker leaves, also by itself.
+
+use std::time::Duration;
+
+use outlast_core::{Profile, StoreError};
+use tokio::time::Instant;
+
+use crate::shared::Shared;
+
+/// How long a worker that leaves when idle stays while the store cannot be read, whatever it has in hand. The process that started the
+/// worker may have removed the store since, and then no process would ever ask the worker to leave.
+const GIVES_UP: Duration = Duration::from_secs(300);
+/// How often such a worker looks whether it is idle.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// How often it looks whether the store can be read.
+const LOOK_AT_STORE: Duration = Duration::from_secs(10);
+
+/// When a worker leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// When it is asked to.
+    Asked,
+    /// When there is nothing left that it could do, or it is asked to, or the store cannot be read for minutes.
+    Idle,
+}
+
+/// Whether neither a job nor an owed stop is left for a worker with these profiles, now or later.
+pub(crate) async fn nothing_left(shared: &Shared, profiles: &[Profile]) -> bool {
+    let store = &shared.store;
+    let look = async || {
+        Ok::<bool, StoreError>(
+            store.queued(profiles).await? == 0
+                && store.orphans(profiles).await?.is_empty()
+                && store.owed_stops(profiles, 1).await?.is_empty(),
+        )
+    };
+    look().await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "what is left cannot be read, will try again");
+        false
+    })
+}
+
+/// Waits until the store could not be read for so long that it will not come back.
+pub(crate) async fn store_is_gone(shared: &Shared) -> StoreError {
+    let mut since = None;
+    loop {
+        tokio::time::sleep(LOOK_AT_STORE).await;
+        let Err(error) = shared.store.rev().await else {
+            since = None;
+            continue;
+        };
+        if since.get_or_insert_with(Instant::now).elapsed() >= GIVES_UP {
+            tracing::error!(%error, "the store is gone, leaving");
+            return error;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Reads: a job as it stands and why it waits, lists, conversations, and what is known of a request before it is made.
+
+use outlast_core::conversation::Conversation;
+use outlast_core::{
+    ConversationId, ConversationPage, ConversationQuery, Job, JobId, JobPage, JobQuery, JobState,
+    OwnerId, Profile, Scope, Standing, StoreError, Timestamp, Visibility, Waits,
+};
+use serde_json::Value;
+
+use crate::engine::Engine;
+use crate::shared::Expected;
+
+/// A job at the moment it was read.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// The job.
+    pub job: Job,
+    /// The store's clock at that moment.
+    pub now: Timestamp,
+    /// Why it is queued, if it is.
+    pub waits: Option<Waits>,
+}
+
+impl Reading {
+    /// Where the job stands, in words (P4).
+    pub fn standing(&self) -> Standing<'_> {
+        Standing::of(&self.job, self.waits)
+    }
+}
+
+impl Engine {
+    /// The store's clock.
+    pub fn now(&self) -> Timestamp {
+        self.shared.store.now()
+    }
+
+    /// The job as it stands; `None` when the caller has no such job.
+    pub async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.shared.store.job(scope, id).await
+    }
+
+    /// The job as it stands, and why it waits if it does; `None` when the caller has no such job. Never waits.
+    pub async fn reading(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {
+        let Some(job) = self.job(scope, id).await? else { return Ok(None) };
+        let now = self.now();
+        let waits = self.waits(&job, now).await?;
+        Ok(Some(Reading { job, now, waits }))
+    }
+
+    async fn waits(&self, job: &Job, now: Timestamp) -> Result<Option<Waits>, StoreError> {
+        let JobState::Queued { run_at } = job.state else { return Ok(None) };
+        if job.new.visibility == Visibility::Unpromised {
+            // Not in the queue: the process that took the call carries it, whatever workers there are.
+            return Ok(None);
+        }
+        Ok(Some(if !self.shared.store.has_worker(&job.new.profile).await? {
+            Waits::ForAWorker
+        } else if run_at > now {
+            Waits::Until(run_at)
+        } else {
+            Waits::ForItsTurn { ahead: self.shared.store.ahead(&job.id).await? }
+        }))
+    }
+
+    /// What is known of a request before it is made.
+    pub fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
+        self.shared.expects(profile, ask)
+    }
+
+    /// Whether this process has the provider for jobs of this profile.
+    pub fn has_provider(&self, profile: &Profile) -> bool {
+        self.shared.providers.contains_key(profile)
+    }
+
+    /// Whether a worker that takes jobs of this profile from the queue is known to live.
+    pub async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
+        self.shared.store.has_worker(profile).await
+    }
+
+    /// A conversation with the turns that may be shown; `None` when the owner has no such conversation.
+    pub async fn conversation(
+        &self,
+        owner: &OwnerId,
+        id: &ConversationId,
+    ) -> Result<Option<Conversation>, StoreError> {
+        let turns = self.shared.store.turns(&Scope::Owner(owner.clone()), id).await?;
+        Ok(Conversation::of(id.clone(), turns))
+    }
+
+    /// The owner's conversations, newest first.
+    pub async fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        self.shared.store.conversations(owner, query).await
+    }
+
+    /// The caller's jobs, newest first.
+    pub async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
+        self.shared.store.list(scope, query).await
+    }
+}

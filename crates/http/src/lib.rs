@@ -1,0 +1,48 @@
+//! What every HTTP request of outlast shares, to a provider or to an MCP server: the client it goes through, the
+//! proxy, and answers that are read up to a limit.
+
+mod body;
+mod proxy;
+mod sse;
+
+use std::error::Error;
+use std::time::Duration;
+
+use reqwest::{Client, ClientBuilder, redirect};
+
+pub use body::{BodyError, read_body};
+pub use proxy::{BadProxy, ProxyOptions, ProxyScope};
+pub use sse::{EventTooLarge, SseDecoder, SseEvent};
+
+/// An HTTP client that takes nothing from the environment, follows no redirect and repeats no request.
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn client_builder(
+    proxy: Option<&ProxyOptions>,
+    connect_timeout: Duration,
+) -> Result<ClientBuilder, BadProxy> {
+    // Fails only when one is installed already, which serves as well.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let builder = Client::builder()
+        .user_agent(concat!("outlast/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(connect_timeout)
+        .redirect(redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy();
+    let proxy = proxy.map(ProxyOptions::to_proxy).transpose()?.flatten();
+    Ok(match proxy {
+        Some(proxy) => builder.proxy(proxy),
+        None => builder,
+    })
+}
+
+/// An error with its causes, separated by colons.
+pub fn error_chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}

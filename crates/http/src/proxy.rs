@@ -1,0 +1,96 @@
+//! Which requests go through a proxy. The configuration decides; the environment is not read here.
+
+mod no_proxy;
+
+use std::fmt;
+
+use reqwest::{Proxy, Url};
+
+use no_proxy::NoProxy;
+
+/// A proxy, and what does not go through it.
+#[derive(Clone)]
+pub struct ProxyOptions {
+    /// Its address, with credentials if it wants them; without a scheme, `http://` is meant.
+    pub url: String,
+    /// What it is for.
+    pub scope: ProxyScope,
+    /// What never goes through it, separated by commas: hosts, domains with what is below them, addresses, networks
+    /// such as `10.0.0.0/8`, each with a port if only that is meant, or `*` for everything.
+    pub except: String,
+}
+
+/// What a proxy is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyScope {
+    /// Every request: the proxy was named for this program.
+    Everything,
+    /// Requests that leave this machine: the proxy was named for all programs, and cannot reach what listens here.
+    OtherMachines,
+}
+
+/// Leaves out the address, which may hold credentials.
+impl fmt::Debug for ProxyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyOptions").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
+
+impl ProxyOptions {
+    /// The proxy for an HTTP client; `None` when nothing goes through it. Errors never repeat the address.
+    pub fn to_proxy(&self) -> Result<Option<Proxy>, BadProxy> {
+        let except = NoProxy::parse(&self.except);
+        if except.is_everything() {
+            return Ok(None);
+        }
+        let except = match self.scope {
+            ProxyScope::Everything => except,
+            ProxyScope::OtherMachines => except.and_loopback(),
+        };
+        let address = self.address()?;
+        Ok(Some(Proxy::custom(move |url| (!except.covers(url)).then(|| address.clone()))))
+    }
+
+    fn address(&self) -> Result<Url, BadProxy> {
+        let text = match self.url.contains("://") {
+            true => self.url.clone(),
+            false => format!("http://{}", self.url),
+        };
+        let url = Url::parse(&text).map_err(|_| BadProxy)?;
+        // The HTTP library ignores a proxy it cannot use, and would send the request without it.
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err(BadProxy);
+        }
+        Ok(url)
+    }
+}
+
+/// The address of a proxy cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the proxy must be an address that begins with http:// or https://")]
+pub struct BadProxy;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy(url: &str) -> ProxyOptions {
+        ProxyOptions { url: url.to_owned(), scope: ProxyScope::Everything, except: String::new() }
+    }
+
+    #[test]
+    fn an_address_no_call_could_go_through_is_refused_without_repeating_it() {
+        for url in ["proxy.example:3128", "http://u:hunter2@proxy.example", "https://[::1]:8"] {
+            assert!(proxy(url).to_proxy().unwrap().is_some(), "{url}");
+        }
+        for url in ["socks5://u:hunter2@proxy.example", "http://", "ftp://hunter2", "http://a b"] {
+            let error = proxy(url).to_proxy().unwrap_err().to_string();
+            assert!(error.contains("http://") && !error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_never_shown() {
+        assert!(!format!("{:?}", proxy("http://u:hunter2@proxy.example")).contains("hunter2"));
+    }
+}

@@ -1,0 +1,187 @@
+//! The list of hosts that no proxy is used for, as `NO_PROXY` is commonly written: names with their subdomains,
+//! addresses, networks, each with a port or for all ports. The HTTP library's own list has no ports, and takes
+//! `*.example.org` for a name.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+
+/// A list of exceptions.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct NoProxy(Vec<Entry>);
+
+#[derive(Debug, PartialEq)]
+struct Entry {
+    host: Host,
+    /// Unset means every port.
+    port: Option<u16>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Host {
+    Any,
+    /// In lower case, and what is below it.
+    Name(String),
+    /// So many leading bits of an address.
+    Network(IpAddr, u32),
+}
+
+impl NoProxy {
+    /// Reads a list, separated by commas or spaces; an entry that cannot be read is left out.
+    pub(super) fn parse(text: &str) -> Self {
+        let parts = text.split(|c: char| c == ',' || c.is_whitespace());
+        Self(parts.filter(|part| !part.is_empty()).filter_map(Entry::parse).collect())
+    }
+
+    /// The same list with this machine added.
+    pub(super) fn and_loopback(mut self) -> Self {
+        self.0.extend(Self::parse("localhost,127.0.0.0/8,::1").0);
+        self
+    }
+
+    /// Whether nothing goes through the proxy at all.
+    pub(super) fn is_everything(&self) -> bool {
+        self.0.contains(&Entry { host: Host::Any, port: None })
+    }
+
+    /// Whether a request to this address goes through no proxy.
+    pub(super) fn covers(&self, url: &Url) -> bool {
+        let Some(host) = url.host_str() else { return false };
+        let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
+        let port = url.port_or_known_default();
+        self.0.iter().any(|entry| {
+            entry.port.is_none_or(|excepted| port == Some(excepted)) && entry.host.covers(host)
+        })
+    }
+}
+
+impl Entry {
+    fn parse(part: &str) -> Option<Self> {
+        if let Some(host) = Host::address(part) {
+            return Some(Self { host, port: None });
+        }
+        // Only an address stands in brackets, and its colons do not begin a port.
+        let bracketed = part.strip_prefix('[').and_then(|part| part.split_once(']'));
+        let (host, port) = match bracketed {
+            Some((address, "")) => (Host::address(address)?, None),
+            Some((address, port)) => (Host::address(address)?, Some(port.strip_prefix(':')?)),
+            None => match part.rsplit_once(':') {
+                Some((host, port)) => {
+                    (Host::address(host).or_else(|| Host::name(host))?, Some(port))
+                }
+                None => (Host::name(part)?, None),
+            },
+        };
+        let port = port.map(str::parse).transpose().ok()?;
+        Some(Self { host, port })
+    }
+}
+
+impl Host {
+    fn name(text: &str) -> Option<Self> {
+        if text == "*" {
+            return Some(Self::Any);
+        }
+        let name = text.strip_prefix('*').unwrap_or(text).trim_matches('.');
+        let is_name = !name.is_empty() && !name.contains(['/', ':', '[', ']', '*']);
+        is_name.then(|| Self::Name(name.to_ascii_lowercase()))
+    }
+
+    fn address(text: &str) -> Option<Self> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse::<u32>().ok()?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().ok()?;
+        let all = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.unwrap_or(all);
+        (bits <= all).then_some(Self::Network(address, bits))
+    }
+
+    fn covers(&self, host: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Name(name) => {
+                let host = host.to_ascii_lowercase();
+                host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+            }
+            Self::Network(network, bits) => match (network, host.parse()) {
+                (IpAddr::V4(network), Ok(IpAddr::V4(host))) => {
+                    let differs = network.to_bits() ^ host.to_bits();
+                    differs.checked_shr(32 - bits).unwrap_or(0) == 0
+                }
+                (IpAddr::V6(network), Ok(IpAddr::V6(host))) => {
+                    let differs = network.to_bits() ^ host.to_bits();
+                    differs.checked_shr(128 - bits).unwrap_or(0) == 0
+                }
+                _ => false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_networks_and_ports_are_told_apart() {
+        let cases: [(&str, &[&str], &[&str]); 15] = [
+            ("", &[], &["http://a.example", "http://10.0.0.1"]),
+            ("example", &["http://example", "http://a.b.EXAMPLE."], &["http://anexample"]),
+            (".example", &["http://example", "http://a.example"], &["http://anexample"]),
+            ("*.example", &["http://a.example"], &["http://anexample"]),
+            ("a.example:8080", &["http://a.example:8080"], &["http://a.example"]),
+            ("a.example:443", &["https://a.example"], &["http://a.example", "https://b.example"]),
+            ("10.1.2.3:80", &["http://10.1.2.3"], &["http://10.1.2.3:81", "http://10.1.2.4"]),
+            ("10.0.0.0/8", &["http://10.9.9.9:1"], &["http://11.0.0.1", "http://ten.example"]),
+            ("0.0.0.0/0", &["http://10.9.9.9"], &["http://[::1]", "http://a.example"]),
+            ("::1", &["http://[::1]:8080"], &["http://[::2]"]),
+            ("[::1]", &["http://[::1]:8080", "https://[::1]"], &["http://[::2]"]),
+            ("[fd00::1]:80", &["http://[fd00::1]"], &["http://[fd00::1]:9", "http://[fd00::2]"]),
+            (
+                "[fd00::1]:80, fd01::/16",
+                &["http://[fd00::1]", "http://[fd01:2::3]:9"],
+                &["http://[fd00::1]:9"],
+            ),
+            (
+                "a.example b.example,\tc.example",
+                &["http://b.example", "http://c.example"],
+                &["http://d.example"],
+            ),
+            ("*:8080", &["http://a.example:8080", "http://10.0.0.1:8080"], &["http://a.example"]),
+        ];
+        for (text, excepted, others) in cases {
+            let list = NoProxy::parse(text);
+            assert!(!list.is_everything(), "{text}");
+            for url in excepted {
+                assert!(list.covers(&Url::parse(url).unwrap()), "`{text}` and {url}");
+            }
+            for url in others {
+                assert!(!list.covers(&Url::parse(url).unwrap()), "`{text}` and {url}");
+            }
+        }
+        assert!(NoProxy::parse("a, *").is_everything());
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_left_out() {
+        for odd in [
+            ".",
+            "*.",
+            "10.0.0.0/33",
+            "::/129",
+            "a.example:http",
+            "a:b:c",
+            ",, ,",
+            ":80",
+            "[::1",
+            "[::1]80",
+            "[::1]:",
+            "[a.example]",
+            "[]",
+        ] {
+            assert_eq!(NoProxy::parse(odd), NoProxy::default(), "{odd}");
+        }
+    }
+}

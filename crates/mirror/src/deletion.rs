@@ -1,0 +1,68 @@
+//! Deleting a conversation. A prune is not among the store's changes, so the process that prunes removes the files.
+//!
+//! A note in the state directory stands from before the deletion until the files are gone: after a crash in between, the
+//! next follower finishes it. A process without a mirror leaves no note: then the files stay, as a folder that the store
+//! does not know.
+
+use std::fs;
+use std::path::PathBuf;
+
+use outlast_core::{ConversationId, Scope};
+
+use crate::folder::{make_private_dir, open_private, remove_file};
+use crate::folder_name::FolderName;
+use crate::mirror::{IfAbsent, Mirror};
+use crate::unwritten::MirrorError;
+
+impl Mirror {
+    /// Notes that a conversation is about to be deleted; false when it has no files of ours.
+    pub(crate) async fn note_deletion(&self, scope: &Scope, id: &ConversationId) -> bool {
+        let Some(name) = FolderName::of(id).filter(|_| scope.sees(&self.owner)) else {
+            return false;
+        };
+        match self.conversation(id).await {
+            Ok(Some(_)) => {}
+            Ok(None) => return false,
+            Err(error) => {
+                tracing::warn!(conversation.id = %id, %error, "the files of a conversation may stay behind");
+                return false;
+            }
+        }
+        let noted = make_private_dir(&self.deletion_notes).and_then(|()| {
+            open_private().create(true).truncate(true).open(self.deletion_note(&name))
+        });
+        if let Err(error) = noted {
+            tracing::warn!(conversation.id = %id, %error, "a deletion cannot be noted; if this process dies now, its files stay");
+        }
+        true
+    }
+
+    /// Removes the files of a deleted conversation; writes them where the conversation is still, or again, in the store.
+    pub(crate) async fn finish_deletion(&self, id: &ConversationId) {
+        let Some(name) = FolderName::of(id) else { return };
+        let removed = match self.sync(id, IfAbsent::Remove).await {
+            Ok(()) => remove_file(&self.deletion_note(&name)).map_err(MirrorError::Io),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = removed {
+            tracing::warn!(conversation.id = %id, %error, "the files of a deleted conversation are still there, will try again");
+        }
+    }
+
+    /// Finishes what a process that died, or could not write, has left undone.
+    pub(crate) async fn finish_deletions(&self) {
+        let Ok(notes) = fs::read_dir(&self.deletion_notes) else { return };
+        for note in notes.flatten() {
+            self.finish_deletion(&ConversationId::new(note.file_name().to_string_lossy())).await;
+        }
+    }
+
+    /// Whether a conversation is being deleted.
+    pub(crate) fn is_being_deleted(&self, name: &FolderName) -> bool {
+        self.deletion_note(name).exists()
+    }
+
+    fn deletion_note(&self, name: &FolderName) -> PathBuf {
+        self.deletion_notes.join(name.as_str())
+    }
+}

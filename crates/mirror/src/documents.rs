@@ -1,0 +1,376 @@
+//! The three documents of a conversation: what was said (`conversation.json`), where it stands (`status.json`), and
+//! what is still to be done (`job.json`). Keys are a contract.
+
+use outlast_core::conversation::{Conversation, ConversationMessage};
+use outlast_core::{
+    Effort, Failure, Job, JobState, Message, Profile, ResearchAsk, Standing, StateKind, Timestamp,
+    Waits,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::shapes::{CostShape, SearchResult, UsageShape, search_results};
+
+/// `conversation.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversationFile {
+    /// Its name.
+    pub conversation_id: String,
+    /// When it began.
+    pub created_at: String,
+    /// When it last changed.
+    pub updated_at: String,
+    /// The model that answers, or will.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How many messages.
+    pub message_count: usize,
+    /// What was said.
+    pub messages: Vec<Message>,
+    /// What all turns consumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageShape>,
+    /// What all turns cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostShape>,
+    /// The sources of the last report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search_results: Option<Vec<SearchResult>>,
+}
+
+/// `status.json` (B4).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusFile {
+    /// The conversation's name.
+    pub conversation_id: String,
+    /// The name of the job that is its last turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
+    /// Where it stands.
+    pub status: StatusWord,
+    /// The tool that asked.
+    pub tool_name: String,
+    /// When the turn was asked for.
+    pub started_at: String,
+    /// When anything about it last changed.
+    pub updated_at: String,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<String>,
+    /// How many tries have failed.
+    #[serde(default)]
+    pub attempts: usize,
+    /// How far the running try has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<ProgressShape>,
+    /// Why it failed for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorEntry>,
+    /// Why tries failed, oldest first.
+    #[serde(default)]
+    pub error_history: Vec<ErrorEntry>,
+}
+
+/// Where a conversation stands, in the words of documents B and C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatusWord {
+    /// Queued.
+    Pending,
+    /// A worker is at it.
+    InProgress,
+    /// Succeeded.
+    Completed,
+    /// Failed for good.
+    Failed,
+    /// Cancelled by its owner.
+    Cancelled,
+}
+
+impl StatusWord {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state it stands for.
+    pub fn state(self) -> StateKind {
+        match self {
+            Self::Pending => StateKind::Queued,
+            Self::InProgress => StateKind::Running,
+            Self::Completed => StateKind::Succeeded,
+            Self::Failed => StateKind::Failed,
+            Self::Cancelled => StateKind::Cancelled,
+        }
+    }
+}
+
+impl From<StateKind> for StatusWord {
+    fn from(state: StateKind) -> Self {
+        match state {
+            StateKind::Queued => Self::Pending,
+            StateKind::Running => Self::InProgress,
+            StateKind::Succeeded => Self::Completed,
+            StateKind::Failed => Self::Failed,
+            StateKind::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// How far a turn has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProgressShape {
+    /// 0 to 100.
+    #[serde(default)]
+    pub percentage: u8,
+    /// What is happening.
+    pub message: String,
+    /// Since the turn was asked for.
+    #[serde(default)]
+    pub elapsed_ms: u64,
+    /// The try, when it is not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<usize>,
+}
+
+/// One failure, as clients may see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorEntry {
+    /// For machines.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// When; in the history alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<String>,
+}
+
+/// `job.json`: there while the turn is unfinished.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobFile {
+    /// The conversation's name.
+    pub conversation_id: String,
+    /// The job's name.
+    pub job_id: String,
+    /// The tool that asked.
+    pub tool_name: String,
+    /// What was asked.
+    pub params: JobParams,
+    /// Higher runs first.
+    pub priority: i16,
+    /// When it was asked for.
+    pub created_at: String,
+    /// How many tries have failed.
+    pub attempts: usize,
+    /// How many tries there may be.
+    pub max_attempts: u32,
+}
+
+/// What was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobParams {
+    /// The question.
+    pub query: String,
+    /// How hard to work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<Effort>,
+}
+
+impl ConversationFile {
+    /// What was said so far; `expected_model` until a model has answered.
+    pub fn of(conversation: &Conversation, expected_model: Option<String>) -> Self {
+        let messages = conversation.messages().into_iter();
+        let messages: Vec<Message> = messages
+            .map(|ConversationMessage { role, content, .. }| Message { role, content })
+            .collect();
+        let last = conversation.last_output();
+        Self {
+            conversation_id: conversation.id.as_str().to_owned(),
+            created_at: conversation.created_at().to_string(),
+            updated_at: conversation.updated_at().to_string(),
+            model: last.and_then(|output| output.model.clone()).or(expected_model),
+            message_count: messages.len(),
+            messages,
+            usage: last.map(|_| (&conversation.usage()).into()),
+            cost: last.map(|_| conversation.cost().into()),
+            search_results: last.map(search_results),
+        }
+    }
+}
+
+impl ConversationFile {
+    /// The provider that a conversation known from this file alone belongs to (P1). Files of older servers name a model of
+    /// Perplexity's, or none; what the library answered names the library.
+    pub fn provider(&self) -> &'static str {
+        match &self.model {
+            Some(model) if model.starts_with(Profile::LIBRARY) => Profile::LIBRARY,
+            Some(_) | None => Profile::PERPLEXITY,
+        }
+    }
+}
+
+impl StatusFile {
+    /// Where the last turn stands at `now`.
+    pub fn of(conversation: &Conversation, now: Timestamp) -> Self {
+        let job = conversation.last();
+        let status = StatusWord::from(job.state.kind());
+        let failed = status == StatusWord::Failed;
+        Self {
+            conversation_id: conversation.id.as_str().to_owned(),
+            job_id: Some(job.id.to_string()),
+            status,
+            tool_name: tool_name(conversation).to_owned(),
+            started_at: job.created_at.to_string(),
+            updated_at: job.updated_at.to_string(),
+            completed_at: job.ended_at().map(|at| at.to_string()),
+            attempts: job.failures.len(),
+            progress: (status == StatusWord::InProgress).then(|| ProgressShape::of(job, now, None)),
+            error: job.failures.last().filter(|_| failed).map(|failure| {
+                let mut error = ErrorEntry { timestamp: None, ..ErrorEntry::from(failure) };
+                if let Some(run_left) = job.run_left_text() {
+                    error.message = format!("{}; {run_left}", error.message);
+                }
+                error
+            }),
+            error_history: job.failures.iter().map(ErrorEntry::from).collect(),
+        }
+    }
+}
+
+impl ProgressShape {
+    /// How far a turn has come (B6).
+    pub fn of(job: &Job, now: Timestamp, waits: Option<Waits>) -> Self {
+        let attempt = job.failures.len() + 1;
+        let standing = Standing::of(job, waits);
+        let message = standing.present();
+        let percentage = match &job.state {
+            JobState::Queued { .. } => 0,
+            JobState::Running { .. } => standing.percent().unwrap_or(25),
+            JobState::Succeeded { .. } => 100,
+            JobState::Failed { .. } | JobState::Cancelled { .. } => {
+                job.progress.as_ref().and_then(|progress| progress.percent).unwrap_or(0)
+            }
+        };
+        let elapsed_ms = u64::try_from(job.elapsed(now).as_millis()).unwrap_or(u64::MAX);
+        Self { percentage, message, elapsed_ms, attempt: (attempt > 1).then_some(attempt) }
+    }
+}
+
+impl From<&Failure> for ErrorEntry {
+    fn from(failure: &Failure) -> Self {
+        Self {
+            code: failure.code.to_string(),
+            message: failure.message.clone(),
+            timestamp: Some(failure.at.to_string()),
+        }
+    }
+}
+
+impl JobFile {
+    /// What is still to be done; `None` once the last turn has ended.
+    pub fn of(conversation: &Conversation) -> Option<Self> {
+        let job = conversation.last();
+        if job.state.kind().is_terminal() {
+            return None;
+        }
+        let ask: ResearchAsk = serde_json::from_value(job.new.ask.clone()).unwrap_or_default();
+        Some(Self {
+            conversation_id: conversation.id.as_str().to_owned(),
+            job_id: job.id.to_string(),
+            tool_name: tool_name(conversation).to_owned(),
+            params: JobParams { query: ask.question().to_owned(), reasoning_effort: ask.effort },
+            priority: job.new.priority,
+            created_at: job.created_at.to_string(),
+            attempts: job.failures.len(),
+            max_attempts: job.new.max_failures.saturating_add(1),
+        })
+    }
+}
+
+/// The tool that asked for the last turn.
+fn tool_name(conversation: &Conversation) -> &'static str {
+    let is_research = conversation.last().new.workflow == "deep_research";
+    match (is_research, conversation.was_continued()) {
+        (true, false) => "perplexity_deep_research",
+        (true, true) => "perplexity_deep_research_followup",
+        (false, false) => "perplexity_search",
+        (false, true) => "perplexity_search_followup",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use outlast_core::{
+        Body, Checkpoint, ConversationId, Cost, Fence, JobId, NewJob, Output, OwnerId, Rev, Usage,
+        Visibility,
+    };
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(0);
+
+    fn turn(question: &str, state: JobState) -> Job {
+        let new = NewJob {
+            owner: OwnerId::new("ann"),
+            conversation: Some(ConversationId::new("c")),
+            profile: Profile::new("perplexity"),
+            workflow: "deep_research".to_owned(),
+            title: question.to_owned(),
+            ask: json!({ "messages": [{ "role": "user", "content": question }] }),
+            priority: 0,
+            visibility: Visibility::Promised,
+            max_failures: 2,
+            attempt_timeout: Duration::from_secs(600),
+            life: None,
+            keep: None,
+        };
+        Job {
+            id: JobId::new(uuid::Uuid::from_u128(1)),
+            new,
+            turn: 1,
+            state,
+            failures: Vec::new(),
+            checkpoint: Checkpoint::NotBegun,
+            progress: None,
+            fence: Fence(0),
+            created_at: NOW,
+            updated_at: NOW,
+            rev: Rev(0),
+        }
+    }
+
+    /// B3, B4: where a conversation stands is where its last turn does.
+    #[test]
+    fn the_status_is_that_of_the_last_turn() {
+        let output = Output {
+            body: Body::report("1", Vec::new()),
+            model: None,
+            usage: Usage::default(),
+            cost: Cost::Unknown,
+        };
+        let one = turn("1", JobState::Succeeded { at: NOW, output: Arc::new(output) });
+        let two = turn("2", JobState::Running { since: NOW });
+        let conversation = Conversation::of(ConversationId::new("c"), vec![one, two]).unwrap();
+        let file = ConversationFile::of(&conversation, None);
+        assert_eq!((file.message_count, file.messages.len()), (3, 3), "it counts what it lists");
+        let status = StatusFile::of(&conversation, NOW);
+        assert_eq!(status.status, StatusWord::InProgress);
+        assert_eq!(status.tool_name, "perplexity_deep_research_followup");
+        assert_eq!(status.progress.unwrap().percentage, 25);
+        let job = JobFile::of(&conversation).unwrap();
+        assert_eq!(job.params.query, "2");
+    }
+}

@@ -1,0 +1,231 @@
+//! A conversation's folder on disk. Every file is written whole under another name, flushed, and renamed into place.
+//!
+//! Flushed before the rename, so that no crash leaves a name with half a file behind it. The folder itself is not
+//! flushed: a power cut may lose the last rename, and then the older file is there, whole. The store has the truth.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crate::file_bytes::FileBytes;
+use crate::folder_name::FolderName;
+
+pub(crate) const CONVERSATION: &str = "conversation.json";
+pub(crate) const STATUS: &str = "status.json";
+pub(crate) const JOB: &str = "job.json";
+
+/// Makes the folder hold these bytes; what it holds already is not written again. The caller has the conversation's lock.
+pub(crate) fn write(logs_dir: &Path, name: &FolderName, bytes: &FileBytes) -> io::Result<()> {
+    make_private_dir(logs_dir)?;
+    let folder = logs_dir.join(name.as_str());
+    match if_there(fs::symlink_metadata(&folder))? {
+        Some(found) if found.is_dir() => {}
+        Some(_) => {
+            return Err(io::Error::other("there is something else where the folder should be"));
+        }
+        None => make_private_dir(&folder)?,
+    }
+    let conversation = Some((CONVERSATION, &bytes.conversation));
+    let status = bytes.status.as_ref().map(|status| (STATUS, status));
+    let job = bytes.job.as_ref().map(|job| (JOB, job));
+    let wanted: Vec<(&str, &Vec<u8>)> = [conversation, status, job].into_iter().flatten().collect();
+    put(&folder, &wanted)?;
+    if bytes.job.is_none() { remove_with_temporary(&folder, JOB) } else { Ok(()) }
+}
+
+/// Removes the three files, and the folder if nothing else is in it.
+pub(crate) fn remove(logs_dir: &Path, name: &FolderName) -> io::Result<()> {
+    let folder = logs_dir.join(name.as_str());
+    let found = if_there(fs::symlink_metadata(&folder))?;
+    if !found.is_some_and(|found| found.is_dir()) {
+        return Ok(());
+    }
+    for file in [JOB, STATUS, CONVERSATION] {
+        remove_with_temporary(&folder, file)?;
+    }
+    match fs::remove_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        done => done,
+    }
+}
+
+/// Makes a directory only its owner can enter; one that is there is left as it is.
+pub(crate) fn make_private_dir(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+/// How to open a file for writing that only its owner can read.
+pub(crate) fn open_private() -> OpenOptions {
+    let mut options = File::options();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Removes a file; none is fine.
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    if_there(fs::remove_file(path)).map(drop)
+}
+
+/// What came of a look at a file; `None` when it is not there.
+pub(crate) fn if_there<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
+    match looked {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts files into place, in this order: a reader of a status that says completed finds the report, and a reader that
+/// finds no job file finds how the job ended.
+fn put(folder: &Path, wanted: &[(&str, &Vec<u8>)]) -> io::Result<()> {
+    let mut changed = Vec::new();
+    for (file, bytes) in wanted {
+        // Left behind by a crash: there is one writer at a time.
+        remove_file(&folder.join(temporary(file)))?;
+        if !holds(&folder.join(file), bytes)? {
+            changed.push((*file, bytes.as_slice()));
+        }
+    }
+    let written = write_temporaries(folder, &changed).and_then(|()| {
+        changed
+            .iter()
+            .try_for_each(|(file, _)| fs::rename(folder.join(temporary(file)), folder.join(file)))
+    });
+    if written.is_err() {
+        // Half a file on a full disk takes room that others need.
+        changed.iter().for_each(|(file, _)| drop(remove_file(&folder.join(temporary(file)))));
+    }
+    written
+}
+
+fn remove_with_temporary(folder: &Path, file: &str) -> io::Result<()> {
+    remove_file(&folder.join(temporary(file)))?;
+    remove_file(&folder.join(file))
+}
+
+fn temporary(file: &str) -> String {
+    format!(".{file}.tmp")
+}
+
+/// Whether this is what the file holds.
+fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let Some(found) = if_there(fs::symlink_metadata(path))? else { return Ok(false) };
+    Ok(found.is_file() && found.len() == bytes.len() as u64 && fs::read(path)? == bytes)
+}
+
+/// Writes files under their temporary names. Flushed side by side, because a flush is mostly waiting and a caller waits
+/// for all of them.
+fn write_temporaries(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
+    let write = |(file, bytes): &(&str, &[u8])| {
+        let mut temporary = open_private().create_new(true).open(folder.join(temporary(file)))?;
+        temporary.write_all(bytes)?;
+        temporary.sync_all()
+    };
+    let Some((first, others)) = files.split_first() else { return Ok(()) };
+    std::thread::scope(|scope| {
+        let spawn = |file| std::thread::Builder::new().spawn_scoped(scope, move || write(file));
+        let others: Vec<_> = others.iter().map(spawn).collect::<io::Result<_>>()?;
+        let written = write(first);
+        let panicked = |_| Err(io::Error::other("a writer panicked"));
+        others
+            .into_iter()
+            .fold(written, |written, other| written.and(other.join().unwrap_or_else(panicked)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::ConversationId;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn name() -> FolderName {
+        FolderName::of(&ConversationId::new("conversation-1")).unwrap()
+    }
+
+    fn bytes(job: Option<&str>) -> FileBytes {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        FileBytes { conversation: bytes("{}"), status: Some(bytes("{}")), job: job.map(bytes) }
+    }
+
+    fn files(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_a_crash_left_behind_goes_with_the_next_write() {
+        let dir = TempDir::new().unwrap();
+        write(dir.path(), &name(), &bytes(Some("{}"))).unwrap();
+        let folder = dir.path().join("conversation-1");
+        for file in [CONVERSATION, STATUS, JOB] {
+            fs::write(folder.join(temporary(file)), "half a f").unwrap();
+        }
+        write(dir.path(), &name(), &bytes(None)).unwrap();
+        assert_eq!(files(&folder), [CONVERSATION, STATUS]);
+        remove(dir.path(), &name()).unwrap();
+        assert_eq!(files(dir.path()), [""; 0]);
+        remove(dir.path(), &name()).unwrap();
+    }
+
+    #[test]
+    fn what_is_there_already_is_not_written_again() {
+        use std::os::unix::fs::MetadataExt;
+
+        let dir = TempDir::new().unwrap();
+        let inodes = || {
+            write(dir.path(), &name(), &bytes(Some("{}"))).unwrap();
+            let folder = dir.path().join("conversation-1");
+            [CONVERSATION, STATUS, JOB].map(|file| fs::metadata(folder.join(file)).unwrap().ino())
+        };
+        assert_eq!(inodes(), inodes());
+    }
+
+    #[test]
+    fn a_folder_that_holds_more_is_left_with_it() {
+        let dir = TempDir::new().unwrap();
+        write(dir.path(), &name(), &bytes(None)).unwrap();
+        fs::write(dir.path().join("conversation-1/notes.md"), "mine").unwrap();
+        remove(dir.path(), &name()).unwrap();
+        assert_eq!(files(&dir.path().join("conversation-1")), ["notes.md"]);
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_folder_is_not_followed() {
+        let dir = TempDir::new().unwrap();
+        let elsewhere = TempDir::new().unwrap();
+        fs::write(elsewhere.path().join(JOB), "theirs").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("conversation-1")).unwrap();
+        assert!(write(dir.path(), &name(), &bytes(None)).is_err());
+        remove(dir.path(), &name()).unwrap();
+        assert_eq!(files(elsewhere.path()), [JOB]);
+    }
+
+    #[test]
+    fn files_and_folders_are_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let dir = TempDir::new().unwrap();
+        let logs_dir = dir.path().join("logs");
+        write(&logs_dir, &name(), &bytes(Some("{}"))).unwrap();
+        let folder = logs_dir.join("conversation-1");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&logs_dir), mode(&folder)), (0o700, 0o700));
+        for file in [CONVERSATION, STATUS, JOB] {
+            assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
+        }
+    }
+}

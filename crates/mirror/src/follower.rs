@@ -1,0 +1,217 @@
+//! The follower: one process at a time reads the store's changes and writes what they mean for the files. When it
+//! dies, another process takes over within a few seconds and goes on from the cursor.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+use outlast_core::{ChangeWait, Rev, Scope, StoreError};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::backlog::Backlog;
+use crate::folder::{make_private_dir, open_private};
+use crate::mirror::Mirror;
+
+/// How often other processes' changes are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long one look may last.
+const MAX_LOOK: Duration = Duration::from_secs(5);
+/// How often a process that does not follow tries to become the follower.
+const TRY_LOCK_EVERY: Duration = Duration::from_secs(2);
+/// The wait after the store could not be read.
+const AFTER_ERROR: Duration = Duration::from_millis(500);
+/// How often the cursor is saved.
+const SAVE_CURSOR_EVERY: Duration = Duration::from_secs(5);
+/// How often unfinished deletions are looked for.
+const FINISH_DELETIONS_EVERY: Duration = Duration::from_secs(60);
+/// What one step takes on, so that a long backlog does not delay what happens now.
+const STEP: usize = 64;
+/// How many conversations are written side by side.
+const SIDE_BY_SIDE: usize = 8;
+/// How long a process that ends may take to write the last states.
+const MAX_LAST_WRITES: Duration = Duration::from_secs(1);
+
+impl Mirror {
+    /// Writes the files of the owner's conversations, in turn with other processes, until `stop` is cancelled; then once
+    /// more. Best stopped after the workers, so that the files show what they left behind.
+    pub async fn run(&self, stop: CancellationToken) {
+        let start = async { (self.lock_follower().await, self.first_backlog().await) };
+        let Some((_lock, backlog)) = stop.run_until_cancelled(start).await else { return };
+        let saved = backlog.rev();
+        let mut follower = Follower { mirror: self, backlog, saved };
+        stop.run_until_cancelled(follower.run()).await;
+        if tokio::time::timeout(MAX_LAST_WRITES, follower.finish()).await.is_err() {
+            tracing::debug!("left before every file was written; the next process goes on");
+        }
+    }
+
+    /// Waits until no other process is the follower.
+    async fn lock_follower(&self) -> FollowerLock<'_> {
+        let mut warned = false;
+        loop {
+            match self.try_lock_follower() {
+                Ok(Some(lock)) => return lock,
+                Ok(None) => {}
+                Err(error) if !warned => {
+                    warned = true;
+                    tracing::warn!(%error, "the lock for writing conversations as files cannot be taken, will try again");
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(TRY_LOCK_EVERY).await;
+        }
+    }
+
+    fn try_lock_follower(&self) -> io::Result<Option<FollowerLock<'_>>> {
+        if let Some(dir) = self.follower_lock.parent() {
+            make_private_dir(dir)?;
+        }
+        let file = open_private().create(true).truncate(false).open(&self.follower_lock)?;
+        match file.try_lock() {
+            Ok(()) => {
+                self.is_follower.store(true, Ordering::Relaxed);
+                Ok(Some(FollowerLock { mirror: self, _file: file }))
+            }
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Goes on where the last follower stopped.
+    async fn first_backlog(&self) -> Backlog {
+        loop {
+            match self.store.rev().await {
+                Ok(latest) => return Backlog::new(self.cursor.read(latest)),
+                Err(error) => {
+                    tracing::warn!(%error, "the store cannot be read for its files, will try again");
+                }
+            }
+            tokio::time::sleep(AFTER_ERROR).await;
+        }
+    }
+}
+
+/// The right to follow; ends when dropped, or with the process.
+struct FollowerLock<'a> {
+    mirror: &'a Mirror,
+    _file: File,
+}
+
+impl Drop for FollowerLock<'_> {
+    fn drop(&mut self) {
+        self.mirror.is_follower.store(false, Ordering::Relaxed);
+    }
+}
+
+struct Follower<'a> {
+    mirror: &'a Mirror,
+    backlog: Backlog,
+    /// What the saved cursor says.
+    saved: Rev,
+}
+
+impl Follower<'_> {
+    /// Never ends. May be dropped at any await: what it was doing is still in the backlog.
+    async fn run(&mut self) {
+        let mut save_at = Instant::now() + SAVE_CURSOR_EVERY;
+        let mut deletions_at = Instant::now();
+        loop {
+            if deletions_at <= Instant::now() {
+                self.mirror.finish_deletions().await;
+                deletions_at = Instant::now() + FINISH_DELETIONS_EVERY;
+            }
+            if let Err(error) = self.step(self.rest()).await {
+                tracing::warn!(%error, "changes cannot be read for the files, will look again");
+                tokio::time::sleep(AFTER_ERROR).await;
+            }
+            if save_at <= Instant::now() {
+                self.save_cursor();
+                save_at = Instant::now() + SAVE_CURSOR_EVERY;
+            }
+        }
+    }
+
+    /// How long there is nothing to do but look.
+    fn rest(&self) -> Duration {
+        if self.backlog.has_unsorted() {
+            return Duration::ZERO;
+        }
+        let due = self.backlog.next_due().map(|due| due.duration_since(Instant::now()));
+        due.map_or(MAX_LOOK, |due| due.min(MAX_LOOK))
+    }
+
+    /// Looks, sorts some of what is found, and writes some of what is due.
+    async fn step(&mut self, wait: Duration) -> Result<(), StoreError> {
+        self.look(wait).await?;
+        self.sort(STEP).await?;
+        self.write(Some(Instant::now()), STEP).await;
+        Ok(())
+    }
+
+    /// The last step: writes everything, due or not, once.
+    async fn finish(&mut self) {
+        if let Err(error) = self.look(Duration::ZERO).await {
+            tracing::debug!(%error, "left without a last look for the files");
+        }
+        if let Err(error) = self.sort(usize::MAX).await {
+            tracing::debug!(%error, "left before every change was sorted for the files");
+        }
+        self.write(None, usize::MAX).await;
+        self.save_cursor();
+    }
+
+    async fn look(&mut self, wait: Duration) -> Result<(), StoreError> {
+        let wait = ChangeWait { at_most: wait, look_every: LOOK_EVERY };
+        let changes = self.mirror.store.changes(self.backlog.rev(), wait).await?;
+        self.backlog.take_in(&changes);
+        Ok(())
+    }
+
+    /// Finds the conversations of changed jobs.
+    async fn sort(&mut self, limit: usize) -> Result<(), StoreError> {
+        let scope = Scope::Owner(self.mirror.owner.clone());
+        for _ in 0..limit {
+            let Some(change) = self.backlog.next_unsorted() else { break };
+            let conversation = match self.backlog.conversation_of(&change.id) {
+                Some(known) => known,
+                None => {
+                    let job = self.mirror.store.job(&scope, &change.id).await?;
+                    job.and_then(|job| job.new.conversation)
+                }
+            };
+            self.backlog.sort(conversation, Instant::now());
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, due_at: Option<Instant>, limit: usize) {
+        let mirror = self.mirror;
+        let written: Vec<_> = stream::iter(self.backlog.due(due_at, limit))
+            .map(|id| async move { (mirror.write(&id).await, id) })
+            .buffer_unordered(SIDE_BY_SIDE)
+            .collect()
+            .await;
+        let now = Instant::now();
+        for (written, id) in written {
+            if written {
+                self.backlog.wrote(id, now);
+            } else {
+                self.backlog.failed(&id, now);
+            }
+        }
+    }
+
+    fn save_cursor(&mut self) {
+        let done = self.backlog.done();
+        if done == self.saved {
+            return;
+        }
+        match self.mirror.cursor.write(done) {
+            Ok(()) => self.saved = done,
+            Err(error) => tracing::debug!(%error, "how far the files have come cannot be saved"),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! A folder with a store and its mirror, and as many engines over them as a test wants.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::{
+    BeginError, ConversationId, Job, JobId, Nature, NewJob, OwnerId, Provider, ProviderError,
+    RemoteRun, RemoteStop, Run, Scope, StoreError, Visibility,
+};
+use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_mirror::{ConversationFile, JobFile, Mirror, MirrorOptions, StatusFile, StatusWord};
+use outlast_store::{SqliteStore, SystemClock};
+use outlast_testkit::scripted::{Handle, Scripted};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// No wait in a test is longer.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const ONE_HOUR: Duration = Duration::from_secs(3_600);
+pub(crate) const MODEL: &str = "sonar-deep-research";
+
+pub(crate) struct TestDir {
+    pub(crate) dir: TempDir,
+}
+
+impl TestDir {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn logs_dir(&self) -> PathBuf {
+        self.dir.path().join("conversation-logs")
+    }
+
+    pub(crate) fn folder(&self, id: &ConversationId) -> PathBuf {
+        self.logs_dir().join(id.as_str())
+    }
+
+    /// The mirror's own directory.
+    pub(crate) fn state_dir(&self) -> PathBuf {
+        let inner = fs::read_dir(self.dir.path().join("mirror")).unwrap().next().unwrap().unwrap();
+        inner.path()
+    }
+
+    /// A process that follows, with a worker.
+    pub(crate) async fn process(&self) -> Process {
+        let mut process = self.face().await;
+        process.follow();
+        process.work();
+        process
+    }
+
+    /// A process that does neither.
+    pub(crate) async fn face(&self) -> Process {
+        self.face_with(Options { retry_base: ONE_HOUR, ..Options::default() }).await
+    }
+
+    pub(crate) async fn face_with(&self, options: Options) -> Process {
+        self.face_of(ann(), options).await
+    }
+
+    pub(crate) async fn face_of(&self, owner: OwnerId, options: Options) -> Process {
+        let scripted = Scripted::paid();
+        let provider = Arc::new(Modelled(Handle(Arc::clone(&scripted))));
+        Process::open(self.dir.path(), owner, options, provider, scripted).await
+    }
+}
+
+/// One process, as far as a test cares.
+pub(crate) struct Process {
+    pub(crate) engine: Engine,
+    /// The store itself, without the mirror around it.
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) mirror: Arc<Mirror>,
+    pub(crate) provider: Arc<Scripted>,
+    stop: Shutdown,
+    mirror_stop: CancellationToken,
+    worker: Option<JoinHandle<Result<(), StoreError>>>,
+    mirror_task: Option<JoinHandle<()>>,
+    follower: JoinHandle<()>,
+}
+
+impl Process {
+    pub(crate) async fn open(
+        dir: &Path,
+        owner: OwnerId,
+        options: Options,
+        provider: Arc<dyn Provider>,
+        scripted: Arc<Scripted>,
+    ) -> Self {
+        let store = SqliteStore::open(&dir.join("jobs.db"), Arc::new(SystemClock));
+        let store = Arc::new(store.unwrap());
+        let providers = Providers::from([(Scripted::profile(), provider)]);
+        let mirror = MirrorOptions {
+            logs_dir: dir.join("conversation-logs"),
+            state_dir: dir.join("mirror"),
+            owner,
+        };
+        let mirror = Mirror::open(store.clone(), providers.clone(), mirror);
+        let mirror = Arc::new(mirror.unwrap());
+        let stop = Shutdown::new();
+        let (engine, follower) =
+            Engine::new(mirror.clone(), providers, options, stop.clone()).await.unwrap();
+        Self {
+            engine,
+            store,
+            mirror,
+            provider: scripted,
+            stop,
+            mirror_stop: CancellationToken::new(),
+            worker: None,
+            mirror_task: None,
+            follower,
+        }
+    }
+
+    pub(crate) fn follow(&mut self) {
+        let (mirror, stop) = (self.mirror.clone(), self.mirror_stop.clone());
+        self.mirror_task = Some(tokio::spawn(async move { mirror.run(stop).await }));
+    }
+
+    pub(crate) fn work(&mut self) {
+        let worker = Worker::new(&self.engine, Takes::TheQueue);
+        self.worker = Some(tokio::spawn(worker.run(Until::Asked)));
+    }
+
+    pub(crate) async fn start(&self, new: NewJob) -> JobId {
+        self.engine.start(new, None).await.unwrap().job.id
+    }
+
+    /// Waits until the provider works on the n-th run.
+    pub(crate) async fn begun(&self, run: usize) {
+        let begun = || self.provider.keys().len() >= run && self.provider.followers() > 0;
+        eventually("the run begins", begun).await;
+    }
+
+    pub(crate) async fn end(&self, id: &JobId) -> Job {
+        let reading = self.engine.poll(&owner(), id, MAX_WAIT).await.unwrap().unwrap();
+        assert!(reading.job.state.kind().is_terminal(), "{:?}", reading.job.state);
+        reading.job
+    }
+
+    pub(crate) async fn leave(self) {
+        self.stop.ask();
+        if let Some(worker) = self.worker {
+            worker.await.unwrap().unwrap();
+        }
+        self.mirror_stop.cancel();
+        if let Some(mirror_task) = self.mirror_task {
+            mirror_task.await.unwrap();
+        }
+        self.follower.await.unwrap();
+        self.store.close().await;
+    }
+
+    /// Ends the following without a last look, as kill -9 would.
+    pub(crate) async fn stop_following_at_once(&mut self) {
+        let mirror_task = self.mirror_task.take().expect("it follows");
+        mirror_task.abort();
+        drop(mirror_task.await);
+    }
+}
+
+/// The scripted provider, with a model to name.
+struct Modelled(Handle);
+
+#[async_trait]
+impl Provider for Modelled {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn nature(&self, ask: &Value) -> Nature {
+        self.0.nature(ask)
+    }
+
+    fn expected_model(&self, _ask: &Value) -> Option<String> {
+        Some(MODEL.to_owned())
+    }
+
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        self.0.begin(ask, key).await
+    }
+
+    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        self.0.resume(run).await
+    }
+
+    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        self.0.stop(run).await
+    }
+}
+
+pub(crate) fn ann() -> OwnerId {
+    OwnerId::new("ann")
+}
+
+pub(crate) fn owner() -> Scope {
+    Scope::Owner(ann())
+}
+
+pub(crate) fn new_id() -> ConversationId {
+    ConversationId::new(uuid::Uuid::new_v4().simple().to_string())
+}
+
+/// A promised turn of a conversation.
+pub(crate) fn turn(id: &ConversationId, question: &str) -> NewJob {
+    NewJob {
+        owner: ann(),
+        conversation: Some(id.clone()),
+        profile: Scripted::profile(),
+        workflow: "deep_research".to_owned(),
+        title: question.to_owned(),
+        ask: json!({ "messages": [{ "role": "user", "content": question }], "effort": "medium" }),
+        priority: 0,
+        visibility: Visibility::Promised,
+        max_failures: 2,
+        attempt_timeout: ONE_HOUR,
+        life: None,
+        keep: None,
+    }
+}
+
+/// A document; `None` when there is no such file. What is there must be whole.
+pub(crate) fn document<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    match fs::read(path) {
+        Ok(bytes) => Some(serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+            panic!("{}: {error}: {}", path.display(), String::from_utf8_lossy(&bytes))
+        })),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => panic!("{}: {error}", path.display()),
+    }
+}
+
+/// What a conversation's folder holds.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) conversation: Option<ConversationFile>,
+    pub(crate) status: Option<StatusFile>,
+    pub(crate) job: Option<JobFile>,
+}
+
+impl Files {
+    pub(crate) fn read(folder: &Path) -> Self {
+        Self {
+            conversation: document(&folder.join("conversation.json")),
+            status: document(&folder.join("status.json")),
+            job: document(&folder.join("job.json")),
+        }
+    }
+
+    pub(crate) fn word(&self) -> Option<StatusWord> {
+        self.status.as_ref().map(|status| status.status)
+    }
+
+    /// What was said, without its roles.
+    pub(crate) fn said(&self) -> Vec<&str> {
+        let messages = self.conversation.iter().flat_map(|said| &said.messages);
+        messages.map(|message| message.content.as_str()).collect()
+    }
+}
+
+/// Waits until the folder is as wanted.
+pub(crate) async fn until(folder: &Path, what: &str, wanted: impl Fn(&Files) -> bool) -> Files {
+    eventually(what, || wanted(&Files::read(folder))).await;
+    Files::read(folder)
+}
+
+/// Waits until the conversation is said to be in this state and its last job file is in place, or gone.
+pub(crate) async fn until_status(folder: &Path, word: StatusWord) -> Files {
+    let job_expected = matches!(word, StatusWord::Pending | StatusWord::InProgress);
+    let wanted = |files: &Files| files.word() == Some(word) && files.job.is_some() == job_expected;
+    until(folder, word.as_str(), wanted).await
+}
+
+/// Waits until something observable holds.
+pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let waited = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(MAX_WAIT, waited).await.unwrap_or_else(|_| panic!("never: {what}"));
+}

@@ -1,0 +1,77 @@
+//! The command line of `outlast research` and `outlast run`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// `outlast research`
+#[derive(Debug, Args)]
+pub(crate) struct ResearchArgs {
+    /// What to find out; `-` reads it from standard input
+    #[arg(value_name = "QUESTION", required = true)]
+    pub(crate) question: Vec<String>,
+    /// How hard to work; more costs more
+    #[arg(long, value_name = "EFFORT", default_value = "medium")]
+    pub(crate) effort: ResearchEffort,
+    /// Answer from the documents in this folder, and from nothing else; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) library: Vec<PathBuf>,
+    /// Ask this provider: perplexity or library [default: the conversation's own; perplexity where its key is set, else
+    /// the library]
+    ///
+    /// A conversation stays with the provider that began it. With this, --follow-up sends what was said in it to another.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<ProviderName>,
+    /// Go on with this conversation; its id, or the first 8 characters or more
+    #[arg(long, value_name = "CONVERSATION")]
+    pub(crate) follow_up: Option<String>,
+    /// Print the job's id and leave at once; the job goes on
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Write the report to this file, with question, model, cost and sources on top; `-` is standard output
+    #[arg(short, long, value_name = "FILE", conflicts_with = "detach")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Who answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProviderName {
+    /// Perplexity, with PERPLEXITY_API_KEY
+    Perplexity,
+    /// The documents in the folders of OUTLAST_LIBRARY or --library
+    Library,
+}
+
+/// How hard to work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResearchEffort {
+    /// A short look
+    Low,
+    /// A thorough look
+    Medium,
+    /// Everything there is
+    High,
+}
+
+/// `outlast run`
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Its name in outlast.toml
+    #[arg(value_name = "WORKFLOW")]
+    pub(crate) workflow: String,
+    /// What it works on: a command's standard input, or the argument of a tool that takes it; `-` reads standard input
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) message: Option<String>,
+    /// Its arguments, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(crate) arguments: Option<String>,
+    /// Print the job's id and leave at once; the job goes on
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,86 @@
+//! The command line of `outlast serve` and `outlast worker`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::kill_points::KillPoint;
+
+/// `outlast serve`
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Serve over HTTP at this address, such as 127.0.0.1:8080; port 0 takes any
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) http: Option<SocketAddr>,
+    /// Ask HTTP clients for no token; only on this machine's own address
+    #[arg(long, requires = "http")]
+    pub(crate) no_auth: bool,
+    /// Tool sets, separated by commas: research, research-jobs, perplexity, jobs [env: OUTLAST_TOOLS] [default:
+    /// research,research-jobs]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) tools: Option<String>,
+    /// Let clients start workflows as jobs (start_job, get_job, ...) instead of waiting for them [env: OUTLAST_ASYNC]
+    #[arg(long = "async")]
+    pub(crate) async_mode: bool,
+    /// Let clients start this workflow and no other
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workflow: Option<String>,
+    /// How long get_job waits for a job's end, from 1 to 300 [env: OUTLAST_POLL_TIMEOUT] [default: 59]
+    #[arg(long, value_name = "SECS", allow_hyphen_values = true)]
+    pub(crate) poll_timeout: Option<String>,
+    /// Only answer calls; leave the work to other processes on the same store
+    #[arg(long)]
+    pub(crate) no_worker: bool,
+    /// How many jobs to run at a time [env: OUTLAST_CONCURRENCY] [default: 5]
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrency: Option<u32>,
+    /// Kill this process with SIGKILL when it reaches this point; for tests of crashes
+    #[arg(long, value_name = "POINT", hide = true)]
+    pub(crate) kill_at: Option<KillPoint>,
+    /// How long a worker may be silent before others take its jobs; for tests
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(100..))]
+    pub(crate) lease_ms: Option<u64>,
+    /// A file that holds how many milliseconds the clock is ahead, or behind; for tests
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) clock_file: Option<PathBuf>,
+    /// How long an unused HTTP session is kept; for tests
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(10..))]
+    pub(crate) session_idle_ms: Option<u64>,
+    /// How many HTTP connections there may be; for tests
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) max_connections: Option<usize>,
+    /// How many bytes of HTTP requests may be under way; for tests
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) max_body_bytes: Option<usize>,
+    /// How long an HTTP client may take no byte of what is sent to it; for tests
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) write_timeout_ms: Option<u64>,
+}
+
+/// An address and a port; `localhost` is the one name that means the same everywhere.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = text
+        .strip_prefix("localhost:")
+        .map(|port| format!("127.0.0.1:{port}"))
+        .unwrap_or(text.to_owned());
+    text.parse()
+        .map_err(|_| "not an address and a port such as 127.0.0.1:8080 or [::1]:8080".to_owned())
+}
+
+/// `outlast worker`
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// How many jobs to run at a time [env: OUTLAST_CONCURRENCY] [default: 5]
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrency: Option<u32>,
+    /// Leave when there is nothing left to do
+    #[arg(long)]
+    pub(crate) until_idle: bool,
+    /// Work on the documents in this folder; for the worker that research leaves behind
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) library: Vec<PathBuf>,
+    /// Outlive the terminal; for the worker that research leaves behind
+    #[arg(long, hide = true)]
+    pub(crate) own_session: bool,
+}

@@ -1,0 +1,25 @@
+//! An engine for as long as a command needs one; whatever comes of the command, the store is closed after it.
+
+use std::process::ExitCode;
+
+use outlast_engine::{Providers, Shutdown};
+
+use crate::config::Config;
+use crate::error::CommandError;
+use crate::wire::{OpenEngine, OpenStore};
+
+/// Runs a command on an engine over this store.
+pub(super) async fn with_engine(
+    store: OpenStore,
+    config: &Config,
+    providers: Providers,
+    command: impl AsyncFnOnce(&OpenEngine, &Shutdown) -> Result<ExitCode, CommandError>,
+) -> Result<ExitCode, CommandError> {
+    let stop = Shutdown::new();
+    let opened = store.engine(config, providers, stop.clone()).await?;
+    let done = command(&opened, &stop).await;
+    stop.ask();
+    drop(opened.follower.await);
+    store.close().await;
+    done
+}

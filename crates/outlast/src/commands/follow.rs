@@ -1,0 +1,145 @@
+//! Follows jobs: every change is shown, until all of them have ended, the person leaves or the time is over. Every command
+//! that waits for jobs waits here.
+
+use std::time::Duration;
+
+use outlast_core::{Job, JobState, Scope, StateKind, Waits};
+use outlast_engine::{Engine, Reading};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::job_view::outcome;
+use crate::error::CommandError;
+use crate::ui::Bar;
+
+/// How late a try that has become due may be begun.
+const CARRY_AGAIN: Duration = Duration::from_millis(250);
+
+/// Who works on the jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CarriedBy {
+    /// Workers that take them from the queue.
+    Workers,
+    /// This process, whatever workers there are.
+    ThisProcess,
+}
+
+/// How jobs are followed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FollowOptions {
+    pub(super) carried_by: CarriedBy,
+    /// When to give up.
+    pub(super) until: Option<Instant>,
+}
+
+/// Follows one job with a bar on the screen; the job as it ended, or as it stands when the person leaves.
+pub(super) async fn with_bar(
+    engine: &Engine,
+    job: Job,
+    carried_by: CarriedBy,
+) -> Result<Job, CommandError> {
+    let mut bar = Bar::start();
+    let options = FollowOptions { carried_by, until: None };
+    let mut show = |_, reading: &Reading| {
+        if !reading.job.state.kind().is_terminal() {
+            let (percent, words) = standing(reading);
+            bar.show(percent, &words);
+        }
+    };
+    let mut jobs = follow(engine, vec![job.clone()], options, &mut show).await?;
+    Ok(jobs.pop().unwrap_or(job))
+}
+
+/// Follows jobs, and shows each change with the job's place in the list. An error if one of them is removed meanwhile.
+pub(super) async fn follow(
+    engine: &Engine,
+    mut jobs: Vec<Job>,
+    options: FollowOptions,
+    show: &mut dyn FnMut(usize, &Reading),
+) -> Result<Vec<Job>, CommandError> {
+    let FollowOptions { carried_by, until } = options;
+    let carries = carried_by == CarriedBy::ThisProcess;
+    let (sender, mut readings) = mpsc::channel(jobs.len().max(1));
+    let mut watches = JoinSet::new();
+    for (row, job) in jobs.iter().enumerate() {
+        watches.spawn(watch(engine.clone(), job.clone(), row, sender.clone()));
+    }
+    drop(sender);
+    let mut tick = tokio::time::interval(CARRY_AGAIN);
+    loop {
+        let (row, mut reading) = tokio::select! {
+            reading = readings.recv() => match reading {
+                Some(reading) => reading,
+                None => break,
+            },
+            _ = tick.tick(), if carries => {
+                jobs.iter().filter(|job| is_due(job, engine)).for_each(|job| engine.carry(&job.id));
+                continue;
+            }
+            () = reached(until) => break,
+            () = engine.leaving() => break,
+        };
+        if carries {
+            reading.waits = match reading.job.state {
+                JobState::Queued { run_at } if run_at > reading.now => Some(Waits::Until(run_at)),
+                _ => None,
+            };
+        }
+        show(row, &reading);
+        if let Some(job) = jobs.get_mut(row) {
+            *job = reading.job;
+        }
+    }
+    watches.abort_all();
+    while let Some(ended) = watches.join_next().await {
+        if let Ok(Err(error)) = ended {
+            return Err(error);
+        }
+    }
+    Ok(jobs)
+}
+
+/// Where a job stands, for a bar: how far, if that is known, and in words.
+pub(super) fn standing(reading: &Reading) -> (Option<u64>, String) {
+    let standing = reading.standing();
+    match reading.job.state.kind() {
+        StateKind::Queued | StateKind::Running => {
+            (standing.percent().map(u64::from), standing.words())
+        }
+        StateKind::Failed => (None, format!("failed: {}", outcome::why(&reading.job))),
+        ended @ (StateKind::Succeeded | StateKind::Cancelled) => {
+            ((ended == StateKind::Succeeded).then_some(100), ended.as_str().to_owned())
+        }
+    }
+}
+
+/// Sends every change of a job until it has ended.
+async fn watch(
+    engine: Engine,
+    job: Job,
+    row: usize,
+    sender: mpsc::Sender<(usize, Reading)>,
+) -> Result<(), CommandError> {
+    let scope = Scope::Owner(job.new.owner.clone());
+    let removed = || anyhow::anyhow!("job {} was removed while it was waited for", job.id);
+    let (mut reading, mut watch) = engine.watch(&scope, &job.id).await?.ok_or_else(removed)?;
+    loop {
+        let has_ended = reading.job.state.kind().is_terminal();
+        if sender.send((row, reading)).await.is_err() || has_ended {
+            return Ok(());
+        }
+        reading = watch.changed().await?.ok_or_else(removed)?;
+    }
+}
+
+fn is_due(job: &Job, engine: &Engine) -> bool {
+    matches!(job.state, JobState::Queued { run_at } if run_at <= engine.now())
+}
+
+async fn reached(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}

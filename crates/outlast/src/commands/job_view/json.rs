@@ -1,0 +1,124 @@
+//! Jobs as JSON for scripts. Times are RFC 3339 in UTC.
+
+use outlast_core::{
+    Body, Cost, Failure, Job, JobPage, JobState, Output, Profile, Progress, Summary, Timestamp,
+};
+use serde_json::{Value, json};
+
+use super::retry_of;
+use crate::ui;
+
+/// `jobs list --json`
+pub(in crate::commands) fn page(page: &JobPage) -> String {
+    let jobs: Vec<Value> = page.jobs.iter().map(summary).collect();
+    pretty(&json!({ "jobs": jobs, "more": page.next.is_some() }))
+}
+
+/// `jobs show --json`
+pub(in crate::commands) fn job(job: &Job, now: Timestamp) -> String {
+    pretty(&whole(job, now))
+}
+
+/// `jobs watch --json`, `jobs wait --json`
+pub(in crate::commands) fn jobs(jobs: &[Job], now: Timestamp) -> String {
+    let jobs: Vec<Value> = jobs.iter().map(|job| whole(job, now)).collect();
+    pretty(&json!({ "jobs": jobs }))
+}
+
+/// `jobs prune --json`
+pub(in crate::commands) fn pruned(jobs: u32) -> String {
+    pretty(&json!({ "removed": jobs }))
+}
+
+fn whole(job: &Job, now: Timestamp) -> Value {
+    let output = match &job.state {
+        JobState::Succeeded { output, .. } => self::output(output),
+        _ => Value::Null,
+    };
+    json!({
+        "id": job.id.to_string(),
+        "owner": job.new.owner,
+        "conversation": job.new.conversation,
+        "turn": job.turn,
+        "retry_of": retry_of(job).map(|id| id.to_string()),
+        "workflow": job.new.workflow,
+        "question": job.new.title,
+        "state": job.state.kind().as_str(),
+        "attempts": job.failures.len(),
+        "max_attempts": job.new.max_failures + 1,
+        "progress": job.progress.as_ref().map(progress),
+        "checkpoint": job.checkpoint,
+        "profile": profile(&job.new.profile),
+        "created_at": job.created_at.to_string(),
+        "updated_at": job.updated_at.to_string(),
+        "ended_at": job.ended_at().map(|at| at.to_string()),
+        "elapsed_ms": u64::try_from(job.elapsed(now).as_millis()).unwrap_or(u64::MAX),
+        "failures": job.failures.iter().map(failure).collect::<Vec<_>>(),
+        "output": output,
+    })
+}
+
+fn summary(job: &Summary) -> Value {
+    json!({
+        "id": job.id.to_string(),
+        "owner": job.owner,
+        "conversation": job.conversation,
+        "workflow": job.workflow,
+        "question": job.title,
+        "state": job.state.as_str(),
+        "attempts": job.failures,
+        "progress": job.progress.as_ref().map(progress),
+        "created_at": job.created_at.to_string(),
+        "updated_at": job.updated_at.to_string(),
+        "ended_at": job.ended_at.map(|at| at.to_string()),
+    })
+}
+
+/// A profile as it may be shown: those that older versions stored may have a user name and a password in their address.
+fn profile(profile: &Profile) -> String {
+    let words = profile.as_str().split(' ').map(|word| match word.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            format!("{scheme}://{host}")
+        }
+        None => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn progress(progress: &Progress) -> Value {
+    json!({ "percent": progress.percent, "message": progress.message })
+}
+
+pub(in crate::commands) fn failure(failure: &Failure) -> Value {
+    json!({
+        "code": failure.code.as_str(),
+        "message": failure.message,
+        "detail": failure.detail,
+        "at": failure.at.to_string(),
+    })
+}
+
+fn output(output: &Output) -> Value {
+    let body = match &output.body {
+        Body::Report { text, sources, .. } => json!({ "text": text, "sources": sources }),
+        Body::Tool { content, structured, is_error } => {
+            json!({ "content": content, "structuredContent": structured, "isError": is_error })
+        }
+    };
+    json!({ "body": body, "model": output.model, "usage": output.usage, "cost": cost(output.cost) })
+}
+
+pub(in crate::commands) fn cost(cost: Cost) -> Value {
+    let (kind, nanos) = match cost {
+        Cost::Reported(nanos) => ("reported", Some(nanos)),
+        Cost::Computed(nanos) => ("computed", Some(nanos)),
+        Cost::Estimate(nanos) => ("estimate", Some(nanos)),
+        Cost::Unknown => ("unknown", None),
+    };
+    json!({ "kind": kind, "nano_usd": nanos })
+}
+
+pub(in crate::commands) fn pretty(value: &Value) -> String {
+    ui::pretty_json(value)
+}

@@ -1,0 +1,65 @@
+//! How jobs have ended, for people and for the shell.
+
+use std::process::ExitCode;
+
+use outlast_core::{Job, StateKind};
+use outlast_engine::Engine;
+
+use super::json;
+use crate::commands::detached_worker::short_id;
+use crate::error::CommandError;
+use crate::ui;
+
+/// Prints how jobs have ended; the exit code says whether all did well.
+pub(in crate::commands) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
+    if as_json {
+        ui::line(&json::jobs(jobs, engine.now()));
+    } else {
+        for job in jobs {
+            let words = match job.state.kind() {
+                StateKind::Failed => why(job),
+                StateKind::Succeeded | StateKind::Cancelled => {
+                    format!("after {}", ui::took(job.elapsed(engine.now())))
+                }
+                StateKind::Queued | StateKind::Running => String::new(),
+            };
+            ui::outcome(&job.id.to_string(), job.state.kind(), &words);
+        }
+    }
+    match jobs.iter().all(|job| job.state.kind() == StateKind::Succeeded) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Why it failed, as far as it has.
+pub(in crate::commands) fn why(job: &Job) -> String {
+    job.failures.last().map_or_else(
+        || "for no known reason".to_owned(),
+        |failure| format!("{}: {}", failure.code, failure.message),
+    )
+}
+
+/// A job that a command started ended without success; `what` was asked for.
+pub(in crate::commands) fn unsuccessful(what: &str, job: &Job) -> CommandError {
+    let id = short_id(job);
+    if job.state.kind() == StateKind::Cancelled {
+        let stop = job.stop_text().map_or_else(String::new, |stop| format!(". {stop}"));
+        let error = anyhow::anyhow!("the {what} was cancelled{stop}");
+        return CommandError::from(error).hint(format!("`outlast jobs retry {id}` asks again"));
+    }
+    let again = match job.run_left() {
+        Some(_) => "` goes on with the provider's run, which may still finish",
+        None if job.needs_consent() && job.may_be_charged() => {
+            " --again` begins a new run, which may be paid for a second time"
+        }
+        None if job.needs_consent() => " --again` does it again, maybe a second time",
+        None => "` asks again",
+    };
+    let mut hint =
+        format!("`outlast jobs show {id}` has the details, `outlast jobs retry {id}{again}");
+    if let Some(failure) = job.failures.last() {
+        hint.push_str(&format!("; `outlast explain {}` says more", failure.code));
+    }
+    CommandError::from(anyhow::anyhow!("the {what} failed: {}", why(job))).hint(hint)
+}

@@ -1,0 +1,182 @@
+//! One job as a person reads it: facts on top, what happened when, then the report.
+
+use outlast_core::{
+    Body, Checkpoint, Cost, Job, JobId, JobState, NanoUsd, RemoteStop, Source, Standing, StateKind,
+    Timestamp, Waits,
+};
+
+use outlast_server::DEEP_RESEARCH;
+
+use super::retry_of;
+use crate::ui;
+
+pub(in crate::commands) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
+    ui::line(&job.id.to_string());
+    if job.new.workflow != DEEP_RESEARCH {
+        ui::fact("workflow", &job.new.workflow);
+    }
+    ui::fact("question", &job.new.title);
+    ui::fact_styled("state", &state(job), job.state.kind());
+    if let Some(needs) = needs(job) {
+        ui::fact("needs", &needs);
+    }
+    ui::fact(
+        "created",
+        &format!("{} ({} ago)", job.created_at, ui::ago(now.since(job.created_at))),
+    );
+    if let Some(ended_at) = job.ended_at() {
+        ui::fact("ended", &format!("{ended_at} (after {})", ui::took(job.elapsed(now))));
+    }
+    if !job.state.kind().is_terminal() {
+        ui::fact("progress", &Standing::of(job, waits).to_string());
+    } else if let Some(progress) = &job.progress {
+        ui::fact("progress", &progress.message);
+    }
+    match &job.checkpoint {
+        Checkpoint::NotBegun => {}
+        Checkpoint::Beginning { .. } => ui::fact("remote run", "asked for; no answer recorded"),
+        Checkpoint::Running(run) => {
+            ui::fact("remote run", &format!("{} at {}", run.id, run.provider))
+        }
+    }
+    ui::fact("owner", job.new.owner.as_str());
+    if let Some(conversation) = &job.new.conversation {
+        ui::fact("conversation", &format!("{conversation}, turn {}", job.turn));
+    }
+    if let Some(first) = retry_of(job) {
+        ui::fact("retry of", &first.to_string());
+    }
+    for retry in retries {
+        ui::fact("retried as", &retry.to_string());
+    }
+    for (number, failure) in job.failures.iter().enumerate() {
+        ui::fact(
+            &format!("failure {}", number + 1),
+            &format!("{} {}: {}", failure.at, failure.code, failure.message),
+        );
+        if let Some(detail) = &failure.detail {
+            ui::fact("", &ui::short(detail, 500));
+        }
+    }
+    if let Some(told) = job.run_left_text().or(job.stop_text().map(str::to_owned)) {
+        ui::fact("its run", &told);
+    }
+    for (number, (at, what)) in timeline(job, now).into_iter().enumerate() {
+        let name = if number == 0 { "timeline" } else { "" };
+        let after = format!("+{}", ui::took(at.since(job.created_at)));
+        ui::fact(name, &format!("{after:>12}  {what}"));
+    }
+    let JobState::Succeeded { output, .. } = &job.state else { return };
+    if let Some(model) = &output.model {
+        ui::fact("model", model);
+    }
+    // Commands and tools of others have neither.
+    if let Body::Report { .. } = output.body {
+        ui::fact("tokens", &output.usage.total_tokens.to_string());
+        ui::fact("cost", &cost(output.cost));
+    }
+    ui::line("");
+    report(&output.body);
+}
+
+/// Which worker a queued job of a workflow waits for: that of the file which had the workflow when it was started.
+fn needs(job: &Job) -> Option<String> {
+    if job.state.kind() != StateKind::Queued {
+        return None;
+    }
+    let workflow = job.new.profile.as_str().strip_prefix("workflow ")?;
+    Some(match workflow.split_once(" of ") {
+        Some((_, file)) => {
+            format!("a server or worker with {file}, such as `outlast worker --config {file}`")
+        }
+        None => {
+            "no worker takes it: an earlier version started it without naming its configuration \
+                 file; cancel it and start it again"
+                .to_owned()
+        }
+    })
+}
+
+/// What happened to it, in order.
+fn timeline(job: &Job, now: Timestamp) -> Vec<(Timestamp, String)> {
+    let mut events = vec![(job.created_at, "asked".to_owned())];
+    for (number, failure) in job.failures.iter().enumerate() {
+        events.push((failure.at, format!("attempt {} failed: {}", number + 1, failure.code)));
+    }
+    if let Checkpoint::Running(run) = &job.checkpoint {
+        events.push((run.begun_at, format!("begun at {}", run.provider)));
+    }
+    let attempt = job.failures.len() + 1;
+    match &job.state {
+        JobState::Queued { run_at } if *run_at > now => {
+            events.push((*run_at, format!("attempt {attempt} is due")));
+        }
+        JobState::Queued { .. } => {}
+        JobState::Running { since } => {
+            events.push((*since, format!("attempt {attempt} was taken by a worker")));
+        }
+        JobState::Succeeded { at, .. }
+        | JobState::Failed { at }
+        | JobState::Cancelled { at, .. } => {
+            events.push((*at, job.state.kind().as_str().to_owned()));
+        }
+    }
+    events.sort_by_key(|(at, _)| *at);
+    events
+}
+
+/// The result itself, and what it cites.
+pub(in crate::commands) fn report(body: &Body) {
+    match body {
+        Body::Report { text, sources, .. } => {
+            ui::report(text);
+            self::sources(sources);
+        }
+        Body::Tool { content, .. } => {
+            for block in content {
+                let said = block["text"].as_str().filter(|_| block["type"] == "text");
+                said.map_or_else(|| ui::text(&block.to_string()), |said| ui::text(said.trim_end()));
+            }
+        }
+    }
+}
+
+/// What a report cites, by number.
+pub(in crate::commands) fn sources(sources: &[Source]) {
+    if sources.is_empty() {
+        return;
+    }
+    ui::line("");
+    ui::title("Sources");
+    for source in sources {
+        let title = source.title.as_deref().unwrap_or_default();
+        ui::entry(format!("[{}] {} {title}", source.number, source.url).trim_end(), 4);
+    }
+}
+
+fn state(job: &Job) -> String {
+    let name = job.state.kind().as_str();
+    match (&job.state, job.state.kind()) {
+        (JobState::Cancelled { remote: RemoteStop::Owed, .. }, _) => {
+            format!("{name}; the provider has yet to be told")
+        }
+        (JobState::Cancelled { remote: RemoteStop::MaybeBegun, .. }, _) => {
+            format!("{name}; a run may have been begun")
+        }
+        (_, StateKind::Running) if !job.failures.is_empty() => {
+            format!("{name}, attempt {}", job.failures.len() + 1)
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// What it cost, and how sure that is.
+pub(in crate::commands) fn cost(cost: Cost) -> String {
+    match cost {
+        Cost::Reported(NanoUsd(0)) => "free".to_owned(),
+        Cost::Reported(cost) => format!("{cost} (reported by the provider)"),
+        Cost::Computed(cost) => format!("{cost} (computed)"),
+        Cost::Estimate(cost) => format!("about {cost}"),
+        Cost::Unknown => "unknown".to_owned(),
+    }
+}

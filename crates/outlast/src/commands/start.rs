@@ -1,0 +1,64 @@
+//! What the commands that start a job share: why it is not accepted, and `--detach`.
+
+use std::process::ExitCode;
+
+use outlast_core::{Job, NewJob, StoreError};
+use outlast_engine::Engine;
+
+use super::detached_worker::{self, Flags};
+use super::job_view::json;
+use crate::config::{Config, StoreUrl};
+use crate::error::CommandError;
+use crate::ui::{self, Mark};
+
+/// Refuses `--detach` where no other process could go on with the job.
+pub(super) fn check_detach(detach: bool, config: &Config) -> Result<(), CommandError> {
+    if detach && config.store == StoreUrl::Memory {
+        let error = anyhow::anyhow!("a job in a memory store ends with this command");
+        return Err(CommandError::usage(error, "leave out --detach, or name a store with --store"));
+    }
+    Ok(())
+}
+
+/// Starts a job.
+pub(super) async fn start(engine: &Engine, job: NewJob) -> Result<Job, CommandError> {
+    Ok(engine.start(job, None).await.map_err(refused)?.job)
+}
+
+/// Prints the job's id, or the job as JSON, and leaves it to a worker.
+pub(super) async fn detach(
+    engine: &Engine,
+    flags: &Flags<'_>,
+    job: &Job,
+    as_json: bool,
+) -> Result<ExitCode, CommandError> {
+    // First of all, so that the id is known whatever follows.
+    match as_json {
+        true => ui::line(&json::job(job, engine.now())),
+        false => ui::line(&job.id.to_string()),
+    }
+    let carrier = flags.ensure_worker(engine, job).await?;
+    ui::mark(Mark::Good, "started");
+    detached_worker::tell(&carrier, job);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why a job was not accepted, with what can be done about it.
+pub(super) fn refused(error: StoreError) -> CommandError {
+    let hint = match &error {
+        StoreError::ConversationBusy(job) => {
+            format!("`outlast jobs wait {job}` waits until it has ended")
+        }
+        StoreError::TooManyJobs => {
+            "wait for some of them, or cancel them: `outlast jobs list --state queued`".to_owned()
+        }
+        StoreError::TooManyBytes => {
+            "remove what is not needed any more (`outlast conversations delete ID`, `outlast jobs prune`), or raise \
+             OUTLAST_MAX_BYTES_PER_OWNER"
+                .to_owned()
+        }
+        StoreError::Full => "make room on the disk".to_owned(),
+        _ => return CommandError::from(error),
+    };
+    CommandError::from(error).hint(hint)
+}

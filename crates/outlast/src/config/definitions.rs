@@ -1,0 +1,114 @@
+//! Workflows and upstream servers as outlast.toml spells them, each value with its place in the file.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::error::ConfigError;
+
+/// What the file has of both.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Definitions {
+    #[serde(default)]
+    pub(super) workflow: Vec<WorkflowEntry>,
+    #[serde(default)]
+    pub(super) upstream: BTreeMap<Spanned<String>, UpstreamEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkflowEntry {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) description: String,
+    pub(super) command: Option<Spanned<Vec<String>>>,
+    pub(super) tool: Option<Spanned<String>>,
+    pub(super) timeout: Option<Spanned<String>>,
+    pub(super) retries: Option<Spanned<u32>>,
+    #[serde(default)]
+    pub(super) rerun_after_crash: bool,
+    pub(super) message_argument: Option<Spanned<String>>,
+    pub(super) reset_timeout_on_progress: Option<Spanned<bool>>,
+    pub(super) max_total_timeout: Option<Spanned<String>>,
+    pub(super) cwd: Option<Spanned<PathBuf>>,
+    pub(super) env: Option<Spanned<BTreeMap<String, String>>>,
+    pub(super) pass_env: Option<Spanned<Vec<String>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpstreamEntry {
+    pub(super) command: Option<Spanned<Vec<String>>>,
+    pub(super) url: Option<Spanned<String>>,
+    pub(super) headers: Option<Spanned<BTreeMap<String, String>>>,
+    pub(super) bearer_env: Option<Spanned<String>>,
+    pub(super) cwd: Option<Spanned<PathBuf>>,
+    pub(super) env: Option<Spanned<BTreeMap<String, String>>>,
+    pub(super) pass_env: Option<Spanned<Vec<String>>>,
+}
+
+/// Reads the definitions; the settings are read elsewhere.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Definitions, ConfigError> {
+    toml::from_str(text).map_err(|error| {
+        let at = FilePlace { path, text };
+        let span = error.span().unwrap_or_default();
+        at.wrong(&span, &at.key(&span), what_is_wrong(error.message()))
+    })
+}
+
+/// What the parser says of a value, without the value, which may be secret: `invalid type: string "...", expected a map`.
+fn what_is_wrong(message: &str) -> String {
+    match message.rfind(", expected ") {
+        Some(at) if message.starts_with("invalid ") => {
+            let kind = message.split(':').next().unwrap_or_default();
+            format!("{kind}: {}", &message[at + ", ".len()..])
+        }
+        _ => message.to_owned(),
+    }
+}
+
+impl Definitions {
+    /// Whether a header or a variable is set in the file; any of them may be a secret.
+    pub(super) fn have_secrets(&self) -> bool {
+        let upstreams = self.upstream.values();
+        self.workflow.iter().any(|workflow| workflow.env.is_some())
+            || upstreams.into_iter().any(|it| it.env.is_some() || it.headers.is_some())
+    }
+}
+
+/// Where in which file, for complaints.
+pub(super) struct FilePlace<'a> {
+    pub(super) path: &'a Path,
+    pub(super) text: &'a str,
+}
+
+impl FilePlace<'_> {
+    pub(super) fn wrong(
+        &self,
+        span: &Range<usize>,
+        key: &str,
+        why: impl Into<String>,
+    ) -> ConfigError {
+        let before = self.text.get(..span.start).unwrap_or_default();
+        ConfigError::BadEntry {
+            path: self.path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            key: key.to_owned(),
+            why: why.into(),
+        }
+    }
+
+    /// What stands before the `=` of a line, if it is a plain key; a part of a value is not repeated.
+    fn key(&self, span: &Range<usize>) -> String {
+        let before = self.text.get(..span.start).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = self.text[start..].lines().next().unwrap_or_default();
+        let key = line.split_once('=').map_or("", |(key, _)| key.trim());
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        let is_plain = !key.is_empty() && key.bytes().all(plain);
+        if is_plain { key.to_owned() } else { "an entry".to_owned() }
+    }
+}

@@ -1,0 +1,120 @@
+//! outlast.toml: found, read and taken apart into settings and definitions.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+
+use super::definitions::{self, Definitions};
+use super::error::ConfigError;
+use super::redact::is_secret;
+use super::settings::SETTINGS;
+
+/// The file as it was read.
+pub(super) struct ConfigFile {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    /// `section.key` to value.
+    pub(super) values: HashMap<String, String>,
+    pub(super) definitions: Definitions,
+}
+
+impl ConfigFile {
+    /// Reads the file that was named, else the one in the user's own directory, if there is one.
+    pub(super) fn find(
+        named: Option<&Path>,
+        environment: &HashMap<String, String>,
+    ) -> Result<Option<Self>, ConfigError> {
+        match named {
+            Some(path) => Self::read(path).map(Some),
+            None => match default_path(environment) {
+                Some(path) if path.is_file() => Self::read(&path).map(Some),
+                _ => Ok(None),
+            },
+        }
+    }
+
+    fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
+            path: path.to_owned(),
+            why: error.to_string(),
+        })?;
+        Self::parse(path, &text)
+    }
+
+    /// `section.key` to value; lists become comma-separated text, as variables have them.
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| syntax_error(path, text, &error))?;
+        let definitions = definitions::parse(path, text)?;
+        let mut values = HashMap::new();
+        for (section, entries) in table {
+            if matches!(section.as_str(), "workflow" | "upstream") {
+                continue;
+            }
+            let toml::Value::Table(entries) = entries else {
+                return Err(ConfigError::UnknownKey { path: path.to_owned(), key: section });
+            };
+            insert_settings(path, &section, entries, &mut values)?;
+        }
+        Ok(Self { path: path.to_owned(), text: text.to_owned(), values, definitions })
+    }
+
+    /// Whether it holds what others must not read.
+    pub(super) fn has_secrets(&self) -> bool {
+        self.values.iter().any(|(key, value)| is_secret(key, value))
+            || self.definitions.have_secrets()
+    }
+}
+
+/// Adds the settings of a section, and of the sections in it.
+fn insert_settings(
+    path: &Path,
+    section: &str,
+    entries: toml::Table,
+    values: &mut HashMap<String, String>,
+) -> Result<(), ConfigError> {
+    for (name, value) in entries {
+        let key = format!("{section}.{name}");
+        let below = format!("{key}.");
+        match value {
+            toml::Value::Table(entries)
+                if SETTINGS.iter().any(|setting| setting.key.starts_with(&below)) =>
+            {
+                insert_settings(path, &key, entries, values)?;
+            }
+            value if SETTINGS.iter().any(|setting| setting.key == key) => {
+                values.insert(key, plain(&value));
+            }
+            _ => return Err(ConfigError::UnknownKey { path: path.to_owned(), key }),
+        }
+    }
+    Ok(())
+}
+
+fn default_path(environment: &HashMap<String, String>) -> Option<PathBuf> {
+    // etcetera would do, but an empty home directory must not be an error here.
+    environment.get("HOME").filter(|home| !home.is_empty())?;
+    Some(etcetera::choose_base_strategy().ok()?.config_dir().join("outlast").join("outlast.toml"))
+}
+
+/// Where the file is no TOML, and why, in the parser's own words; these repeat nothing of the file.
+fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let at = error.span().map_or(0, |span| span.start);
+    let before = text.get(..at).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    ConfigError::Syntax {
+        path: path.to_owned(),
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+        why: error.message().replace('\n', "; "),
+    }
+}
+
+fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}

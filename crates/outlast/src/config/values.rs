@@ -1,0 +1,253 @@
+//! What the layers have, as the types that the program uses.
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+use outlast_provider::http::{ProxyOptions, ProxyScope};
+use outlast_server::{ResearchMode, ToolSet};
+
+use super::error::ConfigError;
+use super::layers::{Layers, Source, is_placeholder};
+use super::redact::is_http;
+use super::{Dialect, Secret, StoreUrl};
+
+impl Layers {
+    /// The key of a provider's account. What a client was to replace by a key and did not is none (P2): one warning, and
+    /// the next layer counts.
+    pub(super) fn api_key(&mut self, key: &'static str) -> Option<Secret> {
+        let found = self.find(key);
+        let placeholders = self.set(found.setting).filter(|found| is_placeholder(&found.text));
+        let sources: Vec<_> = placeholders.map(|found| found.source.to_string()).collect();
+        if !sources.is_empty() {
+            self.warnings.push(format!(
+                "{key} from {} is a placeholder that nothing was put in for, and counts as not set",
+                sources.join(" and from ")
+            ));
+        }
+        (!found.text.is_empty()).then_some(Secret(found.text))
+    }
+
+    /// Paths, separated as the system separates them; a list in the file.
+    pub(super) fn paths(&self, key: &str) -> Vec<PathBuf> {
+        let found = self.find(key);
+        let split: Vec<PathBuf> = match &found.source {
+            Source::File(_) => found.text.split(',').map(PathBuf::from).collect(),
+            Source::Flag(_) | Source::Variable(_) | Source::Default => {
+                std::env::split_paths(&found.text).collect()
+            }
+        };
+        split.into_iter().filter(|path| !path.as_os_str().is_empty()).collect()
+    }
+
+    /// A program: its name, or where it is.
+    pub(super) fn program(&self, key: &str) -> Result<PathBuf, ConfigError> {
+        self.parsed(key, "the name of a program, or an absolute path", |text| {
+            let program = PathBuf::from(text);
+            (program.is_absolute() || !text.contains('/')).then_some(program)
+        })
+    }
+
+    /// What is spoken at the provider.
+    pub(super) fn dialect(&self) -> Result<Dialect, ConfigError> {
+        self.parsed("perplexity.api", "agent, sonar", |text| match text {
+            "agent" => Some(Dialect::Agent),
+            "sonar" => Some(Dialect::Sonar),
+            _ => None,
+        })
+    }
+
+    /// A whole number in a range.
+    pub(super) fn number(&self, key: &str, range: RangeInclusive<u32>) -> Result<u32, ConfigError> {
+        let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+        let within = |text: &str| text.parse().ok().filter(|number| range.contains(number));
+        self.parsed(key, &allowed, within)
+    }
+
+    /// A number of bytes, or of KiB, MiB or GiB.
+    pub(super) fn bytes(&self, key: &str) -> Result<u64, ConfigError> {
+        let allowed = "a number of bytes above 0, or one with KiB, MiB or GiB";
+        self.parsed(key, allowed, |text| {
+            let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+            let with_unit = |(unit, shift)| Some((text.strip_suffix(unit)?, shift));
+            let (number, shift) = units.into_iter().find_map(with_unit).unwrap_or((text, 0));
+            let number = number.trim_end().parse::<u64>().ok()?;
+            number.checked_mul(1 << shift).filter(|bytes| *bytes > 0)
+        })
+    }
+
+    /// Milliseconds; what is no positive number is replaced by the default with one warning (A6).
+    pub(super) fn millis(&mut self, key: &str) -> Duration {
+        let found = self.find(key);
+        let parsed = |text: &str| text.parse::<u64>().ok().filter(|millis| *millis > 0);
+        let millis = parsed(&found.text).unwrap_or_else(|| {
+            let default = found.setting.default;
+            self.warnings.push(format!("{}; using {default} ms", found.bad("")));
+            parsed(default).unwrap_or(1)
+        });
+        // A year is long enough for any wait, and adds up to no overflow.
+        Duration::from_millis(millis.min(365 * 24 * 60 * 60 * 1000))
+    }
+
+    /// Milliseconds; what is no positive number is refused.
+    pub(super) fn duration(&self, key: &str) -> Result<Duration, ConfigError> {
+        let millis = self.number(key, 1..=u32::MAX)?;
+        Ok(Duration::from_millis(millis.into()))
+    }
+
+    /// Whole seconds; a number out of bounds is brought into them with one warning, anything else is refused.
+    pub(super) fn seconds_within(
+        &mut self,
+        key: &str,
+        range: RangeInclusive<u32>,
+    ) -> Result<Duration, ConfigError> {
+        let found = self.find(key);
+        let (least, most) = (f64::from(*range.start()), f64::from(*range.end()));
+        let Some(number) = found.text.parse::<f64>().ok().filter(|number| number.is_finite())
+        else {
+            return Err(found.bad(format!("a number of seconds from {least} to {most}")));
+        };
+        let within = number.round().clamp(least, most);
+        if within != number {
+            self.warnings.push(format!(
+                "{} = `{}` (from {}) is no whole number from {least} to {most}; using {within}",
+                found.name(),
+                found.text,
+                found.source
+            ));
+        }
+        Ok(Duration::from_secs_f64(within))
+    }
+
+    /// A switch.
+    pub(super) fn flag(&self, key: &str) -> Result<bool, ConfigError> {
+        self.parsed(key, "true, 1, false, 0", |text| match text.to_lowercase().as_str() {
+            "true" | "1" => Some(true),
+            "false" | "0" | "" => Some(false),
+            _ => None,
+        })
+    }
+
+    /// How deep research is answered; an unknown word is blocking, with one warning (B1).
+    pub(super) fn research_mode(&mut self) -> ResearchMode {
+        let found = self.find("perplexity.enable_async_deep_research");
+        match found.text.to_lowercase().as_str() {
+            "true" | "1" => ResearchMode::Queued,
+            "auto" => ResearchMode::Auto,
+            "false" | "0" | "" => ResearchMode::Blocking,
+            _ => {
+                let error = found.bad("");
+                self.warnings
+                    .push(format!("{error}; using false (known are true, auto and false)"));
+                ResearchMode::Blocking
+            }
+        }
+    }
+
+    /// An HTTP address. Credentials in it are left out, with one warning: the key is what a provider knows us by, and the
+    /// address becomes part of every job's profile.
+    pub(super) fn url(&mut self, key: &str) -> Result<String, ConfigError> {
+        let found = self.find(key);
+        if !is_http(&found.text) {
+            return Err(found.bad("an address that starts with https:// or http://"));
+        }
+        let (scheme, rest) = found.text.split_once("://").unwrap_or_default();
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let Some((_, host)) = authority.rsplit_once('@') else { return Ok(found.text) };
+        self.warnings.push(format!("the user name and password in {} are not used", found.name()));
+        Ok(format!("{scheme}://{host}{path}"))
+    }
+
+    /// The proxy to the provider: the one named for it, else the one for all programs.
+    pub(super) fn provider_proxy(&self) -> Option<ProxyOptions> {
+        let own = self.text("perplexity.proxy");
+        own.map(|url| self.proxy(url, ProxyScope::Everything)).or_else(|| self.common_proxy())
+    }
+
+    /// The proxy for all programs.
+    pub(super) fn common_proxy(&self) -> Option<ProxyOptions> {
+        self.text("network.proxy").map(|url| self.proxy(url, ProxyScope::OtherMachines))
+    }
+
+    fn proxy(&self, url: String, scope: ProxyScope) -> ProxyOptions {
+        ProxyOptions { url, scope, except: self.text("network.no_proxy").unwrap_or_default() }
+    }
+
+    /// Whose jobs; a name that is safe in every store and log.
+    pub(super) fn owner(&self) -> Result<String, ConfigError> {
+        let allowed = "1 to 64 of the characters A-Z a-z 0-9 - _ . @";
+        self.parsed("server.owner", allowed, |text| {
+            let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+            let fits = (1..=64).contains(&text.len()) && text.bytes().all(is_safe);
+            fits.then(|| text.to_owned())
+        })
+    }
+
+    /// A filter for the log.
+    pub(super) fn log(&self) -> String {
+        self.text("server.log").or_else(|| self.text("perplexity.log_level")).unwrap_or_default()
+    }
+
+    /// The tool sets; those of the default that do not exist yet are left out, those named must exist.
+    pub(super) fn tools(&self) -> Result<Vec<ToolSet>, ConfigError> {
+        let mut found = self.find("server.tools");
+        let allowed = ToolSet::ALL.map(ToolSet::name).join(", ");
+        let mut sets = Vec::new();
+        for name in found.text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match ToolSet::named(name) {
+                Ok(set) if sets.contains(&set) => {}
+                Ok(set) => sets.push(set),
+                Err(_) if found.source == Source::Default => {}
+                Err(_) => {
+                    found.text = name.to_owned();
+                    return Err(found.bad(allowed));
+                }
+            }
+        }
+        if sets.is_empty() {
+            return Err(found.bad(allowed));
+        }
+        Ok(sets)
+    }
+
+    /// Where jobs live.
+    pub(super) fn store(&self) -> Result<StoreUrl, ConfigError> {
+        if self.text("store.url").is_none() {
+            return Ok(StoreUrl::Sqlite(self.data_dir()?.join("outlast.db")));
+        }
+        self.parsed("store.url", "sqlite:FILE, memory:", |text| match text.split_once(':')? {
+            ("memory", "") => Some(StoreUrl::Memory),
+            ("sqlite", path) if !path.is_empty() => Some(StoreUrl::Sqlite(PathBuf::from(path))),
+            _ => None,
+        })
+    }
+
+    /// Where conversations are shown as files, if they are to be.
+    pub(super) fn conversation_logs(&self) -> Result<Option<PathBuf>, ConfigError> {
+        if !self.flag("store.mirror")? {
+            return Ok(None);
+        }
+        match self.text("store.conversation_logs_dir") {
+            Some(dir) => Ok(Some(PathBuf::from(dir))),
+            None => Ok(Some(self.data_dir()?.join("conversation-logs"))),
+        }
+    }
+
+    /// The directory for everything but configuration; beside the job store where there is no other.
+    pub(super) fn data_dir_beside(&self, store: &StoreUrl) -> Result<PathBuf, ConfigError> {
+        self.data_dir().or_else(|error| match store {
+            StoreUrl::Sqlite(path) => Ok(path.parent().unwrap_or(Path::new(".")).to_owned()),
+            StoreUrl::Memory => Err(error),
+        })
+    }
+
+    pub(super) fn data_dir(&self) -> Result<PathBuf, ConfigError> {
+        if let Some(dir) = self.text("store.data_dir") {
+            return Ok(PathBuf::from(dir));
+        }
+        let strategy = etcetera::choose_base_strategy();
+        let strategy = strategy.map_err(|error| ConfigError::NoDataDir(error.to_string()))?;
+        Ok(strategy.data_dir().join("outlast"))
+    }
+}

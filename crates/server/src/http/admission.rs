@@ -1,0 +1,154 @@
+//! Checks every request before its route: the host, the origin, the token, the connection, the rate, in this order.
+//!
+//! Without a token nothing is served but `/health` and what a browser asks before it asks (CORS), the latter only for
+//! origins that are listed.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Extension, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, HOST, ORIGIN, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use outlast_core::OwnerId;
+
+use super::app::{App, HEALTH};
+use super::connections::Connection;
+use super::http_refusal::HttpRefusal;
+use super::tokens::Callers;
+use crate::caller::Principal;
+
+/// What is known of a connection.
+#[derive(Clone)]
+pub(super) struct HttpPeer {
+    /// Where it comes from.
+    pub(super) address: IpAddr,
+    /// Whose it is.
+    pub(super) connection: Connection,
+}
+
+/// Lets a request through to its route, or answers it.
+pub(super) async fn guard(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<HttpPeer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let route = match request.uri().path() {
+        "/mcp" => "/mcp",
+        "/metrics" => "/metrics",
+        HEALTH => HEALTH,
+        _ => "other",
+    };
+    let response = checked(&app, &peer, request, next).await;
+    app.metrics.answered(route, response.status().as_u16());
+    response
+}
+
+async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
+    let origin = match addressed(app, &request) {
+        Ok(origin) => origin.cloned(),
+        Err(refused) => return with_cors(refused.into_response(), None),
+    };
+    if let Some(preflight) = preflight(&request, origin.as_ref()) {
+        return with_cors(preflight, origin);
+    }
+    let response = match admitted(app, peer, request) {
+        Ok(request) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    };
+    with_cors(response, origin)
+}
+
+/// Checks that the request is meant for us and comes from a page that may ask; returns the page's origin.
+fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderValue>, HttpRefusal> {
+    let headers = request.headers();
+    let host = the_one(headers, &HOST).and_then(|host| host.to_str().ok());
+    // Of an absolute target both must be ours: intermediaries do not agree on which of the two counts.
+    let target = request.uri().authority().map(|authority| authority.as_str());
+    let ours = |name: &str| app.hosts.allow(name);
+    if !host.is_some_and(ours) || !target.is_none_or(ours) {
+        return Err(HttpRefusal::bad_host());
+    }
+    if !headers.contains_key(ORIGIN) {
+        return Ok(None);
+    }
+    let origin = the_one(headers, &ORIGIN);
+    let allowed = |origin: &&HeaderValue| origin.to_str().is_ok_and(|it| app.origins.allow(it));
+    origin.filter(allowed).map(Some).ok_or_else(HttpRefusal::bad_origin)
+}
+
+/// Finds out who asks and puts their name on the request.
+fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, HttpRefusal> {
+    if request.uri().path() == HEALTH {
+        return Ok(request);
+    }
+    let owner: OwnerId = match &app.callers {
+        Callers::WithoutToken(owner) => owner.clone(),
+        Callers::WithToken(tokens) => match tokens.owner(request.headers()) {
+            Some(owner) => owner,
+            None => {
+                app.limits.stranger(peer.address).map_err(HttpRefusal::too_many_requests)?;
+                return Err(HttpRefusal::no_token());
+            }
+        },
+    };
+    if !peer.connection.belongs_to(&owner) {
+        tracing::warn!(%owner, "connections are closed: their owner has too many");
+        return Err(HttpRefusal::too_many_connections());
+    }
+    app.limits.owner(&owner).map_err(HttpRefusal::too_many_requests)?;
+    if app.stop.is_asked() {
+        return Err(HttpRefusal::leaving());
+    }
+    request.extensions_mut().insert(Principal(owner));
+    Ok(request)
+}
+
+/// What a browser asks before it lets a page of an allowed origin ask.
+fn preflight(request: &Request, origin: Option<&HeaderValue>) -> Option<Response> {
+    let asks = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    if request.method() != Method::OPTIONS || !asks || origin.is_none() {
+        return None;
+    }
+    let known = |name: &str| {
+        matches!(name, "accept" | "authorization" | "content-type" | "last-event-id")
+            || name.starts_with("mcp-")
+    };
+    let asked = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS);
+    let asked =
+        asked.and_then(|names| names.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
+    let granted: Vec<&str> = asked.split(',').map(str::trim).filter(|name| known(name)).collect();
+    let granted = HeaderValue::from_str(&granted.join(", ")).ok()?;
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, granted);
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    Some(response)
+}
+
+/// What every answer says: keep nothing, guess nothing, and who may read it.
+fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if let Some(origin) = origin {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(VARY, HeaderValue::from_static("Origin"));
+        let exposed = HeaderValue::from_static("Mcp-Session-Id, Retry-After, WWW-Authenticate");
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
+    response
+}
+
+/// The header's value when it is there exactly once.
+fn the_one<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}

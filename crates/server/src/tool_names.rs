@@ -1,0 +1,43 @@
+//! The names of the tools, each once, by tool set.
+
+/// Tool set `research`.
+pub(crate) mod research {
+    pub(crate) const DEEP_RESEARCH: &str = "perplexity_deep_research";
+    pub(crate) const DEEP_RESEARCH_FOLLOWUP: &str = "perplexity_deep_research_followup";
+    pub(crate) const SEARCH: &str = "perplexity_search";
+    pub(crate) const SEARCH_FOLLOWUP: &str = "perplexity_search_followup";
+    pub(crate) const HISTORY: &str = "get_conversation_history";
+    pub(crate) const HISTORIES: &str = "get_conversation_histories";
+    pub(crate) const AWAIT: &str = "await_conversation_histories";
+    pub(crate) const LIST: &str = "list_conversations";
+}
+
+/// Tool set `research-jobs`.
+pub(crate) mod research_jobs {
+    pub(crate) const START: &str = "perplexity_research_start";
+    pub(crate) const POLL: &str = "perplexity_research_poll";
+    pub(crate) const CANCEL: &str = "perplexity_research_cancel";
+}
+
+/// Tool set `perplexity`; also the names of its jobs' workflows.
+pub(crate) mod perplexity {
+    pub(crate) const ASK: &str = "perplexity_ask";
+    pub(crate) const REASON: &str = "perplexity_reason";
+    pub(crate) const RESEARCH: &str = "perplexity_research";
+    pub(crate) const SEARCH: &str = "perplexity_search";
+    pub(crate) const ALL: [&str; 4] = [ASK, REASON, RESEARCH, SEARCH];
+}
+
+/// Tool set `jobs`.
+pub(crate) mod jobs {
+    pub(crate) const START: &str = "start_job";
+    pub(crate) const GET: &str = "get_job";
+    pub(crate) const CANCEL: &str = "cancel_job";
+    pub(crate) const LIST: &str = "list_jobs";
+    pub(crate) const ALL: [&str; 4] = [START, GET, CANCEL, LIST];
+
+    /// The tool that starts this workflow and no other.
+    pub(crate) fn start_one(workflow: &str) -> String {
+        format!("start_{workflow}")
+    }
+}

@@ -1,0 +1,51 @@
+//! What came of a job, in the shape of the tool that made it.
+
+use outlast_core::{Body, Code, Job, JobState, Output};
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::Value;
+
+use crate::reply::{Refusal, ToolResult};
+use crate::text::with_citations;
+
+/// The output of a job as `completed` shows it, or why there is none; `None` while the job is unfinished.
+pub(crate) fn outcome(
+    job: &Job,
+    completed: impl FnOnce(&Output) -> ToolResult,
+) -> Option<ToolResult> {
+    Some(match &job.state {
+        JobState::Queued { .. } | JobState::Running { .. } => return None,
+        JobState::Succeeded { output, .. } => completed(output),
+        JobState::Failed { .. } => Err(Refusal::failed(job)),
+        JobState::Cancelled { .. } => Err(Refusal::because(Code::ExecutionError, cancelled(job))),
+    })
+}
+
+/// That the owner cancelled the call, and what is known of the provider's run: the same call begins a new one.
+fn cancelled(job: &Job) -> String {
+    let run = job.stop_text().map_or_else(String::new, |text| format!(". {text}"));
+    format!("the call was cancelled by its owner; make it again to begin anew{run}")
+}
+
+/// An output as its provider gave it.
+pub(crate) fn plain(job: &Job, output: &Output) -> CallToolResult {
+    match &output.body {
+        Body::Report { text, sources, .. } => {
+            CallToolResult::success(vec![ContentBlock::text(with_citations(text, sources))])
+        }
+        Body::Tool { content, structured, is_error } => {
+            let blocks = content.iter().map(|block| content_block(job, block)).collect();
+            let mut result = CallToolResult::success(blocks);
+            result.is_error = Some(*is_error);
+            result.structured_content.clone_from(structured);
+            result
+        }
+    }
+}
+
+/// A block as it came; one of a kind that is not known here, as its JSON.
+fn content_block(job: &Job, block: &Value) -> ContentBlock {
+    serde_json::from_value(block.clone()).unwrap_or_else(|error| {
+        tracing::warn!(job.id = %job.id, %error, "a block of a result is of an unknown kind");
+        ContentBlock::text(block.to_string())
+    })
+}

@@ -1,0 +1,151 @@
+//! A tool as it is listed, together with what a call of it does, and pieces of schemas that several tool sets share.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+use crate::caller::Caller;
+use crate::reply::{Answered, Refusal, ToolResult};
+
+/// A tool as it is listed, and what a call of it does.
+pub(crate) struct ListedTool {
+    pub(crate) tool: Tool,
+    pub(crate) call: ToolCall,
+}
+
+/// What a call of a tool does.
+pub(crate) type ToolCall = Box<
+    dyn for<'a> Fn(&'a mut Caller, JsonObject) -> BoxFuture<'a, ToolResult<Answered>> + Send + Sync,
+>;
+
+/// A tool of this set, or of this part of one.
+pub(super) fn listed<S, T>(
+    set: &Arc<S>,
+    tool: Tool,
+    call: impl for<'a> Fn(&'a S, &'a mut Caller, JsonObject) -> BoxFuture<'a, Result<T, Refusal>>
+    + Copy
+    + Send
+    + Sync
+    + 'static,
+) -> ListedTool
+where
+    S: Send + Sync + 'static,
+    T: Into<Answered> + 'static,
+{
+    let set = Arc::clone(set);
+    let call: ToolCall = Box::new(move |caller, given| {
+        let set = Arc::clone(&set);
+        Box::pin(async move { call(&set, caller, given).await.map(Into::into) })
+    });
+    ListedTool { tool, call }
+}
+
+/// How a tool is described to clients.
+pub(super) fn tool(
+    name: &str,
+    title: &str,
+    description: String,
+    input: Value,
+    output: Value,
+    annotations: ToolAnnotations,
+) -> Tool {
+    let mut tool = Tool::new(name.to_owned(), description, Arc::new(map(input)));
+    tool.title = Some(title.to_owned());
+    tool.output_schema = Some(Arc::new(map(output)));
+    tool.annotations = Some(annotations);
+    tool
+}
+
+/// Of a tool that asks a provider: it changes nothing that is there.
+pub(super) fn asks() -> ToolAnnotations {
+    ToolAnnotations::new().read_only(false).destructive(false).open_world(true)
+}
+
+/// Of a tool that reads jobs or conversations.
+pub(super) fn reads() -> ToolAnnotations {
+    ToolAnnotations::new().read_only(true).idempotent(true).open_world(false)
+}
+
+/// Of a tool that cancels a job.
+pub(super) fn cancels() -> ToolAnnotations {
+    ToolAnnotations::new().read_only(false).destructive(true).idempotent(true).open_world(true)
+}
+
+/// An object that has these properties and no others.
+pub(super) fn object(properties: Value, required: &[&str]) -> Value {
+    let mut object =
+        json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    object
+}
+
+/// These properties and those.
+pub(super) fn joined(properties: Value, more: Value) -> Value {
+    let mut properties = map(properties);
+    properties.extend(map(more));
+    Value::Object(properties)
+}
+
+pub(super) fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+pub(super) fn described(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+pub(super) fn one_of(words: &[&str]) -> Value {
+    json!({ "type": "string", "enum": words })
+}
+
+pub(super) fn flag() -> Value {
+    json!({ "type": "boolean", "default": false })
+}
+
+pub(super) fn query() -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": 10000 })
+}
+
+pub(super) fn priority() -> Value {
+    json!({ "type": "integer", "minimum": -100, "maximum": 100, "default": 0 })
+}
+
+pub(super) fn limit() -> Value {
+    json!({ "type": "integer", "minimum": 1, "maximum": 100, "default": 20 })
+}
+
+/// A text of 1 to 200 characters.
+pub(super) fn short_text(description: &str) -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": 200, "description": description })
+}
+
+pub(super) fn recency() -> Value {
+    one_of(&["hour", "day", "week", "month", "year"])
+}
+
+pub(super) fn domains(description: &str) -> Value {
+    json!({ "type": "array", "items": text(), "maxItems": 20, "description": description })
+}
+
+/// A conversation that is passed on as it is.
+pub(super) fn messages() -> Value {
+    let message = json!({ "role": one_of(&["system", "user", "assistant"]), "content": text() });
+    json!({
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 100,
+        "description": "The conversation; the last user message is the question.",
+        "items": object(message, &["role", "content"])
+    })
+}
+
+fn map(value: Value) -> JsonObject {
+    match value {
+        Value::Object(map) => map,
+        _ => JsonObject::new(),
+    }
+}

@@ -1,0 +1,124 @@
+//! What the handlers of all APIs share: the state, the key check, the answer to a submit.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+
+use crate::ask::Ask;
+use crate::errors::Refusal;
+use crate::faults::HttpFault;
+use crate::journal::Journal;
+use crate::limits::{Limits, REQUEST_ID};
+use crate::runs::{Delivery, Runs, SubmitReceipt};
+use crate::scenario::{Answer, Scenario};
+use crate::socket::Hangup;
+use crate::stream::{self, Naming};
+
+/// What all handlers share.
+pub(crate) struct App {
+    pub(crate) runs: Arc<Runs>,
+    pub(crate) journal: Journal,
+    pub(crate) limits: Limits,
+}
+
+impl App {
+    /// Turns a submit into a run, or counts why it was refused.
+    pub(crate) fn accept(
+        &self,
+        headers: &HeaderMap,
+        parse: impl FnOnce() -> Result<Ask, Refusal>,
+    ) -> Result<SubmitReceipt, Refusal> {
+        let accepted = authorize(headers).and_then(|key| {
+            let ask = parse()?;
+            let scenario = self.scenario(headers, key, &ask.prompt)?;
+            self.runs.submit(ask, scenario)
+        });
+        accepted.inspect_err(|_| self.runs.refused())
+    }
+
+    pub(crate) fn scenario(
+        &self,
+        headers: &HeaderMap,
+        key: &str,
+        prompt: &str,
+    ) -> Result<Scenario, Refusal> {
+        let header = headers.get("x-sim-scenario").and_then(|value| value.to_str().ok());
+        Scenario::select(header, key, prompt, || self.runs.queued()).map_err(Refusal::invalid)
+    }
+}
+
+/// Answers a submit as its scenario says.
+pub(crate) async fn answer(
+    app: &App,
+    receipt: SubmitReceipt,
+    hangup: &Hangup,
+) -> Result<Response, Refusal> {
+    let naming = match receipt.answer {
+        Answer::Full => Naming::Named,
+        Answer::WithoutId => Naming::Nameless,
+        Answer::Dropped => {
+            hangup.now();
+            return Ok(StatusCode::OK.into_response());
+        }
+        Answer::Gateway { status, body } => {
+            return Err(Refusal::scripted(&HttpFault::answered(status, body)));
+        }
+        Answer::Late { ms } => {
+            let clock = &app.runs.clock;
+            clock.sleep_until(clock.now() + clock.scaled(ms as f64)).await;
+            Naming::Named
+        }
+    };
+    let transport = receipt.transport;
+    let response = match receipt.delivery {
+        Delivery::Stream(opening) => {
+            event_stream(stream::events(app.runs.clone(), opening, naming, hangup.clone()))
+        }
+        Delivery::Queued(object) => transport.json(named(object, naming)),
+        Delivery::Wait => {
+            stream::finished(&app.runs, &receipt.id).await;
+            transport.json(named(app.runs.outcome(&receipt.id)?, naming))
+        }
+    };
+    let mut response = transport.apply(response, &app.runs.clock, hangup);
+    // The header holds the id too, so a nameless answer must not carry it.
+    if naming == Naming::Named {
+        mark(&mut response, &receipt.id);
+    }
+    Ok(response)
+}
+
+/// The bearer key, unless it is missing or calls itself wrong.
+pub(crate) fn authorize(headers: &HeaderMap) -> Result<&str, Refusal> {
+    let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let (scheme, key) = value.and_then(|value| value.split_once(' ')).unwrap_or_default();
+    let key = key.trim();
+    if !scheme.eq_ignore_ascii_case("bearer") || key.is_empty() || key.contains("wrong") {
+        return Err(Refusal::bad_key());
+    }
+    Ok(key)
+}
+
+pub(crate) fn event_stream(body: Body) -> Response {
+    let headers =
+        [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+    (headers, body).into_response()
+}
+
+pub(crate) fn mark(response: &mut Response, id: &str) {
+    if let Ok(value) = HeaderValue::from_str(id.strip_prefix("resp_").unwrap_or(id)) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+}
+
+fn named(mut object: Value, naming: Naming) -> Value {
+    if naming == Naming::Nameless
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.remove("id");
+    }
+    object
+}

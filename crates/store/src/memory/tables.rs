@@ -1,0 +1,232 @@
+//! What the memory store keeps and how it is looked through; all of it under the store's lock.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use outlast_core::rules::{KeyRecord, Turn};
+use outlast_core::{
+    ConversationId, ConversationSummary, Job, JobId, JobQuery, NewJob, OwnerId, Profile, Prune,
+    Record, RemoteRun, Rev, Scope, StateKind, StoreError, Summary, Timestamp, WorkerId, rules,
+    session_of,
+};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::count;
+
+/// Jobs, keys, owners and workers.
+#[derive(Default)]
+pub(super) struct Tables {
+    /// By number of arrival.
+    pub(super) records: BTreeMap<u64, Record>,
+    seqs: HashMap<JobId, u64>,
+    pub(super) keys: HashMap<(OwnerId, String), StoredKey>,
+    pub(super) owners: HashMap<OwnerId, OwnerTurns>,
+    /// The workers that have claimed, and for which profiles, until dismissed or declared dead.
+    pub(super) workers: HashMap<WorkerId, HashSet<Profile>>,
+    /// The number of the latest change; receivers are woken by each.
+    pub(super) rev: watch::Sender<Rev>,
+}
+
+/// When an owner came, and when a job of theirs was last claimed.
+pub(super) struct OwnerTurns {
+    /// The number of the claim that served them last.
+    served: u64,
+    arrived: u64,
+}
+
+/// What an idempotency key stands for.
+pub(super) struct StoredKey {
+    pub(super) seq: u64,
+    pub(super) record: KeyRecord,
+}
+
+impl Tables {
+    pub(super) fn find(&self, id: &JobId) -> Option<(u64, Record)> {
+        let seq = self.seqs.get(id)?;
+        Some((*seq, self.records.get(seq)?.clone()))
+    }
+
+    pub(super) fn record_mut(&mut self, id: &JobId) -> Option<&mut Record> {
+        self.records.get_mut(self.seqs.get(id)?)
+    }
+
+    /// Every job, in order of arrival.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.records.values().map(|record| &record.job)
+    }
+
+    pub(super) fn unfinished(&self, owner: &OwnerId) -> impl Iterator<Item = &Job> {
+        self.jobs().filter(move |job| job.new.owner == *owner && !job.state.kind().is_terminal())
+    }
+
+    /// The keys that name jobs, by the number of the job.
+    pub(super) fn keys_by_job(&self) -> HashMap<u64, KeyRecord> {
+        self.keys.values().map(|key| (key.seq, key.record)).collect()
+    }
+
+    pub(super) fn add(
+        &mut self,
+        new: NewJob,
+        takes_up: Option<RemoteRun>,
+        now: Timestamp,
+    ) -> (u64, Job) {
+        let earlier = self.jobs().filter(|job| same_conversation(job, &new));
+        let turn = earlier.map(|job| job.turn).max().unwrap_or(0) + 1;
+        let seq = self.records.last_key_value().map_or(1, |(seq, _)| seq + 1);
+        let bytes = rules::ask_bytes(&new);
+        let job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
+        self.seqs.insert(job.id, seq);
+        let arrived = self.owners.len() as u64;
+        self.owners.entry(job.new.owner.clone()).or_insert(OwnerTurns { served: 0, arrived });
+        (seq, self.save(seq, Record { job, holder: None, bytes }))
+    }
+
+    /// How much room the owner's jobs take.
+    pub(super) fn bytes(&self, owner: &OwnerId) -> u64 {
+        let own = self.records.values().filter(|record| record.job.new.owner == *owner);
+        own.map(|record| record.bytes).sum()
+    }
+
+    /// When the owner is served.
+    pub(super) fn turn(&self, owner: &OwnerId) -> Turn {
+        let running = |job: &&Job| {
+            job.new.owner == *owner
+                && job.new.visibility.goes_through_queue()
+                && job.state.kind() == StateKind::Running
+        };
+        let running = self.jobs().filter(running).count() as u64;
+        let turns = self.owners.get(owner);
+        let (served, arrived) = turns.map_or((0, 0), |turns| (turns.served, turns.arrived));
+        Turn { running, served, arrived }
+    }
+
+    /// Records that the owner was served from the queue.
+    pub(super) fn serve(&mut self, owner: &OwnerId) {
+        let next = self.owners.values().map(|turns| turns.served).max().unwrap_or(0) + 1;
+        if let Some(turns) = self.owners.get_mut(owner) {
+            turns.served = next;
+        }
+    }
+
+    /// Stores the record under a new rev and wakes the callers that wait for changes.
+    pub(super) fn save(&mut self, seq: u64, mut record: Record) -> Job {
+        record.job.rev = Rev(self.rev.borrow().0 + 1);
+        let job = record.job.clone();
+        self.records.insert(seq, record);
+        self.rev.send_replace(job.rev);
+        job
+    }
+
+    /// Removes what `prune` covers in this scope, and says how many jobs that were.
+    pub(super) fn remove(&mut self, scope: &Scope, prune: &Prune, now: Timestamp) -> u32 {
+        let keys = self.keys_by_job();
+        let goes = |(seq, Record { job, .. }): &(&u64, &Record)| {
+            scope.sees(&job.new.owner) && rules::prunable(job, keys.get(seq), prune, now)
+        };
+        let gone: Vec<u64> = self.records.iter().filter(goes).map(|(seq, _)| *seq).collect();
+        for seq in &gone {
+            self.records.remove(seq);
+        }
+        let Self { records, seqs, keys, .. } = self;
+        seqs.retain(|_, seq| records.contains_key(seq));
+        keys.retain(|_, key| records.contains_key(&key.seq));
+        count(gone.len())
+    }
+
+    /// Refuses a conversation that has an unfinished turn, and one that is not there.
+    pub(super) fn refuse_unfinished(
+        &self,
+        scope: &Scope,
+        conversation: &ConversationId,
+    ) -> Result<(), StoreError> {
+        let mut turns = self
+            .jobs()
+            .filter(|job| {
+                scope.sees(&job.new.owner) && job.new.conversation.as_ref() == Some(conversation)
+            })
+            .peekable();
+        turns.peek().ok_or(StoreError::NotFound)?;
+        match turns.find(|job| !job.state.kind().is_terminal()) {
+            Some(busy) => Err(StoreError::ConversationBusy(busy.id)),
+            None => Ok(()),
+        }
+    }
+
+    /// The owner's conversations, each with the number of its last shown turn.
+    pub(super) fn conversations(
+        &self,
+        owner: &OwnerId,
+        now: Timestamp,
+    ) -> Vec<(u64, ConversationSummary)> {
+        let mut turns: HashMap<&ConversationId, Vec<(u64, &Job)>> = HashMap::new();
+        for (seq, Record { job, .. }) in &self.records {
+            if let Some(id) = &job.new.conversation
+                && job.new.owner == *owner
+                && job.is_shown()
+                && !rules::expired(job, now)
+            {
+                turns.entry(id).or_default().push((*seq, job));
+            }
+        }
+        let summary = |(id, turns): (&ConversationId, Vec<(u64, &Job)>)| {
+            let (&(_, first), &(seq, last)) = (turns.first()?, turns.last()?);
+            let succeeded = |job: &Job| job.state.kind() == StateKind::Succeeded;
+            let summary = ConversationSummary {
+                id: id.clone(),
+                title: first.new.title.clone(),
+                state: last.state.kind(),
+                turns: count(turns.len()),
+                reports: count(turns.iter().filter(|(_, job)| succeeded(job)).count()),
+                created_at: first.created_at,
+                updated_at: last.updated_at,
+            };
+            Some((seq, summary))
+        };
+        turns.into_iter().filter_map(summary).collect()
+    }
+}
+
+/// Whether the job is an earlier turn of what is asked now.
+pub(super) fn same_conversation(job: &Job, new: &NewJob) -> bool {
+    new.conversation.is_some()
+        && job.new.conversation == new.conversation
+        && job.new.owner == new.owner
+}
+
+/// Whether the job waits for a worker of one of these profiles.
+pub(super) fn waits(job: &Job, profiles: &[Profile]) -> bool {
+    job.state.kind() == StateKind::Queued && profiles.contains(&job.new.profile)
+}
+
+pub(super) fn visible(job: &Job, scope: &Scope, now: Timestamp) -> bool {
+    scope.sees(&job.new.owner) && !rules::expired(job, now)
+}
+
+pub(super) fn matches(job: &Job, query: &JobQuery) -> bool {
+    let state = query.states.is_empty() || query.states.contains(&job.state.kind());
+    let title = query
+        .search
+        .as_ref()
+        .is_none_or(|text| job.new.title.to_lowercase().contains(&text.to_lowercase()));
+    let id = query.id_prefix.as_ref().is_none_or(|prefix| job.id.to_string().starts_with(prefix));
+    state && title && id
+}
+
+pub(super) fn summary(job: &Job) -> Summary {
+    Summary {
+        id: job.id,
+        owner: job.new.owner.clone(),
+        conversation: job.new.conversation.clone(),
+        workflow: job.new.workflow.clone(),
+        title: job.new.title.clone(),
+        visibility: job.new.visibility,
+        state: job.state.kind(),
+        was_claimed: job.was_claimed(),
+        session: session_of(&job.new.ask).map(str::to_owned),
+        failures: count(job.failures.len()),
+        progress: job.progress.clone(),
+        created_at: job.created_at,
+        updated_at: job.updated_at,
+        ended_at: job.ended_at(),
+    }
+}

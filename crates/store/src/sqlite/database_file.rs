@@ -1,0 +1,79 @@
+//! Whether the database file is still the one that was opened.
+//!
+//! An open file outlives its name: after a deletion or a replacement SQLite would go on with the old file, and
+//! what it commits there is lost with the process. So the file at the path is compared around every use.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use outlast_core::StoreError;
+use rusqlite::Connection;
+
+use super::fault::file_error;
+use super::open::{Access, connect};
+
+/// The database's path and the file that was found there.
+pub(super) struct DatabaseFile {
+    path: PathBuf,
+    id: (u64, u64),
+    reads: Access,
+}
+
+impl DatabaseFile {
+    /// Remembers the file that is at `path` now, and how it is opened to be read.
+    pub(super) fn of(path: &Path, reads: Access) -> Result<Self, StoreError> {
+        let found = fs::metadata(path).map_err(file_error(path))?;
+        Ok(Self { path: path.to_owned(), id: file_id(&found), reads })
+    }
+
+    /// Opens the database for reading, and makes sure that it is this one.
+    pub(super) fn connect(&self) -> Result<Connection, StoreError> {
+        let connection = connect(&self.path, self.reads)?;
+        self.check()?;
+        Ok(connection)
+    }
+
+    /// Refuses when another file, or none, is at the path; passes again when the old one is back.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        match fs::metadata(&self.path) {
+            Ok(found) if file_id(&found) == self.id => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(file_error(&self.path)(error))
+            }
+            Ok(_) | Err(_) => {
+                let path = self.path.display();
+                Err(StoreError::Corrupt { at: format!("{path}, deleted or replaced while open") })
+            }
+        }
+    }
+}
+
+/// The device and the number of the file on it.
+fn file_id(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn only_the_same_file_at_the_same_path_passes() {
+        let dir = TempDir::new().unwrap();
+        let (path, aside) = (dir.path().join("jobs.db"), dir.path().join("aside.db"));
+        fs::write(&path, "one").unwrap();
+        let file = DatabaseFile::of(&path, Access::Read).unwrap();
+        fs::write(&path, "other content, same file").unwrap();
+        file.check().unwrap();
+        fs::rename(&path, &aside).unwrap();
+        assert!(matches!(file.check(), Err(StoreError::Corrupt { .. })), "none");
+        fs::write(&path, "one").unwrap();
+        assert!(matches!(file.check(), Err(StoreError::Corrupt { .. })), "another");
+        fs::rename(&aside, &path).unwrap();
+        file.check().unwrap();
+    }
+}

@@ -1,0 +1,57 @@
+//! The table of workers: a row for each profile a worker claimed for. A listed worker may be dead ([`super::liveness`]).
+
+use outlast_core::{Profile, WorkerId};
+use rusqlite::{Connection, Params};
+
+use super::fault::Fault;
+use super::sql;
+
+/// Lists the worker. Done at every claim, and a write only at the first: a lookup is cheap, and a second list in memory
+/// could differ from the one that other processes see.
+pub(super) fn add(
+    connection: &Connection,
+    worker: &WorkerId,
+    profiles: &[Profile],
+) -> Result<(), Fault> {
+    let insert = "INSERT INTO workers (worker, profile) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    for profile in profiles {
+        sql::execute(connection, insert, (worker.as_str(), profile.as_str()))?;
+    }
+    Ok(())
+}
+
+/// Takes workers off the list.
+pub(super) fn remove(connection: &Connection, workers: &[WorkerId]) -> Result<(), Fault> {
+    for worker in workers {
+        sql::execute(connection, "DELETE FROM workers WHERE worker = ?1", [worker.as_str()])?;
+    }
+    Ok(())
+}
+
+/// Every listed worker.
+pub(super) fn all(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
+    selected(connection, "SELECT DISTINCT worker FROM workers", [])
+}
+
+/// The listed workers of this profile.
+pub(super) fn of_profile(
+    connection: &Connection,
+    profile: &Profile,
+) -> Result<Vec<WorkerId>, Fault> {
+    let select = "SELECT worker FROM workers WHERE profile = ?1";
+    selected(connection, select, [profile.as_str()])
+}
+
+/// The workers that hold jobs, listed or not.
+pub(super) fn holders(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
+    selected(connection, "SELECT DISTINCT worker FROM jobs WHERE state = 'running'", [])
+}
+
+fn selected(
+    connection: &Connection,
+    select: &str,
+    parameters: impl Params,
+) -> Result<Vec<WorkerId>, Fault> {
+    let names: Vec<String> = sql::column(connection, select, parameters)?;
+    Ok(names.into_iter().map(WorkerId::new).collect())
+}

@@ -1,0 +1,417 @@
+//! The model and two handles on the tested store, side by side. Applies an operation to both, compares their answers,
+//! and then everything a reader can see.
+
+mod observe;
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{
+    ChangeWait, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery, JobState, Lease,
+    Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
+};
+use tempfile::TempDir;
+
+use super::TestedStore;
+use super::operation::{Action, Op, ScopeSpec, WORKERS, conversation, owner, profile};
+use super::view::Ids;
+use crate::clock::ManualClock;
+use crate::store_suite::a_run;
+
+/// How many steps lie between two looks at everything.
+const LOOK_EVERY: usize = 4;
+
+const LOOK_ONCE: ChangeWait =
+    ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_millis(25) };
+
+pub(super) struct StorePair<'a, S: TestedStore> {
+    subject: &'a S,
+    model: Box<dyn Store>,
+    /// Two, except while one is being opened again.
+    handles: Vec<S::Handle>,
+    /// The model's clock is moved for a moment where the model cannot know what the subject does.
+    clock: Arc<ManualClock>,
+    dir: TempDir,
+    model_ids: Ids,
+    ids: Ids,
+    /// Every lease ever given out: the model's and the subject's.
+    leases: Vec<(Lease, Lease)>,
+    /// The latest lease of each job.
+    latest: HashMap<JobId, Lease>,
+    workers: [Worker; WORKERS],
+    steps: usize,
+    /// Where the last step left the changes.
+    revs: (Rev, Rev),
+    /// What was last read of each job.
+    seen: HashMap<JobId, Job>,
+}
+
+/// Calls both stores with their own arguments and returns both answers: the model's first.
+macro_rules! both {
+    ($pair:ident, $via:expr, $arguments:expr, |$store:ident, $argument:ident| $call:expr) => {{
+        let (model, tested) = $arguments;
+        let model = {
+            let ($store, $argument) = (&$pair.model, model);
+            $call.await
+        };
+        let ($store, $argument) = (&$pair.handles[$via], tested);
+        (model, $call.await)
+    }};
+    ($pair:ident, $via:expr, |$store:ident| $call:expr) => {
+        both!($pair, $via, ((), ()), |$store, _same| $call)
+    };
+}
+use both;
+
+struct Worker {
+    handle: usize,
+    /// Fresh for every handle it lives through, as a process is.
+    life: u32,
+    /// Has claimed, and was neither dismissed nor closed with its handle.
+    alive: bool,
+}
+
+/// Every job there is.
+fn everything() -> JobQuery {
+    JobQuery { limit: 1000, ..JobQuery::default() }
+}
+
+impl<'a, S: TestedStore> StorePair<'a, S> {
+    pub(super) fn new(subject: &'a S) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let dir = TempDir::new_in(home()).unwrap();
+        let open = || subject.open(clock.clone(), dir.path());
+        let handles = vec![open(), open()];
+        Self {
+            subject,
+            model: subject.model(clock.clone()),
+            handles,
+            clock,
+            dir,
+            model_ids: Ids::default(),
+            ids: Ids::default(),
+            leases: Vec::new(),
+            latest: HashMap::new(),
+            workers: [0, 1, 0].map(|handle| Worker { handle, life: 0, alive: false }),
+            steps: 0,
+            revs: Default::default(),
+            seen: HashMap::new(),
+        }
+    }
+
+    /// Applies the operation to both and compares.
+    pub(super) async fn step(&mut self, op: &Op) -> Result<(), String> {
+        self.apply(op).await?;
+        self.steps += 1;
+        let other = 1 - op.via;
+        self.list(other, &Scope::Operator, everything(), None).await?;
+        if self.steps.is_multiple_of(LOOK_EVERY) { self.observe(other).await } else { Ok(()) }
+    }
+
+    /// What is compared once, after the last step.
+    pub(super) async fn end(&mut self) -> Result<(), String> {
+        for via in [0, 1] {
+            self.steps += 1;
+            self.observe(via).await?;
+        }
+        let (model, subject): (Vec<_>, Vec<_>) = self.leases.iter().cloned().unzip();
+        let leases = (&model, &subject);
+        let lost = both!(self, 0, leases, |store, leases| store.renew(leases, Duration::ZERO));
+        let lost = self.same("the leases lost", lost, Ids::lost)?;
+        let mut held: Vec<_> = self.ids.lost(subject.iter().map(|lease| lease.job).collect());
+        for id in lost.unwrap_or_default() {
+            held.swap_remove(
+                held.iter().position(|held| *held == id).ok_or("a lease that was never given")?,
+            );
+        }
+        let all = held.len();
+        held.sort();
+        held.dedup();
+        if held.len() < all {
+            return Err("a job has two holders".to_owned());
+        }
+        let problems = self.subject.problems(&self.handles[1]).await;
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("the store is unsound: {problems:?}"))
+        }
+    }
+
+    async fn apply(&mut self, op: &Op) -> Result<(), String> {
+        let via = op.via;
+        match &op.what {
+            Action::Insert { job, key, max_unfinished, max_bytes, takes_up } => {
+                let key = key.as_ref().map(|key| key.value());
+                let insert = Insert {
+                    job: job.value(),
+                    key,
+                    max_unfinished: *max_unfinished,
+                    max_bytes: *max_bytes,
+                    takes_up: takes_up.then(|| a_run("left")),
+                };
+                let model = self.model.insert(insert.clone()).await;
+                let subject = self.handles[via].insert(insert).await;
+                if let Ok(Inserted::New(job)) = &model {
+                    self.model_ids.learn(job.id);
+                }
+                if let Ok(Inserted::New(job)) = &subject {
+                    self.ids.learn(job.id);
+                }
+                self.same("insert", (model, subject), Ids::inserted)?;
+            }
+            Action::Claim { worker, profiles, seconds } => {
+                let profiles: Vec<Profile> = profiles.iter().copied().map(profile).collect();
+                let (name, lease) = (self.name(*worker), Duration::from_secs(*seconds));
+                let handle = self.workers[*worker].handle;
+                let claimed = both!(self, handle, |store| store.claim(&name, &profiles, lease));
+                self.claimed("claim", *worker, claimed)?;
+            }
+            Action::Take { worker, profiles, job, seconds } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
+                let profiles: Vec<Profile> = profiles.iter().copied().map(profile).collect();
+                let (name, lease) = (self.name(*worker), Duration::from_secs(*seconds));
+                let handle = self.workers[*worker].handle;
+                let claimed =
+                    both!(self, handle, ids, |store, id| store.take(&name, &profiles, &id, lease));
+                self.claimed("take", *worker, claimed)?;
+            }
+            Action::Renew { leases, seconds } => {
+                let lease = Duration::from_secs(*seconds);
+                let pairs = leases.iter().filter_map(|at| self.lease(*at));
+                let (model, subject): (Vec<_>, Vec<_>) = pairs.unzip();
+                let lost = self.model.renew(&model, lease).await;
+                let lost = (lost, self.handles[via].renew(&subject, lease).await);
+                self.same("renew", lost, Ids::lost)?;
+            }
+            Action::Checkpoint { lease, at } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
+                let at = at.value();
+                let wrote = both!(self, via, leases, |store, lease| store.checkpoint(&lease, &at));
+                self.same("checkpoint", wrote, as_it_is)?;
+            }
+            Action::Note { lease, percent } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
+                let progress = Progress { percent: *percent, message: "reading".to_owned() };
+                let wrote = both!(self, via, leases, |store, lease| store.note(&lease, &progress));
+                self.same("note", wrote, as_it_is)?;
+            }
+            Action::Settle { lease, how } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
+                let settled =
+                    both!(self, via, leases, |store, lease| store.settle(&lease, how.value()));
+                self.same("settle", settled, Ids::job)?;
+            }
+            Action::Cancel { scope, job } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
+                let scope = scope_of(*scope);
+                let cancelled = both!(self, via, ids, |store, id| store.cancel(&scope, &id));
+                self.same("cancel", cancelled, Ids::cancelled)?;
+            }
+            Action::RescueProven => {
+                // The model has one handle and so no other workers to watch.
+                let watched = self.others_that_hold(via).await;
+                let model = self.model.rescue(&Dead::Proven).await;
+                let model = model.map(|rescued| Rescued { watched, ..rescued });
+                let subject = self.handles[via].rescue(&Dead::Proven).await;
+                self.same("rescue", (model, subject), as_it_is)?;
+            }
+            Action::RescueExpired => {
+                let rescued = both!(self, via, |store| store.rescue(&Dead::LeasesExpired));
+                self.same("rescue", rescued, as_it_is)?;
+            }
+            Action::Owe { job } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
+                let run = a_run("late");
+                let owed = both!(self, via, ids, |store, id| store.record_late_run(&id, &run));
+                self.same("owe", owed, as_it_is)?;
+            }
+            Action::Stopped { job, outcome } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
+                let stopped = both!(self, via, ids, |store, id| store.record_stop(&id, *outcome));
+                self.same("stopped", stopped, as_it_is)?;
+            }
+            Action::Answered { job } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
+                let answered = both!(self, via, ids, |store, id| store.record_answer(&id));
+                self.same("answered", answered, as_it_is)?;
+            }
+            Action::Dismiss { worker } => {
+                let (name, handle) = (self.name(*worker), self.workers[*worker].handle);
+                let dismissed = both!(self, handle, |store| store.dismiss(&name));
+                self.workers[*worker].alive = false;
+                self.same("dismiss", dismissed, as_it_is)?;
+            }
+            Action::PruneExpired { scope } => self.prune(via, *scope, Prune::Expired).await?,
+            Action::PruneEnded { scope, seconds_ago } => {
+                let moment = moved(self.clock.now(), -seconds_ago);
+                self.prune(via, *scope, Prune::EndedBefore(moment)).await?;
+            }
+            Action::PruneConversation { scope, conversation: name } => {
+                self.prune(via, *scope, Prune::Conversation(conversation(*name))).await?;
+            }
+            Action::List { scope, states, search, id_of, limit } => {
+                let query = JobQuery {
+                    states: states.clone(),
+                    search: search.then(|| "OF 1".to_owned()),
+                    limit: *limit,
+                    ..JobQuery::default()
+                };
+                let about = id_of.and_then(|at| self.job(at));
+                self.list(via, &scope_of(*scope), query, about).await?;
+            }
+            Action::MoveClock { seconds } => {
+                let now = moved(self.clock.now(), *seconds);
+                self.clock.set(now);
+            }
+            Action::Reopen => self.reopen(via).await?,
+        }
+        Ok(())
+    }
+
+    async fn prune(&self, via: usize, scope: ScopeSpec, prune: Prune) -> Result<(), String> {
+        let scope = scope_of(scope);
+        let pruned = both!(self, via, |store| store.prune(&scope, &prune));
+        self.same("prune", pruned, as_it_is)?;
+        Ok(())
+    }
+
+    /// Page by page to the end.
+    async fn list(
+        &self,
+        via: usize,
+        scope: &Scope,
+        query: JobQuery,
+        about: Option<(JobId, JobId)>,
+    ) -> Result<(), String> {
+        let prefix = |id: JobId| Some(id.to_string()[..8].to_owned());
+        let mut model =
+            JobQuery { id_prefix: about.and_then(|(id, _)| prefix(id)), ..query.clone() };
+        let mut subject = JobQuery { id_prefix: about.and_then(|(_, id)| prefix(id)), ..query };
+        loop {
+            let pages = (
+                self.model.list(scope, &model).await,
+                self.handles[via].list(scope, &subject).await,
+            );
+            let next = |page: &Result<outlast_core::JobPage, StoreError>| {
+                page.as_ref().ok().and_then(|page| page.next)
+            };
+            (model.after, subject.after) = (next(&pages.0), next(&pages.1));
+            self.same("list", pages, Ids::page)?;
+            if model.after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn reopen(&mut self, via: usize) -> Result<(), String> {
+        for number in 0..WORKERS {
+            if self.workers[number].handle == via {
+                self.model.dismiss(&self.name(number)).await.map_err(|error| error.to_string())?;
+                self.workers[number].life += 1;
+                self.workers[number].alive = false;
+            }
+        }
+        drop(self.handles.remove(via));
+        self.handles.insert(via, self.subject.open(self.clock.clone(), self.dir.path()));
+        Ok(())
+    }
+
+    /// Live workers of the other handle that hold jobs.
+    async fn others_that_hold(&self, via: usize) -> u32 {
+        let mut watched = 0;
+        for (number, worker) in self.workers.iter().enumerate() {
+            let mut holds = false;
+            for lease in self.latest.values().filter(|lease| lease.worker == self.name(number)) {
+                let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap();
+                holds |= job.is_some_and(|job| {
+                    job.fence == lease.fence && matches!(job.state, JobState::Running { .. })
+                });
+            }
+            watched += u32::from(worker.alive && worker.handle != via && holds);
+        }
+        watched
+    }
+
+    /// Compares two claims and remembers the leases they gave.
+    fn claimed(
+        &mut self,
+        what: &str,
+        worker: usize,
+        (model, subject): (
+            Result<Option<Claimed>, StoreError>,
+            Result<Option<Claimed>, StoreError>,
+        ),
+    ) -> Result<(), String> {
+        self.workers[worker].alive = true;
+        if let (Ok(Some(model)), Ok(Some(subject))) = (&model, &subject) {
+            self.leases.push((model.lease.clone(), subject.lease.clone()));
+            self.latest.insert(model.job.id, model.lease.clone());
+        }
+        self.same(what, (model, subject), Ids::claimed).map(drop)
+    }
+
+    /// The lease that is so many back.
+    fn lease(&self, back: usize) -> Option<(Lease, Lease)> {
+        let count = self.leases.len();
+        (count > 0).then(|| self.leases[count - 1 - back % count].clone())
+    }
+
+    /// The job that is so many back.
+    fn job(&self, back: usize) -> Option<(JobId, JobId)> {
+        let count = self.ids.all().len();
+        (count > 0).then(|| {
+            let number = count - 1 - back % count;
+            (self.model_ids.all()[number], self.ids.all()[number])
+        })
+    }
+
+    fn name(&self, worker: usize) -> WorkerId {
+        WorkerId::new(format!("w{worker}-{}", self.workers[worker].life))
+    }
+
+    /// Compares two answers, each with its own ids made plain, and returns what they agree on if it is no refusal.
+    fn same<T, U: PartialEq + Debug>(
+        &self,
+        what: &str,
+        (model, subject): (Result<T, StoreError>, Result<T, StoreError>),
+        plain: impl Fn(&Ids, T) -> U,
+    ) -> Result<Option<U>, String> {
+        let model = match model {
+            Ok(answer) => Ok(plain(&self.model_ids, answer)),
+            Err(error) => Err(self.model_ids.refused(error)),
+        };
+        let subject = match subject {
+            Ok(answer) => Ok(plain(&self.ids, answer)),
+            Err(error) => Err(self.ids.refused(error)),
+        };
+        if model != subject {
+            return Err(format!("{what}\n  model: {model:?}\n  store: {subject:?}"));
+        }
+        Ok(subject.ok())
+    }
+}
+
+fn as_it_is<T>(_: &Ids, answer: T) -> T {
+    answer
+}
+
+fn scope_of(who: ScopeSpec) -> Scope {
+    match who {
+        ScopeSpec::Owner(number) => Scope::Owner(owner(number)),
+        ScopeSpec::Operator => Scope::Operator,
+    }
+}
+
+fn moved(now: Timestamp, seconds: i64) -> Timestamp {
+    Timestamp::from_millis(now.as_millis() + seconds * 1000)
+}
+
+/// Memory where there is some to be had as a folder: the disk's own waits prove nothing here.
+fn home() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { std::env::temp_dir() }
+}

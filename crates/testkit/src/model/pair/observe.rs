@@ -1,0 +1,120 @@
+//! Looking at both stores, and comparing what is seen with each other and with what was seen before.
+
+use outlast_core::{
+    ConversationQuery, Fence, Job, JobState, Profile, Rev, Scope, StateKind, Store,
+};
+
+use super::{LOOK_ONCE, StorePair, as_it_is, both, everything};
+use crate::model::TestedStore;
+use crate::model::operation::{CONVERSATIONS, OWNERS, PROFILES, conversation, owner, profile};
+use crate::model::view::Ids;
+
+impl<S: TestedStore> StorePair<'_, S> {
+    /// Compares everything a reader can see: as the operator, and as one of the owners in turn.
+    ///
+    /// Not after every step, because reads are what a case spends its time on; the list compared after every step says
+    /// where each job stands, and what is missed between two looks another seed finds.
+    pub(super) async fn observe(&mut self, other: usize) -> Result<(), String> {
+        let scopes = [Scope::Operator, Scope::Owner(owner(self.steps % OWNERS))];
+        self.list(other, &scopes[1], everything(), None).await?;
+        self.read_jobs(other, &scopes).await?;
+        let profiles: Vec<Profile> = (0..PROFILES).map(profile).collect();
+        let limit = [100, 1][self.steps % 2];
+        let owed = both!(self, other, |store| store.owed_stops(&profiles, limit));
+        self.same("owed_stops", owed, Ids::owed)?;
+        let twice = [profile(0), profile(self.steps % PROFILES), profile(0)];
+        let queued = both!(self, other, |store| store.queued(&twice));
+        self.same("queued", queued, as_it_is)?;
+        let orphans = both!(self, other, |store| store.orphans(&twice));
+        self.same("orphans", orphans, Ids::lost)?;
+        self.conversations(other).await?;
+        for ids in self.model_ids.all().iter().zip(self.ids.all()) {
+            let ahead = both!(self, other, ids, |store, id| store.ahead(id));
+            self.same("ahead", ahead, as_it_is)?;
+        }
+        for profile in &profiles {
+            let has = both!(self, other, |store| store.has_worker(profile));
+            self.same("has_worker", has, as_it_is)?;
+        }
+        let all = both!(self, other, |store| store.changes(Rev::default(), LOOK_ONCE));
+        let revs = match &all {
+            (Ok(model), Ok(subject)) => (model.rev, subject.rev),
+            _ => self.revs,
+        };
+        self.same("changes", all, Ids::changes)?;
+        let revs = std::mem::replace(&mut self.revs, revs);
+        let since = both!(self, other, revs, |store, rev| store.changes(rev, LOOK_ONCE));
+        self.same("changes since the last step", since, Ids::changes)?;
+        Ok(())
+    }
+
+    /// Compares the conversations of one owner in turn: as a list, in pages of two, and one of them whole.
+    async fn conversations(&mut self, other: usize) -> Result<(), String> {
+        let owner = owner(self.steps % OWNERS);
+        let mut queries = (
+            ConversationQuery { limit: 2, ..ConversationQuery::default() },
+            ConversationQuery { limit: 2, ..ConversationQuery::default() },
+        );
+        if self.steps.is_multiple_of(3) {
+            queries.0.states = vec![StateKind::Succeeded, StateKind::Queued];
+            queries.1.states.clone_from(&queries.0.states);
+        }
+        loop {
+            let pages = both!(self, other, (&queries.0, &queries.1), |store, query| store
+                .conversations(&owner, query));
+            let next = match &pages {
+                (Ok(model), Ok(subject)) => (model.next, subject.next),
+                _ => (None, None),
+            };
+            // Cursors are each store's own; that there is a next page is not.
+            self.same("conversations", pages, |_, page| (page.conversations, page.next.is_some()))?;
+            let (Some(model), Some(subject)) = next else { break };
+            (queries.0.after, queries.1.after) = (Some(model), Some(subject));
+        }
+        let name = conversation(self.steps % CONVERSATIONS);
+        let scope = if self.steps.is_multiple_of(2) {
+            Scope::Operator
+        } else {
+            Scope::Owner(owner.clone())
+        };
+        let turns = both!(self, other, |store| store.turns(&scope, &name));
+        self.same("turns", turns, |ids, jobs: Vec<Job>| {
+            jobs.into_iter().map(|job| ids.job(job)).collect::<Vec<_>>()
+        })?;
+        Ok(())
+    }
+
+    /// Compares every job, whole.
+    async fn read_jobs(&mut self, via: usize, scopes: &[Scope]) -> Result<(), String> {
+        for number in 0..self.ids.all().len() {
+            let ids = (self.model_ids.all()[number], self.ids.all()[number]);
+            for scope in scopes {
+                let read = both!(self, via, ids, |store, id| store.job(scope, &id));
+                let job = self.same("job", read, |ids, job| job.map(|job| ids.job(job)))?;
+                if let Some(job) = job.flatten() {
+                    self.goes_forward(job)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One terminal transition, a result that never changes, a fence that only rises.
+    fn goes_forward(&mut self, job: Job) -> Result<(), String> {
+        if let Some(before) = self.seen.insert(job.id, job.clone()) {
+            let kept = match (&before.state, &job.state) {
+                (JobState::Queued { .. } | JobState::Running { .. }, _) => true,
+                // What is known of the remote run may still change.
+                (JobState::Cancelled { at, .. }, JobState::Cancelled { at: now, .. }) => at == now,
+                (ended, now) => ended == now,
+            };
+            if !kept {
+                return Err(format!("an end changed: {:?} became {:?}", before.state, job.state));
+            }
+            if job.fence < before.fence || (job.fence == Fence::NONE && before.was_claimed()) {
+                return Err(format!("a fence fell: {:?} became {:?}", before.fence, job.fence));
+            }
+        }
+        Ok(())
+    }
+}

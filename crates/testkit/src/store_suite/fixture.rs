@@ -1,0 +1,246 @@
+//! What a case starts with: an empty store, a clock moved by hand, and sample jobs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{
+    Body, Cancelled, ChangeWait, Changes, Claimed, Clock, Code, Cost, Dead, Failure, Insert,
+    Inserted, Job, JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun,
+    Rescued, Rev, Scope, Settlement, Source, Store, StoreError, Timestamp, Usage, Visibility,
+    WorkerId,
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::clock::{ManualClock, START};
+
+/// How long leases last in the suite.
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// No wait in the suite is longer; a case that reaches this has missed a wake-up.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// An empty store and the clock it goes by.
+pub struct Fixture {
+    /// The store under test.
+    pub store: Arc<dyn Store>,
+    /// Its clock.
+    pub clock: Arc<ManualClock>,
+    _dir: TempDir,
+}
+
+impl Fixture {
+    /// Lets `make` make a store.
+    pub fn new(make: impl FnOnce(Arc<dyn Clock>, &Path) -> Arc<dyn Store>) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let dir = TempDir::new().expect("a temporary directory");
+        let store = make(clock.clone(), dir.path());
+        Self { store, clock, _dir: dir }
+    }
+
+    /// Inserts without a key and with room for many.
+    pub async fn try_add(&self, job: NewJob) -> Result<Inserted, StoreError> {
+        self.store.insert(an_insert(job)).await
+    }
+
+    /// Inserts a job that is new.
+    pub async fn add(&self, job: NewJob) -> Job {
+        match self.try_add(job).await.expect("the job is inserted") {
+            Inserted::New(job) => job,
+            Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+        }
+    }
+
+    /// Inserts under a key.
+    pub async fn add_keyed(&self, job: NewJob, key: Key) -> Result<Inserted, StoreError> {
+        self.store.insert(Insert { key: Some(key), ..an_insert(job) }).await
+    }
+
+    /// Claims the next job for `worker`, if there is one.
+    pub async fn try_claim(&self, worker: &WorkerId) -> Option<Claimed> {
+        self.store.claim(worker, &profiles(), LEASE).await.expect("claims never fail")
+    }
+
+    /// Claims the next job, which is there.
+    pub async fn claim(&self) -> Claimed {
+        self.try_claim(&worker("w1")).await.expect("a job is claimable")
+    }
+
+    /// Inserts the plain job and claims it.
+    pub async fn add_claimed(&self) -> Claimed {
+        self.add(a_job()).await;
+        self.claim().await
+    }
+
+    /// Inserts the plain job, which then succeeds.
+    pub async fn add_succeeded(&self) -> Job {
+        self.add(a_job()).await;
+        self.end_next(succeed()).await
+    }
+
+    /// Claims the next job and settles it.
+    pub async fn end_next(&self, settlement: Settlement) -> Job {
+        let claimed = self.claim().await;
+        self.store.settle(&claimed.lease, settlement).await.expect("the lease is fresh")
+    }
+
+    /// Gives this job to a worker by its id, if that can be.
+    pub async fn take(&self, worker: &WorkerId, id: &JobId) -> Option<Claimed> {
+        self.store.take(worker, &profiles(), id, LEASE).await.expect("takes never fail")
+    }
+
+    /// Cancels a job as the operator.
+    pub async fn cancel(&self, id: &JobId) -> Cancelled {
+        self.store.cancel(&Scope::Operator, id).await.expect("the job is there")
+    }
+
+    /// Ends `worker` as its process's end would, and rescues what it held.
+    pub async fn end_worker(&self, worker: &WorkerId) -> Rescued {
+        self.store.dismiss(worker).await.expect("a worker can be dismissed");
+        self.store.rescue(&Dead::Proven).await.expect("a rescue never fails")
+    }
+
+    /// The time on the fixture's clock.
+    pub fn clock_now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Reads a job that is there, as the operator.
+    pub async fn read(&self, id: &JobId) -> Job {
+        let found = self.store.job(&Scope::Operator, id).await.expect("reads never fail");
+        found.expect("the job is there")
+    }
+
+    /// What changed after `after`, without waiting.
+    pub async fn look(&self, after: Rev) -> Changes {
+        let wait = ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_millis(25) };
+        self.store.changes(after, wait).await.expect("reads never fail")
+    }
+
+    /// Waits for a change after `after`, for a change that must come.
+    pub async fn wait(&self, after: Rev) -> Changes {
+        let wait = ChangeWait { at_most: MAX_WAIT, look_every: Duration::from_millis(25) };
+        let changes = self.store.changes(after, wait).await.expect("reads never fail");
+        assert!(!changes.jobs.is_empty(), "the wake-up was lost");
+        changes
+    }
+}
+
+/// An insert without a key and with room for many.
+pub fn an_insert(job: NewJob) -> Insert {
+    Insert { job, key: None, max_unfinished: 100_000, max_bytes: u64::MAX, takes_up: None }
+}
+
+/// The plain job: alice's, no conversation, no limits.
+pub fn a_job() -> NewJob {
+    NewJob {
+        owner: alice(),
+        conversation: None,
+        profile: Profile::new("research"),
+        workflow: "deep_research".to_owned(),
+        title: "What is a lease?".to_owned(),
+        ask: json!({ "messages": [{ "role": "user", "content": "What is a lease?" }], "weight": 0.1 }),
+        priority: 0,
+        visibility: Visibility::Promised,
+        max_failures: 2,
+        attempt_timeout: Duration::from_secs(3600),
+        life: None,
+        keep: None,
+    }
+}
+
+/// A caller's own key for the input of that number; it is valid for a minute.
+pub fn a_key(text: &str, input: u8) -> Key {
+    let life = KeyLife::For(Duration::from_secs(60));
+    Key { text: text.to_owned(), input_hash: [input; 32], life }
+}
+
+/// The key of a held call for the input of that number; it is valid for a minute after the end.
+pub fn a_held_key(text: &str, input: u8) -> Key {
+    let life = KeyLife::UntilAnswered { after_end: Duration::from_secs(60) };
+    Key { life, ..a_key(text, input) }
+}
+
+/// The key of a held research call: it is valid for a minute after the end, for ten seconds once a call was answered.
+pub(super) fn a_research_key(text: &str, input: u8) -> Key {
+    let life =
+        KeyLife::Replays { unanswered: Duration::from_secs(60), answered: Duration::from_secs(10) };
+    Key { life, ..a_key(text, input) }
+}
+
+/// The provider's run of that name.
+pub fn a_run(id: &str) -> RemoteRun {
+    RemoteRun {
+        provider: "perplexity".to_owned(),
+        id: id.to_owned(),
+        cursor: Some("7".to_owned()),
+        begun_at: START,
+    }
+}
+
+/// A failure with this message.
+pub fn a_failure(message: &str) -> Failure {
+    Failure {
+        code: Code::ServiceUnavailable,
+        message: message.to_owned(),
+        detail: Some("upstream said 503".to_owned()),
+        at: START,
+        run_goes_on: true,
+    }
+}
+
+/// A report with awkward text in it.
+pub fn a_report() -> Output {
+    let text = "# Líne one\r\n\u{0}\t\"quoted\" \\ 日本語 \u{1F600} [1]\n\n".repeat(500);
+    let source = Source {
+        number: 1,
+        url: "https://example.org/?a=1&b=%20".to_owned(),
+        title: Some("An <example>".to_owned()),
+        ..Source::default()
+    };
+    Output {
+        body: Body::report(text, vec![source]),
+        model: Some("sonar-deep-research".to_owned()),
+        usage: Usage { input_tokens: 7, output_tokens: 11, total_tokens: 18, ..Usage::default() },
+        cost: Cost::Reported(NanoUsd(795_000_001)),
+    }
+}
+
+/// The settlement of a success, with [`a_report`].
+pub(super) fn succeed() -> Settlement {
+    Settlement::Succeed {
+        output: a_report().into(),
+        raw: Some(b"{\"as\":\"it came\"}".to_vec().into()),
+    }
+}
+
+/// The settlement of a failure.
+pub(super) fn fail() -> Settlement {
+    Settlement::Fail { failure: a_failure("no luck"), raw: None }
+}
+
+/// The plain job's owner.
+pub(super) fn alice() -> OwnerId {
+    OwnerId::new("alice")
+}
+
+/// Another owner.
+pub(super) fn bob() -> OwnerId {
+    OwnerId::new("bob")
+}
+
+/// An owner who has no jobs.
+pub(super) fn carol() -> OwnerId {
+    OwnerId::new("carol")
+}
+
+/// The worker of that name.
+pub fn worker(name: &str) -> WorkerId {
+    WorkerId::new(name)
+}
+
+/// What the suite's workers can run.
+pub fn profiles() -> Vec<Profile> {
+    vec![Profile::new("research"), Profile::new("search")]
+}
