@@ -154,3 +154,20 @@ async fn the_newer_era_ignores_session_ids() {
     let answer = ann.send("POST /mcp", &headers, &poll).await.result().await;
     assert_eq!(answer["result"]["structuredContent"]["status"], "NOT_FOUND", "{answer}");
 }
+
+/// The newest era has no initialize: a client that sends one is told that there is no such method, not of its parameters.
+#[tokio::test]
+async fn the_newest_era_has_no_initialize() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let headers =
+        [JSON[0], JSON[1], ("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "initialize")];
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    } } });
+    let reply = served.client(ANN).send("POST /mcp", &headers, &message.to_string()).await;
+    assert_eq!(reply.status, 404);
+    assert!(reply.body().await.contains("-32601"));
+}
