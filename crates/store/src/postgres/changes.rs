@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Changes, ChangeWait, Rev, StoreError, Timestamp};
+use outlast_core::{ChangeWait, Changes, Rev, StoreError, Timestamp};
 use tokio::time::Instant;
 
 use super::Shared;
@@ -29,7 +29,11 @@ impl Shared {
     }
 
     /// Waits for changes after `after`.
-    pub(super) async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
+    pub(super) async fn changes(
+        &self,
+        after: Rev,
+        wait: ChangeWait,
+    ) -> Result<Changes, StoreError> {
         let deadline = Instant::now() + wait.at_most.min(Duration::from_secs(86_400));
         let mut heard = self.wakeups.subscribe();
         let mut soon = SOON;

@@ -45,10 +45,14 @@ const CANDIDATES: &str = "with recursive
        order by due.priority desc, due.seq limit 64) as head
      limit 256";
 
-/// Those of the candidates that no other step holds.
-const LOCK: &str = "select seq from jobs where seq = any($1::bigint[]) and state = 'queued' order by seq for update skip locked";
+/// The first few of the candidates that no other step holds.
+const LOCK: &str = "select jobs.seq from unnest($1::bigint[]) with ordinality as head (seq, place) join jobs on jobs.seq = head.seq
+     where state = 'queued' order by place limit $2::bigint for update of jobs skip locked";
 
-/// How often claims that met others' look again before they answer that there is nothing.
+/// How many candidates are looked at beyond those that are wanted: other processes hold some of them.
+const SPARE: usize = 32;
+
+/// How often claims that got nothing because of others' look again before they answer that there is nothing.
 const TRIES: u32 = 20;
 
 /// A claim and where its answer goes.
@@ -60,6 +64,7 @@ pub(super) struct Call {
 }
 
 /// What the calls of one worker have in common.
+#[derive(Clone)]
 struct Claim {
     worker: WorkerId,
     profiles: Vec<Profile>,
@@ -68,10 +73,10 @@ struct Claim {
 }
 
 /// What came of looking for jobs.
-enum Found {
-    Claimed(Vec<Claimed>),
-    /// There are jobs, and other steps hold all of them.
-    Contended,
+struct Found {
+    claimed: Vec<Claimed>,
+    /// There were more jobs than were claimed: other steps held them, or the look ended before them.
+    left: bool,
 }
 
 impl Shared {
@@ -129,20 +134,26 @@ impl Shared {
         }
     }
 
-    async fn claim_some(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
-        for round in 0..TRIES {
-            let (found, rev) = self.try_step(Durability::Commit, &claim).await?;
-            match found {
-                Found::Claimed(mut claimed) => {
-                    claimed.iter_mut().for_each(|claimed| claimed.job.rev = rev);
-                    return Ok(claimed);
-                }
-                Found::Contended => {
-                    tokio::time::sleep(Duration::from_millis(1 + u64::from(round))).await;
-                }
+    /// Claims as many jobs as are wanted, or as there are.
+    async fn claim_some(&self, mut claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+        let (mut all, mut in_vain) = (Vec::new(), 0);
+        loop {
+            let found = self.try_step(Durability::Commit, &claim).await;
+            let (Found { mut claimed, left }, rev) = match found {
+                Ok(found) => found,
+                // What is claimed is claimed: the calls that get nothing ask again.
+                Err(_) if !all.is_empty() => return Ok(all),
+                Err(fault) => return Err(fault.into()),
+            };
+            claimed.iter_mut().for_each(|claimed| claimed.job.rev = rev);
+            claim.count -= claimed.len();
+            in_vain = if claimed.is_empty() { in_vain + 1 } else { 0 };
+            all.append(&mut claimed);
+            if !left || claim.count == 0 || in_vain == TRIES {
+                return Ok(all);
             }
+            tokio::time::sleep(Duration::from_millis(u64::from(in_vain))).await;
         }
-        Ok(Vec::new())
     }
 
     /// Gives this very job to the worker.
@@ -208,12 +219,13 @@ async fn pick(tx: &mut Tx, claim: &Claim) -> Result<Found, Fault> {
             (CANDIDATES, &[&profiles, &given]),
         ])
         .await?;
-    let heads = in_turn(&rows, claim.count)?;
+    let heads = in_turn(&rows, claim.count + SPARE)?;
     if heads.is_empty() {
-        return Ok(Found::Claimed(Vec::new()));
+        return Ok(Found { claimed: Vec::new(), left: false });
     }
     let seqs: Vec<i64> = heads.iter().map(|head| head.seq).collect();
-    let [locked] = tx.load([(LOCK, &[&seqs])]).await?;
+    let wanted = i64::try_from(claim.count).unwrap_or(i64::MAX);
+    let [locked] = tx.load([(LOCK, &[&seqs, &wanted])]).await?;
     let locked: Vec<i64> =
         locked.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, Fault>>()?;
     let select = format!("{} where jobs.seq = any($1::bigint[])", rows::WHOLE);
@@ -236,7 +248,8 @@ async fn pick(tx: &mut Tx, claim: &Claim) -> Result<Found, Fault> {
         .await?;
         claimed.push(hand_over(tx, stored, &claim.worker, claim.lease).await?);
     }
-    Ok(if claimed.is_empty() { Found::Contended } else { Found::Claimed(claimed) })
+    let left = claimed.len() < heads.len();
+    Ok(Found { claimed, left })
 }
 
 /// The next jobs, one after the other: each claim moves its owner's turn.

@@ -25,6 +25,10 @@ const CHANNEL: &str = "select 'outlast_' || 'revs'::regclass::oid";
 /// How long a claim waits for the session to come back.
 const WAIT: Duration = Duration::from_secs(5);
 
+/// Between the end of a connection and the next try, doubled while tries fail.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// Tells waiting readers that something may have changed.
 pub(super) struct Wakeups {
     /// Counts what was heard of.
@@ -80,22 +84,21 @@ impl Session {
         wakeups: Arc<Wakeups>,
         closed: CancellationToken,
     ) {
-        let mut pause = Duration::from_millis(20);
+        let mut pause = FIRST_PAUSE;
         loop {
             let ended = tokio::select! {
                 () = closed.cancelled() => return,
                 ended = self.last(&target, &wakeups, &closed) => ended,
             };
-            self.live.send_replace(None);
+            let stood = self.live.send_replace(None).map(|live| live.since.elapsed());
             // What happened meanwhile is read again.
             wakeups.hear();
-            match ended {
-                Ok(()) => pause = Duration::from_millis(20),
-                Err(fault) => {
-                    tracing::debug!(error = %StoreError::from(fault), "the session with the database is down");
-                    pause = (pause * 2).min(Duration::from_secs(1));
-                }
+            if let Err(fault) = ended {
+                tracing::debug!(error = %StoreError::from(fault), "the session with the database is down");
             }
+            // A worker that is back soon is not taken for dead.
+            let was_up = stood.is_some_and(|stood| stood >= pause);
+            pause = if was_up { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
             tokio::select! {
                 () = closed.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}

@@ -80,7 +80,10 @@ async fn follow(
     let mut seen = HashMap::new();
     loop {
         let was_done = done.load(Ordering::SeqCst);
-        let wait = ChangeWait { at_most: Duration::from_millis(300), look_every: Duration::from_millis(25) };
+        let wait = ChangeWait {
+            at_most: Duration::from_millis(300),
+            look_every: Duration::from_millis(25),
+        };
         let changes = store.changes(after, wait).await.unwrap();
         assert!(changes.rev >= after, "revs never go back");
         after = changes.rev;
@@ -100,7 +103,8 @@ async fn f4_other_processes_changes_are_heard_of() {
     let (here, there) = (database.open().await, database.open().await);
     for _ in 0..20 {
         let after = there.rev().await.unwrap();
-        let wait = ChangeWait { at_most: Duration::from_secs(30), look_every: Duration::from_secs(30) };
+        let wait =
+            ChangeWait { at_most: Duration::from_secs(30), look_every: Duration::from_secs(30) };
         let began = std::time::Instant::now();
         let (changes, id) = tokio::join!(there.changes(after, wait), async {
             tokio::time::sleep(Duration::from_millis(5)).await;
