@@ -63,6 +63,7 @@ pub(super) struct Session {
     live: watch::Sender<Option<Live>>,
     /// The workers of this process, with the numbers of their locks.
     own: Mutex<HashMap<WorkerId, i64>>,
+    holding: tokio::sync::Mutex<()>,
 }
 
 /// A connection that stands.
@@ -74,7 +75,11 @@ pub(super) struct Live {
 
 impl Session {
     pub(super) fn new() -> Self {
-        Self { live: watch::Sender::new(None), own: Mutex::default() }
+        Self {
+            live: watch::Sender::new(None),
+            own: Mutex::default(),
+            holding: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Keeps the session up until the store is closed.
@@ -180,9 +185,13 @@ impl Session {
 
     /// Holds the lock of this number for the worker from now on.
     pub(super) async fn hold(&self, worker: &WorkerId, nr: i64) -> Result<(), StoreError> {
-        let live = self.live().await?;
-        lock(&live.client, nr).await?;
-        self.own().insert(worker.clone(), nr);
+        let _one_at_a_time = self.holding.lock().await;
+        // A session takes a lock as often as it asks, and would have to let it go as often.
+        if !self.is_own(worker) {
+            let live = self.live().await?;
+            lock(&live.client, nr).await?;
+            self.own().insert(worker.clone(), nr);
+        }
         Ok(())
     }
 

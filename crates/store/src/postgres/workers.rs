@@ -79,8 +79,9 @@ impl Shared {
             return Ok(());
         }
         let name = escaped(worker.as_str()).into_owned();
-        let number = "with made as (insert into workers (worker) values ($1) on conflict do nothing returning nr)
-             select nr from made union all select nr from workers where worker = $1 limit 1";
+        // Updated rather than left alone, so that a row made by another claim at this moment is returned too.
+        let number = "insert into workers (worker) values ($1)
+             on conflict (worker) do update set worker = excluded.worker returning nr";
         let rows = self.read(number, &[&name]).await?;
         let Some(row) = rows.first() else {
             return Err(super::fault::unavailable("the worker could not be put on record"));
