@@ -4,6 +4,7 @@
 //! the reference, the SQLite store is what people run. One suite, `outlast_testkit::store_suite`, tests both.
 
 mod clock;
+mod columns;
 mod memory;
 mod postgres;
 mod sqlite;

@@ -43,6 +43,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use workers::Judgement;
 
+use crate::columns;
 use connect::Target;
 use fault::Fault;
 use rows::get;
@@ -389,8 +390,8 @@ async fn renew(tx: &mut Tx, leases: &[Lease], lease: Duration) -> Result<Vec<Job
     let ids: Vec<String> = leases.iter().map(|lease| lease.job.to_string()).collect();
     let workers: Vec<String> =
         leases.iter().map(|lease| escaped(lease.worker.as_str()).into_owned()).collect();
-    let fences: Vec<i64> = leases.iter().map(|lease| rows::signed(lease.fence.0)).collect();
-    let (given, millis) = (tx.given(), rows::millis(lease));
+    let fences: Vec<i64> = leases.iter().map(|lease| columns::signed(lease.fence.0)).collect();
+    let (given, millis) = (tx.given(), columns::millis(lease));
     let [renewed] = tx.load([(RENEW, &[&ids, &workers, &fences, &given, &millis])]).await?;
     let renewed: Vec<String> =
         renewed.iter().map(|row| get(row, "id")).collect::<Result<_, _>>()?;

@@ -6,7 +6,8 @@ use outlast_core::{ChangeWait, Changes, Rev, StoreError, Timestamp};
 use tokio::time::Instant;
 
 use super::Shared;
-use super::rows::{self, get};
+use super::rows::get;
+use crate::columns::{self, Columns as _};
 
 /// How often changes are looked for while the session hears of them: the net behind it.
 const NET: Duration = Duration::from_secs(2);
@@ -25,7 +26,7 @@ impl Shared {
     /// The number of the latest change that can be read.
     pub(super) async fn rev(&self) -> Result<Rev, StoreError> {
         let rows = self.read("select safe from seen_revs()", &[]).await?;
-        Ok(rows.first().map_or(Ok(Rev::default()), |row| get(row, "safe").map(rows::rev))?)
+        Ok(rows.first().map_or(Ok(Rev::default()), |row| get(row, "safe").map(columns::rev))?)
     }
 
     /// Waits for changes after `after`.
@@ -62,25 +63,34 @@ impl Shared {
     }
 
     async fn look(&self, after: Rev) -> Result<Looked, StoreError> {
-        let rows = self.read("select * from changes_after($1)", &[&rows::signed(after.0)]).await?;
+        let rows =
+            self.read("select * from changes_after($1)", &[&columns::signed(after.0)]).await?;
         let (mut safe, mut last, mut jobs) = (0, 0, Vec::new());
         for row in &rows {
             (safe, last) = (get::<i64>(row, "safe")?, get::<i64>(row, "last")?);
             if get::<Option<String>>(row, "id")?.is_some() {
-                jobs.push(rows::change(row)?);
+                jobs.push(row.change()?);
             }
         }
-        let rev =
-            if rows::signed(after.0) > last { rows::rev(last) } else { after.max(rows::rev(safe)) };
+        let rev = if columns::signed(after.0) > last {
+            columns::rev(last)
+        } else {
+            after.max(columns::rev(safe))
+        };
         let next_due = self.next_due().await?;
         Ok(Looked { changes: Changes { rev, jobs, next_due }, more_to_come: last > safe })
     }
 
+    /// When a job becomes due or a lease ends. The server's time comes with it, which keeps ours fresh.
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let select =
             "select least((select min(run_at) from jobs where state = 'queued' and run_at > $1),
-             (select min(lease_until) from jobs where state = 'running')) as due";
+             (select min(lease_until) from jobs where state = 'running')) as due,
+             (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
+        let asked = Instant::now();
         let rows = self.read(select, &[&self.now().as_millis()]).await?;
-        Ok(rows.first().map_or(Ok(None), |row| rows::maybe_time(row, "due"))?)
+        let Some(row) = rows.first() else { return Ok(None) };
+        self.time.learn(Timestamp::from_millis(get(row, "now")?), asked);
+        Ok(row.maybe_time("due")?)
     }
 }

@@ -49,6 +49,12 @@ const CANDIDATES: &str = "with recursive
 const LOCK: &str = "select jobs.seq from unnest($1::bigint[]) with ordinality as head (seq, place) join jobs on jobs.seq = head.seq
      where state = 'queued' order by place limit $2::bigint for update of jobs skip locked";
 
+/// Records that these owners were served, the last one last. Written in the order of their names, so that no two claims wait for
+/// each other.
+const SERVED: &str = "insert into served (owner, claim) select owner, claim
+     from (select owner, nextval('claims') as claim from unnest($1::text[]) as owner) as served_now order by owner
+     on conflict (owner) do update set claim = excluded.claim";
+
 /// How many candidates are looked at beyond those that are wanted: other processes hold some of them.
 const SPARE: usize = 32;
 
@@ -199,6 +205,9 @@ impl Work for Take {
     }
 }
 
+/// Priority and number of jobs that wait.
+type Queue = Vec<(Reverse<i64>, i64)>;
+
 /// A job at the head of its owner's queue.
 struct Head {
     owner: String,
@@ -234,19 +243,18 @@ async fn pick(tx: &mut Tx, claim: &Claim) -> Result<Found, Fault> {
         .iter()
         .map(|row| rows::stored(row).map(|stored| (stored.seq, stored)))
         .collect::<Result<_, _>>()?;
-    let mut claimed = Vec::new();
+    let (mut claimed, mut served) = (Vec::new(), Vec::new());
     for head in &heads {
         let Some(stored) = loaded.remove(&head.seq) else { continue };
         if !rules::claimable(&stored.record, &claim.profiles, tx.now()) {
             continue;
         }
-        tx.write(
-            "insert into served (owner, claim) values ($1, nextval('claims'))
-             on conflict (owner) do update set claim = excluded.claim",
-            vec![Box::new(head.owner.clone())],
-        )
-        .await?;
+        served.retain(|owner| *owner != head.owner);
+        served.push(head.owner.clone());
         claimed.push(hand_over(tx, stored, &claim.worker, claim.lease).await?);
+    }
+    if !served.is_empty() {
+        tx.write(SERVED, vec![Box::new(served)]).await?;
     }
     let left = claimed.len() < heads.len();
     Ok(Found { claimed, left })
@@ -254,14 +262,14 @@ async fn pick(tx: &mut Tx, claim: &Claim) -> Result<Found, Fault> {
 
 /// The next jobs, one after the other: each claim moves its owner's turn.
 fn in_turn(rows: &[tokio_postgres::Row], count: usize) -> Result<Vec<Head>, Fault> {
-    let mut queues: HashMap<String, (Turn, Vec<(Reverse<i16>, i64)>)> = HashMap::new();
+    let mut queues: HashMap<String, (Turn, Queue)> = HashMap::new();
     for row in rows {
         let turn = Turn {
             running: get::<i64>(row, "running")?.unsigned_abs(),
             served: get::<i64>(row, "served")?.unsigned_abs(),
             arrived: get::<i64>(row, "arrived")?.unsigned_abs(),
         };
-        let head = (Reverse(get::<i16>(row, "priority")?), get::<i64>(row, "seq")?);
+        let head = (Reverse(get::<i64>(row, "priority")?), get::<i64>(row, "seq")?);
         queues.entry(get(row, "owner")?).or_insert_with(|| (turn, Vec::new())).1.push(head);
     }
     for (_, queue) in queues.values_mut() {
@@ -299,12 +307,7 @@ async fn take(
     let is_queued = stored.record.job.new.visibility.goes_through_queue();
     let owner = escaped(stored.record.job.new.owner.as_str()).into_owned();
     if is_queued {
-        tx.write(
-            "insert into served (owner, claim) values ($1, nextval('claims'))
-             on conflict (owner) do update set claim = excluded.claim",
-            vec![Box::new(owner)],
-        )
-        .await?;
+        tx.write(SERVED, vec![Box::new(vec![owner])]).await?;
     }
     hand_over(tx, stored, worker, lease).await.map(Some)
 }

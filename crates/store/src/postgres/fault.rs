@@ -5,7 +5,7 @@ use tokio_postgres::error::SqlState;
 
 /// Why a step stopped.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// A refusal in the port's own words.
     Refused(StoreError),
     /// The database, or the connection to it, before the step was committed.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast_core::{Insert, Inserted, JobId, Key, KeyLife, OwnerId, Rev, Scope, StoreError, rules};
+use outlast_core::{Insert, Inserted, JobId, Key, OwnerId, Rev, Scope, StoreError, rules};
 use uuid::Uuid;
 
 use super::fault::Fault;
@@ -12,6 +12,7 @@ use super::step::{Durability, Work};
 use super::text::escaped;
 use super::tx::{Param, Tx};
 use super::{Shared, room};
+use crate::columns::{self, Columns as _};
 
 const KNOW_OWNER: &str = "insert into owners (owner) values ($1) on conflict do nothing";
 const LOCK_OWNER: &str = "select owner from owners where owner = $1 for update";
@@ -106,7 +107,7 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
         return Err(super::fault::unavailable("the owner's jobs could not be counted").into());
     };
     if let Some(busy) = get::<Option<String>>(standing, "busy")? {
-        return Err(StoreError::ConversationBusy(rows::job_id(&busy)?).into());
+        return Err(StoreError::ConversationBusy(columns::job_id(&busy)?).into());
     }
     if get::<i64>(standing, "unfinished")? >= i64::from(*max_unfinished) {
         return Err(StoreError::TooManyJobs.into());
@@ -120,7 +121,7 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
         return Err(StoreError::TooManyBytes.into());
     }
     let turn = match conversation {
-        Some(_) => rows::small(get(standing, "last_turn")?) + 1,
+        Some(_) => standing.small::<u32>("last_turn")? + 1,
         None => 1,
     };
     let seq: i64 = get(standing, "seq")?;
@@ -128,7 +129,7 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
     rows::add(tx, seq, &job, bytes).await?;
     tx.write(
         "update owners set bytes = bytes + $2 where owner = $1",
-        vec![Box::new(owner), Box::new(rows::signed(bytes))],
+        vec![Box::new(owner), Box::new(columns::signed(bytes))],
     )
     .await?;
     if let Some(key) = key {
@@ -142,11 +143,7 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
 
 /// Makes the key stand for the job, in the place of one whose time is over.
 async fn take_key(tx: &mut Tx, owner: &OwnerId, key: &Key, seq: i64) -> Result<(), Fault> {
-    let (holds, span, span_answered) = match key.life {
-        KeyLife::For(window) => ("for", window, None),
-        KeyLife::UntilAnswered { after_end } => ("until_answered", after_end, None),
-        KeyLife::Replays { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
-    };
+    let (holds, span, span_answered) = columns::key_life(key.life);
     let params: Vec<Param> = vec![
         Box::new(escaped(owner.as_str()).into_owned()),
         Box::new(escaped(&key.text).into_owned()),
@@ -154,8 +151,8 @@ async fn take_key(tx: &mut Tx, owner: &OwnerId, key: &Key, seq: i64) -> Result<(
         Box::new(key.input_hash.to_vec()),
         Box::new(tx.now().as_millis()),
         Box::new(holds),
-        Box::new(rows::millis(span)),
-        Box::new(span_answered.map(rows::millis)),
+        Box::new(span),
+        Box::new(span_answered),
     ];
     tx.write(
         "insert into keys (owner, text, job, input_hash, made_at, holds, span, span_answered)

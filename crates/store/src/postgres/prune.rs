@@ -7,10 +7,11 @@ use outlast_core::{Prune, Pruned, Scope, StoreError, Timestamp};
 
 use super::Shared;
 use super::fault::Fault;
-use super::rows::{self, get};
+use super::rows::get;
 use super::step::Work;
 use super::text::escaped;
 use super::tx::Tx;
+use crate::columns::Columns as _;
 
 /// How many jobs go in one step: a fraction of a second even where each has a long report.
 const TOGETHER: usize = 100;
@@ -61,7 +62,7 @@ impl Shared {
             )
             .await?;
         let next_expiry = match next.first() {
-            Some(row) => rows::maybe_time(row, "next")?,
+            Some(row) => row.maybe_time("next")?,
             None => None,
         };
         Ok(Pruned { jobs, next_expiry })
@@ -99,7 +100,7 @@ impl Work for RemoveSome {
     async fn run(&self, tx: &mut Tx) -> Result<u32, Fault> {
         let delete = delete(&format!("{} and seq = any($2::bigint[])", self.condition));
         let [gone] = tx.load([(&delete, &[&self.moment.as_millis(), &self.seqs])]).await?;
-        Ok(rows::small(gone.first().map_or(Ok(0), |row| get(row, "jobs"))?))
+        gone.first().map_or(Ok(0), |row| row.small("jobs"))
     }
 }
 
@@ -127,7 +128,7 @@ impl Work for RemoveConversation {
             tx.load([(&lock, &[conversation, owner]), (&turns, &[conversation, owner])]).await?;
         for row in &turns {
             if get::<Option<i64>>(row, "ended_at")?.is_none() {
-                let id = rows::job_id(&get::<String>(row, "id")?)?;
+                let id = row.job_id()?;
                 return Err(StoreError::ConversationBusy(id).into());
             }
         }
@@ -135,6 +136,6 @@ impl Work for RemoveConversation {
             return Err(StoreError::NotFound.into());
         }
         let [gone] = tx.load([(&delete, &[conversation, owner])]).await?;
-        Ok(rows::small(gone.first().map_or(Ok(0), |row| get(row, "jobs"))?))
+        gone.first().map_or(Ok(0), |row| row.small("jobs"))
     }
 }

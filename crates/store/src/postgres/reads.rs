@@ -2,8 +2,8 @@
 
 use outlast_core::rules::{self, Turn};
 use outlast_core::{
-    Checkpoint, ConversationId, ConversationPage, ConversationQuery, ConversationSummary, Cursor,
-    Job, JobId, JobPage, JobQuery, OwnerId, Profile, RemoteRun, Scope, StoreError,
+    Checkpoint, ConversationId, ConversationPage, ConversationQuery, Cursor, Job, JobId, JobPage,
+    JobQuery, OwnerId, Profile, RemoteRun, Scope, StoreError,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -12,6 +12,8 @@ use super::Shared;
 use super::fault::Fault;
 use super::rows::{self, get};
 use super::text::escaped;
+use crate::columns::{self, Columns};
+use crate::page;
 
 /// What conversation tools show of a job: the same test as `Job::is_shown`.
 const SHOWN: &str = "(visibility <> 'unpromised' or state = 'succeeded')";
@@ -75,7 +77,7 @@ impl Shared {
             push(&|n| format!("owner = ${n}"), Box::new(escaped(owner.as_str()).into_owned()));
         }
         if let Some(Cursor(seq)) = query.after {
-            push(&|n| format!("seq < ${n}"), Box::new(rows::signed(seq)));
+            push(&|n| format!("seq < ${n}"), Box::new(columns::signed(seq)));
         }
         if !query.states.is_empty() {
             let states: Vec<&'static str> =
@@ -98,9 +100,8 @@ impl Shared {
         );
         let params: Vec<&(dyn ToSql + Sync)> =
             params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
-        let mut rows = self.read(&select, &params).await?;
-        let next = next_page(&mut rows, query.limit)?;
-        let jobs = rows.iter().map(rows::summary).collect::<Result<_, _>>()?;
+        let rows = self.read(&select, &params).await?;
+        let (jobs, next) = page(rows.iter().map(Columns::summary), query.limit)?;
         Ok(JobPage { jobs, next })
     }
 
@@ -147,12 +148,10 @@ impl Shared {
             u64::from(query.limit) + 1
         );
         let states: Vec<&str> = query.states.iter().map(|state| state.as_str()).collect();
-        let after = query.after.map_or(i64::MAX, |Cursor(seq)| rows::signed(seq));
+        let after = query.after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
         let owner = escaped(owner.as_str()).into_owned();
-        let mut rows =
-            self.read(&select, &[&owner, &self.now().as_millis(), &after, &states]).await?;
-        let next = next_page(&mut rows, query.limit)?;
-        let conversations = rows.iter().map(conversation).collect::<Result<_, _>>()?;
+        let rows = self.read(&select, &[&owner, &self.now().as_millis(), &after, &states]).await?;
+        let (conversations, next) = page(rows.iter().map(Columns::conversation), query.limit)?;
         Ok(ConversationPage { conversations, next })
     }
 
@@ -161,7 +160,7 @@ impl Shared {
         let select = "select id from jobs where state = 'queued' and visibility <> 'promised'
              and profile = any($1::text[]) order by seq";
         let rows = self.read(select, &[&names(profiles)]).await?;
-        Ok(rows.iter().map(id).collect::<Result<_, _>>()?)
+        Ok(rows.iter().map(Columns::job_id).collect::<Result<_, _>>()?)
     }
 
     /// Remote runs that a worker with one of these profiles should stop.
@@ -173,12 +172,11 @@ impl Shared {
         let select =
             "select id, checkpoint from jobs where remote = 'owed' and profile = any($1::text[])
              order by seq limit $2";
-        let rows = self.read(select, &[&names(profiles), &rows::signed(limit as u64)]).await?;
+        let rows = self.read(select, &[&names(profiles), &columns::signed(limit as u64)]).await?;
         let mut owed = Vec::new();
         for row in &rows {
-            let text: String = get(row, "id")?;
-            match rows::checkpoint(&text, &get::<String>(row, "checkpoint")?)? {
-                Checkpoint::Running(run) => owed.push((id(row)?, run)),
+            match row.checkpoint()? {
+                Checkpoint::Running(run) => owed.push((row.job_id()?, run)),
                 Checkpoint::NotBegun | Checkpoint::Beginning { .. } => {}
             }
         }
@@ -232,30 +230,4 @@ impl Shared {
 /// The names of profiles as they are stored.
 pub(super) fn names(profiles: &[Profile]) -> Vec<String> {
     profiles.iter().map(|profile| escaped(profile.as_str()).into_owned()).collect()
-}
-
-/// Takes the row beyond the limit away; where the next page starts, if there was one.
-fn next_page(rows: &mut Vec<Row>, limit: u32) -> Result<Option<Cursor>, Fault> {
-    if rows.len() <= limit as usize {
-        return Ok(None);
-    }
-    rows.truncate(limit as usize);
-    rows.last().map(|row| Ok(Cursor(get::<i64>(row, "seq")?.unsigned_abs()))).transpose()
-}
-
-fn id(row: &Row) -> Result<JobId, Fault> {
-    rows::job_id(&get::<String>(row, "id")?)
-}
-
-fn conversation(row: &Row) -> Result<ConversationSummary, Fault> {
-    let id: String = get(row, "id")?;
-    Ok(ConversationSummary {
-        id: ConversationId::new(rows::text(row, "conversation")?),
-        title: rows::text(row, "title")?,
-        state: rows::kind(&id, &get::<String>(row, "state")?)?,
-        turns: rows::small(get(row, "turns")?),
-        reports: rows::small(get(row, "reports")?),
-        created_at: rows::time(row, "created_at")?,
-        updated_at: rows::time(row, "updated_at")?,
-    })
 }

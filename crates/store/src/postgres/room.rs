@@ -3,9 +3,9 @@
 use outlast_core::OwnerId;
 
 use super::fault::Fault;
-use super::rows;
 use super::text::escaped;
 use super::tx::Tx;
+use crate::columns;
 
 /// Adds up; returns the owner's bytes. The caller has locked the owner's row.
 pub(super) const ADD_UP: &str = "with moved as (delete from room where owner = $1 returning bytes)
@@ -23,7 +23,7 @@ pub(super) async fn moved(
         return Ok(());
     }
     let owner = escaped(owner.as_str()).into_owned();
-    let bytes = rows::signed(after) - rows::signed(before);
+    let bytes = columns::signed(after) - columns::signed(before);
     tx.write(
         "insert into room (owner, bytes) values ($1, $2)",
         vec![Box::new(owner), Box::new(bytes)],

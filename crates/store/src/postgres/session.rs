@@ -63,6 +63,7 @@ pub(super) struct Session {
     live: watch::Sender<Option<Live>>,
     /// The workers of this process, with the numbers of their locks.
     own: Mutex<HashMap<WorkerId, i64>>,
+    /// Held while locks are taken, by the session that begins or for a worker that is new.
     holding: tokio::sync::Mutex<()>,
 }
 
@@ -152,6 +153,7 @@ impl Session {
     /// Takes the locks of this process's workers again before anything else, then listens.
     async fn begin(&self, client: &Arc<Client>, target: &Target) -> Result<String, Fault> {
         target.prepare(client).await?;
+        let _no_new_worker = self.holding.lock().await;
         let numbers: Vec<i64> = self.own().values().copied().collect();
         for nr in numbers {
             lock(client, nr).await?;
@@ -185,14 +187,19 @@ impl Session {
 
     /// Holds the lock of this number for the worker from now on.
     pub(super) async fn hold(&self, worker: &WorkerId, nr: i64) -> Result<(), StoreError> {
-        let _one_at_a_time = self.holding.lock().await;
-        // A session takes a lock as often as it asks, and would have to let it go as often.
-        if !self.is_own(worker) {
+        loop {
             let live = self.live().await?;
-            lock(&live.client, nr).await?;
-            self.own().insert(worker.clone(), nr);
+            let _no_change_of_session = self.holding.lock().await;
+            // A session takes a lock as often as it asks, and would have to let it go as often.
+            if self.is_own(worker) {
+                return Ok(());
+            }
+            let is_current = |now: &Live| Arc::ptr_eq(&now.client, &live.client);
+            if self.live.borrow().as_ref().is_some_and(is_current) {
+                lock(&live.client, nr).await?;
+                self.own().insert(worker.clone(), nr);
+            }
         }
-        Ok(())
     }
 
     /// Lets the worker's lock go.

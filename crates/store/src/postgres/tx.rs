@@ -11,7 +11,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
 use super::fault::Fault;
-use super::rows;
+use crate::columns;
 
 /// A statement with what it is given.
 pub(super) type Query<'a> = (&'a str, &'a [&'a (dyn ToSql + Sync)]);
@@ -138,7 +138,7 @@ impl Tx {
         };
         answers.pop();
         let rev = match answers.pop().and_then(|rows| rows.into_iter().next()) {
-            Some(row) if !changed.is_empty() => rows::rev(row.try_get(0)?),
+            Some(row) if !changed.is_empty() => columns::rev(row.try_get(0)?),
             Some(_) | None => Rev::default(),
         };
         Ok(rev)

@@ -105,7 +105,7 @@ impl Shared {
     /// Lets the worker's lock go, so that it counts as dead, and takes it off the record.
     pub(super) async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.session.let_go(worker).await?;
-        self.forget(&[worker.clone()]).await
+        self.forget(std::slice::from_ref(worker)).await
     }
 
     async fn forget(&self, workers: &[WorkerId]) -> Result<(), StoreError> {
@@ -159,7 +159,7 @@ impl Shared {
         known.retain(|known| !self.session.is_own(&known.worker));
         let holders = known.iter().filter(|known| known.holds_jobs).count();
         let stands = self.session.stands_since();
-        if !stands.is_some_and(|since| since.elapsed() >= self.judgement.session_for) {
+        if stands.is_none_or(|since| since.elapsed() < self.judgement.session_for) {
             // To this process every worker may look dead that is only reconnecting.
             let watched = u32::from(holders > 0);
             return Ok(Rescued { jobs: 0, watched });
@@ -239,15 +239,15 @@ async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<u32, Fault> {
     for row in &loaded {
         let mut stored = rows::stored(row)?;
         let now = tx.now();
-        let is_beginning = matches!(stored.record.job.checkpoint, Checkpoint::Beginning { .. });
-        let holder = stored.record.holder.as_ref();
         let goes = match whose {
             Whose::Worker(_, None) => true,
             Whose::Worker(_, Some(_)) => {
-                !is_beginning || holder.is_some_and(|holder| holder.until <= now)
+                let is_beginning =
+                    matches!(stored.record.job.checkpoint, Checkpoint::Beginning { .. });
+                !is_beginning || rules::lease_is_void(&stored.record, |_| false, now)
             }
             Whose::LeaseExpired(alive) => {
-                !is_beginning || !holder.is_some_and(|holder| alive.contains(&holder.worker))
+                rules::lease_is_void(&stored.record, |worker| alive.contains(worker), now)
             }
         };
         if goes {

@@ -1,17 +1,14 @@
 //! A job's result and the provider's raw response. What may be megabytes has a column of its own and is written and read
 //! in place; as JSON or as a parameter it would be copied several times.
 
-use std::borrow::Cow;
-
-use outlast_core::{Body, Output};
+use outlast_core::Output;
 use rusqlite::blob::ZeroBlob;
 use rusqlite::{Connection, MAIN_DB};
 
 use super::fault::Fault;
 use super::sql;
+use crate::columns::{LONG_TEXT, join_text, json, split_text};
 
-/// From so many bytes on the text of a report has a column of its own.
-const LONG_TEXT: usize = 64 * 1024;
 /// SQLite's cache while long bytes are written: 256 KiB, which SQLite writes as a negative number.
 const SMALL_CACHE: i64 = -256;
 
@@ -23,7 +20,7 @@ pub(super) fn write(
     raw: Option<&[u8]>,
 ) -> Result<(), Fault> {
     let (output, text) = output.map(split_text).unzip();
-    let output = output.map(|output| sql::json(&*output)).transpose()?;
+    let output = output.map(|output| json(&*output)).transpose()?;
     let text = text.flatten().map(str::as_bytes);
     let fill = || -> Result<(), Fault> {
         let room = |bytes: &[u8]| ZeroBlob(bytes.len() as u64);
@@ -47,38 +44,14 @@ pub(super) fn write(
     filled
 }
 
-/// The text of a long report, and the result without it.
-fn split_text(output: &Output) -> (Cow<'_, Output>, Option<&str>) {
-    match &output.body {
-        Body::Report { text, sources, thinking, related } if text.len() >= LONG_TEXT => {
-            let body = Body::Report {
-                text: String::new(),
-                sources: sources.clone(),
-                thinking: thinking.clone(),
-                related: related.clone(),
-            };
-            let Output { body: _, model, usage, cost } = output;
-            let (model, usage, cost) = (model.clone(), usage.clone(), *cost);
-            (Cow::Owned(Output { body, model, usage, cost }), Some(text))
-        }
-        Body::Report { .. } | Body::Tool { .. } => (Cow::Borrowed(output), None),
-    }
-}
-
 /// Puts the text back into a long report; `None` where it is not text, or the result not a report.
 pub(super) fn with_text(
     connection: &Connection,
     seq: i64,
-    mut output: Output,
+    output: Output,
 ) -> Result<Option<Output>, Fault> {
     let blob = connection.blob_open(MAIN_DB, "bodies", "text", seq, true)?;
     let mut bytes = vec![0; blob.len()];
     blob.read_at_exact(&mut bytes, 0)?;
-    Ok(match (&mut output.body, String::from_utf8(bytes)) {
-        (Body::Report { text, .. }, Ok(read)) => {
-            *text = read;
-            Some(output)
-        }
-        (Body::Report { .. } | Body::Tool { .. }, _) => None,
-    })
+    Ok(join_text(output, bytes))
 }

@@ -13,6 +13,7 @@ use super::liveness::Liveness;
 use super::rows::{self, Stored};
 use super::writer::Tx;
 use super::{keys, owners, sql, worker_list};
+use crate::columns;
 
 /// Gives the best claimable job to the worker.
 pub(super) fn claim(
@@ -68,7 +69,7 @@ pub(super) fn renew(
     )?;
     let mut lost = Vec::new();
     for Lease { job, worker, fence } in leases {
-        let row = (until, job.to_string(), worker.as_str(), sql::signed(fence.0));
+        let row = (until, job.to_string(), worker.as_str(), columns::signed(fence.0));
         if statement.execute(row)? == 0 {
             lost.push(*job);
         }

@@ -1,13 +1,13 @@
 //! Conversations are chains of jobs; no table holds anything else about them. Reads one, or a list of them.
 
 use outlast_core::{
-    ConversationId, ConversationPage, ConversationQuery, ConversationSummary, Cursor, Job, OwnerId,
-    Scope, Timestamp,
+    ConversationId, ConversationPage, ConversationQuery, Cursor, Job, OwnerId, Scope, Timestamp,
 };
 use rusqlite::{Connection, Row};
 
 use super::fault::Fault;
-use super::{rows, sql};
+use super::rows;
+use crate::columns::{self, Columns as _};
 use crate::page;
 
 /// What conversation tools show of a job: the same test as `Job::is_shown`.
@@ -69,25 +69,12 @@ pub(super) fn list(
     let parameters = rusqlite::named_params! {
         ":owner": owner.as_str(),
         ":now": now.as_millis(),
-        ":after": query.after.map_or(i64::MAX, |Cursor(seq)| sql::signed(seq)),
+        ":after": query.after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq)),
         ":all": states.is_empty(),
-        ":states": sql::json(&states)?,
+        ":states": columns::json(&states)?,
         ":limit": i64::from(query.limit) + 1,
     };
-    let (conversations, next) = page(statement.query_and_then(parameters, summary)?, query.limit)?;
+    let (conversations, next) =
+        page(statement.query_and_then(parameters, |row| row.conversation())?, query.limit)?;
     Ok(ConversationPage { conversations, next })
-}
-
-fn summary(row: &Row<'_>) -> Result<(u64, ConversationSummary), Fault> {
-    let id: String = row.get("id")?;
-    let summary = ConversationSummary {
-        id: ConversationId::new(row.get::<_, String>("conversation")?),
-        title: row.get("title")?,
-        state: rows::state_kind(&id, row)?,
-        turns: row.get("turns")?,
-        reports: row.get("reports")?,
-        created_at: Timestamp::from_millis(row.get("created_at")?),
-        updated_at: Timestamp::from_millis(row.get("updated_at")?),
-    };
-    Ok((rows::seq(row)?, summary))
 }

@@ -8,7 +8,7 @@ use rusqlite::ErrorCode;
 
 /// Why a step stopped: a refusal in the port's own words, or trouble with the database.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Refused(StoreError),
     Sql(rusqlite::Error),
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::fault::Fault;
 use super::writer::Tx;
 use super::{keys, owners, rows, sql};
+use crate::columns;
 
 /// Adds a job, or finds the one its key names.
 pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault> {
@@ -53,7 +54,7 @@ fn next_turn(connection: &Connection, new: &NewJob) -> Result<u32, Fault> {
     let turns = (new.owner.as_str(), conversation.as_str());
     let busy = format!("SELECT id {TURNS} AND ended_at IS NULL");
     if let Some(id) = sql::optional::<String>(connection, &busy, turns)? {
-        return Err(StoreError::ConversationBusy(rows::job_id(&id)?).into());
+        return Err(StoreError::ConversationBusy(columns::job_id(&id)?).into());
     }
     let last = format!("SELECT coalesce(max(turn), 0) {TURNS}");
     Ok(sql::value::<u32>(connection, &last, turns)? + 1)

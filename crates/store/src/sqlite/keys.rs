@@ -1,13 +1,12 @@
 //! Idempotency keys: which job a key names, and which key names a job. The only file that knows their columns.
 
-use std::time::Duration;
-
 use outlast_core::rules::KeyRecord;
-use outlast_core::{Key, KeyLife, OwnerId, StoreError, Timestamp};
+use outlast_core::{Key, OwnerId, StoreError, Timestamp};
 use rusqlite::{Connection, Params, Row};
 
 use super::fault::Fault;
 use super::sql;
+use crate::columns::{Columns as _, key_life};
 
 /// The number of the job that the owner's key names, and the key as it is stored.
 pub(super) fn find(
@@ -32,11 +31,7 @@ pub(super) fn put(
     seq: i64,
     now: Timestamp,
 ) -> Result<Option<i64>, Fault> {
-    let (holds, span, span_answered) = match key.life {
-        KeyLife::For(window) => ("for", window, None),
-        KeyLife::UntilAnswered { after_end } => ("until_answered", after_end, None),
-        KeyLife::Replays { unanswered, answered } => ("until_answered", unanswered, Some(answered)),
-    };
+    let (holds, span, span_answered) = key_life(key.life);
     let delete = "DELETE FROM keys WHERE owner = ?1 AND text = ?2 RETURNING job";
     let before = sql::optional(connection, delete, (owner.as_str(), &key.text))?;
     sql::execute(
@@ -50,8 +45,8 @@ pub(super) fn put(
             &key.input_hash[..],
             now.as_millis(),
             holds,
-            sql::millis(span),
-            span_answered.map(sql::millis),
+            span,
+            span_answered,
         ),
     )?;
     Ok(before)
@@ -77,27 +72,8 @@ fn first(
 }
 
 fn record(row: &Row<'_>) -> Result<(i64, KeyRecord), Fault> {
-    let damaged = |column: &str| -> Fault {
-        let text: String = row.get("text").unwrap_or_default();
-        StoreError::Corrupt { at: format!("{column} of key {text:?}") }.into()
-    };
-    let input_hash: Vec<u8> = row.get("input_hash")?;
-    let span = |millis: i64| Duration::from_millis(millis.unsigned_abs());
-    let after_end = span(row.get("span")?);
-    let answered = row.get::<_, Option<i64>>("span_answered")?.map(span);
-    let holds: String = row.get("holds")?;
-    let record = KeyRecord {
-        input_hash: input_hash.try_into().map_err(|_| damaged("input_hash"))?,
-        made_at: Timestamp::from_millis(row.get("made_at")?),
-        life: match (holds.as_str(), answered) {
-            ("for", _) => KeyLife::For(after_end),
-            ("until_answered", None) => KeyLife::UntilAnswered { after_end },
-            ("until_answered", Some(answered)) => {
-                KeyLife::Replays { unanswered: after_end, answered }
-            }
-            _ => return Err(damaged("holds")),
-        },
-        answered_at: row.get::<_, Option<i64>>("answered_at")?.map(Timestamp::from_millis),
-    };
-    Ok((row.get("job")?, record))
+    let text: String = row.get("text")?;
+    let key =
+        row.key()?.ok_or(StoreError::Corrupt { at: format!("input_hash of key {text:?}") })?;
+    Ok((row.get("job")?, key))
 }

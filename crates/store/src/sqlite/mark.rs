@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use super::fault::{Fault, file_error, unavailable};
 use super::files::{beside, open_private_file};
 use super::sql;
+use crate::columns;
 
 /// A store, and how far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ pub(super) fn outdated(
 /// How far the database itself has come; `None` for one that has no number yet.
 pub(super) fn reached(connection: &Connection) -> Result<Option<Reached>, Fault> {
     let store = meta(connection, "store")?;
-    let rev = meta(connection, "rev")?.map(sql::rev);
+    let rev = meta(connection, "rev")?.map(columns::rev);
     Ok(store.zip(rev).map(|(store, rev)| Reached { store, rev }))
 }
 

@@ -13,8 +13,8 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction, Transacti
 use super::fault::{Fault, file_error, unavailable};
 use super::files::{beside, directory_of, make_private_dir, make_private_file};
 use super::mark;
-use super::sql;
 use super::write_lock::WriteLock;
+use crate::columns;
 use crate::count;
 
 /// Each brings the schema one number further; `PRAGMA user_version` counts those applied.
@@ -202,7 +202,7 @@ fn migrate(
         migration.execute_batch(statements)?;
     }
     migration.pragma_update(None, "application_id", APPLICATION_ID)?;
-    migration.pragma_update(None, "user_version", sql::signed(MIGRATIONS.len() as u64))?;
+    migration.pragma_update(None, "user_version", columns::signed(MIGRATIONS.len() as u64))?;
     Ok(migration.commit()?)
 }
 

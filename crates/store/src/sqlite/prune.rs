@@ -5,7 +5,8 @@ use rusqlite::Connection;
 
 use super::fault::Fault;
 use super::writer::Tx;
-use super::{SqliteStore, rows, sql};
+use super::{SqliteStore, sql};
+use crate::columns;
 use crate::count;
 
 /// How many jobs one command removes: a fraction of a second even where each has a long report.
@@ -114,7 +115,7 @@ fn remove_conversation(
     let busy =
         format!("SELECT id FROM jobs WHERE {TURNS} AND ended_at IS NULL ORDER BY seq LIMIT 1");
     if let Some(id) = sql::optional::<String>(tx.connection, &busy, named)? {
-        return Err(StoreError::ConversationBusy(rows::job_id(&id)?).into());
+        return Err(StoreError::ConversationBusy(columns::job_id(&id)?).into());
     }
     let any = format!("SELECT EXISTS (SELECT 1 FROM jobs WHERE {TURNS})");
     if !sql::value::<bool>(tx.connection, &any, named)? {

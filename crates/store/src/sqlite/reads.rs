@@ -9,6 +9,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::fault::Fault;
 use super::{rows, sql};
+use crate::columns::{self, Columns as _};
 use crate::page;
 
 /// The job, if `scope` may see it.
@@ -32,8 +33,10 @@ pub(super) fn list(
 ) -> Result<JobPage, Fault> {
     let (select, values) = page_of(scope, query, now);
     let mut statement = connection.prepare_cached(&select)?;
-    let (jobs, next) =
-        page(statement.query_and_then(params_from_iter(values), rows::summary)?, query.limit)?;
+    let (jobs, next) = page(
+        statement.query_and_then(params_from_iter(values), |row| row.summary())?,
+        query.limit,
+    )?;
     Ok(JobPage { jobs, next })
 }
 
@@ -44,7 +47,7 @@ fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Valu
     let order = if query.id_prefix.is_some() { "+seq" } else { "seq" };
     let select = format!(
         "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
-           json_array_length(failures) AS failures, fence > 0 AS was_claimed,
+           json_array_length(failures) AS failed, fence,
            (SELECT CASE json_type(ask, '$.session_id') WHEN 'text' THEN json_extract(ask, '$.session_id') END
             FROM bodies WHERE bodies.job = jobs.seq) AS session,
            percent, message, created_at, updated_at, ended_at
@@ -67,7 +70,7 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
     }
     if let Some(Cursor(seq)) = query.after {
         conditions.push("seq < ?".to_owned());
-        values.push(Value::Integer(sql::signed(seq)));
+        values.push(Value::Integer(columns::signed(seq)));
     }
     if !query.states.is_empty() {
         // Words of our own, none of them with a quote.
@@ -97,12 +100,11 @@ pub(super) fn owed_stops(
         "SELECT id, checkpoint FROM jobs WHERE remote = 'owed' AND profile IN ({ONE_OF}) ORDER BY seq LIMIT ?2"
     );
     let mut statement = connection.prepare_cached(&select)?;
-    let mut rows = statement.query((sql::json(&profiles)?, sql::signed(limit as u64)))?;
+    let mut rows = statement.query((columns::json(&profiles)?, columns::signed(limit as u64)))?;
     let mut owed = Vec::new();
     while let Some(row) = rows.next()? {
-        let id: String = row.get(0)?;
-        match rows::checkpoint(&id, &row.get::<_, String>(1)?)? {
-            Checkpoint::Running(run) => owed.push((rows::job_id(&id)?, run)),
+        match row.checkpoint()? {
+            Checkpoint::Running(run) => owed.push((row.job_id()?, run)),
             Checkpoint::NotBegun | Checkpoint::Beginning { .. } => {}
         }
     }
@@ -117,7 +119,7 @@ pub(super) fn queued(connection: &Connection, profiles: &[Profile]) -> Result<u6
     let select = format!(
         "SELECT count(*) FROM jobs WHERE state = 'queued' AND visibility = 'promised' AND profile IN ({ONE_OF})"
     );
-    let queued: i64 = sql::value(connection, &select, [sql::json(&profiles)?])?;
+    let queued: i64 = sql::value(connection, &select, [columns::json(&profiles)?])?;
     Ok(queued.unsigned_abs())
 }
 
@@ -126,8 +128,8 @@ pub(super) fn orphans(connection: &Connection, profiles: &[Profile]) -> Result<V
     let select = format!(
         "SELECT id FROM jobs WHERE state = 'queued' AND visibility <> 'promised' AND profile IN ({ONE_OF}) ORDER BY seq"
     );
-    let ids: Vec<String> = sql::column(connection, &select, [sql::json(&profiles)?])?;
-    ids.iter().map(|id| rows::job_id(id)).collect()
+    let mut statement = connection.prepare_cached(&select)?;
+    statement.query_and_then([columns::json(&profiles)?], |row| row.job_id())?.collect()
 }
 
 /// Whether a lease has expired.
@@ -138,7 +140,7 @@ pub(super) fn has_expired(connection: &Connection, now: Timestamp) -> Result<boo
 
 /// The number of the latest change.
 pub(super) fn rev(connection: &Connection) -> Result<Rev, Fault> {
-    Ok(sql::rev(sql::value(connection, "SELECT value FROM meta WHERE name = 'rev'", [])?))
+    Ok(columns::rev(sql::value(connection, "SELECT value FROM meta WHERE name = 'rev'", [])?))
 }
 
 /// What changed after `after`, all of it from one moment, so that the rev of the answer covers it.
@@ -151,10 +153,10 @@ pub(super) fn changes(
     let rev = rev(&snapshot)?;
     let jobs = snapshot
         .prepare_cached(
-            "SELECT id, state, visibility, fence > 0 AS was_claimed FROM jobs
+            "SELECT id, state, visibility, fence FROM jobs
              WHERE rev > ?1 ORDER BY rev, seq",
         )?
-        .query_and_then([sql::signed(after.0)], rows::change)?
+        .query_and_then([columns::signed(after.0)], |row| row.change())?
         .collect::<Result<_, _>>()?;
     let queued = "SELECT min(run_at) FROM jobs WHERE state = 'queued' AND run_at > ?1";
     let queued: Option<i64> = sql::value(&snapshot, queued, [now.as_millis()])?;

@@ -20,6 +20,7 @@ use super::open::{self, Access};
 use super::rows::{self, Stored};
 use super::writer::Tx;
 use super::{check, sql};
+use crate::columns;
 
 /// How many change numbers are skipped at a restore: the mark may be behind by a few seconds, and a reader that follows
 /// changes by their number must not take new ones for those it has seen.
@@ -188,7 +189,7 @@ impl Restore<'_> {
         floor: Option<Rev>,
     ) -> Result<(Vec<RestoredJob>, Reached), Fault> {
         let moment = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let floor = sql::signed(floor.unwrap_or_default().0.saturating_add(SKIPPED_REVS));
+        let floor = columns::signed(floor.unwrap_or_default().0.saturating_add(SKIPPED_REVS));
         moment.execute("UPDATE meta SET value = max(value, ?1) WHERE name = 'rev'", [floor])?;
         moment.execute_batch("DELETE FROM meta WHERE name = 'backup'; DELETE FROM workers;")?;
         let mut tx = Tx::new(&moment, self.clock);

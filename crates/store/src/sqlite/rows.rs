@@ -1,23 +1,31 @@
-//! Maps rows to records and back: the only file that knows which column holds what.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! Loads and saves jobs in SQLite's tables.
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{
-    Change, Checkpoint, ConversationId, Fence, Holder, Job, JobId, JobState, NewJob, Output,
-    OwnerId, Profile, Progress, Record, StateKind, StoreError, Summary, Timestamp, Uncarried,
-    WorkerId, rules,
-};
+use outlast_core::{ConversationId, Job, Record, Timestamp, rules};
 use rusqlite::{Connection, Row, ToSql, named_params};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::fault::Fault;
-use super::sql::{self, json, millis, signed};
+use super::sql;
 use super::writer::Tx;
 use super::{bodies, keys};
+use crate::columns::{Columns, StateColumns, damaged, json, millis, parse, signed, word};
+
+impl Columns for Row<'_> {
+    type Fault = Fault;
+
+    fn maybe_text(&self, column: &str) -> Result<Option<String>, Fault> {
+        Ok(self.get(column)?)
+    }
+
+    fn maybe_number(&self, column: &str) -> Result<Option<i64>, Fault> {
+        Ok(self.get(column)?)
+    }
+
+    fn maybe_bytes(&self, column: &str) -> Result<Option<Vec<u8>>, Fault> {
+        Ok(self.get(column)?)
+    }
+}
 
 /// A record and the row it came from.
 pub(super) struct Stored {
@@ -44,7 +52,7 @@ pub(super) fn whole(
 /// A row of [`WHOLE`]: the job, its request and its result.
 pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored, Fault> {
     let id: String = row.get("id")?;
-    let ask = parse(&id, "ask", &row.get::<_, String>("ask")?)?;
+    let ask = row.json(&id, "ask")?;
     // Borrowed from the row: it may be megabytes.
     let output = row.get_ref("output")?.as_str_or_null().map_err(|_| damaged(&id, "output"))?;
     let mut output = output.map(|text| parse(&id, "output", text)).transpose()?;
@@ -54,7 +62,7 @@ pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored
         let with = bodies::with_text(connection, row.get("seq")?, without)?;
         output = Some(with.ok_or_else(|| damaged(&id, "text"))?);
     }
-    stored(row, ask, output)
+    Ok(Stored { seq: row.get("seq")?, record: row.record(ask, output)? })
 }
 
 /// Loads a job without its request, for writes that change neither request nor result. `condition` has one parameter
@@ -67,19 +75,16 @@ pub(super) fn light(
     let select = format!("SELECT * FROM jobs WHERE {condition}");
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query([parameter])?;
-    rows.next()?.map(|row| stored(row, Value::Null, None)).transpose()
+    let stored =
+        |row: &Row<'_>| Ok(Stored { seq: row.get("seq")?, record: row.record(Value::Null, None)? });
+    rows.next()?.map(stored).transpose()
 }
 
 /// Writes back what may change about a job, under this commit's rev. Bodies are not touched.
 pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(), Fault> {
     record.job.rev = tx.rev()?;
     let Record { job, holder, bytes } = &*record;
-    let (run_at, since, remote) = match &job.state {
-        JobState::Queued { run_at } => (Some(run_at.as_millis()), None, None),
-        JobState::Running { since } => (None, Some(since.as_millis()), None),
-        JobState::Succeeded { .. } | JobState::Failed { .. } => (None, None, None),
-        JobState::Cancelled { remote, .. } => (None, None, Some(word(remote)?)),
-    };
+    let StateColumns { run_at, since, remote } = StateColumns::of(&job.state)?;
     let expires_at = rules::expires_at(job);
     // Only the end of a job depends on its key; the many writes before that do not look for one.
     let key = expires_at.and_then(|_| keys::of_job(tx.connection, seq).transpose()).transpose()?;
@@ -169,138 +174,4 @@ pub(super) fn add(
     let insert = "INSERT INTO bodies (job, ask) VALUES (?1, ?2)";
     sql::execute(tx.connection, insert, (seq, json(&new.ask)?))?;
     Ok(seq)
-}
-
-/// A row of a list, with its number.
-pub(super) fn summary(row: &Row<'_>) -> Result<(u64, Summary), Fault> {
-    let id: String = row.get("id")?;
-    let summary = Summary {
-        owner: OwnerId::new(row.get::<_, String>("owner")?),
-        conversation: row.get::<_, Option<String>>("conversation")?.map(ConversationId::new),
-        workflow: row.get("workflow")?,
-        title: row.get("title")?,
-        visibility: unword(&id, "visibility", row)?,
-        state: state_kind(&id, row)?,
-        was_claimed: row.get("was_claimed")?,
-        session: row.get("session")?,
-        failures: row.get("failures")?,
-        progress: progress(row)?,
-        created_at: time(row, "created_at")?,
-        updated_at: time(row, "updated_at")?,
-        ended_at: row.get::<_, Option<i64>>("ended_at")?.map(Timestamp::from_millis),
-        id: job_id(&id)?,
-    };
-    Ok((seq(row)?, summary))
-}
-
-/// A row of what changed.
-pub(super) fn change(row: &Row<'_>) -> Result<Change, Fault> {
-    let id: String = row.get("id")?;
-    let state = state_kind(&id, row)?;
-    let visibility = unword(&id, "visibility", row)?;
-    let uncarried = Uncarried::of(state, visibility, row.get("was_claimed")?);
-    Ok(Change { id: job_id(&id)?, state, uncarried })
-}
-
-/// The id a row holds as text.
-pub(super) fn job_id(text: &str) -> Result<JobId, Fault> {
-    text.parse().map_err(|_| damaged(text, "id"))
-}
-
-/// The state a row holds as a word.
-pub(super) fn state_kind(id: &str, row: &Row<'_>) -> Result<StateKind, Fault> {
-    StateKind::parse(&row.get::<_, String>("state")?).ok_or_else(|| damaged(id, "state"))
-}
-
-/// The row's number in the order of arrival.
-pub(super) fn seq(row: &Row<'_>) -> Result<u64, Fault> {
-    Ok(row.get::<_, i64>("seq")?.unsigned_abs())
-}
-
-/// The checkpoint a row holds as JSON.
-pub(super) fn checkpoint(id: &str, text: &str) -> Result<Checkpoint, Fault> {
-    parse(id, "checkpoint", text)
-}
-
-fn stored(row: &Row<'_>, ask: Value, output: Option<Output>) -> Result<Stored, Fault> {
-    let id: String = row.get("id")?;
-    let new = NewJob {
-        owner: OwnerId::new(row.get::<_, String>("owner")?),
-        conversation: row.get::<_, Option<String>>("conversation")?.map(ConversationId::new),
-        profile: Profile::new(row.get::<_, String>("profile")?),
-        workflow: row.get("workflow")?,
-        title: row.get("title")?,
-        ask,
-        priority: row.get("priority")?,
-        visibility: unword(&id, "visibility", row)?,
-        max_failures: row.get("max_failures")?,
-        attempt_timeout: duration(row.get("attempt_timeout")?),
-        life: row.get::<_, Option<i64>>("life")?.map(duration),
-        keep: row.get::<_, Option<i64>>("keep")?.map(duration),
-    };
-    let job = Job {
-        id: job_id(&id)?,
-        new,
-        turn: row.get("turn")?,
-        state: state(&id, row, output)?,
-        failures: parse(&id, "failures", &row.get::<_, String>("failures")?)?,
-        checkpoint: checkpoint(&id, &row.get::<_, String>("checkpoint")?)?,
-        progress: progress(row)?,
-        fence: Fence(row.get::<_, i64>("fence")?.unsigned_abs()),
-        created_at: time(row, "created_at")?,
-        updated_at: time(row, "updated_at")?,
-        rev: sql::rev(row.get("rev")?),
-    };
-    let worker = row.get::<_, Option<String>>("worker")?.map(WorkerId::new);
-    let holder =
-        worker.map(|worker| Ok::<_, Fault>(Holder { worker, until: time(row, "lease_until")? }));
-    let bytes = row.get::<_, i64>("bytes")?.unsigned_abs();
-    Ok(Stored { seq: row.get("seq")?, record: Record { job, holder: holder.transpose()?, bytes } })
-}
-
-fn state(id: &str, row: &Row<'_>, output: Option<Output>) -> Result<JobState, Fault> {
-    Ok(match state_kind(id, row)? {
-        StateKind::Queued => JobState::Queued { run_at: time(row, "run_at")? },
-        StateKind::Running => JobState::Running { since: time(row, "since")? },
-        StateKind::Succeeded => {
-            let output = Arc::new(output.ok_or_else(|| damaged(id, "output"))?);
-            JobState::Succeeded { at: time(row, "ended_at")?, output }
-        }
-        StateKind::Failed => JobState::Failed { at: time(row, "ended_at")? },
-        StateKind::Cancelled => {
-            JobState::Cancelled { at: time(row, "ended_at")?, remote: unword(id, "remote", row)? }
-        }
-    })
-}
-
-fn progress(row: &Row<'_>) -> Result<Option<Progress>, Fault> {
-    let percent = row.get("percent")?;
-    let message: Option<String> = row.get("message")?;
-    Ok(message.map(|message| Progress { percent, message }))
-}
-
-fn time(row: &Row<'_>, column: &str) -> Result<Timestamp, Fault> {
-    Ok(Timestamp::from_millis(row.get(column)?))
-}
-
-fn duration(millis: i64) -> Duration {
-    Duration::from_millis(millis.unsigned_abs())
-}
-
-/// A unit variant by its name in JSON, so that SQL and JSON have one word for it.
-fn word(value: &impl Serialize) -> Result<String, Fault> {
-    Ok(json(value)?.trim_matches('"').to_owned())
-}
-
-fn unword<T: DeserializeOwned>(id: &str, column: &str, row: &Row<'_>) -> Result<T, Fault> {
-    let word = Value::String(row.get(column)?);
-    serde_json::from_value(word).map_err(|_| damaged(id, column))
-}
-
-fn parse<T: DeserializeOwned>(id: &str, column: &str, text: &str) -> Result<T, Fault> {
-    serde_json::from_str(text).map_err(|_| damaged(id, column))
-}
-
-fn damaged(id: &str, column: &str) -> Fault {
-    StoreError::Corrupt { at: format!("{column} of job {id}") }.into()
 }

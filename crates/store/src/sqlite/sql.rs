@@ -1,13 +1,9 @@
-//! What every file of SQL shares: short statements, and numbers as SQLite keeps them.
+//! Short statements, which every file of SQL shares.
 
-use std::time::Duration;
-
-use outlast_core::Rev;
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension as _, Params};
-use serde::Serialize;
 
-use super::fault::{Fault, unavailable};
+use super::fault::Fault;
 
 /// The one value that a statement selects.
 pub(super) fn value<T: FromSql>(
@@ -51,24 +47,4 @@ pub(super) fn execute(
 /// Moves the log into the database file and empties it.
 pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-}
-
-/// A number counted up from zero.
-pub(super) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// The change number that a column holds.
-pub(super) fn rev(value: i64) -> Rev {
-    Rev(value.unsigned_abs())
-}
-
-/// A duration in milliseconds.
-pub(super) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// A value as JSON text.
-pub(super) fn json(value: &impl Serialize) -> Result<String, Fault> {
-    serde_json::to_string(value).map_err(|error| unavailable(error).into())
 }

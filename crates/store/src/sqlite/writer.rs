@@ -22,6 +22,7 @@ use super::log_checkpoints::LogCheckpoints;
 use super::mark::{Mark, Reached};
 use super::sql;
 use super::write_lock::WriteLock;
+use crate::columns;
 
 /// How many commands share a commit at most, so that none waits long for the others.
 const MAX_TOGETHER: usize = 256;
@@ -85,7 +86,7 @@ impl<'a> Tx<'a> {
         // Two plain statements: RETURNING would build and drop a table of its own each time.
         sql::execute(self.connection, "UPDATE meta SET value = value + 1 WHERE name = 'rev'", [])?;
         let select = "SELECT value FROM meta WHERE name = 'rev'";
-        let rev = sql::rev(sql::value(self.connection, select, [])?);
+        let rev = columns::rev(sql::value(self.connection, select, [])?);
         self.rev = Some(rev);
         Ok(rev)
     }

@@ -105,7 +105,7 @@ async fn f4_other_processes_changes_are_heard_of() {
         let after = there.rev().await.unwrap();
         let wait =
             ChangeWait { at_most: Duration::from_secs(30), look_every: Duration::from_secs(30) };
-        let began = std::time::Instant::now();
+        let began = tokio::time::Instant::now();
         let (changes, id) = tokio::join!(there.changes(after, wait), async {
             tokio::time::sleep(Duration::from_millis(5)).await;
             insert(&here, 0).await

@@ -101,7 +101,7 @@ async fn f3_a_request_on_its_way_waits_for_the_end_of_the_lease() {
     leaves.claim(&worker("leaves"), &profiles(), short).await.unwrap().unwrap();
     let checkpoint = Checkpoint::Beginning { key: "k".to_owned() };
     leaves.checkpoint(&begun.lease, &checkpoint).await.unwrap();
-    let claimed = std::time::Instant::now();
+    let claimed = tokio::time::Instant::now();
     leaves.close().await;
     let first = rescued(&stays, 1).await;
     if claimed.elapsed() < Duration::from_secs(2) {

@@ -44,7 +44,7 @@ create table jobs (
   title           text not null,
   title_folded    text not null,         -- lower case, for search
   session         text,                  -- the session its request names
-  priority        smallint not null,
+  priority        bigint not null,
   visibility      text collate "C" not null,
   max_failures    bigint not null,
   attempt_timeout bigint not null,
@@ -62,7 +62,7 @@ create table jobs (
   checkpoint      text not null,         -- JSON
   failures        text not null,         -- JSON, oldest first
   failed          bigint not null,       -- how many there are
-  percent         smallint,
+  percent         bigint,
   message         text,
   created_at      bigint not null,
   updated_at      bigint not null,

@@ -1,0 +1,328 @@
+//! Between records and the columns of a database: the same words, numbers and JSON in SQLite and in PostgreSQL.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::rules::KeyRecord;
+use outlast_core::{
+    Body, Change, Checkpoint, ConversationId, ConversationSummary, Fence, Holder, Job, JobId,
+    JobState, KeyLife, NewJob, Output, OwnerId, Profile, Progress, Record, Rev, StateKind,
+    StoreError, Summary, Timestamp, Uncarried, WorkerId,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A row, by the names of its columns.
+pub(crate) trait Columns {
+    /// Why a column cannot be read.
+    type Fault: From<StoreError>;
+
+    /// Text as the caller gave it.
+    fn maybe_text(&self, column: &str) -> Result<Option<String>, Self::Fault>;
+    fn maybe_number(&self, column: &str) -> Result<Option<i64>, Self::Fault>;
+    fn maybe_bytes(&self, column: &str) -> Result<Option<Vec<u8>>, Self::Fault>;
+
+    fn text(&self, column: &str) -> Result<String, Self::Fault> {
+        self.maybe_text(column)?.ok_or_else(|| empty(column))
+    }
+
+    fn number(&self, column: &str) -> Result<i64, Self::Fault> {
+        self.maybe_number(column)?.ok_or_else(|| empty(column))
+    }
+
+    /// A number counted up from zero.
+    fn count(&self, column: &str) -> Result<u64, Self::Fault> {
+        Ok(self.number(column)?.unsigned_abs())
+    }
+
+    /// A number that its type keeps small.
+    fn small<T: TryFrom<i64>>(&self, column: &str) -> Result<T, Self::Fault> {
+        let number = self.number(column)?;
+        number.try_into().map_err(|_| corrupt(format!("{column} of {number}")).into())
+    }
+
+    fn time(&self, column: &str) -> Result<Timestamp, Self::Fault> {
+        Ok(Timestamp::from_millis(self.number(column)?))
+    }
+
+    fn maybe_time(&self, column: &str) -> Result<Option<Timestamp>, Self::Fault> {
+        Ok(self.maybe_number(column)?.map(Timestamp::from_millis))
+    }
+
+    fn duration(&self, column: &str) -> Result<Duration, Self::Fault> {
+        Ok(Duration::from_millis(self.count(column)?))
+    }
+
+    fn maybe_duration(&self, column: &str) -> Result<Option<Duration>, Self::Fault> {
+        let millis = self.maybe_number(column)?;
+        Ok(millis.map(|millis| Duration::from_millis(millis.unsigned_abs())))
+    }
+
+    /// A value that is stored as JSON.
+    fn json<T: DeserializeOwned>(&self, id: &str, column: &str) -> Result<T, Self::Fault> {
+        Ok(parse(id, column, &self.text(column)?)?)
+    }
+
+    /// A unit variant that is stored as its name in JSON.
+    fn word<T: DeserializeOwned>(&self, id: &str, column: &str) -> Result<T, Self::Fault> {
+        let word = Value::String(self.text(column)?);
+        Ok(serde_json::from_value(word).map_err(|_| damaged(id, column))?)
+    }
+
+    fn job_id(&self) -> Result<JobId, Self::Fault> {
+        Ok(job_id(&self.text("id")?)?)
+    }
+
+    fn state_kind(&self, id: &str) -> Result<StateKind, Self::Fault> {
+        Ok(StateKind::parse(&self.text("state")?).ok_or_else(|| damaged(id, "state"))?)
+    }
+
+    fn checkpoint(&self) -> Result<Checkpoint, Self::Fault> {
+        self.json(&self.text("id")?, "checkpoint")
+    }
+
+    /// A job with its request, and its result if it has one.
+    fn record(&self, ask: Value, output: Option<Output>) -> Result<Record, Self::Fault> {
+        let id = self.text("id")?;
+        let new = NewJob {
+            owner: OwnerId::new(self.text("owner")?),
+            conversation: self.maybe_text("conversation")?.map(ConversationId::new),
+            profile: Profile::new(self.text("profile")?),
+            workflow: self.text("workflow")?,
+            title: self.text("title")?,
+            ask,
+            priority: self.small("priority")?,
+            visibility: self.word(&id, "visibility")?,
+            max_failures: self.small("max_failures")?,
+            attempt_timeout: self.duration("attempt_timeout")?,
+            life: self.maybe_duration("life")?,
+            keep: self.maybe_duration("keep")?,
+        };
+        let job = Job {
+            id: self.job_id()?,
+            new,
+            turn: self.small("turn")?,
+            state: self.job_state(&id, output)?,
+            failures: self.json(&id, "failures")?,
+            checkpoint: self.checkpoint()?,
+            progress: self.progress()?,
+            fence: Fence(self.count("fence")?),
+            created_at: self.time("created_at")?,
+            updated_at: self.time("updated_at")?,
+            rev: Rev(self.count("rev")?),
+        };
+        let holder = match self.maybe_text("worker")? {
+            Some(worker) => {
+                Some(Holder { worker: WorkerId::new(worker), until: self.time("lease_until")? })
+            }
+            None => None,
+        };
+        Ok(Record { job, holder, bytes: self.count("bytes")? })
+    }
+
+    fn job_state(&self, id: &str, output: Option<Output>) -> Result<JobState, Self::Fault> {
+        Ok(match self.state_kind(id)? {
+            StateKind::Queued => JobState::Queued { run_at: self.time("run_at")? },
+            StateKind::Running => JobState::Running { since: self.time("since")? },
+            StateKind::Succeeded => {
+                let output = Arc::new(output.ok_or_else(|| damaged(id, "output"))?);
+                JobState::Succeeded { at: self.time("ended_at")?, output }
+            }
+            StateKind::Failed => JobState::Failed { at: self.time("ended_at")? },
+            StateKind::Cancelled => {
+                let remote = self.word(id, "remote")?;
+                JobState::Cancelled { at: self.time("ended_at")?, remote }
+            }
+        })
+    }
+
+    fn progress(&self) -> Result<Option<Progress>, Self::Fault> {
+        let Some(message) = self.maybe_text("message")? else { return Ok(None) };
+        let percent = match self.maybe_number("percent")? {
+            Some(_) => Some(self.small("percent")?),
+            None => None,
+        };
+        Ok(Some(Progress { percent, message }))
+    }
+
+    /// A row of a list, with its number.
+    fn summary(&self) -> Result<(u64, Summary), Self::Fault> {
+        let id = self.text("id")?;
+        let summary = Summary {
+            owner: OwnerId::new(self.text("owner")?),
+            conversation: self.maybe_text("conversation")?.map(ConversationId::new),
+            workflow: self.text("workflow")?,
+            title: self.text("title")?,
+            visibility: self.word(&id, "visibility")?,
+            state: self.state_kind(&id)?,
+            was_claimed: self.count("fence")? > 0,
+            session: self.maybe_text("session")?,
+            failures: self.small("failed")?,
+            progress: self.progress()?,
+            created_at: self.time("created_at")?,
+            updated_at: self.time("updated_at")?,
+            ended_at: self.maybe_time("ended_at")?,
+            id: self.job_id()?,
+        };
+        Ok((self.count("seq")?, summary))
+    }
+
+    /// A row of a list of conversations, with its number.
+    fn conversation(&self) -> Result<(u64, ConversationSummary), Self::Fault> {
+        let summary = ConversationSummary {
+            id: ConversationId::new(self.text("conversation")?),
+            title: self.text("title")?,
+            state: self.state_kind(&self.text("id")?)?,
+            turns: self.small("turns")?,
+            reports: self.small("reports")?,
+            created_at: self.time("created_at")?,
+            updated_at: self.time("updated_at")?,
+        };
+        Ok((self.count("seq")?, summary))
+    }
+
+    /// A row of what changed.
+    fn change(&self) -> Result<Change, Self::Fault> {
+        let id = self.text("id")?;
+        let state = self.state_kind(&id)?;
+        let uncarried =
+            Uncarried::of(state, self.word(&id, "visibility")?, self.count("fence")? > 0);
+        Ok(Change { id: self.job_id()?, state, uncarried })
+    }
+
+    /// The key in a row, if there is one.
+    fn key(&self) -> Result<Option<KeyRecord>, Self::Fault> {
+        let Some(input_hash) = self.maybe_bytes("input_hash")? else { return Ok(None) };
+        let damaged = |column: &str| corrupt(format!("{column} of a key"));
+        let after_end = self.duration("span")?;
+        let answered = self.maybe_duration("span_answered")?;
+        Ok(Some(KeyRecord {
+            input_hash: input_hash.try_into().map_err(|_| damaged("input_hash"))?,
+            made_at: self.time("made_at")?,
+            life: match (self.text("holds")?.as_str(), answered) {
+                ("for", _) => KeyLife::For(after_end),
+                ("until_answered", None) => KeyLife::UntilAnswered { after_end },
+                ("until_answered", Some(answered)) => {
+                    KeyLife::Replays { unanswered: after_end, answered }
+                }
+                _ => return Err(damaged("holds").into()),
+            },
+            answered_at: self.maybe_time("answered_at")?,
+        }))
+    }
+}
+
+/// What a state keeps in columns of its own.
+#[derive(Default)]
+pub(crate) struct StateColumns {
+    pub(crate) run_at: Option<i64>,
+    pub(crate) since: Option<i64>,
+    pub(crate) remote: Option<String>,
+}
+
+impl StateColumns {
+    pub(crate) fn of(state: &JobState) -> Result<Self, StoreError> {
+        let mut columns = Self::default();
+        match state {
+            JobState::Queued { run_at } => columns.run_at = Some(run_at.as_millis()),
+            JobState::Running { since } => columns.since = Some(since.as_millis()),
+            JobState::Cancelled { remote, .. } => columns.remote = Some(word(remote)?),
+            JobState::Succeeded { .. } | JobState::Failed { .. } => {}
+        }
+        Ok(columns)
+    }
+}
+
+/// How long a key is valid, in three columns: `holds`, `span` and `span_answered`.
+pub(crate) fn key_life(life: KeyLife) -> (&'static str, i64, Option<i64>) {
+    match life {
+        KeyLife::For(window) => ("for", millis(window), None),
+        KeyLife::UntilAnswered { after_end } => ("until_answered", millis(after_end), None),
+        KeyLife::Replays { unanswered, answered } => {
+            ("until_answered", millis(unanswered), Some(millis(answered)))
+        }
+    }
+}
+
+/// From so many bytes on the text of a report has a column of its own.
+pub(crate) const LONG_TEXT: usize = 64 * 1024;
+
+/// The text of a long report, and the result without it.
+pub(crate) fn split_text(output: &Output) -> (Cow<'_, Output>, Option<&str>) {
+    match &output.body {
+        Body::Report { text, sources, thinking, related } if text.len() >= LONG_TEXT => {
+            let body = Body::Report {
+                text: String::new(),
+                sources: sources.clone(),
+                thinking: thinking.clone(),
+                related: related.clone(),
+            };
+            let Output { body: _, model, usage, cost } = output;
+            let (model, usage, cost) = (model.clone(), usage.clone(), *cost);
+            (Cow::Owned(Output { body, model, usage, cost }), Some(text))
+        }
+        Body::Report { .. } | Body::Tool { .. } => (Cow::Borrowed(output), None),
+    }
+}
+
+/// Puts the text back into a long report; `None` where it is not text, or the result not a report.
+pub(crate) fn join_text(mut output: Output, text: Vec<u8>) -> Option<Output> {
+    match &mut output.body {
+        Body::Report { text: place, .. } => *place = String::from_utf8(text).ok()?,
+        Body::Tool { .. } => return None,
+    }
+    Some(output)
+}
+
+/// The id that a column holds as text.
+pub(crate) fn job_id(text: &str) -> Result<JobId, StoreError> {
+    text.parse().map_err(|_| damaged(text, "id"))
+}
+
+/// A number counted up from zero.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The change number that a column holds.
+pub(crate) fn rev(value: i64) -> Rev {
+    Rev(value.unsigned_abs())
+}
+
+/// A duration in milliseconds.
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A value as JSON text.
+pub(crate) fn json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Unavailable(error.into()))
+}
+
+/// A unit variant by its name in JSON, so that SQL and JSON have one word for it.
+pub(crate) fn word(value: &impl Serialize) -> Result<String, StoreError> {
+    Ok(json(value)?.trim_matches('"').to_owned())
+}
+
+/// JSON text of a job's column.
+pub(crate) fn parse<T: DeserializeOwned>(
+    id: &str,
+    column: &str,
+    text: &str,
+) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|_| damaged(id, column))
+}
+
+pub(crate) fn damaged(id: &str, column: &str) -> StoreError {
+    corrupt(format!("{column} of job {id}"))
+}
+
+fn corrupt(at: String) -> StoreError {
+    StoreError::Corrupt { at }
+}
+
+fn empty<F: From<StoreError>>(column: &str) -> F {
+    corrupt(format!("empty column {column}")).into()
+}
