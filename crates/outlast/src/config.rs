@@ -108,7 +108,7 @@ pub(crate) enum Dialect {
 }
 
 /// A value that must not be printed.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(pub(crate) String);
 
 impl std::fmt::Debug for Secret {
@@ -124,6 +124,19 @@ pub(crate) enum StoreUrl {
     Memory,
     /// In this file.
     Sqlite(PathBuf),
+    /// In a PostgreSQL database, whose address may have a password.
+    Postgres(Secret),
+}
+
+/// Without a password, fit for texts and logs.
+impl std::fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory:"),
+            Self::Sqlite(path) => path.display().fmt(f),
+            Self::Postgres(Secret(address)) => f.write_str(&redact::without_credentials(address)),
+        }
+    }
 }
 
 impl Config {
@@ -183,8 +196,8 @@ impl Config {
             owner: OwnerId::new(layers.owner()?),
             log: layers.log(),
             log_is_set: layers.is_set("server.log") || layers.is_set("perplexity.log_level"),
+            conversation_logs: layers.conversation_logs(&store)?,
             store,
-            conversation_logs: layers.conversation_logs()?,
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
             max_bytes_per_owner: layers.bytes("limits.max_bytes_per_owner")?,
             polls: PollLimits {

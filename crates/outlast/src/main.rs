@@ -7,6 +7,7 @@ mod config;
 mod logging;
 
 mod wire;
+mod open_store;
 mod metered;
 mod kill_points;
 mod test_clock;

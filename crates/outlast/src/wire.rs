@@ -1,4 +1,4 @@
-//! The one place where concrete types meet: from the configuration to an engine over a store and its providers.
+//! The one place where concrete types meet: from the configuration to providers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,191 +7,25 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_client::{Endpoint, ProxyOptions};
-use outlast_core::{BoxError, Clock, Profile, Provider, ProviderError, Store, StoreError};
-use outlast_engine::{Engine, Options, Providers, Shutdown};
+use outlast_core::{BoxError, Profile, Provider, ProviderError};
+use outlast_engine::Providers;
 use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
-use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Server, Upstream};
 use outlast_provider::perplexity::{Agent, Checked, PerplexityOptions, Sonar};
-use outlast_server::Metrics;
-use outlast_store::{MemoryStore, SqliteStore, SystemClock};
-use tokio::task::JoinHandle;
+use outlast_store::SystemClock;
 
 use crate::commands::limited;
 use crate::config::{
-    self, Config, ConverterPrograms, Dialect, Perplexity, Program, Secret, StoreUrl, Tool,
-    Workflow, WorkflowAction,
+    self, Config, ConverterPrograms, Dialect, Perplexity, Program, Secret, Tool, Workflow,
+    WorkflowAction,
 };
 use crate::error::CommandError;
-use crate::kill_points::{KillPoint, KillPointProvider, KillPointStore};
-use crate::metered::MeteredStore;
+use crate::kill_points::{KillPoint, KillPointProvider};
 
 /// A provider and the profile of its jobs.
 pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
-
-/// An engine over an open store, and what belongs to it.
-pub(crate) struct OpenEngine {
-    pub(crate) engine: Engine,
-    /// Follows the store's changes for the engine, until it is asked to stop.
-    pub(crate) follower: JoinHandle<()>,
-    /// The files of the owner's conversations, where there are any.
-    pub(crate) mirror: Option<Arc<Mirror>>,
-}
-
-/// An open store, to be closed by the command that opened it.
-pub(crate) struct OpenStore {
-    store: Arc<dyn Store>,
-    sqlite: Option<Arc<SqliteStore>>,
-}
-
-impl OpenStore {
-    /// Opens the configured store.
-    pub(crate) fn open(url: &StoreUrl) -> Result<Self, CommandError> {
-        Self::open_by(url, Arc::new(SystemClock))
-    }
-
-    /// Opens it by this clock.
-    pub(crate) fn open_by(url: &StoreUrl, clock: Arc<dyn Clock>) -> Result<Self, CommandError> {
-        match url {
-            StoreUrl::Memory => Ok(Self { store: Arc::new(MemoryStore::new(clock)), sqlite: None }),
-            StoreUrl::Sqlite(path) => {
-                let opened = SqliteStore::open(path, clock);
-                let sqlite = Arc::new(opened.map_err(|error| cannot_open(error, path))?);
-                Ok(Self { store: sqlite.clone(), sqlite: Some(sqlite) })
-            }
-        }
-    }
-
-    /// Opens it for a command that only reads: nothing is made or changed, and where there is no store there are no jobs.
-    pub(crate) fn to_read(url: &StoreUrl) -> Result<Self, CommandError> {
-        let StoreUrl::Sqlite(path) = url else { return Self::open(url) };
-        if !is_there(path)? {
-            return Self::open(&StoreUrl::Memory);
-        }
-        let read = SqliteStore::read(path, Arc::new(SystemClock));
-        match read.map_err(|error| cannot_open(error, path))? {
-            Some(sqlite) => {
-                let sqlite = Arc::new(sqlite);
-                Ok(Self { store: sqlite.clone(), sqlite: Some(sqlite) })
-            }
-            // Of an older schema: it is brought up to date first.
-            None => Self::open(url),
-        }
-    }
-
-    /// Opens it for a command that changes what is there: where there is no store, none is made.
-    pub(crate) fn existing(url: &StoreUrl) -> Result<Self, CommandError> {
-        match url {
-            StoreUrl::Sqlite(path) if !is_there(path)? => Self::open(&StoreUrl::Memory),
-            StoreUrl::Sqlite(_) | StoreUrl::Memory => Self::open(url),
-        }
-    }
-
-    /// The same store, which kills this process at a point.
-    pub(crate) fn with_kill_point(self, point: Option<KillPoint>) -> Self {
-        let Some(point) = point else { return self };
-        Self { store: Arc::new(KillPointStore { store: self.store, point }), ..self }
-    }
-
-    /// The same store, its writes counted.
-    pub(crate) fn metered(self, metrics: &Arc<Metrics>) -> Self {
-        let metrics = Arc::clone(metrics);
-        Self { store: Arc::new(MeteredStore { store: self.store, metrics }), ..self }
-    }
-
-    /// Makes an engine over it.
-    pub(crate) async fn engine(
-        &self,
-        config: &Config,
-        providers: Providers,
-        stop: Shutdown,
-    ) -> Result<OpenEngine, CommandError> {
-        self.engine_with(config, options(config), providers, stop).await
-    }
-
-    /// Makes an engine over it with these options.
-    pub(crate) async fn engine_with(
-        &self,
-        config: &Config,
-        options: Options,
-        providers: Providers,
-        stop: Shutdown,
-    ) -> Result<OpenEngine, CommandError> {
-        let mirror = self.mirror(config, &providers)?;
-        let store = match &mirror {
-            Some(mirror) => Arc::clone(mirror) as Arc<dyn Store>,
-            None => Arc::clone(&self.store),
-        };
-        let (engine, follower) =
-            Engine::new(store, providers, options, stop).await.map_err(|error| {
-                let hint = store_hint(&error);
-                CommandError::usage(anyhow::Error::new(error).context("read the job store"), hint)
-            })?;
-        Ok(OpenEngine { engine, follower, mirror })
-    }
-
-    /// The files of the owner's conversations. A store that keeps nothing on disk has none; one that does has the
-    /// mirror's locks beside it, so that all processes on it share them.
-    fn mirror(
-        &self,
-        config: &Config,
-        providers: &Providers,
-    ) -> Result<Option<Arc<Mirror>>, CommandError> {
-        let (Some(logs_dir), StoreUrl::Sqlite(database)) =
-            (&config.conversation_logs, &config.store)
-        else {
-            return Ok(None);
-        };
-        let mut state_dir = database.clone().into_os_string();
-        state_dir.push(".mirror");
-        let options = MirrorOptions {
-            logs_dir: logs_dir.clone(),
-            state_dir: state_dir.into(),
-            owner: config.owner.clone(),
-        };
-        match Mirror::open(Arc::clone(&self.store), providers.clone(), options) {
-            Ok(mirror) => Ok(Some(Arc::new(mirror))),
-            Err(error) => {
-                let error = anyhow::Error::new(error)
-                    .context(format!("find the conversations' directory {}", logs_dir.display()));
-                Err(CommandError::usage(error, "set CONVERSATION_LOGS_DIR, or give --no-mirror"))
-            }
-        }
-    }
-
-    /// The file store behind it, for what only a file can do.
-    pub(crate) fn sqlite(&self) -> Option<&SqliteStore> {
-        self.sqlite.as_deref()
-    }
-
-    /// Closes it; everything acknowledged was durable before.
-    pub(crate) async fn close(self) {
-        if let Some(sqlite) = self.sqlite {
-            sqlite.close().await;
-        }
-    }
-}
-
-/// What the configuration tells an engine.
-pub(crate) fn options(config: &Config) -> Options {
-    Options {
-        concurrency: config.concurrency,
-        retry_base: config.perplexity.retry_base,
-        max_unfinished: config.max_jobs_per_owner,
-        max_bytes: config.max_bytes_per_owner,
-        polls: config.polls,
-        sweep_interval: config.perplexity.research_sweep_interval,
-        ..Options::default()
-    }
-}
-
-/// Whether there is a store at this path. Its log without it is one that was lost, and an error.
-fn is_there(path: &Path) -> Result<bool, CommandError> {
-    let found = outlast_store::is_there(path);
-    found.map_err(|error| cannot_open(error, path))
-}
 
 /// Every provider that can be set up, to be asked what may be done with the jobs of a store that is restored. Jobs of the
 /// others count as paid for, so a provider that cannot be set up is left out.
@@ -199,26 +33,6 @@ pub(crate) fn natures(config: &Config) -> Result<Providers, CommandError> {
     let mut providers = workflow_providers(config, None)?;
     providers.extend(research_providers(config, None).unwrap_or_default());
     Ok(providers)
-}
-
-fn cannot_open(error: StoreError, path: &std::path::Path) -> CommandError {
-    let hint = store_hint(&error);
-    let error =
-        anyhow::Error::new(error).context(format!("open the job store at {}", path.display()));
-    CommandError::usage(error, hint)
-}
-
-const OUTDATED: &str = "stop every process that uses the store, then run `outlast store restore --in-place`: it ends \
-                        what may have been run and paid for since, and the store can be used again";
-
-pub(crate) fn store_hint(error: &StoreError) -> &'static str {
-    match error {
-        StoreError::Newer { .. } => "update outlast, or point OUTLAST_STORE at another file",
-        StoreError::Corrupt { .. } => "restore a backup, or point OUTLAST_STORE at a new file",
-        StoreError::Outdated { .. } => OUTDATED,
-        StoreError::Full => "make room on the disk",
-        _ => "check that the directory exists and can be written, or give --data-dir",
-    }
 }
 
 /// The configured research providers in line, each with the profile of its jobs: the first answers new questions, every one

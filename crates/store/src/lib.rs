@@ -7,11 +7,12 @@ mod clock;
 mod columns;
 mod memory;
 mod postgres;
+mod problems;
 mod sqlite;
 
 pub use clock::SystemClock;
 pub use memory::MemoryStore;
-pub use postgres::{Judgement, PostgresOptions, PostgresStore};
+pub use postgres::{DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode};
 pub use sqlite::SqliteStore;
 pub use sqlite::{
     HeldLocks, Inspection, hold_locks, inspect, is_there, locks_that_give_way, sqlite_version,

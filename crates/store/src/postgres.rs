@@ -16,6 +16,7 @@ mod room;
 mod claims;
 mod writes;
 mod prune;
+mod upkeep;
 mod reads;
 mod rows;
 mod text;
@@ -41,6 +42,8 @@ use outlast_core::{
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
+pub use session::WakeupMode;
+pub use upkeep::DatabaseInspection;
 pub use workers::Judgement;
 
 use crate::columns;
@@ -69,6 +72,7 @@ pub struct PostgresOptions {
 pub struct PostgresStore {
     shared: Arc<Shared>,
     closed: CancellationToken,
+    id: String,
 }
 
 /// What the parts of a store share.
@@ -93,6 +97,7 @@ impl PostgresStore {
         target.prepare(&client).await?;
         schema::prepare(&mut client).await?;
         let time = Time::of(options.clock, &client).await?;
+        let id = schema::store_id(&client).await?;
         drop(client);
         driving.abort();
         let (session, wakeups) = (Arc::new(Session::new()), Arc::new(Wakeups::new()));
@@ -114,8 +119,19 @@ impl PostgresStore {
             claims: OnceLock::new(),
         });
         shared.session.live().await?;
+        shared.session.probe(&shared.pool).await?;
         Shared::gather(&shared);
-        Ok(Self { shared, closed })
+        Ok(Self { shared, closed, id })
+    }
+
+    /// Names this store, whatever its address.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How this process hears of others.
+    pub fn wakeup_mode(&self) -> WakeupMode {
+        self.shared.session.mode()
     }
 
     /// Ends the session: this process's workers count as dead from now on.

@@ -21,8 +21,8 @@ use crate::cli::{
 };
 use crate::config::Config;
 use crate::error::CommandError;
+use crate::open_store::{OpenEngine, OpenStore};
 use crate::ui::{self, Mark};
-use crate::wire::{OpenEngine, OpenStore};
 use transcript::Transcript;
 
 pub(super) async fn run(
@@ -33,9 +33,9 @@ pub(super) async fn run(
     let store = match &command {
         ConversationsCommand::List(_)
         | ConversationsCommand::Show(_)
-        | ConversationsCommand::Export(_) => OpenStore::to_read(&config.store)?,
+        | ConversationsCommand::Export(_) => OpenStore::to_read(&config.store).await?,
         ConversationsCommand::Delete(_) | ConversationsCommand::Prune(_) => {
-            OpenStore::existing(&config.store)?
+            OpenStore::existing(&config.store).await?
         }
     };
     with_engine(store, &config, Providers::new(), async |opened, _| match command {

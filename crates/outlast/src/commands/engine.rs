@@ -6,7 +6,7 @@ use outlast_engine::{Providers, Shutdown};
 
 use crate::config::Config;
 use crate::error::CommandError;
-use crate::wire::{OpenEngine, OpenStore};
+use crate::open_store::{OpenEngine, OpenStore, check_owner};
 
 /// Runs a command on an engine over this store.
 pub(super) async fn with_engine(
@@ -15,6 +15,7 @@ pub(super) async fn with_engine(
     providers: Providers,
     command: impl AsyncFnOnce(&OpenEngine, &Shutdown) -> Result<ExitCode, CommandError>,
 ) -> Result<ExitCode, CommandError> {
+    check_owner(config)?;
     let stop = Shutdown::new();
     let opened = store.engine(config, providers, stop.clone()).await?;
     let done = command(&opened, &stop).await;

@@ -6,8 +6,8 @@ use outlast_engine::Engine;
 use outlast_mirror::ArchivedConversation;
 
 use crate::error::CommandError;
+use crate::open_store::OpenEngine;
 use crate::ui;
-use crate::wire::OpenEngine;
 
 /// The shortest prefix of an id that is accepted: shorter ones are typing mistakes.
 const SHORTEST_PREFIX: usize = 8;

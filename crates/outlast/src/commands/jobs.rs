@@ -17,8 +17,9 @@ use super::job_view::{json, show};
 use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
 use crate::config::Config;
 use crate::error::CommandError;
+use crate::open_store::OpenStore;
 use crate::ui;
-use crate::wire::{OpenStore, research_providers};
+use crate::wire::research_providers;
 
 /// What the shell sees when the time that was given ended first.
 const STILL_RUNNING: u8 = 3;
@@ -26,12 +27,16 @@ const STILL_RUNNING: u8 = 3;
 pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCode, CommandError> {
     let config = super::configured(global, Vec::new())?;
     let store = match &command {
-        JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config.store)?,
+        JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config.store).await?,
         // Both put the jobs of dead workers back into the queue, so that what is said of a job is true.
-        JobsCommand::Watch(_) | JobsCommand::Wait(_) => OpenStore::existing(&config.store)
-            .or_else(|failed| OpenStore::to_read(&config.store).map_err(|_| failed))?,
+        JobsCommand::Watch(_) | JobsCommand::Wait(_) => {
+            match OpenStore::existing(&config.store).await {
+                Ok(store) => store,
+                Err(failed) => OpenStore::to_read(&config.store).await.map_err(|_| failed)?,
+            }
+        }
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_) => {
-            OpenStore::existing(&config.store)?
+            OpenStore::existing(&config.store).await?
         }
     };
     // Known, so that what a cancel or a new run means there can be said; no worker is started.

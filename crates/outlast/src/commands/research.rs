@@ -21,8 +21,8 @@ use super::signals::stop_on_signals;
 use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
 use crate::error::CommandError;
+use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
-use crate::wire::OpenStore;
 
 /// As long as the tools allow.
 const MAX_QUESTION_CHARS: usize = 10_000;
@@ -37,7 +37,7 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
 
     let flags = Flags { global, config: &config, library: &args.library };
-    let store = OpenStore::open(&config.store)?;
+    let store = OpenStore::open(&config.store).await?;
     let providers: Providers = providers.into_iter().collect();
     let asked = asking::NewQuestion { profiles: &profiles, question: &question };
     with_engine(store, &config, providers, async |opened, stop| {

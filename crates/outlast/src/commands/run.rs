@@ -20,8 +20,9 @@ use super::start;
 use crate::cli::{Global, RunArgs};
 use crate::config::Config;
 use crate::error::CommandError;
+use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
-use crate::wire::{OpenStore, research_providers, workflow_providers};
+use crate::wire::{research_providers, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, CommandError> {
     let config = super::configured(global, Vec::new())?;
@@ -33,7 +34,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, Comm
     providers.extend(research);
 
     let flags = Flags { global, config: &config, library: &[] };
-    let store = OpenStore::open(&config.store)?;
+    let store = OpenStore::open(&config.store).await?;
     with_engine(store, &config, providers, async |opened, stop| {
         let engine = &opened.engine;
         let job = start::start(engine, job).await?;

@@ -8,23 +8,23 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::Profile;
+use outlast_core::{Clock, Profile};
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use outlast_server::{
     Face, Jobs, JobsOptions, Metrics, Perplexity, PerplexityOptions, Research, ResearchJobs,
     ResearchJobsOptions, ResearchMode, ResearchOptions, Server, ToolSet, Tools, serve_http,
     serve_stdio,
 };
+use outlast_store::Judgement;
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::metered;
+use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
 use crate::test_clock::TestClock;
 use crate::ui;
-use crate::wire::{
-    OpenEngine, OpenStore, WAYS, no_provider, options, research_providers, workflow_providers,
-};
+use crate::wire::{WAYS, no_provider, research_providers, workflow_providers};
 use http::raise_open_files;
 
 use super::signals::stop_on_signals;
@@ -57,15 +57,20 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Co
         raise_open_files();
     }
     let http = match args.http {
-        None => None,
+        None => {
+            check_owner(&config)?;
+            None
+        }
         Some(address) => Some(http::open(address, &args, &config).await?),
     };
 
     let stop = Shutdown::new();
-    let store = match args.clock_file {
-        Some(file) => OpenStore::open_by(&config.store, Arc::new(TestClock { file }))?,
-        None => OpenStore::open(&config.store)?,
-    };
+    let clock = args.clock_file.map(|file| Arc::new(TestClock { file }) as Arc<dyn Clock>);
+    let mut judgement = Judgement::default();
+    if let Some(lease) = args.lease_ms {
+        judgement.leases_for = Duration::from_millis(lease);
+    }
+    let store = OpenStore::open_by(&config.store, clock, judgement).await?;
     let metrics = Arc::new(Metrics::default());
     let store = store.with_kill_point(args.kill_at).metered(&metrics);
     let mut options = options(&config);

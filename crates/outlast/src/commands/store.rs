@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use crate::cli::{BackupArgs, CheckArgs, Global, RestoreArgs, StoreCommand};
 use crate::config::{Config, StoreUrl};
 use crate::error::CommandError;
+use crate::open_store::{OpenStore, store_hint};
 use crate::ui;
-use crate::wire::{OpenStore, natures, store_hint};
+use crate::wire::natures;
 
 /// How every database of SQLite begins.
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
@@ -37,7 +38,7 @@ pub(super) async fn run(global: &Global, command: StoreCommand) -> Result<ExitCo
 }
 
 async fn backup(config: &Config, path: &Path, args: BackupArgs) -> Result<ExitCode, CommandError> {
-    let store = OpenStore::to_read(&config.store)?;
+    let store = OpenStore::to_read(&config.store).await?;
     let Some(sqlite) = store.sqlite() else { return Err(no_store(path)) };
     let copied = sqlite.backup(&args.file).await;
     store.close().await;
@@ -51,7 +52,7 @@ async fn backup(config: &Config, path: &Path, args: BackupArgs) -> Result<ExitCo
 }
 
 async fn check(config: &Config, path: &Path, args: CheckArgs) -> Result<ExitCode, CommandError> {
-    let store = OpenStore::to_read(&config.store)?;
+    let store = OpenStore::to_read(&config.store).await?;
     let Some(sqlite) = store.sqlite() else { return Err(no_store(path)) };
     let damages = sqlite.check().await;
     store.close().await;
@@ -213,7 +214,7 @@ fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> Comman
         RestoreError::Store(StoreError::Unavailable(_)) if file.is_some() => {
             "check that the file is a backup of outlast, and that the store's directory can be written"
         }
-        RestoreError::Store(error) => store_hint(error),
+        RestoreError::Store(error) => store_hint(error, &StoreUrl::Sqlite(path.to_owned())),
     };
     let is_usage = matches!(error, RestoreError::Exists { .. } | RestoreError::Current { .. });
     let error = anyhow::Error::new(error).context(format!("restore {}", path.display()));

@@ -7,10 +7,9 @@ use outlast_engine::{Shutdown, Takes, Until, Worker};
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs};
 use crate::error::CommandError;
+use crate::open_store::{OpenEngine, OpenStore};
 use crate::ui;
-use crate::wire::{
-    OpenEngine, OpenStore, library_provider, no_provider, research_providers, workflow_providers,
-};
+use crate::wire::{library_provider, no_provider, research_providers, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, CommandError> {
     if args.own_session {
@@ -34,7 +33,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, C
     }
 
     let stop = Shutdown::new();
-    let store = OpenStore::open(&config.store)?;
+    let store = OpenStore::open(&config.store).await?;
     let OpenEngine { engine, follower, mirror } =
         store.engine(&config, providers, stop.clone()).await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());

@@ -24,7 +24,7 @@ pub(super) fn is_secret(key: &str, value: &str) -> bool {
 
 /// An address without the name and the password in it. Anything up to an `@` in the authority is taken for those; so is
 /// what follows a `?`, and the whole of a list of settings that has a password.
-fn without_credentials(text: &str) -> String {
+pub(super) fn without_credentials(text: &str) -> String {
     if text.contains("password=") {
         return REDACTED.to_owned();
     }

@@ -212,7 +212,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "store.url",
         &["OUTLAST_STORE"],
         "",
-        "where jobs live: `sqlite:FILE` or `memory:`; `sqlite:outlast.db` in the data directory when not set",
+        "where jobs live: `sqlite:FILE`, `postgres://USER@HOST/DATABASE` or `memory:`; `sqlite:outlast.db` in the data directory when not set",
     ),
     setting(
         "store.data_dir",

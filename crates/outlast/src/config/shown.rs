@@ -66,8 +66,8 @@ impl ShownConfig {
 fn derived(config: &Config, key: &str) -> Option<String> {
     match key {
         "store.url" => Some(match &config.store {
-            StoreUrl::Memory => "memory:".to_owned(),
             StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
+            other => other.to_string(),
         }),
         "store.data_dir" => Some(config.data_dir.display().to_string()),
         "store.conversation_logs_dir" => {

@@ -216,20 +216,28 @@ impl Layers {
         if self.text("store.url").is_none() {
             return Ok(StoreUrl::Sqlite(self.data_dir()?.join("outlast.db")));
         }
-        self.parsed("store.url", "sqlite:FILE, memory:", |text| match text.split_once(':')? {
+        let allowed = "sqlite:FILE, postgres://USER@HOST/DATABASE, memory:";
+        self.parsed("store.url", allowed, |text| match text.split_once(':')? {
             ("memory", "") => Some(StoreUrl::Memory),
             ("sqlite", path) if !path.is_empty() => Some(StoreUrl::Sqlite(PathBuf::from(path))),
+            ("postgres" | "postgresql", rest) if rest.starts_with("//") => {
+                Some(StoreUrl::Postgres(Secret(text.to_owned())))
+            }
             _ => None,
         })
     }
 
-    /// Where conversations are shown as files, if they are to be.
-    pub(super) fn conversation_logs(&self) -> Result<Option<PathBuf>, ConfigError> {
+    /// Where conversations are shown as files, if they are to be. A store of many machines shows them where it is told to.
+    pub(super) fn conversation_logs(
+        &self,
+        store: &StoreUrl,
+    ) -> Result<Option<PathBuf>, ConfigError> {
         if !self.flag("store.mirror")? {
             return Ok(None);
         }
         match self.text("store.conversation_logs_dir") {
             Some(dir) => Ok(Some(PathBuf::from(dir))),
+            None if matches!(store, StoreUrl::Postgres(_)) => Ok(None),
             None => Ok(Some(self.data_dir()?.join("conversation-logs"))),
         }
     }
@@ -238,7 +246,7 @@ impl Layers {
     pub(super) fn data_dir_beside(&self, store: &StoreUrl) -> Result<PathBuf, ConfigError> {
         self.data_dir().or_else(|error| match store {
             StoreUrl::Sqlite(path) => Ok(path.parent().unwrap_or(Path::new(".")).to_owned()),
-            StoreUrl::Memory => Err(error),
+            StoreUrl::Memory | StoreUrl::Postgres(_) => Err(error),
         })
     }
 

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::rows::get;
+use super::session::WakeupMode;
 use crate::columns::{self, Columns as _};
 
 /// How often changes are looked for while the session hears of them: the net behind it.
@@ -52,9 +53,11 @@ impl Shared {
                 pause
             } else {
                 soon = SOON;
-                match self.session.stands_since() {
-                    Some(_) => NET.max(wait.look_every),
-                    None => wait.look_every.clamp(Duration::from_millis(250), NET),
+                match (self.session.mode(), self.session.stands_since()) {
+                    (WakeupMode::Sessions, Some(_)) => NET.max(wait.look_every),
+                    (WakeupMode::Sessions, None) | (WakeupMode::Looking, _) => {
+                        wait.look_every.clamp(Duration::from_millis(250), NET)
+                    }
                 }
             };
             // Whether it ends by what was heard or by the time, the next look tells.

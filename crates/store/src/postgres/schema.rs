@@ -50,6 +50,18 @@ async fn migrate(client: &mut Client) -> Result<(), Fault> {
     Ok(())
 }
 
+/// The name the store was given when it was made.
+pub(super) async fn store_id(client: &Client) -> Result<String, Fault> {
+    Ok(client.query_one("select store::text from meta", &[]).await?.try_get(0)?)
+}
+
+/// The version of the tables, and the newest one that is known here. `None` where there are no tables.
+pub(super) async fn version(client: &Client) -> Result<(Option<u32>, u32), Fault> {
+    let version = found(client).await?;
+    let newest = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    Ok((version.map(|version| u32::try_from(version).unwrap_or(u32::MAX)), newest))
+}
+
 async fn found(client: &Client) -> Result<Option<i32>, Fault> {
     let there: bool =
         client.query_one("select to_regclass('meta') is not null", &[]).await?.try_get(0)?;

@@ -2,9 +2,10 @@
 //! changes and tells them of ours.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use deadpool_postgres::Pool;
 use outlast_core::{StoreError, WorkerId};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -21,6 +22,10 @@ const SKIP_LOST_REVS: &str = "select setval('rev', (select last_value from rev) 
 
 /// The name under which changes are told.
 const CHANNEL: &str = "select 'outlast_' || 'revs'::regclass::oid";
+const CHANNEL_NAME: &str = "'outlast_' || 'revs'::regclass::oid";
+
+/// Keeps commands away that need the store for themselves: see `upkeep`.
+const IN_USE: &str = "select pg_advisory_lock_shared(lock_class('meta') | 1)";
 
 /// How long a claim waits for the session to come back.
 const WAIT: Duration = Duration::from_secs(5);
@@ -28,6 +33,25 @@ const WAIT: Duration = Duration::from_secs(5);
 /// Between the end of a connection and the next try, doubled while tries fail.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a probe waits to be heard.
+const PROBE_WAIT: Duration = Duration::from_secs(1);
+
+/// How often the workers of a process say that they live where no lock says it.
+const SHOW_LIFE_EVERY: Duration = Duration::from_secs(10);
+
+/// A worker that has not said so for this long is not known to live: the length of a lease.
+pub(super) const SEEN_WITHIN: Duration = Duration::from_secs(30);
+
+/// How processes hear of each other's changes and deaths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeupMode {
+    /// By LISTEN, and by locks that last as long as a connection.
+    Sessions,
+    /// By looking, and by leases: what stands between this process and the database gives it no connection of its own, as a
+    /// pooler does that hands out connections per transaction.
+    Looking,
+}
 
 /// Tells waiting readers that something may have changed.
 pub(super) struct Wakeups {
@@ -61,6 +85,9 @@ impl Wakeups {
 /// The session, over as many connections as it takes.
 pub(super) struct Session {
     live: watch::Sender<Option<Live>>,
+    mode: OnceLock<WakeupMode>,
+    /// The last probe that was heard.
+    probed: watch::Sender<String>,
     /// The workers of this process, with the numbers of their locks.
     own: Mutex<HashMap<WorkerId, i64>>,
     /// Held while locks are taken, by the session that begins or for a worker that is new.
@@ -78,6 +105,8 @@ impl Session {
     pub(super) fn new() -> Self {
         Self {
             live: watch::Sender::new(None),
+            mode: OnceLock::new(),
+            probed: watch::Sender::default(),
             own: Mutex::default(),
             holding: tokio::sync::Mutex::default(),
         }
@@ -127,7 +156,10 @@ impl Session {
                 std::future::poll_fn(|context| connection.poll_message(context)).await
             {
                 match message? {
-                    AsyncMessage::Notification(_) => wakeups.hear(),
+                    AsyncMessage::Notification(told) if told.payload().is_empty() => wakeups.hear(),
+                    AsyncMessage::Notification(told) => {
+                        self.probed.send_replace(told.payload().to_owned());
+                    }
                     AsyncMessage::Notice(notice) => tracing::debug!(%notice, "the database says"),
                     _ => {}
                 }
@@ -138,8 +170,16 @@ impl Session {
             let channel = self.begin(&heard, target).await?;
             wakeups.hear();
             loop {
-                wakeups.tell.notified().await;
-                heard.execute("select pg_notify($1, '')", &[&channel]).await?;
+                match self.mode() {
+                    WakeupMode::Sessions => {
+                        wakeups.tell.notified().await;
+                        heard.execute("select pg_notify($1, '')", &[&channel]).await?;
+                    }
+                    WakeupMode::Looking => {
+                        tokio::time::sleep(SHOW_LIFE_EVERY).await;
+                        self.say_alive(&heard).await?;
+                    }
+                }
             }
         });
         let ended: Result<(), Fault> = tokio::select! {
@@ -154,15 +194,70 @@ impl Session {
     async fn begin(&self, client: &Arc<Client>, target: &Target) -> Result<String, Fault> {
         target.prepare(client).await?;
         let _no_new_worker = self.holding.lock().await;
-        let numbers: Vec<i64> = self.own().values().copied().collect();
-        for nr in numbers {
-            lock(client, nr).await?;
+        if self.mode() == WakeupMode::Sessions {
+            let numbers: Vec<i64> = self.own().values().copied().collect();
+            for nr in numbers {
+                lock(client, nr).await?;
+            }
+            client.batch_execute(IN_USE).await?;
         }
         client.batch_execute(SKIP_LOST_REVS).await?;
         let channel: String = client.query_one(CHANNEL, &[]).await?.try_get(0)?;
-        client.batch_execute(&format!("listen {channel}")).await?;
+        match client.batch_execute(&format!("listen {channel}")).await {
+            Err(error) if error.code().is_some() => self.look_from_now_on(),
+            listening => listening?,
+        }
         self.live.send_replace(Some(Live { client: Arc::clone(client), since: Instant::now() }));
         Ok(channel)
+    }
+
+    /// How this process hears of others.
+    pub(super) fn mode(&self) -> WakeupMode {
+        self.mode.get().copied().unwrap_or(WakeupMode::Sessions)
+    }
+
+    fn look_from_now_on(&self) {
+        if self.mode.set(WakeupMode::Looking).is_ok() {
+            tracing::warn!(
+                "the database gives this process no connection of its own (a pooler?): changes are looked for, and dead \
+                 workers are known by their leases alone"
+            );
+        }
+    }
+
+    /// Finds out whether the connection of the session is one: whether it hears what another connection tells, and whether its
+    /// lock keeps that one out.
+    pub(super) async fn probe(&self, pool: &Pool) -> Result<(), StoreError> {
+        let mut probed = self.probed.subscribe();
+        let lasts = async {
+            let token = i64::from(uuid::Uuid::new_v4().as_fields().0) + 2;
+            let session = self.live().await?.client;
+            session.execute("select pg_advisory_lock(lock_class('meta') | $1)", &[&token]).await?;
+            let other = pool.get().await?;
+            let take = "select pg_try_advisory_lock(lock_class('meta') | $1)";
+            let is_given: bool = other.query_one(take, &[&token]).await?.try_get(0)?;
+            let payload = token.to_string();
+            other.execute(&format!("select pg_notify({CHANNEL_NAME}, $1)"), &[&payload]).await?;
+            let heard = probed.wait_for(|heard| *heard == payload);
+            let is_heard = matches!(tokio::time::timeout(PROBE_WAIT, heard).await, Ok(Ok(_)));
+            let unlock = "select pg_advisory_unlock(lock_class('meta') | $1)";
+            session.execute(unlock, &[&token]).await?;
+            Ok::<_, Fault>(is_heard && !is_given)
+        };
+        if !lasts.await? {
+            self.look_from_now_on();
+        }
+        Ok(())
+    }
+
+    /// Where no lock says it: this process's workers live.
+    async fn say_alive(&self, client: &Client) -> Result<(), Fault> {
+        let numbers: Vec<i64> = self.own().values().copied().collect();
+        let update =
+            "update workers set seen = (extract(epoch from clock_timestamp()) * 1000)::bigint
+             where nr = any($1::bigint[])";
+        client.execute(update, &[&numbers]).await?;
+        Ok(())
     }
 
     /// The session, where it stands within a while.
@@ -195,9 +290,15 @@ impl Session {
                 return Ok(());
             }
             let is_current = |now: &Live| Arc::ptr_eq(&now.client, &live.client);
-            if self.live.borrow().as_ref().is_some_and(is_current) {
+            if !self.live.borrow().as_ref().is_some_and(is_current) {
+                continue;
+            }
+            if self.mode() == WakeupMode::Sessions {
                 lock(&live.client, nr).await?;
-                self.own().insert(worker.clone(), nr);
+            }
+            self.own().insert(worker.clone(), nr);
+            if self.mode() == WakeupMode::Looking {
+                self.say_alive(&live.client).await?;
             }
         }
     }
@@ -205,6 +306,9 @@ impl Session {
     /// Lets the worker's lock go.
     pub(super) async fn let_go(&self, worker: &WorkerId) -> Result<(), StoreError> {
         let Some(nr) = self.own().remove(worker) else { return Ok(()) };
+        if self.mode() == WakeupMode::Looking {
+            return Ok(());
+        }
         let live = self.live().await?;
         let unlock = "select pg_advisory_unlock(lock_class('workers') | $1)";
         live.client.execute(unlock, &[&nr]).await.map_err(Fault::from)?;

@@ -11,9 +11,11 @@ use tokio::time::Instant;
 use super::Shared;
 use super::fault::Fault;
 use super::rows::{self, get};
+use super::session::{SEEN_WITHIN, WakeupMode};
 use super::step::Work;
 use super::text::{escaped, unescaped};
 use super::tx::Tx;
+use crate::columns;
 
 /// When a worker whose lock is free counts as dead. After a restart of the database every worker looks dead to the process
 /// that is back first.
@@ -55,12 +57,13 @@ impl Suspects {
     }
 }
 
-/// Workers on record or with jobs, whether each has a row, holds jobs, and its lock is held.
+/// Workers on record or with jobs: whether each has a row, holds jobs, its lock is held, and it was seen within so long ($1).
 const WORKERS: &str = "select coalesce(workers.worker, holders.worker) as worker, workers.nr,
        holders.worker is not null as holds_jobs, exists (select 1 from pg_locks
          where locktype = 'advisory' and objsubid = 1 and granted and mode = 'ExclusiveLock'
            and ((classid::bigint << 32) | objid::bigint) = (lock_class('workers') | workers.nr)
-           and database = (select oid from pg_database where datname = current_database())) as lives
+           and database = (select oid from pg_database where datname = current_database())) as is_locked,
+       coalesce(workers.seen > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1, false) as was_seen
      from workers full join (select distinct worker from jobs where state = 'running') as holders
        on holders.worker = workers.worker";
 
@@ -118,13 +121,17 @@ impl Shared {
     }
 
     async fn known(&self) -> Result<Vec<Known>, StoreError> {
-        let rows = self.read(WORKERS, &[]).await?;
+        let rows = self.read(WORKERS, &[&columns::millis(SEEN_WITHIN)]).await?;
+        let lives = match self.session.mode() {
+            WakeupMode::Sessions => "is_locked",
+            WakeupMode::Looking => "was_seen",
+        };
         let known = rows.iter().map(|row| {
             Ok(Known {
                 worker: worker(row)?,
                 nr: get(row, "nr")?,
                 holds_jobs: get(row, "holds_jobs")?,
-                lives: get(row, "lives")?,
+                lives: get(row, lives)?,
             })
         });
         Ok(known.collect::<Result<_, Fault>>()?)
@@ -158,6 +165,10 @@ impl Shared {
         let mut known = self.known().await?;
         known.retain(|known| !self.session.is_own(&known.worker));
         let holders = known.iter().filter(|known| known.holds_jobs).count();
+        if self.session.mode() == WakeupMode::Looking {
+            // Leases alone tell.
+            return Ok(Rescued { jobs: 0, watched: u32::from(holders > 0) });
+        }
         let stands = self.session.stands_since();
         if stands.is_none_or(|since| since.elapsed() < self.judgement.session_for) {
             // To this process every worker may look dead that is only reconnecting.

@@ -1,14 +1,13 @@
 //! Whether the store is sound: the file, the references, and what this program relies on in its rows.
 
-use outlast_core::{Checkpoint, JobState, Record, RemoteStop, StoreError, Timestamp, rules};
+use outlast_core::StoreError;
 use rusqlite::{Connection, ErrorCode};
 
 use super::fault::Fault;
 use super::rows::{self, Stored};
 use super::{SqliteStore, keys};
-
-/// How many problems are reported at most.
-const MAX_PROBLEMS: usize = 100;
+use crate::columns::Columns as _;
+use crate::problems::{MAX_PROBLEMS, of_job};
 
 impl SqliteStore {
     /// Looks through everything, as it is at one moment, and says what is wrong; nothing when it is sound.
@@ -99,9 +98,12 @@ fn by_rule(connection: &Connection) -> Result<Vec<String>, Fault> {
     while let Some(row) = all.next()?
         && problems.len() < MAX_PROBLEMS
     {
-        let times = [row.get(1)?, row.get(2)?];
+        let times = [row.maybe_time("expires_at")?, row.maybe_time("removable_at")?];
         match rows::whole(connection, "seq = ?1", row.get::<_, i64>(0)?) {
-            Ok(Some(stored)) => problems.extend(of_job(connection, &stored, times)?),
+            Ok(Some(Stored { seq, record })) => {
+                let key = keys::of_job(connection, seq)?;
+                problems.extend(of_job(&record, key.as_ref(), times));
+            }
             // Without a body; found by a query.
             Ok(None) => {}
             Err(Fault::Refused(StoreError::Corrupt { at })) => problems.push(at),
@@ -109,26 +111,6 @@ fn by_rule(connection: &Connection) -> Result<Vec<String>, Fault> {
         }
     }
     Ok(problems)
-}
-
-fn of_job(
-    connection: &Connection,
-    Stored { seq, record: Record { job, holder, .. } }: &Stored,
-    [expires_at, removable_at]: [Option<i64>; 2],
-) -> Result<Vec<String>, Fault> {
-    let key = keys::of_job(connection, *seq)?;
-    let expires = rules::expires_at(job).map(Timestamp::as_millis);
-    let removable = rules::removable_at(job, key.as_ref()).map(Timestamp::as_millis);
-    let is_owed = matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. });
-    let has_run = matches!(job.checkpoint, Checkpoint::Running(_));
-    let problems = [
-        (expires != expires_at, "has a wrong expires_at"),
-        (removable != removable_at, "has a wrong removable_at"),
-        (is_owed && !has_run, "is owed a stop and has no remote run"),
-        (holder.is_some() && !job.was_claimed(), "is held and was never claimed"),
-    ];
-    let found = problems.into_iter().filter(|(is_wrong, _)| *is_wrong);
-    Ok(found.map(|(_, what)| format!("job {} {what}", job.id)).collect())
 }
 
 fn lines(connection: &Connection, query: &str) -> Result<Vec<String>, Fault> {

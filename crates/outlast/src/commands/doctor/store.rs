@@ -3,9 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use outlast_core::StoreError;
+use outlast_store::{DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode};
+use tokio::runtime::Handle;
+
 use super::check::Check;
-use crate::config::{Config, StoreUrl};
-use crate::wire::store_hint;
+use crate::config::{Config, Secret, StoreUrl};
+use crate::open_store::store_hint;
 
 const STORE: &str = "store";
 const WORKER: &str = "worker";
@@ -28,14 +32,59 @@ pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] 
             ]
         }
         Some(StoreUrl::Sqlite(path)) => file(&path),
+        Some(StoreUrl::Postgres(Secret(ref address))) => {
+            let found = Handle::current().block_on(PostgresStore::inspect(address));
+            database(&url.unwrap_or(StoreUrl::Memory), found)
+        }
     }
+}
+
+fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [Check; 2] {
+    let unusable = |line: String, fix: &str| {
+        let store = Check::fail(STORE, format!("{url}: {line}"), fix);
+        [store, Check::skipped(WORKER, "not looked at: the store cannot be used")]
+    };
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => {
+            let fix = store_hint(&error, url);
+            return unusable(format!("{:#}", anyhow::Error::new(error)), fix);
+        }
+    };
+    if found.is_standby {
+        let fix = "name the primary, or all hosts with target_session_attrs=read-write";
+        return unusable("the server is a standby and cannot be written".to_owned(), fix);
+    }
+    let schema = match found.schema {
+        Some(schema) if schema == found.newest_schema => format!("schema {schema}"),
+        Some(schema) if schema > found.newest_schema => {
+            let line = format!("schema {schema} is newer than this program knows");
+            return unusable(line, "update outlast on this machine");
+        }
+        _ if !found.may_create => {
+            let line =
+                format!("its user may not make the tables of schema {}", found.newest_schema);
+            return unusable(
+                line,
+                "run `outlast store migrate` as a user who may (docs/postgres.md)",
+            );
+        }
+        Some(schema) => format!("schema {schema}, to be brought to {}", found.newest_schema),
+        None => "its tables will be made when they are needed".to_owned(),
+    };
+    let (used, allowed) = found.connections;
+    let line = format!(
+        "{url}: PostgreSQL {}, {schema}, {used} of {allowed} connections in use",
+        found.server
+    );
+    [Check::pass(STORE, line), workers(found.live_workers, found.unfinished)]
 }
 
 fn file(path: &Path) -> [Check; 2] {
     let shown = path.display();
     match outlast_store::inspect(path) {
         Err(error) => {
-            let fix = store_hint(&error);
+            let fix = store_hint(&error, &StoreUrl::Sqlite(path.to_owned()));
             let check =
                 Check::fail(STORE, format!("{shown}: {:#}", anyhow::Error::new(error)), fix);
             [check, Check::skipped(WORKER, "not looked at: the store cannot be used")]
@@ -49,19 +98,22 @@ fn file(path: &Path) -> [Check; 2] {
                 }
             };
             let store = Check::pass(STORE, format!("{shown} can be written ({schema})"));
-            let worker = match (found.live_workers, found.unfinished) {
-                (0, 0) => Check::pass(WORKER, "none is running, and no job waits for one"),
-                (0, jobs) => Check::warn(
-                    WORKER,
-                    format!("{} and no worker is running", unfinished(jobs)),
-                    "start `outlast serve`, or `outlast worker`",
-                ),
-                (1, jobs) => Check::pass(WORKER, format!("one is running; {}", unfinished(jobs))),
-                (workers, jobs) => {
-                    Check::pass(WORKER, format!("{workers} are running; {}", unfinished(jobs)))
-                }
-            };
-            [store, worker]
+            [store, workers(found.live_workers, found.unfinished)]
+        }
+    }
+}
+
+fn workers(live: u32, jobs: u64) -> Check {
+    match (live, jobs) {
+        (0, 0) => Check::pass(WORKER, "none is running, and no job waits for one"),
+        (0, jobs) => Check::warn(
+            WORKER,
+            format!("{} and no worker is running", unfinished(jobs)),
+            "start `outlast serve`, or `outlast worker`",
+        ),
+        (1, jobs) => Check::pass(WORKER, format!("one is running; {}", unfinished(jobs))),
+        (workers, jobs) => {
+            Check::pass(WORKER, format!("{workers} are running; {}", unfinished(jobs)))
         }
     }
 }
@@ -96,7 +148,39 @@ pub(super) fn locks(config: Option<&Config>) -> impl FnOnce() -> [Check; 1] + Se
             None => Check::unconfigured(LOCKS),
             Some(StoreUrl::Memory) => Check::skipped(LOCKS, "a store in memory needs none"),
             Some(StoreUrl::Sqlite(path)) => tried(&nearest(&path)),
+            Some(StoreUrl::Postgres(Secret(address))) => {
+                Handle::current().block_on(sessions(address))
+            }
         }]
+    }
+}
+
+/// How processes on a database hear of each other. Not asked where there are no tables yet: they would be made.
+async fn sessions(address: String) -> Check {
+    let is_made = PostgresStore::inspect(&address).await;
+    if !is_made.is_ok_and(|found| found.schema == Some(found.newest_schema)) {
+        return Check::skipped(LOCKS, "not tried: the database has no tables of this version");
+    }
+    let options = PostgresOptions { url: address, clock: None, judgement: Judgement::default() };
+    match PostgresStore::open(options).await {
+        Ok(store) => {
+            let mode = store.wakeup_mode();
+            store.close().await;
+            match mode {
+                WakeupMode::Sessions => Check::pass(
+                    LOCKS,
+                    "changes are heard of at once, and dead workers known by their locks",
+                ),
+                WakeupMode::Looking => Check::warn(
+                    LOCKS,
+                    "changes are looked for, and dead workers known by their leases alone",
+                    "connect to PostgreSQL itself, or through a pooler in session mode",
+                ),
+            }
+        }
+        Err(error) => {
+            Check::fail(LOCKS, format!("{:#}", anyhow::Error::new(error)), "see the line above")
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use crate::cli::{ProviderName, ResearchArgs, ResearchEffort};
 use crate::commands::find::{self, FoundConversation};
 use crate::config::Config;
 use crate::error::CommandError;
+use crate::open_store::OpenEngine;
 use crate::ui::{self, Mark};
-use crate::wire::{OpenEngine, Profiled, library_provider, no_provider, research_providers};
+use crate::wire::{Profiled, library_provider, no_provider, research_providers};
 
 /// The providers that may be asked, in line. The folders of `--library` stand for the configured ones and come first.
 pub(super) fn providers(

@@ -11,8 +11,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
-use crate::config::{Config, ConfigError, LOCAL};
+use crate::config::{Config, ConfigError, LOCAL, StoreUrl};
 use crate::error::CommandError;
+use crate::open_store::check_owner;
 
 /// How long an unused session is kept. Clients that lose one are slow to notice, so it is long.
 const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
@@ -44,10 +45,7 @@ pub(super) async fn open(
             return Err(CommandError::usage(error, hint));
         }
     };
-    let callers = callers(no_auth, config).map_err(|error| {
-        let hint = error.hint();
-        CommandError::usage(error, hint)
-    })?;
+    let callers = callers(no_auth, config)?;
     let listening = TcpListener::bind(address).await;
     let listener = listening.with_context(|| format!("listen on {address}")).map_err(|error| {
         CommandError::usage(error, "choose another address or port, or port 0 for any that is free")
@@ -69,16 +67,31 @@ pub(super) async fn open(
     Ok((listener, options))
 }
 
-fn callers(no_auth: bool, config: &Config) -> Result<Callers, ConfigError> {
+fn callers(no_auth: bool, config: &Config) -> Result<Callers, CommandError> {
+    let unusable = |error: ConfigError| {
+        let hint = error.hint();
+        CommandError::usage(error, hint)
+    };
+    let is_shared = matches!(config.store, StoreUrl::Postgres(_));
     if no_auth {
         tracing::warn!("no token is asked for: every program on this machine can start jobs");
+        if is_shared {
+            check_owner(config)?;
+            return Ok(Callers::WithoutToken(config.owner.clone()));
+        }
         return Ok(Callers::WithoutToken(OwnerId::new(LOCAL)));
     }
-    let tokens = config.http.tokens.read()?;
+    let tokens = config.http.tokens.read().map_err(unusable)?;
     if !tokens.is_empty() {
         return Ok(Callers::WithToken(tokens));
     }
-    let (tokens, file) = config.http.own_token()?;
+    if is_shared {
+        let error = anyhow::anyhow!(
+            "a store that many machines share needs tokens that name their owners, the same on every server"
+        );
+        return Err(CommandError::usage(error, "set OUTLAST_TOKENS or OUTLAST_TOKENS_FILE"));
+    }
+    let (tokens, file) = config.http.own_token().map_err(unusable)?;
     tracing::info!("clients need the token in {}", file.display());
     Ok(Callers::WithToken(tokens))
 }

@@ -128,7 +128,8 @@ create table keys (
 -- Who has claimed, and for what. Believed only while the session that holds the lock of that number lasts.
 create table workers (
   worker text collate "C" primary key,
-  nr     bigint generated always as identity unique
+  nr     bigint generated always as identity unique,
+  seen   bigint                          -- when the worker last said that it lives, where no lock says it
 );
 create table worker_profiles (
   profile text collate "C" not null,

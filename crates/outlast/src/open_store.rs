@@ -1,0 +1,257 @@
+//! The configured store, open, and an engine over it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outlast_core::{Clock, Store, StoreError};
+use outlast_engine::{Engine, Options, Providers, Shutdown};
+use outlast_mirror::{Mirror, MirrorOptions};
+use outlast_server::Metrics;
+use outlast_store::{
+    Judgement, MemoryStore, PostgresOptions, PostgresStore, SqliteStore, SystemClock,
+};
+use tokio::task::JoinHandle;
+
+use crate::config::{Config, LOCAL, Secret, StoreUrl};
+use crate::error::CommandError;
+use crate::kill_points::{KillPoint, KillPointStore};
+use crate::metered::MeteredStore;
+
+/// An engine over an open store, and what belongs to it.
+pub(crate) struct OpenEngine {
+    pub(crate) engine: Engine,
+    /// Follows the store's changes for the engine, until it is asked to stop.
+    pub(crate) follower: JoinHandle<()>,
+    /// The files of the owner's conversations, where there are any.
+    pub(crate) mirror: Option<Arc<Mirror>>,
+}
+
+/// An open store, to be closed by the command that opened it.
+pub(crate) struct OpenStore {
+    store: Arc<dyn Store>,
+    backend: Backend,
+}
+
+/// What only some stores can do is asked of them.
+enum Backend {
+    Memory,
+    Sqlite(Arc<SqliteStore>),
+    Postgres(Arc<PostgresStore>),
+}
+
+impl OpenStore {
+    /// Opens the configured store.
+    pub(crate) async fn open(url: &StoreUrl) -> Result<Self, CommandError> {
+        Self::open_by(url, None, Judgement::default()).await
+    }
+
+    /// Opens it by this clock in the place of its own.
+    pub(crate) async fn open_by(
+        url: &StoreUrl,
+        clock: Option<Arc<dyn Clock>>,
+        judgement: Judgement,
+    ) -> Result<Self, CommandError> {
+        match url {
+            StoreUrl::Memory => Ok(Self::memory(clock)),
+            StoreUrl::Sqlite(path) => {
+                let opened = SqliteStore::open(path, or_system(clock));
+                Ok(Self::sqlite_store(opened.map_err(|error| cannot_open(error, url))?))
+            }
+            StoreUrl::Postgres(Secret(address)) => {
+                let options = PostgresOptions { url: address.clone(), clock, judgement };
+                let opened = PostgresStore::open(options).await;
+                let store = Arc::new(opened.map_err(|error| cannot_open(error, url))?);
+                Ok(Self { store: store.clone(), backend: Backend::Postgres(store) })
+            }
+        }
+    }
+
+    /// Opens it for a command that only reads: nothing is made or changed, and where there is no store there are no jobs.
+    pub(crate) async fn to_read(url: &StoreUrl) -> Result<Self, CommandError> {
+        let StoreUrl::Sqlite(path) = url else { return Self::open(url).await };
+        if !is_there(url, path)? {
+            return Ok(Self::memory(None));
+        }
+        let read = SqliteStore::read(path, Arc::new(SystemClock));
+        match read.map_err(|error| cannot_open(error, url))? {
+            Some(sqlite) => Ok(Self::sqlite_store(sqlite)),
+            // Of an older schema: it is brought up to date first.
+            None => Self::open(url).await,
+        }
+    }
+
+    /// Opens it for a command that changes what is there: where there is no store, none is made.
+    pub(crate) async fn existing(url: &StoreUrl) -> Result<Self, CommandError> {
+        match url {
+            StoreUrl::Sqlite(path) if !is_there(url, path)? => Ok(Self::memory(None)),
+            StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) | StoreUrl::Memory => Self::open(url).await,
+        }
+    }
+
+    fn memory(clock: Option<Arc<dyn Clock>>) -> Self {
+        Self { store: Arc::new(MemoryStore::new(or_system(clock))), backend: Backend::Memory }
+    }
+
+    fn sqlite_store(store: SqliteStore) -> Self {
+        let store = Arc::new(store);
+        Self { store: store.clone(), backend: Backend::Sqlite(store) }
+    }
+
+    /// The same store, which kills this process at a point.
+    pub(crate) fn with_kill_point(self, point: Option<KillPoint>) -> Self {
+        let Some(point) = point else { return self };
+        Self { store: Arc::new(KillPointStore { store: self.store, point }), ..self }
+    }
+
+    /// The same store, its writes counted.
+    pub(crate) fn metered(self, metrics: &Arc<Metrics>) -> Self {
+        let metrics = Arc::clone(metrics);
+        Self { store: Arc::new(MeteredStore { store: self.store, metrics }), ..self }
+    }
+
+    /// Makes an engine over it.
+    pub(crate) async fn engine(
+        &self,
+        config: &Config,
+        providers: Providers,
+        stop: Shutdown,
+    ) -> Result<OpenEngine, CommandError> {
+        self.engine_with(config, options(config), providers, stop).await
+    }
+
+    /// Makes an engine over it with these options.
+    pub(crate) async fn engine_with(
+        &self,
+        config: &Config,
+        options: Options,
+        providers: Providers,
+        stop: Shutdown,
+    ) -> Result<OpenEngine, CommandError> {
+        let mirror = self.mirror(config, &providers)?;
+        let store = match &mirror {
+            Some(mirror) => Arc::clone(mirror) as Arc<dyn Store>,
+            None => Arc::clone(&self.store),
+        };
+        let (engine, follower) =
+            Engine::new(store, providers, options, stop).await.map_err(|error| {
+                let hint = store_hint(&error, &config.store);
+                CommandError::usage(anyhow::Error::new(error).context("read the job store"), hint)
+            })?;
+        Ok(OpenEngine { engine, follower, mirror })
+    }
+
+    /// The files of the owner's conversations. A store in memory has none; beside a file are the mirror's locks too, so that
+    /// all processes on it share them.
+    fn mirror(
+        &self,
+        config: &Config,
+        providers: &Providers,
+    ) -> Result<Option<Arc<Mirror>>, CommandError> {
+        let Some(logs_dir) = &config.conversation_logs else { return Ok(None) };
+        let state_dir = match (&config.store, &self.backend) {
+            (StoreUrl::Sqlite(database), _) => {
+                let mut beside = database.clone().into_os_string();
+                beside.push(".mirror");
+                beside.into()
+            }
+            (_, Backend::Postgres(store)) => config.data_dir.join(format!("{}.mirror", store.id())),
+            (StoreUrl::Memory | StoreUrl::Postgres(_), _) => return Ok(None),
+        };
+        let options =
+            MirrorOptions { logs_dir: logs_dir.clone(), state_dir, owner: config.owner.clone() };
+        match Mirror::open(Arc::clone(&self.store), providers.clone(), options) {
+            Ok(mirror) => Ok(Some(Arc::new(mirror))),
+            Err(error) => {
+                let error = anyhow::Error::new(error)
+                    .context(format!("find the conversations' directory {}", logs_dir.display()));
+                Err(CommandError::usage(error, "set CONVERSATION_LOGS_DIR, or give --no-mirror"))
+            }
+        }
+    }
+
+    /// The file store behind it, for what only a file can do.
+    pub(crate) fn sqlite(&self) -> Option<&SqliteStore> {
+        match &self.backend {
+            Backend::Sqlite(store) => Some(store),
+            Backend::Memory | Backend::Postgres(_) => None,
+        }
+    }
+
+    /// The database store behind it, for what only a database can do.
+    pub(crate) fn postgres(&self) -> Option<&PostgresStore> {
+        match &self.backend {
+            Backend::Postgres(store) => Some(store),
+            Backend::Memory | Backend::Sqlite(_) => None,
+        }
+    }
+
+    /// Closes it; everything acknowledged was durable before.
+    pub(crate) async fn close(self) {
+        match self.backend {
+            Backend::Memory => {}
+            Backend::Sqlite(store) => store.close().await,
+            Backend::Postgres(store) => store.close().await,
+        }
+    }
+}
+
+fn or_system(clock: Option<Arc<dyn Clock>>) -> Arc<dyn Clock> {
+    clock.unwrap_or_else(|| Arc::new(SystemClock))
+}
+
+/// What the configuration tells an engine.
+pub(crate) fn options(config: &Config) -> Options {
+    Options {
+        concurrency: config.concurrency,
+        retry_base: config.perplexity.retry_base,
+        max_unfinished: config.max_jobs_per_owner,
+        max_bytes: config.max_bytes_per_owner,
+        polls: config.polls,
+        sweep_interval: config.perplexity.research_sweep_interval,
+        ..Options::default()
+    }
+}
+
+/// Refuses the owner that stands for "the person at this machine" where many machines share the store.
+pub(crate) fn check_owner(config: &Config) -> Result<(), CommandError> {
+    if matches!(config.store, StoreUrl::Postgres(_)) && config.owner.as_str() == LOCAL {
+        let error = anyhow::anyhow!(
+            "a store that many machines share needs named owners: `{LOCAL}` would be one on every machine"
+        );
+        return Err(CommandError::usage(error, "set OUTLAST_OWNER to your name"));
+    }
+    Ok(())
+}
+
+/// Whether there is a store at this path. Its log without it is one that was lost, and an error.
+fn is_there(url: &StoreUrl, path: &Path) -> Result<bool, CommandError> {
+    let found = outlast_store::is_there(path);
+    found.map_err(|error| cannot_open(error, url))
+}
+
+fn cannot_open(error: StoreError, url: &StoreUrl) -> CommandError {
+    let hint = store_hint(&error, url);
+    let error = anyhow::Error::new(error).context(format!("open the job store at {url}"));
+    CommandError::usage(error, hint)
+}
+
+const OUTDATED: &str = "stop every process that uses the store, then run `outlast store restore --in-place`: it ends \
+                        what may have been run and paid for since, and the store can be used again";
+
+/// What can be done about a store that cannot be used.
+pub(crate) fn store_hint(error: &StoreError, url: &StoreUrl) -> &'static str {
+    let is_database = matches!(url, StoreUrl::Postgres(_));
+    match error {
+        StoreError::Newer { .. } if is_database => "update outlast on this machine",
+        StoreError::Newer { .. } => "update outlast, or point OUTLAST_STORE at another file",
+        StoreError::Corrupt { .. } if is_database => "restore a dump of the database",
+        StoreError::Corrupt { .. } => "restore a backup, or point OUTLAST_STORE at a new file",
+        StoreError::Outdated { .. } => OUTDATED,
+        StoreError::Full => "make room on the disk",
+        _ if is_database => {
+            "check that the database is up, that OUTLAST_STORE is right, and that its user may make tables \
+             (docs/postgres.md)"
+        }
+        _ => "check that the directory exists and can be written, or give --data-dir",
+    }
+}

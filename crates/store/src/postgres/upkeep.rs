@@ -1,0 +1,127 @@
+//! What an operator asks of the database: how it stands, and whether anything in it is damaged.
+
+use outlast_core::{StoreError, Timestamp};
+
+use super::connect::Target;
+use super::fault::Fault;
+use super::rows::{self, get};
+use super::{PostgresStore, schema};
+use crate::columns::Columns as _;
+use crate::problems;
+
+/// How many jobs are read at a time.
+const BATCH: i64 = 200;
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseInspection {
+    /// The version of the server.
+    pub server: String,
+    /// The schema of the tables; `None` where there are none yet.
+    pub schema: Option<u32>,
+    /// The schema this program writes.
+    pub newest_schema: u32,
+    /// Whether the user may make tables.
+    pub may_create: bool,
+    /// Whether the server is a standby, which cannot be written.
+    pub is_standby: bool,
+    /// Connections to the server, and how many it allows.
+    pub connections: (u32, u32),
+    /// Jobs that have not ended.
+    pub unfinished: u64,
+    /// Workers whose lock is held, or who said of late that they live.
+    pub live_workers: u32,
+}
+
+impl PostgresStore {
+    /// Looks at a database without changing anything.
+    pub async fn inspect(url: &str) -> Result<DatabaseInspection, StoreError> {
+        let target = Target::parse(url)?;
+        let (client, connection) = target.connect().await?;
+        let driving = tokio::spawn(connection);
+        let found = look(&client).await;
+        driving.abort();
+        Ok(found?)
+    }
+
+    /// Looks for damage: a line for each.
+    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
+        let mut found = Vec::new();
+        for query in QUERIES {
+            for row in self.shared.read(query, &[]).await? {
+                found.push(row.text("line").map_err(StoreError::from)?);
+            }
+        }
+        let select = format!("{} where jobs.seq > $1 order by jobs.seq limit {BATCH}", rows::WHOLE);
+        let mut after = 0_i64;
+        loop {
+            let batch = self.shared.read(&select, &[&after]).await?;
+            let Some(last) = batch.last() else { break };
+            after = get(last, "seq")?;
+            for row in &batch {
+                found.extend(of_row(row)?);
+            }
+            if found.len() >= problems::MAX_PROBLEMS {
+                break;
+            }
+        }
+        found.truncate(problems::MAX_PROBLEMS);
+        Ok(found)
+    }
+}
+
+/// What a query can say about many rows at once. Each selects a line for everything that is wrong.
+const QUERIES: [&str; 4] = [
+    "select 'job ' || id || ' has no body' as line from jobs
+     where not exists (select 1 from bodies where bodies.job = jobs.seq) limit 100",
+    "select 'job ' || id || ' has no change number' as line from jobs
+     where not exists (select 1 from revs where revs.job = jobs.seq) limit 100",
+    "select 'job ' || id || ' is ' || state || ' and has an output' as line from jobs join bodies on bodies.job = jobs.seq
+     where state <> 'succeeded' and (output is not null or text is not null) limit 100",
+    "select 'owner ' || owners.owner || ' has wrong counts' as line from owners
+     where bytes + (select coalesce(sum(room.bytes), 0) from room where room.owner = owners.owner)
+       <> (select coalesce(sum(jobs.bytes), 0) from jobs where jobs.owner = owners.owner) limit 100",
+];
+
+fn of_row(row: &tokio_postgres::Row) -> Result<Vec<String>, StoreError> {
+    match rows::stored(row) {
+        Ok(stored) => {
+            let times = [row.maybe_time("expires_at"), row.maybe_time("removable_at")];
+            let [expires_at, removable_at] = times;
+            let times: [Option<Timestamp>; 2] = [expires_at?, removable_at?];
+            Ok(problems::of_job(&stored.record, stored.key.as_ref(), times))
+        }
+        Err(Fault::Refused(StoreError::Corrupt { at })) => Ok(vec![at]),
+        Err(other) => Err(other.into()),
+    }
+}
+
+async fn look(client: &tokio_postgres::Client) -> Result<DatabaseInspection, Fault> {
+    const SERVER: &str = "select current_setting('server_version') as server, pg_is_in_recovery() as is_standby,
+           coalesce(has_schema_privilege(current_schema(), 'create'), false) as may_create,
+           (select count(*) from pg_stat_activity where backend_type = 'client backend') as connections,
+           current_setting('max_connections')::bigint as allowed";
+    let server = client.query_one(SERVER, &[]).await?;
+    let (schema, newest_schema) = schema::version(client).await?;
+    let mut found = DatabaseInspection {
+        server: get(&server, "server")?,
+        schema,
+        newest_schema,
+        may_create: get(&server, "may_create")?,
+        is_standby: get(&server, "is_standby")?,
+        connections: (server.small("connections")?, server.small("allowed")?),
+        unfinished: 0,
+        live_workers: 0,
+    };
+    if schema == Some(newest_schema) {
+        let jobs = "select (select count(*) from jobs where ended_at is null) as unfinished,
+               (select count(*) from workers where seen > (extract(epoch from clock_timestamp()) * 1000)::bigint - 30000
+                  or exists (select 1 from pg_locks where locktype = 'advisory' and objsubid = 1 and granted
+                    and mode = 'ExclusiveLock'
+                    and ((classid::bigint << 32) | objid::bigint) = (lock_class('workers') | workers.nr))) as live_workers";
+        let row = client.query_one(jobs, &[]).await?;
+        found.unfinished = row.count("unfinished")?;
+        found.live_workers = row.small("live_workers")?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,25 @@
+//! What can be wrong with a job as it is stored: its columns are what the rules make of it.
+
+use outlast_core::rules::{self, KeyRecord};
+use outlast_core::{Checkpoint, JobState, Record, RemoteStop, Timestamp};
+
+/// So many problems are told; the rest is the same damage.
+pub(crate) const MAX_PROBLEMS: usize = 100;
+
+/// A line for everything that is wrong with the job, whose columns `expires_at` and `removable_at` these are.
+pub(crate) fn of_job(
+    Record { job, holder, .. }: &Record,
+    key: Option<&KeyRecord>,
+    [expires_at, removable_at]: [Option<Timestamp>; 2],
+) -> Vec<String> {
+    let is_owed = matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. });
+    let has_run = matches!(job.checkpoint, Checkpoint::Running(_));
+    let problems = [
+        (rules::expires_at(job) != expires_at, "has a wrong expires_at"),
+        (rules::removable_at(job, key) != removable_at, "has a wrong removable_at"),
+        (is_owed && !has_run, "is owed a stop and has no remote run"),
+        (holder.is_some() && !job.was_claimed(), "is held and was never claimed"),
+    ];
+    let found = problems.into_iter().filter(|(is_wrong, _)| *is_wrong);
+    found.map(|(_, what)| format!("job {} {what}", job.id)).collect()
+}
