@@ -50,7 +50,7 @@ struct Attempt<'a> {
     not_begun: bool,
 }
 
-/// The try is over and there is nothing to settle: another worker has the job, or it has ended.
+/// The try is over and there is nothing to settle: another worker has the job or may have it, or it has ended.
 struct LeaseLost;
 
 impl Attempt<'_> {
@@ -58,7 +58,7 @@ impl Attempt<'_> {
         let settlement = match AssertUnwindSafe(self.try_once()).catch_unwind().await {
             Ok(Ok(settlement)) => settlement,
             Ok(Err(LeaseLost)) => {
-                return tracing::info!(job.id = %self.job.id, "the job was taken or has ended; this try stops");
+                return tracing::info!(job.id = %self.job.id, "another worker has the job or may have it, or it has ended; this try stops");
             }
             Err(panic) => self.panicked(&*panic),
         };
@@ -137,6 +137,11 @@ impl Attempt<'_> {
     ) -> Result<End, LeaseLost> {
         let mut notes = Notes::default();
         loop {
+            // A run that ends with this process and could be begun again elsewhere must not outlast the lease. One that cannot
+            // be stopped gains nothing by it: its answer may still be recorded.
+            let is_fenced = self
+                .nature
+                .is_some_and(|nature| nature.stops && !nature.resumes.takes_up(&run.remote()));
             let step = {
                 let next = run.next();
                 tokio::pin!(next);
@@ -145,6 +150,7 @@ impl Attempt<'_> {
                         step = &mut next => break step,
                         () = notes.due() => self.note(&mut notes).await?,
                         () = self.lease.lost() => return Err(LeaseLost),
+                        () = self.lease.ran_out(), if is_fenced => return Err(LeaseLost),
                         () = self.shared.stop.asked() => return Ok(End::Interrupted),
                         () = limits.nearly_reached() => limits.warn_of_timeout(&self.job),
                         end = limits.reached() => match next.as_mut().now_or_never() {

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use outlast_core::{JobId, Lease};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::shared::Shared;
@@ -20,6 +22,8 @@ struct HeldLease {
     lease: Lease,
     /// Cancelled when the lease is lost.
     lost: CancellationToken,
+    /// Until when no other worker takes the job, by the clock of this machine.
+    good_until: Arc<Mutex<Instant>>,
 }
 
 /// A lease that the keeper renews until this is dropped.
@@ -29,9 +33,15 @@ pub(crate) struct KeptLease {
 }
 
 impl Keeper {
-    /// Starts to keep a lease.
-    pub(crate) fn keep(self: &Arc<Self>, lease: Lease) -> KeptLease {
-        let held = HeldLease { lease, lost: CancellationToken::new() };
+    /// Starts to keep a lease that was taken for so long at this moment.
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        lease: Lease,
+        taken: Instant,
+        long: Duration,
+    ) -> KeptLease {
+        let good_until = Arc::new(Mutex::new(taken + long));
+        let held = HeldLease { lease, lost: CancellationToken::new(), good_until };
         // The job may be this worker's own from before the machine slept: an attempt that still works on it is void.
         if let Some(before) = locked(&self.held).insert(held.lease.job, held.clone()) {
             before.lost.cancel();
@@ -69,9 +79,18 @@ impl Keeper {
         if leases.is_empty() {
             return;
         }
+        let asked = Instant::now();
         match shared.store.renew(&leases, shared.options.lease).await {
             // Only what was asked about: a job may have come back under a later claim meanwhile.
-            Ok(lost) => self.lose(|lease| lost.contains(&lease.job) && leases.contains(lease)),
+            Ok(lost) => {
+                for held in locked(&self.held).values().filter(|held| leases.contains(&held.lease))
+                {
+                    match lost.contains(&held.lease.job) {
+                        true => held.lost.cancel(),
+                        false => *locked(&held.good_until) = asked + shared.options.lease,
+                    }
+                }
+            }
             Err(error) => {
                 tracing::warn!(%error, jobs = leases.len(), "leases could not be renewed")
             }
@@ -89,6 +108,18 @@ impl KeptLease {
     /// The right itself.
     pub(crate) fn lease(&self) -> &Lease {
         &self.held.lease
+    }
+
+    /// Waits until another worker may have the job, because the store could not be reached for the length of the lease.
+    /// Cancel-safe.
+    pub(crate) async fn ran_out(&self) {
+        loop {
+            let good_until = *locked(&self.held.good_until);
+            if good_until <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(good_until).await;
+        }
     }
 
     /// Waits until another worker has the job, or it has ended. Cancel-safe.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use outlast_core::{Claimed, Profile, StoreError, WorkerId};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 use crate::engine::Engine;
 use crate::held_calls::HeldCalls;
@@ -109,8 +110,9 @@ impl Worker {
         let mut at_once = 1;
         while !self.shared.stop.is_asked() {
             let (id, profiles) = (&self.id, &self.profiles);
+            let taken = Instant::now();
             for claimed in held.take(&self.shared, id, profiles, signals).await {
-                self.spawn(claimed, &mut held.tries);
+                self.spawn(claimed, taken, &mut held.tries);
             }
             while let Some(ended) = queued.try_join_next() {
                 self.log_lost_attempt(ended);
@@ -156,12 +158,13 @@ impl Worker {
     async fn claim(&self, jobs: usize, tries: &mut JoinSet<()>) -> Result<Claims, StoreError> {
         let store = &self.shared.store;
         let lease = self.shared.options.lease;
+        let taken = Instant::now();
         let claims = (0..jobs).map(|_| store.claim(&self.id, &self.profiles, lease));
         let mut outcome = Ok(Claims::AllOfThem);
         // What was claimed is worked on, whatever became of the others.
         for claimed in join_all(claims).await {
             match claimed {
-                Ok(Some(claimed)) => self.spawn(claimed, tries),
+                Ok(Some(claimed)) => self.spawn(claimed, taken, tries),
                 Ok(None) if outcome.is_ok() => outcome = Ok(Claims::NoMore),
                 Ok(None) => {}
                 Err(error) => outcome = Err(error),
@@ -170,8 +173,8 @@ impl Worker {
         outcome
     }
 
-    /// Begins to work on a claimed job.
-    fn spawn(&self, claimed: Claimed, tries: &mut JoinSet<()>) {
+    /// Begins to work on a job that was claimed at this moment or later.
+    fn spawn(&self, claimed: Claimed, taken: Instant, tries: &mut JoinSet<()>) {
         tracing::info!(
             job.id = %claimed.job.id,
             conversation.id = claimed.job.new.conversation_id(),
@@ -180,7 +183,7 @@ impl Worker {
             attempt = claimed.job.failures.len() + 1,
             "Job dequeued"
         );
-        let lease = self.keeper.keep(claimed.lease);
+        let lease = self.keeper.keep(claimed.lease, taken, self.shared.options.lease);
         tries.spawn(attempt::work(Arc::clone(&self.shared), claimed.job, lease));
     }
 

@@ -59,6 +59,8 @@ use self::walk::Folder;
 pub struct LibraryOptions {
     /// The folders to search, with everything below them.
     pub folders: Vec<PathBuf>,
+    /// The machine they are on, where jobs are shared with other machines.
+    pub machine: Option<String>,
     /// Where the index is kept between runs; made if it is not there.
     pub cache_dir: PathBuf,
     /// The programs for PDF and office files.
@@ -116,6 +118,7 @@ impl Library {
             return Err(LibraryError::NoFolders);
         }
         let mut hasher = Sha256::new();
+        hasher.update(options.machine.as_deref().unwrap_or_default());
         for path in &paths {
             hasher.update(path.as_os_str().as_encoded_bytes());
             hasher.update([0]);

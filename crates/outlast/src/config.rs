@@ -21,6 +21,7 @@ use outlast_core::rules::Sharing;
 use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
+use outlast_store::StoreClock;
 
 pub(crate) use error::ConfigError;
 pub(crate) use http::{Http, LOCAL};
@@ -56,6 +57,8 @@ pub(crate) struct Config {
     /// Whether a layer has it.
     pub(crate) log_is_set: bool,
     pub(crate) store: StoreUrl,
+    /// The store's clock, by which providers date their runs.
+    pub(crate) clock: StoreClock,
     pub(crate) data_dir: PathBuf,
     /// Folders of documents that answer when there is no key.
     pub(crate) library: Vec<PathBuf>,
@@ -198,6 +201,7 @@ impl Config {
             log_is_set: layers.is_set("server.log") || layers.is_set("perplexity.log_level"),
             conversation_logs: layers.conversation_logs(&store)?,
             store,
+            clock: StoreClock::default(),
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
             max_bytes_per_owner: layers.bytes("limits.max_bytes_per_owner")?,
             polls: PollLimits {

@@ -127,6 +127,7 @@ impl OpenStore {
         providers: Providers,
         stop: Shutdown,
     ) -> Result<OpenEngine, CommandError> {
+        config.clock.follow(&self.store);
         let mirror = self.mirror(config, &providers)?;
         let store = match &mirror {
             Some(mirror) => Arc::clone(mirror) as Arc<dyn Store>,

@@ -14,12 +14,12 @@ use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Server, Upstream};
 use outlast_provider::perplexity::{Agent, Checked, PerplexityOptions, Sonar};
-use outlast_store::SystemClock;
+use outlast_store::StoreClock;
 
 use crate::commands::limited;
 use crate::config::{
-    self, Config, ConverterPrograms, Dialect, Perplexity, Program, Secret, Tool, Workflow,
-    WorkflowAction,
+    self, Config, ConverterPrograms, Dialect, Perplexity, Program, Secret, StoreUrl, Tool,
+    Workflow, WorkflowAction,
 };
 use crate::error::CommandError;
 use crate::kill_points::{KillPoint, KillPointProvider};
@@ -100,8 +100,13 @@ fn perplexity_options(config: &Config, api_key: &Secret) -> PerplexityOptions {
         base_url: base_url.clone(),
         api_key: api_key.0.clone(),
         http: HttpOptions { timeout: *timeout, proxy: proxy.clone() },
-        clock: Arc::new(SystemClock),
+        clock: Arc::new(config.clock.clone()),
     }
+}
+
+/// Whether jobs are shared with other machines.
+fn is_shared(config: &Config) -> bool {
+    matches!(config.store, StoreUrl::Postgres(_))
 }
 
 /// The documents in these folders as a research provider, and the profile of its jobs.
@@ -111,8 +116,15 @@ pub(crate) fn library_provider(
 ) -> Result<Profiled, CommandError> {
     let cache_dir = config.data_dir.join("library");
     let converters = converters(config)?;
-    let clock = Arc::new(SystemClock);
-    let library = Library::new(LibraryOptions { folders, cache_dir, converters, clock });
+    let clock = Arc::new(config.clock.clone());
+    let library = Library::new(LibraryOptions {
+        folders,
+        // Documents of another machine may be others under the same path.
+        machine: is_shared(config).then(outlast_provider::host_name),
+        cache_dir,
+        converters,
+        clock,
+    });
     let library = library.map_err(|error| {
         let error = anyhow::Error::new(error).context("open the library");
         CommandError::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
@@ -150,11 +162,18 @@ pub(crate) fn workflow_providers(
     let guard = Arc::new(Guard::new(program.clone(), vec!["guard".into()]));
     // A command has a working directory of its own.
     let scratch = std::path::absolute(&config.data_dir).context("find the data directory")?;
-    let children = Children { launcher: program, guard, scratch, point };
+    let clock = config.clock.clone();
+    let children = Children { launcher: program, guard, scratch, point, clock };
     let mut upstreams = HashMap::new();
     for (name, upstream) in &config.upstreams {
+        // The tasks of a server that is our child are known on this machine alone.
+        let is_child = matches!(upstream, config::Upstream::Program(_));
+        let known_as = match is_child && is_shared(config) {
+            true => format!("{name}@{}", outlast_provider::host_name()),
+            false => name.clone(),
+        };
         let upstream = Upstream::new(
-            name.clone(),
+            known_as,
             server(name, upstream, config.proxy.as_ref())?,
             Arc::clone(&children.guard),
         );
@@ -165,7 +184,7 @@ pub(crate) fn workflow_providers(
             Ok(command(workflow, program, *timeout, &children))
         }
         WorkflowAction::Tool(called) => match upstreams.get(called.upstream.as_str()) {
-            Some(upstream) => Ok(tool(workflow, called, upstream)),
+            Some(upstream) => Ok(tool(workflow, called, upstream, &config.clock)),
             None => Err(anyhow::anyhow!("there is no upstream `{}`", called.upstream).into()),
         },
     });
@@ -178,6 +197,7 @@ struct Children {
     guard: Arc<Guard>,
     scratch: PathBuf,
     point: Option<KillPoint>,
+    clock: StoreClock,
 }
 
 fn command(
@@ -196,7 +216,7 @@ fn command(
         launcher: children.launcher.clone(),
         scratch: children.scratch.clone(),
         started: (children.point == Some(KillPoint::AfterSpawn)).then_some(KillPoint::die),
-        clock: Arc::new(SystemClock),
+        clock: Arc::new(children.clock.clone()),
     });
     let command: Arc<dyn Provider> = Arc::new(command);
     let command = match children.point {
@@ -206,7 +226,12 @@ fn command(
     (workflow_profile(workflow), command)
 }
 
-fn tool(workflow: &Workflow, tool: &Tool, upstream: &Arc<Upstream>) -> Profiled {
+fn tool(
+    workflow: &Workflow,
+    tool: &Tool,
+    upstream: &Arc<Upstream>,
+    clock: &StoreClock,
+) -> Profiled {
     let tool = McpTool::new(McpToolOptions {
         upstream: Arc::clone(upstream),
         tool: tool.name.clone(),
@@ -215,7 +240,7 @@ fn tool(workflow: &Workflow, tool: &Tool, upstream: &Arc<Upstream>) -> Profiled 
         reset_on_progress: tool.reset_on_progress,
         total_timeout: tool.total_timeout,
         rerun: rerun(workflow),
-        clock: Arc::new(SystemClock),
+        clock: Arc::new(clock.clone()),
     });
     (workflow_profile(workflow), Arc::new(tool))
 }

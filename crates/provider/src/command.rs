@@ -89,6 +89,11 @@ impl Command {
         Self { options }
     }
 
+    /// Whether a command of another machine may not have ended yet: a cancel, or the end of its lease, ends it long before.
+    fn may_still_run(&self, run: &RemoteRun) -> bool {
+        self.options.clock.now().since(run.begun_at) < Duration::from_secs(24 * 60 * 60)
+    }
+
     /// The launcher that becomes the program.
     fn command(
         &self,
@@ -165,6 +170,9 @@ impl Provider for Command {
 
     async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
         if let (_, Some(group)) = Group::split(&run.id) {
+            if group.is_elsewhere() && self.may_still_run(run) {
+                return Err(elsewhere());
+            }
             if self.options.guard.watches(&group) {
                 // Its own run is ending it already.
                 group.gone(2 * EXIT_GRACE).await;
@@ -173,6 +181,12 @@ impl Provider for Command {
         }
         Ok(RemoteStop::Done)
     }
+}
+
+/// The worker there ends the command itself: when it hears of the cancel, or when its lease runs out.
+fn elsewhere() -> ProviderError {
+    let sentence = "the command runs on another machine, whose worker ends it";
+    provider_error(Trouble::Unavailable { retry_after: None }, sentence)
 }
 
 /// A program that is not there will not be there at the next try; a system that is out of processes may have some.

@@ -9,5 +9,10 @@ pub mod perplexity;
 pub mod prices;
 mod provider_error;
 
+/// The name of this machine, or of the container this process is in.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 #[doc(hidden)]
 pub mod fuzzing;

@@ -10,7 +10,7 @@ mod postgres;
 mod problems;
 mod sqlite;
 
-pub use clock::SystemClock;
+pub use clock::{StoreClock, SystemClock};
 pub use memory::MemoryStore;
 pub use postgres::{DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode};
 pub use sqlite::SqliteStore;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use outlast_core::{RemoteStop, StateKind};
-use outlast_testkit::scripted::Begin;
+use outlast_core::{Again, Nature, RemoteStop, Resumes, StateKind};
+use outlast_testkit::scripted::{Begin, Scripted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::bench::{Bench, deliver, remote_stop, research, seconds, text};
+use crate::bench::{Bench, LEASE, deliver, natured, remote_stop, research, seconds, text};
 use crate::moody::{Method, Mood};
 use crate::overheard::Overheard;
 
@@ -157,4 +157,27 @@ async fn owed_stops_are_done_although_they_could_not_be_read_for_a_while() {
     process.cancel(&id).await;
     tokio::time::sleep(seconds(30)).await;
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+}
+
+/// F3: a worker cut off from the store for the length of its lease ends what another worker may begin again, and only that.
+#[tokio::test(start_paused = true)]
+async fn f3_what_could_run_twice_ends_with_a_lease_that_cannot_be_renewed() {
+    let cases = [
+        (natured(Again::Safe, Resumes::Never), 0),
+        (natured(Again::Never, Resumes::Never), 0),
+        (natured(Again::Never, Resumes::Always), 1),
+        (Nature { stops: false, ..natured(Again::Never, Resumes::Never) }, 1),
+    ];
+    for (nature, followers) in cases {
+        let bench = Bench::over(Scripted::natured(nature));
+        let process = bench.process().await;
+        process.under_way(&bench, 1).await;
+        for method in [Method::Renew, Method::Rescue] {
+            bench.store.next(method, std::iter::repeat_n(Mood::Unavailable, 1_000));
+        }
+        tokio::time::sleep(LEASE / 2).await;
+        assert_eq!(bench.provider.followers(), 1, "the lease is still good");
+        tokio::time::sleep(LEASE).await;
+        assert_eq!(bench.provider.followers(), followers, "{nature:?}");
+    }
 }

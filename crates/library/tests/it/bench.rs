@@ -85,6 +85,7 @@ pub(crate) fn converting(
     converters: Converters,
 ) -> Result<Library, outlast_library::LibraryError> {
     Library::new(LibraryOptions {
+        machine: None,
         folders: folders.to_vec(),
         cache_dir: cache.to_owned(),
         converters,

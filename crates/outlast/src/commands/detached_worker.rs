@@ -81,7 +81,8 @@ impl Flags<'_> {
         }
         let Global { store, data_dir, config, no_mirror, .. } = self.global;
         if let Some(store) = store {
-            worker.arg("--store").arg(store);
+            // Not an argument: every user of the machine sees those, and there may be a password in it.
+            worker.env("OUTLAST_STORE", store);
         }
         if let Some(data_dir) = data_dir {
             worker.arg("--data-dir").arg(data_dir);

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep};
 
 /// How often to look whether a process that is not our child has ended: nothing tells us.
@@ -17,6 +19,31 @@ pub(crate) struct Group {
     pub(super) leader: Pid,
     /// In ticks since the machine was started; zero where the system does not say.
     pub(super) started: u64,
+    /// The machine; `None` in the name of a group from before machines were recorded.
+    pub(super) home: Option<Home>,
+}
+
+/// A machine, or a container with processes of its own, and since when it has been up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Home {
+    host: u32,
+    boot: u32,
+}
+
+impl Home {
+    /// Where this process runs.
+    pub(super) fn here() -> Self {
+        static HERE: OnceLock<Home> = OnceLock::new();
+        *HERE.get_or_init(|| {
+            let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+            Self { host: short_hash(crate::host_name().as_bytes()), boot: short_hash(&boot) }
+        })
+    }
+}
+
+fn short_hash(bytes: &[u8]) -> u32 {
+    let hash = Sha256::digest(bytes);
+    u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
 }
 
 impl Group {
@@ -24,7 +51,7 @@ impl Group {
     pub(crate) fn led_by(pid: u32) -> io::Result<Self> {
         let leader = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let leader = leader.ok_or_else(|| io::Error::other("a child has no process id"))?;
-        Ok(Self { leader, started: started(leader).unwrap_or(0) })
+        Ok(Self { leader, started: started(leader).unwrap_or(0), home: Some(Home::here()) })
     }
 
     /// The key a run was begun under and the group it ran as, from the run's id; from a plain key, the key alone.
@@ -35,8 +62,17 @@ impl Group {
 
     /// Reads what [`fmt::Display`] writes.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let (leader, started) = text.split_once('.')?;
-        Some(Self { leader: Pid::from_raw(leader.parse().ok()?)?, started: started.parse().ok()? })
+        let mut parts = text.split('.');
+        let leader = Pid::from_raw(parts.next()?.parse().ok()?)?;
+        let started = parts.next()?.parse().ok()?;
+        let home = match (parts.next(), parts.next()) {
+            (Some(host), Some(boot)) => {
+                let number = |text| u32::from_str_radix(text, 16).ok();
+                Some(Home { host: number(host)?, boot: number(boot)? })
+            }
+            _ => None,
+        };
+        Some(Self { leader, started, home })
     }
 
     /// The id of a run begun under this key.
@@ -44,9 +80,16 @@ impl Group {
         format!("{key}-group.{self}")
     }
 
+    /// Whether it belongs to another machine, where this process can see and end nothing.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.home.is_some_and(|home| home.host != Home::here().host)
+    }
+
     /// Whether its leader is alive and no other process that got the same number since.
     pub(super) fn is_led(&self) -> bool {
-        self.started != 0 && started(self.leader) == Some(self.started)
+        self.home.is_none_or(|home| home == Home::here())
+            && self.started != 0
+            && started(self.leader) == Some(self.started)
     }
 
     /// Whether any process has its leader's number.
@@ -99,7 +142,11 @@ impl Group {
 
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.leader.as_raw_nonzero(), self.started)
+        write!(f, "{}.{}", self.leader.as_raw_nonzero(), self.started)?;
+        match self.home {
+            Some(Home { host, boot }) => write!(f, ".{host:08x}.{boot:08x}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -117,9 +164,12 @@ mod tests {
 
     #[test]
     fn a_group_keeps_its_name_in_the_id_of_its_run() {
-        let group = Group { leader: Pid::from_raw(4711).unwrap(), started: 99 };
-        let id = group.id("00000000000000000000000000000007-0");
-        assert_eq!(Group::split(&id), ("00000000000000000000000000000007-0", Some(group)));
+        let leader = Pid::from_raw(4711).unwrap();
+        for home in [None, Some(Home { host: 7, boot: u32::MAX })] {
+            let group = Group { leader, started: 99, home };
+            let id = group.id("00000000000000000000000000000007-0");
+            assert_eq!(Group::split(&id), ("00000000000000000000000000000007-0", Some(group)));
+        }
         assert_eq!(Group::split("plain-0"), ("plain-0", None));
         assert_eq!(Group::split("k-group.x.y"), ("k", None));
     }
@@ -131,5 +181,14 @@ mod tests {
         assert!(me.started > 0 && me.is_led());
         assert!(!Group { started: me.started + 1, ..me }.is_led());
         assert!(!Group { leader: Pid::from_raw(i32::MAX).unwrap(), ..me }.is_led());
+        let here = Home::here();
+        let (other_host, other_boot) =
+            (Home { host: !here.host, ..here }, Home { boot: !here.boot, ..here });
+        for (home, is_led, is_elsewhere) in
+            [(here, true, false), (other_host, false, true), (other_boot, false, false)]
+        {
+            let group = Group { home: Some(home), ..me };
+            assert_eq!((group.is_led(), group.is_elsewhere()), (is_led, is_elsewhere));
+        }
     }
 }

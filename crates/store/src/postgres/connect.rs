@@ -88,7 +88,9 @@ impl Target {
             .connect_timeout(std::time::Duration::from_secs(5))
             .keepalives_idle(std::time::Duration::from_secs(5))
             .keepalives_interval(std::time::Duration::from_secs(2))
-            .keepalives_retries(3);
+            .keepalives_retries(3)
+            // Keepalives are not sent while sent bytes wait for their acknowledgement.
+            .tcp_user_timeout(std::time::Duration::from_secs(10));
         Ok(Self { config, tls: MakeRustlsConnect::new(tls(verify, roots.as_deref())?) })
     }
 
