@@ -12,5 +12,6 @@ pub mod isolation;
 pub mod mcp_process;
 pub mod model;
 pub mod peer;
+pub mod postgres;
 pub mod scripted;
 pub mod store_suite;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_simulator::{Options, Simulator};
 use outlast_testkit::mcp_process::McpProcess;
+use outlast_testkit::postgres;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -36,7 +37,25 @@ impl World {
             ("PERPLEXITY_RETRY_BASE_MS", "10"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Self { simulator, folder, environment: environment.to_vec() }
+        let mut world = Self { simulator, folder, environment: environment.to_vec() };
+        if postgres::everywhere() {
+            world.move_to_postgres().await;
+        }
+        world
+    }
+
+    /// A world whose jobs live in a database.
+    pub(crate) async fn on_postgres() -> Self {
+        let mut world = Self::new().await;
+        if !postgres::everywhere() {
+            world.move_to_postgres().await;
+        }
+        world
+    }
+
+    async fn move_to_postgres(&mut self) {
+        self.set("OUTLAST_STORE", &postgres::fresh_schema().await);
+        self.set("OUTLAST_OWNER", "tester");
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &str) {

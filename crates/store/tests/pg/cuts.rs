@@ -10,7 +10,7 @@ use outlast_testkit::store_suite::{LEASE, a_job, a_key, profiles, worker};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixStream};
 
-use crate::database::{AT_ONCE, Database, server};
+use crate::database::{AT_ONCE, Database};
 
 /// Passes bytes on between a store and the server until a number of messages have gone by, then cuts everything once.
 struct Relay {
@@ -66,7 +66,7 @@ async fn pass(mut near: tokio::net::TcpStream, mut far: UnixStream, left: &Atomi
 
 /// The server's socket, from its URL.
 fn socket() -> String {
-    let url = server();
+    let url = outlast_testkit::postgres::server().unwrap();
     let host = url.split("host=").nth(1).expect("the server listens on a socket");
     let folder = host.split('&').next().unwrap_or_default().replace("%2F", "/");
     format!("{folder}/.s.PGSQL.5432")

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use outlast_core::Clock;
 use outlast_store::{Judgement, PostgresOptions, PostgresStore};
-use tokio_postgres::{Client, NoTls};
-use uuid::Uuid;
+use outlast_testkit::postgres;
+use tokio_postgres::Client;
 
 /// Judges at once, as the suite does, which has no time to lose.
 pub(crate) const AT_ONCE: Judgement =
@@ -20,12 +20,7 @@ pub(crate) struct Database {
 impl Database {
     /// Makes a schema.
     pub(crate) async fn fresh() -> Self {
-        let server = server();
-        let schema = format!("case_{}", Uuid::new_v4().simple());
-        let admin = connect(&server).await;
-        admin.batch_execute(&format!("create schema {schema}")).await.expect("a schema is made");
-        let separator = if server.contains('?') { '&' } else { '?' };
-        Self { url: format!("{server}{separator}options=-csearch_path%3D{schema}") }
+        Self { url: postgres::fresh_schema().await }
     }
 
     /// The URL of the schema.
@@ -55,23 +50,6 @@ impl Database {
 
     /// A connection of the test's own.
     pub(crate) async fn client(&self) -> Client {
-        connect(&self.url).await
+        postgres::connect(&self.url).await
     }
-}
-
-/// The server's URL.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "which server to use is no part of the program's configuration"
-)]
-pub(crate) fn server() -> String {
-    std::env::var("OUTLAST_TEST_POSTGRES")
-        .expect("OUTLAST_TEST_POSTGRES names a PostgreSQL server: scripts/test starts one")
-}
-
-async fn connect(url: &str) -> Client {
-    let (client, connection) =
-        tokio_postgres::connect(url, NoTls).await.expect("the server answers");
-    tokio::spawn(connection);
-    client
 }

@@ -1,0 +1,48 @@
+//! The PostgreSQL server that `scripts/with-postgres` starts: a schema of its own for every test.
+
+use tokio_postgres::{Client, NoTls};
+use uuid::Uuid;
+
+/// The server's URL; `None` where there is no server.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "which server to use is no part of the program's configuration"
+)]
+pub fn server() -> Option<String> {
+    std::env::var("OUTLAST_TEST_POSTGRES").ok()
+}
+
+/// Whether tests that do not care where jobs live are to keep them in the database: `OUTLAST_TEST_STORE=postgres`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "which server to use is no part of the program's configuration"
+)]
+pub fn everywhere() -> bool {
+    std::env::var("OUTLAST_TEST_STORE").is_ok_and(|store| store == "postgres")
+}
+
+/// Makes an empty schema and returns its URL.
+///
+/// # Panics
+/// When there is no server, or it does not do it: a test that needs one fails, it is not left out.
+pub async fn fresh_schema() -> String {
+    let server = server().expect(
+        "OUTLAST_TEST_POSTGRES names a PostgreSQL server: scripts/with-postgres starts one",
+    );
+    let schema = format!("case_{}", Uuid::new_v4().simple());
+    let admin = connect(&server).await;
+    admin.batch_execute(&format!("create schema {schema}")).await.expect("a schema is made");
+    let separator = if server.contains('?') { '&' } else { '?' };
+    format!("{server}{separator}options=-csearch_path%3D{schema}")
+}
+
+/// A connection of the test's own.
+///
+/// # Panics
+/// When the server does not answer.
+pub async fn connect(url: &str) -> Client {
+    let (client, connection) =
+        tokio_postgres::connect(url, NoTls).await.expect("the server answers");
+    tokio::spawn(connection);
+    client
+}
