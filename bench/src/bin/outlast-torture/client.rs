@@ -56,7 +56,9 @@ async fn start(
     ledger.ask(&question, allowed);
     let content = format!("{question} [[sim:{scenario}]]");
     let arguments = json!({ "messages": [{ "role": "user", "content": content }] });
-    if let Some(answer) = shape(fleet.call(slot, "perplexity_research_start", arguments).await) {
+    if let Some(answer) =
+        shape(fleet, fleet.call(slot, "perplexity_research_start", arguments).await)
+    {
         ledger.acknowledge(answer["jobId"].as_str().unwrap(), &question);
     }
 }
@@ -71,14 +73,19 @@ async fn about(
     let Some(id) = ledger.some_job(random) else { return };
     // Another client may see the end while this call is on its way with an older reading.
     let ended_before = ledger.has_ended(&id);
-    if let Some(answer) = shape(fleet.call(slot, tool, json!({ "jobId": id })).await) {
+    if let Some(answer) = shape(fleet, fleet.call(slot, tool, json!({ "jobId": id })).await) {
         ledger.see(&answer, ended_before);
     }
 }
 
-/// The tool's own shape; a refusal is a broken promise.
-fn shape(result: Option<Value>) -> Option<Value> {
+/// The tool's own shape; a refusal is a broken promise, unless the database is away.
+fn shape(fleet: &Fleet, result: Option<Value>) -> Option<Value> {
     let result = result?;
+    let code = &result["_meta"]["outlast/error"]["code"];
+    if let (Some(database), Some("SERVICE_UNAVAILABLE")) = (&fleet.database, code.as_str()) {
+        database.refused();
+        return None;
+    }
     assert_ne!(result["isError"], true, "refused: {result}");
     Some(result["structuredContent"].clone())
 }

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
+use crate::database::Database;
+
 /// Every point of the one path, as `--kill-at` names them.
 const POINTS: [&str; 7] = [
     "after-insert",
@@ -25,6 +27,7 @@ pub(crate) struct Fleet {
     provider: String,
     slots: Vec<Slot>,
     deaths: AtomicU64,
+    pub(crate) database: Option<Database>,
 }
 
 struct Slot {
@@ -34,7 +37,13 @@ struct Slot {
 }
 
 impl Fleet {
-    pub(crate) fn new(binary: PathBuf, provider: &str, servers: usize, seed: u64) -> Self {
+    pub(crate) fn new(
+        binary: PathBuf,
+        provider: &str,
+        servers: usize,
+        seed: u64,
+        database: Option<Database>,
+    ) -> Self {
         let slot = |number: usize| {
             let random = fastrand::Rng::with_seed(seed.wrapping_add(number as u64));
             Slot { server: Mutex::new((None, random)), pid: AtomicU32::new(0) }
@@ -45,6 +54,7 @@ impl Fleet {
             provider: provider.to_owned(),
             slots: (0..servers).map(slot).collect(),
             deaths: AtomicU64::new(0),
+            database,
         }
     }
 
@@ -52,9 +62,9 @@ impl Fleet {
         self.deaths.load(Ordering::SeqCst)
     }
 
-    fn environment(&self) -> [(&str, &str); 8] {
+    fn environment(&self) -> Vec<(&str, &str)> {
         let folder = self.folder.path().to_str().unwrap();
-        [
+        let mut environment = vec![
             ("HOME", folder),
             ("OUTLAST_DATA_DIR", folder),
             ("OUTLAST_LOG", "error"),
@@ -63,7 +73,11 @@ impl Fleet {
             ("PERPLEXITY_RETRY_BASE_MS", "10"),
             ("PERPLEXITY_MAX_JOB_RETRIES", "5"),
             ("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "50"),
-        ]
+        ];
+        if let Some(database) = &self.database {
+            environment.extend([("OUTLAST_STORE", &*database.url), ("OUTLAST_OWNER", "torturer")]);
+        }
+        environment
     }
 
     /// Calls a tool in a slot; `None` when the server died before it answered.
@@ -85,7 +99,12 @@ impl Fleet {
             if let Some(dead) = server.take() {
                 let (status, log) = dead.ended().await;
                 let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-                assert_eq!(signal, Some(9), "a server died by itself: {status}\n{log}");
+                // A server that is started while the database is away ends by itself, and says why.
+                let has_no_store = self.database.is_some() && status.code() == Some(2);
+                assert!(
+                    signal == Some(9) || has_no_store,
+                    "a server died by itself: {status}\n{log}"
+                );
                 assert!(!log.contains("ERROR"), "a server complained:\n{log}");
             }
             self.deaths.fetch_add(1, Ordering::SeqCst);
@@ -98,6 +117,10 @@ impl Fleet {
     /// Every third server is armed to die at some point of the path.
     async fn start(&self, random: &mut fastrand::Rng) -> Option<McpProcess> {
         let mut arguments = vec!["serve"];
+        if self.database.is_some() {
+            // No server lives as long as one must that judges who is dead.
+            arguments.extend(["--lease-ms", "3000"]);
+        }
         if random.u8(..3) == 0 {
             arguments.extend(["--kill-at", POINTS[random.usize(..POINTS.len())]]);
         }
@@ -128,7 +151,11 @@ impl Fleet {
                 server.kill().await;
             }
         }
-        McpProcess::start(&self.binary, ["serve", "--concurrency", "50"], &self.environment()).await
+        let mut arguments = vec!["serve", "--concurrency", "50"];
+        if self.database.is_some() {
+            arguments.extend(["--lease-ms", "3000"]);
+        }
+        McpProcess::start(&self.binary, arguments, &self.environment()).await
     }
 
     /// Runs a command over the same store.

@@ -8,6 +8,7 @@
 )]
 
 mod client;
+mod database;
 mod fleet;
 mod ledger;
 mod verdict;
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
+use database::Database;
 use fleet::Fleet;
 use ledger::Ledger;
 use outlast_simulator::{Options, Simulator};
@@ -38,6 +40,9 @@ struct Cli {
     /// What decides everything random here; timing aside, the same seed does the same again
     #[arg(long)]
     seed: Option<u64>,
+    /// Keep the jobs in the database that scripts/with-postgres started; its connections and the server itself are killed too
+    #[arg(long)]
+    postgres: bool,
 }
 
 #[tokio::main]
@@ -45,8 +50,11 @@ async fn main() {
     let cli = Cli::parse();
     let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
     println!("torture: {} kills, {} servers, seed {seed}", cli.kills, cli.servers);
-    let replay =
-        format!("scripts/torture --kills {} --servers {} --seed {seed}", cli.kills, cli.servers);
+    let store = if cli.postgres { " --postgres" } else { "" };
+    let replay = format!(
+        "scripts/torture{store} --kills {} --servers {} --seed {seed}",
+        cli.kills, cli.servers
+    );
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         hook(panic);
@@ -57,7 +65,12 @@ async fn main() {
     let started = Instant::now();
     let simulator =
         Simulator::start(Options { speed: 20.0, seed, ..Options::default() }).await.unwrap();
-    let fleet = Arc::new(Fleet::new(cli.binary, simulator.url(), cli.servers, seed));
+    let database = match cli.postgres {
+        true => Some(Database::new().await),
+        false => None,
+    };
+    let fleet = Fleet::new(cli.binary, simulator.url(), cli.servers, seed, database);
+    let fleet = Arc::new(fleet);
     let ledger = Arc::new(Ledger::default());
     let done = Arc::new(AtomicBool::new(false));
 
@@ -85,6 +98,10 @@ async fn kill(fleet: &Fleet, kills: u64, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed ^ 0xdead);
     while fleet.deaths() < kills {
         tokio::time::sleep(Duration::from_millis(random.u64(5..200))).await;
-        fleet.kill_one(&mut random);
+        match (&fleet.database, random.u8(..40)) {
+            (Some(database), 0) => database.kill_server().await,
+            (Some(database), 1..8) => database.kill_connection(&mut random).await,
+            (Some(_) | None, _) => fleet.kill_one(&mut random),
+        }
     }
 }

@@ -56,6 +56,9 @@ pub(crate) async fn check(fleet: &Fleet, ledger: &Ledger, simulator: &Simulator)
     let mut statuses: Vec<_> = statuses.into_iter().collect();
     statuses.sort();
     println!("{} deaths, {} jobs acknowledged, {paid} submits", fleet.deaths(), jobs.len());
+    if let Some(database) = &fleet.database {
+        println!("{}", database.told());
+    }
     for (status, count) in statuses {
         println!("{count:>7}  {status}");
     }

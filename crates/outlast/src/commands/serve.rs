@@ -69,6 +69,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Co
     let mut judgement = Judgement::default();
     if let Some(lease) = args.lease_ms {
         judgement.leases_for = Duration::from_millis(lease);
+        judgement.session_for = judgement.session_for.min(judgement.leases_for / 3);
     }
     let store = OpenStore::open_by(&config.store, clock, judgement).await?;
     let metrics = Arc::new(Metrics::default());
