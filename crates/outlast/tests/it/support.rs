@@ -63,6 +63,11 @@ impl World {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
+    pub(crate) fn variable(&self, name: &str) -> String {
+        let found = self.environment.iter().find(|(set, _)| set == name);
+        found.map(|(_, value)| value.clone()).unwrap()
+    }
+
     pub(crate) fn unset(&mut self, name: &str) {
         self.environment.retain(|(set, _)| set != name);
     }
