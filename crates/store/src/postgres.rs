@@ -136,6 +136,7 @@ impl PostgresStore {
 
     /// Ends the session: this process's workers count as dead from now on.
     pub async fn close(&self) {
+        self.shared.session.let_all_go().await;
         self.closed.cancel();
         self.shared.pool.close();
     }

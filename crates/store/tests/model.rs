@@ -24,12 +24,16 @@ impl TestedStore for Sqlite {
         Box::new(MemoryStore::new(clock))
     }
 
-    fn open(&self, clock: Arc<dyn Clock>, dir: &Path) -> SqliteStore {
+    async fn open(&self, clock: Arc<dyn Clock>, dir: &Path) -> SqliteStore {
         let path = dir.join("jobs.db");
         if !path.exists() {
             std::fs::copy(&self.empty, &path).unwrap();
         }
         SqliteStore::open(&path, clock).unwrap()
+    }
+
+    async fn crash(&self, handle: SqliteStore) {
+        drop(handle);
     }
 
     async fn problems(&self, handle: &SqliteStore) -> Vec<String> {
@@ -44,5 +48,5 @@ fn the_sqlite_store_does_what_the_memory_store_does() {
     let store = SqliteStore::open(&empty, Arc::new(ManualClock::default())).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(store.close());
-    model::run(&Sqlite { _dir: dir, empty });
+    model::run(&Sqlite { _dir: dir, empty }, 2_000);
 }

@@ -35,15 +35,18 @@ pub trait TestedStore {
     fn model(&self, clock: Arc<dyn Clock>) -> Box<dyn Store>;
 
     /// Opens a handle on the jobs in `dir`; the first one finds it empty.
-    fn open(&self, clock: Arc<dyn Clock>, dir: &Path) -> Self::Handle;
+    fn open(&self, clock: Arc<dyn Clock>, dir: &Path) -> impl Future<Output = Self::Handle>;
+
+    /// Lets go of a handle as a crash does; returns when other handles can know of it.
+    fn crash(&self, handle: Self::Handle) -> impl Future<Output = ()>;
 
     /// What the store itself finds wrong with its data.
     fn problems(&self, handle: &Self::Handle) -> impl Future<Output = Vec<String>>;
 }
 
-/// Runs the cases; panics at the first difference, with the operations that lead to it.
-pub fn run(subject: &(impl TestedStore + Sync)) {
-    let settings = Settings::read();
+/// Runs so many cases, unless the environment says otherwise; panics at the first difference, with the operations that lead to it.
+pub fn run(subject: &(impl TestedStore + Sync), cases: u64) {
+    let settings = Settings::read(cases);
     let next = AtomicU64::new(0);
     let work = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -96,7 +99,7 @@ fn runner(seed: u64) -> TestRunner {
 }
 
 async fn play(subject: &impl TestedStore, ops: &[Op]) -> Result<(), String> {
-    let mut pair = StorePair::new(subject);
+    let mut pair = StorePair::new(subject).await;
     for (number, op) in ops.iter().enumerate() {
         pair.step(op).await.map_err(|why| format!("after step {}: {why}", number + 1))?;
     }

@@ -315,6 +315,15 @@ impl Session {
         Ok(())
     }
 
+    /// Lets every lock go at once, before the connection ends; where that cannot be done, its end does it.
+    pub(super) async fn let_all_go(&self) {
+        let live = self.live.borrow().clone();
+        if let Some(live) = live {
+            let unlock = live.client.batch_execute("select pg_advisory_unlock_all()");
+            let _ = tokio::time::timeout(PROBE_WAIT, unlock).await;
+        }
+    }
+
     fn own(&self) -> MutexGuard<'_, HashMap<WorkerId, i64>> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,6 +13,7 @@ pub(crate) const AT_ONCE: Judgement =
     Judgement { free_for: Duration::ZERO, session_for: Duration::ZERO, leases_for: Duration::ZERO };
 
 /// A schema.
+#[derive(Clone)]
 pub(crate) struct Database {
     url: String,
 }

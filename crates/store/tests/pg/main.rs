@@ -10,6 +10,7 @@
 mod database;
 mod following;
 mod liveness;
+mod model;
 mod plans;
 mod cuts;
 

@@ -80,11 +80,13 @@ fn everything() -> JobQuery {
 }
 
 impl<'a, S: TestedStore> StorePair<'a, S> {
-    pub(super) fn new(subject: &'a S) -> Self {
+    pub(super) async fn new(subject: &'a S) -> Self {
         let clock = Arc::new(ManualClock::default());
         let dir = TempDir::new_in(home()).unwrap();
-        let open = || subject.open(clock.clone(), dir.path());
-        let handles = vec![open(), open()];
+        let mut handles = Vec::new();
+        for _ in 0..2 {
+            handles.push(subject.open(clock.clone(), dir.path()).await);
+        }
         Self {
             subject,
             model: subject.model(clock.clone()),
@@ -315,8 +317,10 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 self.workers[number].alive = false;
             }
         }
-        drop(self.handles.remove(via));
-        self.handles.insert(via, self.subject.open(self.clock.clone(), self.dir.path()));
+        let gone = self.handles.remove(via);
+        self.subject.crash(gone).await;
+        let opened = self.subject.open(self.clock.clone(), self.dir.path()).await;
+        self.handles.insert(via, opened);
         Ok(())
     }
 
