@@ -1,1 +1,139 @@
-//! No statement walks through all jobs.
+//! No step of the port walks through all jobs, however many have ended.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use outlast_core::{
+    ChangeWait, Checkpoint, ConversationId, ConversationQuery, Dead, Insert, Inserted, JobQuery,
+    Key, NewJob, OwnerId, Progress, Prune, Rev, Scope, Settlement, StateKind, Store, Timestamp,
+};
+use outlast_store::PostgresStore;
+use outlast_testkit::store_suite::{LEASE, a_job, a_key, a_report, a_run, profiles, worker};
+use tokio_postgres::Client;
+
+use crate::database::Database;
+
+/// Jobs that ended long ago, of many owners, half of them in conversations, with all that belongs to them.
+const FILL: &str = "
+    insert into owners (owner) select 'owner-' || n from generate_series(0, 99) as n;
+    insert into jobs (id, owner, conversation, turn, profile, workflow, title, title_folded, priority, visibility, max_failures,
+      attempt_timeout, state, ended_at, fence, checkpoint, failures, failed, created_at, updated_at, expires_at, removable_at, bytes)
+    select md5(n::text), 'owner-' || n % 100, case when n % 2 = 0 then 'conversation-' || n / 4 end, n, 'research', 'research',
+      'Question ' || n, 'question ' || n, 0, 'promised', 1, 1000, 'failed', n, 1, (select checkpoint from jobs), '[]', 0, n, n,
+      4102444800000, 4102444800000, 100
+    from generate_series(1, 60000) as n;
+    insert into bodies (job, ask) select seq, '{}' from jobs on conflict do nothing;
+    insert into revs (job, rev) select seq, 0 from jobs on conflict do nothing;
+    insert into keys (owner, text, job, input_hash, made_at, holds, span)
+      select owner, id, seq, '\\x00', 0, 'for', 1 from jobs where seq % 10 = 0;
+    analyze";
+
+/// Sequential scans so far, by table.
+async fn scans(client: &Client) -> BTreeMap<String, i64> {
+    let select = "select relname::text, coalesce(seq_scan, 0) from pg_stat_user_tables
+         where schemaname = current_schema() and relname in ('jobs', 'bodies', 'revs', 'keys')";
+    let rows = client.query(select, &[]).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+fn insert(job: NewJob, key: Option<Key>) -> Insert {
+    Insert { job, key, max_unfinished: 1_000, max_bytes: u64::MAX, takes_up: None }
+}
+
+async fn add(store: &PostgresStore, job: NewJob) -> outlast_core::Job {
+    match store.insert(insert(job, None)).await.unwrap() {
+        Inserted::New(job) => job,
+        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+    }
+}
+
+/// F2: every method of the port, once each.
+async fn everything(store: &PostgresStore) {
+    let me = worker("me");
+    let owner = Scope::Owner(OwnerId::new("owner-7"));
+    let conversation = ConversationId::new("conversation-10");
+    let talk = NewJob { conversation: Some(ConversationId::new("talk")), ..a_job() };
+    for text in ["one", "one", "two"] {
+        store.insert(insert(a_job(), Some(a_key(text, 7)))).await.unwrap();
+    }
+    let talked = add(store, talk).await;
+    let taken = add(store, a_job()).await;
+    for _ in 0..5 {
+        add(store, a_job()).await;
+    }
+    store.take(&me, &profiles(), &taken.id, LEASE).await.unwrap().unwrap();
+    let mut leases = Vec::new();
+    for _ in 0..4 {
+        leases.push(store.claim(&me, &profiles(), LEASE).await.unwrap().unwrap().lease);
+    }
+    store.renew(&leases, LEASE).await.unwrap();
+    store.checkpoint(&leases[0], &Checkpoint::Beginning { key: "k".to_owned() }).await.unwrap();
+    store.note(&leases[0], &Progress { percent: Some(1), message: "on".to_owned() }).await.unwrap();
+    store.checkpoint(&leases[0], &Checkpoint::Running(a_run("run"))).await.unwrap();
+    store.cancel(&Scope::Operator, &leases[0].job).await.unwrap();
+    assert_eq!(store.owed_stops(&profiles(), 10).await.unwrap().len(), 1);
+    store.record_stop(&leases[0].job, outlast_core::RemoteStop::Done).await.unwrap();
+    store.record_late_run(&leases[0].job, &a_run("late")).await.unwrap();
+    let success = Settlement::Succeed { output: a_report().into(), raw: Some(vec![1].into()) };
+    store.settle(&leases[1], success).await.unwrap();
+    store.settle(&leases[2], Settlement::Release).await.unwrap();
+    store.record_answer(&leases[1].job).await.unwrap();
+    for dead in [Dead::Proven, Dead::LeasesExpired] {
+        store.rescue(&dead).await.unwrap();
+    }
+    store.orphans(&profiles()).await.unwrap();
+    store.has_worker(&profiles()[0]).await.unwrap();
+    store.queued(&profiles()).await.unwrap();
+    store.ahead(&talked.id).await.unwrap();
+    store.job(&owner, &talked.id).await.unwrap();
+    for scope in [&owner, &Scope::Operator] {
+        let queries = [
+            JobQuery { limit: 20, ..JobQuery::default() },
+            JobQuery { limit: 20, states: vec![StateKind::Failed], ..JobQuery::default() },
+            JobQuery { limit: 20, id_prefix: Some("abc".to_owned()), ..JobQuery::default() },
+            JobQuery {
+                limit: 20,
+                search: Some("nothing has it".to_owned()),
+                ..JobQuery::default()
+            },
+        ];
+        for query in queries {
+            store.list(scope, &query).await.unwrap();
+        }
+        store.turns(scope, &conversation).await.unwrap();
+        let prunes = [
+            Prune::Expired,
+            Prune::EndedBefore(Timestamp::from_millis(1)),
+            Prune::Conversation(ConversationId::new("conversation-11")),
+        ];
+        for prune in prunes {
+            // Where there is no such conversation it is refused, after the look.
+            let _ = store.prune(scope, &prune).await;
+        }
+    }
+    let query = ConversationQuery { limit: 20, ..ConversationQuery::default() };
+    store.conversations(&OwnerId::new("owner-8"), &query).await.unwrap();
+    let wait = ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_secs(1) };
+    let now = store.rev().await.unwrap();
+    store.changes(now, wait).await.unwrap();
+    store.changes(Rev(now.0 - 1), wait).await.unwrap();
+    store.dismiss(&me).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f2_no_step_walks_through_all_jobs() {
+    let database = Database::fresh().await;
+    let first = database.open().await;
+    add(&first, a_job()).await;
+    first.close().await;
+    let client = database.client().await;
+    client.batch_execute(FILL).await.unwrap();
+    let store = database.open().await;
+    let before = scans(&client).await;
+    everything(&store).await;
+    store.close().await;
+    // A connection tells what it did when it ends.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+    assert_eq!(scans(&client).await, before, "no table of jobs is read from end to end");
+}
