@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::ToolAnnotations;
 use serde_json::{Value, json};
 
-use super::start::WorkflowTool;
+use super::calls::WorkflowTool;
 use super::workflow::{Work, Workflow};
 use super::{Jobs, JobsMode, JobsOptions};
 use crate::text::minutes;

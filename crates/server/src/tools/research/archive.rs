@@ -32,10 +32,10 @@ impl Research {
         let Some(ArchivedConversation { conversation, .. }) = self.archive(owner, id).await? else {
             return Ok(None);
         };
-        let provider = conversation.provider();
+        let provider = Some(conversation.provider().to_owned());
         let said = conversation.messages.into_iter();
         let said = said.filter(|message| message.role != Role::System).collect();
-        Ok(Some(AskedIn::ArchivedConversation { id: id.clone(), provider, said }))
+        Ok(Some(AskedIn { conversation: Some(id.clone()), provider, said }))
     }
 
     async fn archive(
