@@ -12,7 +12,8 @@ use crate::text::printable;
 
 /// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.
 pub(crate) fn structured<T: Serialize>(shape: &T) -> ToolResult {
-    told(indented(shape)?, shape)
+    let value = serde_json::to_value(shape).map_err(|_| Refusal::internal())?;
+    Ok(told(indented(shape)?, value))
 }
 
 /// The same of a shape that may be megabytes: it gives away what is long instead of copying it.
@@ -20,16 +21,23 @@ pub(crate) fn structured_long<T>(shape: T) -> ToolResult
 where
     T: Serialize + TryInto<Value>,
 {
-    let mut result = CallToolResult::success(vec![ContentBlock::text(indented(&shape)?)]);
-    result.structured_content = Some(shape.try_into().map_err(|_| Refusal::internal())?);
-    Ok(result)
+    let text = indented(&shape)?;
+    Ok(told(text, shape.try_into().map_err(|_| Refusal::internal())?))
 }
 
 /// An answer in the tool's own shape with a text of its own.
-pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> ToolResult {
+pub(crate) fn told(text: String, shape: Value) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = Some(serde_json::to_value(shape).map_err(|_| Refusal::internal())?);
-    Ok(result)
+    result.structured_content = Some(shape);
+    result
+}
+
+/// An object without its members that are null.
+pub(crate) fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(members) = &mut object {
+        members.retain(|_, member| !member.is_null());
+    }
+    object
 }
 
 /// Indented JSON, measured first: a long one that grows by doubling takes up to three times its size.

@@ -134,6 +134,7 @@ pub(crate) fn outcome(job: &Job) -> Option<ToolResult> {
         if let Some(warning) = output.cost.warning() {
             text.push_str(&format!("\n\nNote: {warning}"));
         }
-        told(text.clone(), &json!({ field: text }))
+        let shape = json!({ field: text });
+        Ok(told(text, shape))
     })
 }

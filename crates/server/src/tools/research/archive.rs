@@ -20,7 +20,7 @@ impl Research {
         id: &ConversationId,
         show: Show,
     ) -> Result<Option<Shown>, Refusal> {
-        Ok(self.archive(owner, id).await?.map(|archived| shown(id, archived, show)))
+        self.archive(owner, id).await?.map(|archived| shown(id, archived, show)).transpose()
     }
 
     /// The same as a conversation to ask in: what was said there goes with the question, and stays in its files.
@@ -64,7 +64,11 @@ impl Research {
     }
 }
 
-fn shown(id: &ConversationId, archived: ArchivedConversation, show: Show) -> Shown {
+fn shown(
+    id: &ConversationId,
+    archived: ArchivedConversation,
+    show: Show,
+) -> Result<Shown, Refusal> {
     let ArchivedConversation { folder, conversation: file, status } = archived;
     let said = file.messages.iter().filter(|said| show.system || said.role != Role::System);
     let messages: Vec<MessageShape> = said
@@ -96,7 +100,7 @@ fn shown(id: &ConversationId, archived: ArchivedConversation, show: Show) -> Sho
         search_results: file.search_results,
         report_check: None,
     };
-    Shown { conversation, status, progress: None, standing, notes: String::new() }
+    Shown::new(&conversation, status, None, standing, "")
 }
 
 /// Of a conversation without a status: a search, or a call that waited for its report. Both were over when it was written.

@@ -202,7 +202,7 @@ impl Research {
         match held::carry(&self.engine, caller, call, &outcome).await? {
             // A job that only its held call knows is not shown before it has succeeded.
             Carried::Unfinished { job, .. } if job.is_shown() => {
-                answer::queued(&job, asking, self.path_of(&job), &expected).map(Answered::Now)
+                Ok(answer::queued(&job, asking, self.path_of(&job), &expected).into())
             }
             carried => carried.answered(),
         }
