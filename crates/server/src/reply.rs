@@ -76,44 +76,51 @@ pub(crate) type ToolResult<T = CallToolResult> = Result<T, Refusal>;
 /// Why a tool did not do what it was asked.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    code: RefusalCode,
+    code: &'static str,
     sentence: String,
-    retryable: bool,
-    retry_after_seconds: Option<u64>,
+    /// Where trying again may help: after so many seconds.
+    retry_after: Option<u64>,
 }
 
 /// The code of a refusal. What a job can fail with has core's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalCode {
     text: &'static str,
-    retryable: bool,
+    retry_after: Option<u64>,
 }
 
 impl RefusalCode {
-    const VALIDATION: Self = Self { text: "VALIDATION_ERROR", retryable: false };
-    pub(crate) const CONVERSATION_NOT_FOUND: Self =
-        Self { text: "CONVERSATION_NOT_FOUND", retryable: false };
-    pub(crate) const CONVERSATION_CORRUPTED: Self =
-        Self { text: "CONVERSATION_CORRUPTED", retryable: false };
-    pub(crate) const JOB_IN_PROGRESS: Self = Self { text: "JOB_IN_PROGRESS", retryable: true };
-    pub(crate) const CONFIGURATION: Self = Self { text: "CONFIGURATION_ERROR", retryable: false };
-    const IDEMPOTENCY_CONFLICT: Self = Self { text: "IDEMPOTENCY_CONFLICT", retryable: false };
-    const TOO_MANY_JOBS: Self = Self { text: "TOO_MANY_JOBS", retryable: true };
-    const TOO_MANY_POLLS: Self = Self { text: "TOO_MANY_POLLS", retryable: true };
-    const STORE_FULL: Self = Self { text: "STORE_FULL", retryable: true };
-    const STORE_CORRUPT: Self = Self { text: "STORE_CORRUPT", retryable: false };
+    const VALIDATION: Self = Self::lasting("VALIDATION_ERROR");
+    pub(crate) const CONVERSATION_NOT_FOUND: Self = Self::lasting("CONVERSATION_NOT_FOUND");
+    pub(crate) const CONVERSATION_CORRUPTED: Self = Self::lasting("CONVERSATION_CORRUPTED");
+    pub(crate) const JOB_IN_PROGRESS: Self = Self::passing("JOB_IN_PROGRESS", 30);
+    pub(crate) const CONFIGURATION: Self = Self::lasting("CONFIGURATION_ERROR");
+    const IDEMPOTENCY_CONFLICT: Self = Self::lasting("IDEMPOTENCY_CONFLICT");
+    const TOO_MANY_JOBS: Self = Self::passing("TOO_MANY_JOBS", 30);
+    const TOO_MANY_POLLS: Self = Self::passing("TOO_MANY_POLLS", 5);
+    const STORE_FULL: Self = Self::passing("STORE_FULL", 60);
+    const STORE_CORRUPT: Self = Self::lasting("STORE_CORRUPT");
+    const STORE_UNAVAILABLE: Self = Self::passing("SERVICE_UNAVAILABLE", 5);
+
+    const fn lasting(text: &'static str) -> Self {
+        Self { text, retry_after: None }
+    }
+
+    const fn passing(text: &'static str, seconds: u64) -> Self {
+        Self { text, retry_after: Some(seconds) }
+    }
 }
 
 impl From<Code> for RefusalCode {
     fn from(code: Code) -> Self {
-        Self { text: code.as_str(), retryable: code.is_retryable() }
+        Self { text: code.as_str(), retry_after: code.is_retryable().then_some(30) }
     }
 }
 
 impl Refusal {
     /// The caller can correct this.
     pub(crate) fn validation(sentence: impl Into<String>) -> Self {
-        Self::of(RefusalCode::VALIDATION, sentence, None)
+        Self::because(RefusalCode::VALIDATION, sentence)
     }
 
     /// The same of a field that is called otherwise here.
@@ -126,24 +133,14 @@ impl Refusal {
 
     /// A defect of ours; the log has the details.
     pub(crate) fn internal() -> Self {
-        let sentence = "something is wrong with this server; its log has the details".to_owned();
-        Self::of(Code::InternalError.into(), sentence, None)
+        let sentence = "something is wrong with this server; its log has the details";
+        Self::because(Code::InternalError, sentence)
     }
 
     /// A refusal of this kind; one that passes says when to try again.
     pub(crate) fn because(code: impl Into<RefusalCode>, sentence: impl Into<String>) -> Self {
-        let code = code.into();
-        let retry_after_seconds = code.retryable.then_some(30);
-        Self::of(code, sentence, retry_after_seconds)
-    }
-
-    fn of(
-        code: RefusalCode,
-        sentence: impl Into<String>,
-        retry_after_seconds: Option<u64>,
-    ) -> Self {
-        let retryable = code.retryable;
-        Self { code, sentence: sentence.into(), retryable, retry_after_seconds }
+        let RefusalCode { text, retry_after } = code.into();
+        Self { code: text, sentence: sentence.into(), retry_after }
     }
 
     /// Why a held call failed, as it was stored for clients. Made again, the call would buy anew what may be on its way.
@@ -151,29 +148,21 @@ impl Refusal {
         let Some(failure) = job.failures.last() else { return Self::internal() };
         let because = Self::because(failure.code, printable(&failure.message));
         match job.run_left_text() {
-            None => {
-                let retryable = job.may_succeed_again();
-                Self { retryable, retry_after_seconds: retryable.then_some(30), ..because }
-            }
-            Some(told) => Self {
-                sentence: format!("{}; {told}", because.sentence),
-                retryable: false,
-                retry_after_seconds: None,
-                ..because
-            },
+            None => Self { retry_after: job.may_succeed_again().then_some(30), ..because },
+            Some(told) => because.without_retry(&told),
         }
     }
 
     /// The same of a call that, made again, is told the same, and what to do instead.
     pub(crate) fn without_retry(self, instead: &str) -> Self {
         let sentence = format!("{}; {instead}", self.sentence);
-        Self { sentence, retryable: false, retry_after_seconds: None, ..self }
+        Self { sentence, retry_after: None, ..self }
     }
 
     /// The same of a call that, made again, goes on with the run it left: trying again helps, and pays nothing.
     pub(crate) fn or_call_again(self) -> Self {
         let sentence = format!("{}, and so does the same call made again", self.sentence);
-        Self { sentence, retryable: true, retry_after_seconds: Some(30), ..self }
+        Self { sentence, retry_after: Some(30), ..self }
     }
 
     #[cfg(test)]
@@ -183,18 +172,20 @@ impl Refusal {
 
     /// As text alone, where there is no result to put it into.
     pub(crate) fn into_sentence(self) -> String {
-        format!("{}: {}", self.code.text, self.sentence)
+        format!("{}: {}", self.code, self.sentence)
     }
 
     /// As MCP has it: an error result that a model can read and act on.
     pub(crate) fn into_result(self) -> CallToolResult {
-        let Self { code, sentence, retryable, retry_after_seconds } = self;
+        let Self { code, sentence, retry_after } = self;
         let mut result =
-            CallToolResult::error(vec![ContentBlock::text(format!("{}: {sentence}", code.text))]);
-        let mut error = json!({ "code": code.text, "message": sentence, "retryable": retryable });
-        if let Some(seconds) = retry_after_seconds {
-            error["retry_after_seconds"] = json!(seconds);
-        }
+            CallToolResult::error(vec![ContentBlock::text(format!("{code}: {sentence}"))]);
+        let error = without_nulls(json!({
+            "code": code,
+            "message": sentence,
+            "retryable": retry_after.is_some(),
+            "retry_after_seconds": retry_after
+        }));
         let mut meta = MetaObject::default();
         meta.0.insert("outlast/error".to_owned(), error);
         result.meta = Some(meta);
@@ -204,57 +195,48 @@ impl Refusal {
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
-        let (code, sentence, retry_after_seconds) = match &error {
-            StoreError::KeyConflict(_) => (
+        let refusal = match &error {
+            StoreError::KeyConflict(_) => Self::because(
                 RefusalCode::IDEMPOTENCY_CONFLICT,
                 "this idempotency_key was used for another request; use a new key for a new request",
-                None,
             ),
-            StoreError::ConversationBusy(_) => (
+            StoreError::ConversationBusy(_) => Self::because(
                 RefusalCode::JOB_IN_PROGRESS,
                 "the conversation has an unfinished job; wait for it to end",
-                Some(30),
             ),
-            StoreError::TooManyJobs => (
+            StoreError::TooManyJobs => Self::because(
                 RefusalCode::TOO_MANY_JOBS,
                 "too many unfinished jobs; wait for some to end, or cancel those you no longer need",
-                Some(30),
             ),
-            StoreError::TooManyBytes => (
+            StoreError::TooManyBytes => Self::because(
                 RefusalCode::STORE_FULL,
                 "your stored questions and results take all the room one owner may have here; remove conversations (`outlast conversations delete ID`) or finished jobs (`outlast jobs prune`) where the server runs, or raise OUTLAST_MAX_BYTES_PER_OWNER",
-                Some(60),
             ),
-            StoreError::Full => (
+            StoreError::Full => Self::because(
                 RefusalCode::STORE_FULL,
                 "the disk of the job store is full; make room, then try again (finished jobs can still be read)",
-                Some(60),
             ),
-            StoreError::Corrupt { .. } => (
+            StoreError::Corrupt { .. } => Self::because(
                 RefusalCode::STORE_CORRUPT,
                 "the job store is damaged, or its file was deleted or replaced; restore a backup or point OUTLAST_STORE at a new file, then restart outlast",
-                None,
             ),
-            StoreError::Newer { .. } => (
+            StoreError::Newer { .. } => Self::because(
                 RefusalCode::CONFIGURATION,
                 "the job store was written by a newer outlast; update outlast",
-                None,
             ),
-            StoreError::Outdated { .. } => (
+            StoreError::Outdated { .. } => Self::because(
                 RefusalCode::CONFIGURATION,
                 "the job store is an older copy of itself; stop the servers and run `outlast store restore --in-place`",
-                None,
             ),
-            StoreError::Unavailable(_) => (
-                Code::ServiceUnavailable.into(),
+            StoreError::Unavailable(_) => Self::because(
+                RefusalCode::STORE_UNAVAILABLE,
                 "the job store cannot be used just now; try again",
-                Some(5),
             ),
-            StoreError::LeaseLost | StoreError::NotFound => {
-                return Self::logged(&error, Self::internal());
-            }
+            StoreError::LeaseLost | StoreError::NotFound => Self::internal(),
         };
-        Self::logged(&error, Self::of(code, sentence, retry_after_seconds))
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        tracing::warn!(%error, source, code = refusal.code, "call refused");
+        refusal
     }
 }
 
@@ -266,16 +248,8 @@ impl From<PollError> for Refusal {
                 tracing::warn!(%error, code = RefusalCode::TOO_MANY_POLLS.text, "call refused");
                 let sentence =
                     "too many calls are waiting for jobs already; poll again in a few seconds";
-                Self::of(RefusalCode::TOO_MANY_POLLS, sentence, Some(5))
+                Self::because(RefusalCode::TOO_MANY_POLLS, sentence)
             }
         }
-    }
-}
-
-impl Refusal {
-    fn logged(error: &StoreError, refusal: Self) -> Self {
-        let source = std::error::Error::source(error).map(ToString::to_string);
-        tracing::warn!(%error, source, code = refusal.code.text, "call refused");
-        refusal
     }
 }
