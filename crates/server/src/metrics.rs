@@ -29,19 +29,6 @@ pub struct Metrics {
     refused_at: Mutex<Option<Instant>>,
 }
 
-/// How a try ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
-    /// With the job's result.
-    Succeeded,
-    /// Another follows.
-    Retried,
-    /// And with it the job.
-    Failed,
-    /// The worker gave the job back.
-    GivenBack,
-}
-
 impl Metrics {
     /// A job was made.
     pub fn job_started(&self, owner: &OwnerId, workflow: &str) {
@@ -53,14 +40,8 @@ impl Metrics {
         self.ended.add(Some(owner), &[("workflow", workflow), ("state", state.as_str())], 1);
     }
 
-    /// A try ended.
-    pub fn attempted(&self, owner: &OwnerId, attempt: Attempt) {
-        let outcome = match attempt {
-            Attempt::Succeeded => "succeeded",
-            Attempt::Retried => "retried",
-            Attempt::Failed => "failed",
-            Attempt::GivenBack => "given_back",
-        };
+    /// A try ended; `outcome` is `succeeded`, `retried`, `failed` or `given_back`.
+    pub fn attempted(&self, owner: &OwnerId, outcome: &'static str) {
         self.attempts.add(Some(owner), &[("outcome", outcome)], 1);
     }
 

@@ -134,7 +134,8 @@ async fn send_line<W: AsyncWrite + Unpin>(
     output: Arc<Mutex<W>>,
     message: TxJsonRpcMessage<RoleServer>,
 ) -> io::Result<()> {
-    let is_short = serde_json::to_writer(JsonSize::up_to(MAX_WHOLE_BYTES), &message).is_ok();
+    let measure = JsonSize { length: 0, longest: MAX_WHOLE_BYTES };
+    let is_short = serde_json::to_writer(measure, &message).is_ok();
     let mut output = output.lock().await;
     if is_short {
         let mut line = serde_json::to_vec(&message)?;
