@@ -105,3 +105,72 @@ fn unknown() -> ErrorData {
 fn refused(refusal: Refusal) -> ErrorData {
     ErrorData::internal_error(refusal.into_sentence(), None)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use outlast_core::{
+        Checkpoint, Fence, NewJob, OwnerId, Profile, RemoteStop, Rev, Timestamp, Visibility,
+    };
+    use serde_json::Value;
+
+    use super::*;
+    use crate::tools::outcome::outcome;
+
+    const NOW: Timestamp = Timestamp::from_millis(0);
+
+    fn cancelled(remote: RemoteStop) -> Job {
+        let new = NewJob {
+            owner: OwnerId::new("ann"),
+            conversation: None,
+            profile: Profile::new("perplexity"),
+            workflow: "deep_research".to_owned(),
+            title: "why?".to_owned(),
+            ask: Value::Null,
+            priority: 0,
+            visibility: Visibility::Task,
+            max_failures: 0,
+            attempt_timeout: Duration::from_secs(600),
+            life: None,
+            keep: None,
+        };
+        Job {
+            id: JobId::new(uuid::Uuid::from_u128(1)),
+            new,
+            turn: 1,
+            state: JobState::Cancelled { at: NOW, remote },
+            failures: Vec::new(),
+            checkpoint: Checkpoint::NotBegun,
+            progress: None,
+            fence: Fence(1),
+            created_at: NOW,
+            updated_at: NOW,
+            rev: Rev(0),
+        }
+    }
+
+    #[test]
+    fn a_held_call_and_a_task_say_what_is_known_of_a_cancelled_run() {
+        for (remote, known) in [
+            (RemoteStop::MaybeBegun, "a run may have been begun and paid for"),
+            (RemoteStop::Owed, "is being told to stop its run"),
+            (RemoteStop::Done, "was told to stop its run"),
+            (RemoteStop::Unsupported, "its run may still finish, and be charged"),
+        ] {
+            let job = cancelled(remote);
+            let refusal = outcome(&job, |_| Err(Refusal::internal())).unwrap().unwrap_err();
+            let answer = refusal.into_sentence();
+            assert!(answer.contains("was cancelled by its owner"), "{answer}");
+            assert!(answer.contains(known), "{answer}");
+            let task = task(&job, None);
+            assert_eq!(task.status, TaskStatus::Cancelled);
+            let said = task.status_message.unwrap();
+            assert!(said.contains(known), "{said}");
+        }
+        let job = cancelled(RemoteStop::NotNeeded);
+        let refusal = outcome(&job, |_| Err(Refusal::internal())).unwrap().unwrap_err();
+        assert!(refusal.into_sentence().ends_with("make it again to begin anew"), "no run");
+        assert!(!task(&job, None).status_message.unwrap().contains("provider"), "no run");
+    }
+}

@@ -170,9 +170,49 @@ fn wait(seconds: &Number) -> Result<Duration, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use outlast_core::Profile;
+    use outlast_engine::{Engine, Options, Providers, Shutdown};
+    use outlast_store::{MemoryStore, SystemClock};
+    use serde_json::json;
 
+    use super::super::{Disclaimer, JobsMode, JobsOptions, Work};
     use super::*;
+
+    /// A call that would wait for ever: its job needs a server with the settings of the first call, and none lives.
+    #[tokio::test(start_paused = true)]
+    async fn the_same_call_with_other_settings_is_refused_while_its_job_waits_for_the_first_ones() {
+        let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
+        let engine = Engine::new(store, Providers::new(), Options::default(), Shutdown::new());
+        let (engine, _follower) = engine.await.unwrap();
+        let tool = |profile: &str| {
+            let workflow = Workflow {
+                name: "audit".to_owned(),
+                description: String::new(),
+                profile: Profile::new(profile),
+                work: Work::Command,
+                max_failures: 0,
+                timeout: Duration::from_secs(60),
+            };
+            let options = JobsOptions {
+                workflows: vec![workflow.clone()],
+                mode: JobsMode::Held,
+                wait: Duration::from_secs(59),
+                keep: Duration::from_secs(3600),
+                disclaimer: Disclaimer::Off,
+            };
+            WorkflowTool { jobs: Arc::new(Jobs::new(engine.clone(), options)), workflow }
+        };
+        let hold = async |profile: &str| {
+            let mut ann = Caller::test("ann");
+            let call = tool(profile);
+            let held = call.hold(&mut ann, JsonObject::new());
+            tokio::time::timeout(Duration::from_secs(1), held).await
+        };
+        assert!(hold("workflow:before").await.is_err(), "it waits");
+        let refusal = hold("workflow:now").await.unwrap().unwrap_err().into_sentence();
+        assert!(refusal.starts_with("CONFIGURATION_ERROR: the same call was made"), "{refusal}");
+        assert!(refusal.contains("outlast jobs cancel "), "{refusal}");
+    }
 
     /// E3: any integer is taken.
     #[test]

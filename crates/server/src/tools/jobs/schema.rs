@@ -107,7 +107,7 @@ fn get(set: &Arc<Jobs>) -> ListedTool {
         GET,
         "Get a job",
         format!(
-            "Waits up to {wait} s for a job's end and returns its status, or its result once it is done. Replay until \
+            "Waits up to {wait} s for a job's end and returns its status, or its result once it is done. Repeat until \
              `done` is true. A result can be fetched for {} minutes.",
             minutes(set.options.keep)
         ),

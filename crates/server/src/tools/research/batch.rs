@@ -172,7 +172,7 @@ mod tests {
     use outlast_core::Cost;
 
     use super::super::ResearchMode;
-    use super::super::tests::{Oracle, caller, research};
+    use super::super::tests::{Oracle, research};
     use super::*;
 
     /// E7: how long the store took to look is not told, and a model is not sent to wait for nothing.
@@ -183,7 +183,7 @@ mod tests {
         let show = Show { system: false, thinking: false };
         let mut said = Vec::new();
         for waited in [BatchWait::ToTheEnd, BatchWait::InPart] {
-            let told = set.present(&caller("ann"), &ids, show, waited).await.unwrap();
+            let told = set.present(&Caller::test("ann"), &ids, show, waited).await.unwrap();
             said.push(serde_json::to_string(&told).unwrap());
         }
         assert!(said[0].contains("NOT_FOUND"), "{}", said[0]);
