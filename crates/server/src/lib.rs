@@ -31,7 +31,6 @@ pub use metrics::Metrics;
 mod caller;
 mod tasks;
 mod wait;
-mod job_by_id;
 mod held;
 mod receipt;
 mod external_tools;

@@ -90,25 +90,20 @@ pub(crate) struct RefusalCode {
 }
 
 impl RefusalCode {
-    const VALIDATION: Self = Self::lasting("VALIDATION_ERROR");
-    pub(crate) const CONVERSATION_NOT_FOUND: Self = Self::lasting("CONVERSATION_NOT_FOUND");
-    pub(crate) const CONVERSATION_CORRUPTED: Self = Self::lasting("CONVERSATION_CORRUPTED");
-    pub(crate) const JOB_IN_PROGRESS: Self = Self::passing("JOB_IN_PROGRESS", 30);
-    pub(crate) const CONFIGURATION: Self = Self::lasting("CONFIGURATION_ERROR");
-    const IDEMPOTENCY_CONFLICT: Self = Self::lasting("IDEMPOTENCY_CONFLICT");
-    const TOO_MANY_JOBS: Self = Self::passing("TOO_MANY_JOBS", 30);
-    const TOO_MANY_POLLS: Self = Self::passing("TOO_MANY_POLLS", 5);
-    const STORE_FULL: Self = Self::passing("STORE_FULL", 60);
-    const STORE_CORRUPT: Self = Self::lasting("STORE_CORRUPT");
-    const STORE_UNAVAILABLE: Self = Self::passing("SERVICE_UNAVAILABLE", 5);
-
-    const fn lasting(text: &'static str) -> Self {
-        Self { text, retry_after: None }
-    }
-
-    const fn passing(text: &'static str, seconds: u64) -> Self {
-        Self { text, retry_after: Some(seconds) }
-    }
+    const VALIDATION: Self = Self { text: "VALIDATION_ERROR", retry_after: None };
+    pub(crate) const CONVERSATION_NOT_FOUND: Self =
+        Self { text: "CONVERSATION_NOT_FOUND", retry_after: None };
+    pub(crate) const CONVERSATION_CORRUPTED: Self =
+        Self { text: "CONVERSATION_CORRUPTED", retry_after: None };
+    pub(crate) const JOB_IN_PROGRESS: Self =
+        Self { text: "JOB_IN_PROGRESS", retry_after: Some(30) };
+    pub(crate) const CONFIGURATION: Self = Self { text: "CONFIGURATION_ERROR", retry_after: None };
+    const IDEMPOTENCY_CONFLICT: Self = Self { text: "IDEMPOTENCY_CONFLICT", retry_after: None };
+    const TOO_MANY_JOBS: Self = Self { text: "TOO_MANY_JOBS", retry_after: Some(30) };
+    const TOO_MANY_POLLS: Self = Self { text: "TOO_MANY_POLLS", retry_after: Some(5) };
+    const STORE_FULL: Self = Self { text: "STORE_FULL", retry_after: Some(60) };
+    const STORE_CORRUPT: Self = Self { text: "STORE_CORRUPT", retry_after: None };
+    const STORE_UNAVAILABLE: Self = Self { text: "SERVICE_UNAVAILABLE", retry_after: Some(5) };
 }
 
 impl From<Code> for RefusalCode {

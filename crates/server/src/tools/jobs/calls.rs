@@ -17,12 +17,12 @@ use super::workflow::{Workflow, WorkflowArguments};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::held::{self, HeldCall, ToldAgain};
-use crate::job_by_id;
 use crate::reply::{Answered, Refusal, ToolResult, structured};
 use crate::text::echoed_id;
 use crate::tool_names::jobs::{START, start_one};
 use crate::tools::instructions::DEEP_RESEARCH;
 use crate::tools::outcome;
+use crate::wait;
 
 /// How long before the wait is over the answer leaves, so that it arrives in time (E3).
 const SENT_BEFORE_END: Duration = Duration::from_millis(500);
@@ -127,15 +127,15 @@ impl Jobs {
 
     pub(super) async fn get(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {
         let GetArguments { job_id, wait_seconds, offset } = arguments::read(given)?;
-        let wait = wait_seconds.map(|number| wait(&number)).transpose()?;
-        let budget = wait.unwrap_or(self.options.wait).saturating_sub(SENT_BEFORE_END);
-        let reading = job_by_id::poll(&self.engine, caller, &job_id, budget).await?;
+        let given = wait_seconds.map(|number| whole_seconds(&number)).transpose()?;
+        let budget = given.unwrap_or(self.options.wait).saturating_sub(SENT_BEFORE_END);
+        let reading = wait::poll(&self.engine, caller, &job_id, budget).await?;
         self.answer(&job_id, reading, offset)
     }
 
     pub(super) async fn cancel(&self, caller: &Caller, given: JsonObject) -> ToolResult {
         let CancelArguments { job_id } = arguments::read(given)?;
-        let reading = job_by_id::cancel(&self.engine, caller, &job_id).await?;
+        let reading = wait::cancel(&self.engine, caller, &job_id).await?;
         self.answer(&job_id, reading, 0)
     }
 
@@ -160,7 +160,7 @@ pub(super) fn outcome(job: &Job) -> Option<ToolResult> {
 }
 
 /// Any whole number: none is at once, others are brought into bounds.
-fn wait(seconds: &Number) -> Result<Duration, Refusal> {
+fn whole_seconds(seconds: &Number) -> Result<Duration, Refusal> {
     let number = seconds.as_f64().filter(|number| number.fract() == 0.0).ok_or_else(|| {
         Refusal::validation(format!("wait_seconds must be a whole number, not {seconds}"))
     })?;
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn e3_a_wait_is_any_whole_number_brought_into_bounds() {
         let seconds = |given: Value| match given {
-            Value::Number(number) => wait(&number).ok().map(|wait| wait.as_secs()),
+            Value::Number(number) => whole_seconds(&number).ok().map(|wait| wait.as_secs()),
             other => panic!("{other}"),
         };
         let cases = [

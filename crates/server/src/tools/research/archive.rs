@@ -44,22 +44,22 @@ impl Research {
         id: &ConversationId,
     ) -> Result<Option<ArchivedConversation>, Refusal> {
         let Some(mirror) = &self.options.mirror else { return Ok(None) };
-        mirror.archived(owner, id).await.map_err(|error| match error {
-            ArchiveError::Store(error) => error.into(),
-            ArchiveError::Corrupted { .. } => {
-                tracing::warn!(conversation.id = %id, %error, "a conversation's files are damaged");
-                Refusal::because(
+        mirror.archived(owner, id).await.map_err(|error| {
+            let refusal = match error {
+                ArchiveError::Store(error) => return error.into(),
+                ArchiveError::Corrupted { .. } => Refusal::because(
                     RefusalCode::CONVERSATION_CORRUPTED,
-                    format!("the files of conversation {id} are damaged; repair or remove its folder"),
-                )
-            }
-            ArchiveError::Unreadable { .. } => {
-                tracing::warn!(conversation.id = %id, %error, "a conversation's files cannot be read");
-                Refusal::because(
+                    format!(
+                        "the files of conversation {id} are damaged; repair or remove its folder"
+                    ),
+                ),
+                ArchiveError::Unreadable { .. } => Refusal::because(
                     Code::ServiceUnavailable,
                     format!("the files of conversation {id} cannot be read just now; try again"),
-                )
-            }
+                ),
+            };
+            tracing::warn!(conversation.id = %id, %error, "a conversation's files cannot be read");
+            refusal
         })
     }
 }
