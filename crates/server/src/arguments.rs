@@ -2,8 +2,8 @@
 
 use outlast_core::{Cursor, Key, Message, Role};
 use rmcp::model::JsonObject;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -46,22 +46,33 @@ pub(crate) fn check(is_well: bool, sentence: impl FnOnce() -> String) -> Result<
     if is_well { Ok(()) } else { Err(Refusal::validation(sentence())) }
 }
 
-/// How many entries a list shows when it is not told.
-pub(crate) fn default_limit() -> i64 {
+/// What a list is asked for; `S` is the word for a status.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListArguments<S> {
+    pub(crate) status: Option<S>,
+    #[serde(default = "default_limit")]
+    limit: i64,
+    cursor: Option<String>,
+}
+
+fn default_limit() -> i64 {
     20
 }
 
-/// How many entries a list shows.
-pub(crate) fn check_limit(limit: i64) -> Result<u32, Refusal> {
-    let fits = u32::try_from(limit).ok().filter(|limit| (1..=100).contains(limit));
-    fits.ok_or_else(|| Refusal::validation(format!("limit must be 1 to 100, not {limit}")))
-}
-
-/// Where a list goes on; `field` is what an earlier answer calls it.
-pub(crate) fn cursor(given: Option<&str>, field: &str) -> Result<Option<Cursor>, Refusal> {
-    given.map(str::parse).transpose().map(|at| at.map(Cursor)).map_err(|_| {
-        Refusal::validation(format!("cursor must be the {field} of an earlier answer, or left out"))
-    })
+impl<S> ListArguments<S> {
+    /// How many entries to show, and where to go on; `field` is what an earlier answer calls that.
+    pub(crate) fn page(&self, field: &str) -> Result<(u32, Option<Cursor>), Refusal> {
+        let limit = self.limit;
+        let fits = u32::try_from(limit).ok().filter(|limit| (1..=100).contains(limit));
+        let fits = fits
+            .ok_or_else(|| Refusal::validation(format!("limit must be 1 to 100, not {limit}")))?;
+        let after = self.cursor.as_deref().map(str::parse).transpose().map_err(|_| {
+            let why = format!("cursor must be the {field} of an earlier answer, or left out");
+            Refusal::validation(why)
+        })?;
+        Ok((fits, after.map(Cursor)))
+    }
 }
 
 /// A priority within its bounds.

@@ -57,9 +57,7 @@ struct StartArguments {
     messages: Vec<Message>,
     #[serde(default)]
     strip_thinking: bool,
-    #[serde(default)]
     reasoning_effort: Option<Effort>,
-    #[serde(default)]
     idempotency_key: Option<String>,
 }
 

@@ -32,7 +32,6 @@ const MAX_WAIT_SECONDS: f64 = 300.0;
 #[serde(deny_unknown_fields)]
 struct GetArguments {
     job_id: String,
-    #[serde(default)]
     wait_seconds: Option<Number>,
     #[serde(default)]
     offset: u64,

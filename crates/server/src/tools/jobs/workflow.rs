@@ -55,11 +55,9 @@ pub enum Work {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WorkflowArguments {
-    #[serde(default)]
     pub(super) message: Option<String>,
     #[serde(default)]
     pub(super) arguments: JsonObject,
-    #[serde(default)]
     pub(super) session_id: Option<String>,
     #[serde(default)]
     pub(super) priority: i64,

@@ -58,13 +58,10 @@ pub(super) struct SearchArguments {
     pub(super) query: String,
     #[serde(default)]
     return_related_questions: bool,
-    #[serde(default)]
     search_recency_filter: Option<Recency>,
     #[serde(default)]
     search_domain_filter: Vec<String>,
-    #[serde(default)]
     search_after_date_filter: Option<String>,
-    #[serde(default)]
     search_before_date_filter: Option<String>,
     #[serde(default)]
     search_mode: SearchMode,

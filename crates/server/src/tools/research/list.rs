@@ -3,35 +3,24 @@
 use outlast_core::{ConversationQuery, ConversationSummary, Cursor};
 use outlast_mirror::StatusWord;
 use rmcp::model::JsonObject;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Research;
 use super::render::TextLines;
-use crate::arguments;
+use crate::arguments::{self, ListArguments};
 use crate::caller::Caller;
 use crate::reply::{ToolResult, told};
 use crate::text::printable;
 use crate::tool_names::research::HISTORY;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ListArguments {
-    #[serde(default)]
-    status: Option<StatusWord>,
-    #[serde(default = "arguments::default_limit")]
-    limit: i64,
-    #[serde(default)]
-    cursor: Option<String>,
-}
-
 impl Research {
     pub(super) async fn list(&self, caller: &Caller, given: JsonObject) -> ToolResult {
-        let arguments: ListArguments = arguments::read(given)?;
+        let arguments: ListArguments<StatusWord> = arguments::read(given)?;
+        let (limit, after) = arguments.page("nextCursor")?;
         let query = ConversationQuery {
             states: arguments.status.map(StatusWord::state).into_iter().collect(),
-            limit: arguments::check_limit(arguments.limit)?,
-            after: arguments::cursor(arguments.cursor.as_deref(), "nextCursor")?,
+            limit,
+            after,
         };
         let page = self.engine.conversations(&caller.owner, &query).await?;
         let next = page.next.map(|Cursor(at)| at.to_string());
