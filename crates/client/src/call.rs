@@ -170,15 +170,15 @@ impl CallTimer {
         let patience = self.call.patience();
         let elapsed = self.call.began.elapsed();
         let length = match limit {
-            Limit::Idle => patience.limits().timeout,
-            Limit::Total => patience.limits().max_total_timeout,
+            Limit::Idle => patience.limits.timeout,
+            Limit::Total => patience.limits.max_total_timeout,
         };
         TimedOut {
             limit,
             length: length.unwrap_or_default(),
             elapsed,
-            notes: patience.notes(),
-            last_note: patience.last_note().map(|at| elapsed.saturating_sub(at)),
+            notes: patience.notes,
+            last_note: patience.last_note.map(|at| elapsed.saturating_sub(at)),
             told: true,
             task: None,
         }

@@ -3,15 +3,13 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use crate::error::ClientError;
 
@@ -109,7 +107,7 @@ pub enum ChildEnd {
 pub(crate) struct Child {
     process: Mutex<tokio::process::Child>,
     group: Group,
-    tail: StderrTail,
+    tail: Option<StderrTail>,
 }
 
 impl Child {
@@ -125,7 +123,7 @@ impl Child {
         let group = Group { pid: pid.ok_or_else(gone)?, over: false };
         let streams = process.stdout.take().zip(process.stdin.take());
         let (output, input) = streams.ok_or_else(gone)?;
-        let tail = StderrTail::of(process.stderr.take());
+        let tail = process.stderr.take().map(StderrTail::of);
         Ok((Self { process: Mutex::new(process), group, tail }, output, input))
     }
 
@@ -172,7 +170,11 @@ impl Child {
             Ok(Ok(status)) => Some(status.to_string()),
             Ok(Err(_)) | Err(_) => None,
         };
-        let stderr = self.tail.read().await.map(|lines| format!("its last output: {lines}"));
+        let lines = match &self.tail {
+            Some(tail) => tail.read().await,
+            None => None,
+        };
+        let stderr = lines.map(|lines| format!("its last output: {lines}"));
         status.into_iter().chain(stderr).collect::<Vec<_>>().join("; ")
     }
 }
@@ -228,26 +230,22 @@ impl Drop for Group {
 
 /// The end of a child's standard error.
 struct StderrTail {
-    kept: Arc<std::sync::Mutex<Vec<u8>>>,
-    whole: CancellationToken,
-    reading: Option<JoinHandle<()>>,
+    kept: watch::Receiver<Vec<u8>>,
+    reading: JoinHandle<()>,
 }
 
 impl StderrTail {
-    fn of(stderr: Option<ChildStderr>) -> Self {
-        let kept = Arc::<std::sync::Mutex<Vec<u8>>>::default();
-        let whole = CancellationToken::new();
-        let reading = stderr.map(|stderr| tokio::spawn(keep(stderr, kept.clone(), whole.clone())));
-        Self { kept, whole, reading }
+    fn of(stderr: ChildStderr) -> Self {
+        let (keeps, kept) = watch::channel(Vec::new());
+        Self { kept, reading: tokio::spawn(keep(stderr, keeps)) }
     }
 
     /// The last lines, if there are any.
     async fn read(&self) -> Option<String> {
-        self.reading.as_ref()?;
-        // A grandchild may hold the pipe open.
-        drop(tokio::time::timeout(STATUS_WAIT, self.whole.cancelled()).await);
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&kept);
+        let mut kept = self.kept.clone();
+        // Until the pipe is closed; but a grandchild may hold it open.
+        drop(tokio::time::timeout(STATUS_WAIT, kept.wait_for(|_| false)).await);
+        let text = String::from_utf8_lossy(&kept.borrow()).into_owned();
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = lines.get(lines.len().saturating_sub(STDERR_LINES)..).unwrap_or_default();
@@ -257,23 +255,16 @@ impl StderrTail {
 
 impl Drop for StderrTail {
     fn drop(&mut self) {
-        if let Some(reading) = &self.reading {
-            reading.abort();
-        }
+        self.reading.abort();
     }
 }
 
-async fn keep(
-    mut stderr: ChildStderr,
-    kept: Arc<std::sync::Mutex<Vec<u8>>>,
-    whole: CancellationToken,
-) {
+async fn keep(mut stderr: ChildStderr, keeps: watch::Sender<Vec<u8>>) {
     let mut piece = vec![0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut piece).await {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(piece.get(..read).unwrap_or_default());
-        let excess = kept.len().saturating_sub(STDERR_KEPT);
-        kept.drain(..excess);
+        keeps.send_modify(|kept| {
+            kept.extend_from_slice(piece.get(..read).unwrap_or_default());
+            kept.drain(..kept.len().saturating_sub(STDERR_KEPT));
+        });
     }
-    whole.cancel();
 }

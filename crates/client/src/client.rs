@@ -43,16 +43,7 @@ pub struct Client {
 
 impl Client {
     /// Connects to the server behind these streams: its output, and its input.
-    pub async fn connect<R, W>(output: R, input: W) -> Result<Self, ClientError>
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
-    {
-        Self::connect_with(output, input, ConnectOptions::default()).await
-    }
-
-    /// The same, with options.
-    pub async fn connect_with<R, W>(
+    pub async fn connect<R, W>(
         output: R,
         input: W,
         options: ConnectOptions,
@@ -73,7 +64,7 @@ impl Client {
     /// Starts a program and connects to it over its standard input and output.
     pub async fn spawn(program: Program, options: ConnectOptions) -> Result<Self, ClientError> {
         let (child, output, input) = Child::start(&program)?;
-        match Self::connect_with(output, input, options).await {
+        match Self::connect(output, input, options).await {
             Ok(client) => Ok(Self { child: Some(child), ..client }),
             Err(error) => Err(child.explained(error).await),
         }
@@ -108,15 +99,6 @@ impl Client {
         };
         let connection = Connection::new(service.peer().clone(), pending, longest_message);
         Ok(Self { service, connection, child: None })
-    }
-
-    /// Calls a tool and waits for its answer, for ever.
-    pub async fn call(
-        &self,
-        tool: &str,
-        arguments: Map<String, Value>,
-    ) -> Result<ToolAnswer, ClientError> {
-        self.call_tool(tool, Value::Object(arguments), CallOptions::default()).await
     }
 
     /// Calls a tool and waits for its answer within these limits. A call that is answered with a task is followed to

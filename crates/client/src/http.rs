@@ -1,9 +1,8 @@
 //! Streamable HTTP under rmcp's transport: our own requests, so that no answer is read without a bound and nothing is
 //! taken from the environment.
 
-mod error;
-
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +24,6 @@ use crate::endpoint::Endpoint;
 use crate::error::ClientError;
 use crate::options::CANCEL_GRACE;
 use crate::pending::PendingCalls;
-
-use error::HttpError;
-pub(crate) use error::failure;
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -262,4 +258,36 @@ fn refused(
 fn content_type(response: &Response) -> String {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.unwrap_or_default().to_ascii_lowercase()
+}
+
+/// What went wrong on the way.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    #[error("the server cannot be reached")]
+    Unreachable(#[source] reqwest::Error),
+    #[error("the connection broke")]
+    Broken(#[source] reqwest::Error),
+    #[error("no or wrong token")]
+    Unauthorized,
+    #[error("HTTP {0}{1}")]
+    Status(StatusCode, String),
+    #[error("the answer is too long")]
+    TooLong,
+    #[error("the answer is not MCP")]
+    NotMcp,
+}
+
+impl From<HttpError> for StreamableHttpError<HttpError> {
+    fn from(error: HttpError) -> Self {
+        Self::Client(error)
+    }
+}
+
+/// What an error of this transport means to a caller.
+pub(crate) fn failure(error: &(dyn Error + Send + Sync + 'static)) -> Option<ClientError> {
+    Some(match error.downcast_ref::<StreamableHttpError<HttpError>>()? {
+        StreamableHttpError::Client(HttpError::Unauthorized) => ClientError::Unauthorized,
+        StreamableHttpError::Client(error) => ClientError::Gone { how: error_chain(error) },
+        error => ClientError::Gone { how: error_chain(error) },
+    })
 }

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use crate::progress::ProgressToken;
-
 /// How long to wait for one request.
 ///
 /// The default waits for ever and changes nothing.
@@ -47,60 +45,38 @@ pub(crate) enum PatienceVerdict {
 /// What became of a progress note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressNote {
-    /// The note is this request's and says more than the one before.
+    /// The note says more than the one before.
     Counted,
-    /// The note is another request's.
-    Foreign,
     /// Its value does not rise.
     Stale,
-    /// It came after a limit was reached.
+    /// It came after a limit was reached, or its request is over or unknown.
     Late,
 }
 
 /// The patience with one request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Patience {
-    limits: Limits,
-    token: Option<ProgressToken>,
+    pub(crate) limits: Limits,
     /// When the idle window began.
     idle_since: Duration,
     highest: Option<f64>,
-    notes: u64,
-    last_note: Option<Duration>,
+    /// How many progress notes counted.
+    pub(crate) notes: u64,
+    /// When the last of them came, as time since the request began.
+    pub(crate) last_note: Option<Duration>,
     ended: Option<PatienceVerdict>,
 }
 
 impl Patience {
-    /// Begins to wait. Until [`Patience::listen`] names a token, all progress is foreign.
+    /// Begins to wait.
     pub(crate) fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            token: None,
-            idle_since: Duration::ZERO,
-            highest: None,
-            notes: 0,
-            last_note: None,
-            ended: None,
-        }
+        Self { limits, ..Self::default() }
     }
 
-    /// This request's progress carries this token.
-    pub(crate) fn listen(&mut self, token: ProgressToken) {
-        self.token = Some(token);
-    }
-
-    /// Progress came. Times must not run backwards.
+    /// Progress of this request came. Times must not run backwards.
     ///
     /// A limit that had fallen due before counts first: progress at or after a deadline is late.
-    pub(crate) fn progress(
-        &mut self,
-        at: Duration,
-        token: &ProgressToken,
-        value: f64,
-    ) -> ProgressNote {
-        if !self.token.as_ref().is_some_and(|ours| ours.matches(token)) {
-            return ProgressNote::Foreign;
-        }
+    pub(crate) fn progress(&mut self, at: Duration, value: f64) -> ProgressNote {
         if !matches!(self.look(at), PatienceVerdict::Wait { .. }) {
             return ProgressNote::Late;
         }
@@ -112,7 +88,7 @@ impl Patience {
         self.sign_of_life(at)
     }
 
-    /// Progress came that has neither token nor value, such as a task's new status.
+    /// Progress came that has no value, such as a task's new status.
     pub(crate) fn sign_of_life(&mut self, at: Duration) -> ProgressNote {
         if !matches!(self.look(at), PatienceVerdict::Wait { .. }) {
             return ProgressNote::Late;
@@ -145,21 +121,6 @@ impl Patience {
             return PatienceVerdict::Wait { until: Some(due) };
         }
         *self.ended.insert(PatienceVerdict::TimedOut { limit, due })
-    }
-
-    /// How many progress notes counted.
-    pub(crate) fn notes(&self) -> u64 {
-        self.notes
-    }
-
-    /// When the last of them came, as time since the request began.
-    pub(crate) fn last_note(&self) -> Option<Duration> {
-        self.last_note
-    }
-
-    /// The limits.
-    pub(crate) fn limits(&self) -> Limits {
-        self.limits
     }
 
     fn next_due(&self) -> Option<(Duration, Limit)> {

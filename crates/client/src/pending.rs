@@ -3,7 +3,6 @@
 //! dropped.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{NumberOrString, ProgressNotificationParam, RequestId};
@@ -12,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::patience::{Limits, Patience, PatienceVerdict, ProgressNote};
-use crate::progress::{Progress, ProgressToken};
+use crate::progress::Progress;
 
 /// Progress kept for a callback that is slower than the server; older notes go first.
 const MAX_UNREAD_PROGRESS: usize = 16;
@@ -32,16 +31,15 @@ pub struct DroppedMessages {
 #[derive(Default)]
 pub(crate) struct PendingCalls {
     requests: Mutex<RequestTable>,
-    stray_progress: AtomicU64,
-    stale_progress: AtomicU64,
-    stray_answers: AtomicU64,
     broken: CancellationToken,
 }
 
 #[derive(Default)]
 struct RequestTable {
-    tokens: HashMap<RequestId, Option<ProgressToken>>,
-    calls: HashMap<ProgressToken, Arc<WaitingCall>>,
+    /// Each request with its progress token.
+    tokens: HashMap<RequestId, Option<NumberOrString>>,
+    calls: HashMap<NumberOrString, Arc<WaitingCall>>,
+    dropped: DroppedMessages,
 }
 
 impl PendingCalls {
@@ -49,12 +47,11 @@ impl PendingCalls {
     pub(crate) fn add(
         &self,
         id: RequestId,
-        token: Option<ProgressToken>,
+        token: Option<NumberOrString>,
         call: Option<Arc<WaitingCall>>,
     ) {
         let mut requests = lock(&self.requests);
         if let (Some(token), Some(call)) = (&token, call) {
-            lock(&call.state).patience.listen(token.clone());
             requests.calls.insert(token.clone(), call);
         }
         requests.tokens.insert(id, token);
@@ -63,9 +60,7 @@ impl PendingCalls {
     /// Settles a request whose answer came; false when no such request waits.
     pub(crate) fn answered(&self, id: &RequestId) -> bool {
         let known = self.remove(id);
-        if !known {
-            self.stray_answers.fetch_add(1, Ordering::Relaxed);
-        }
+        lock(&self.requests).dropped.stray_answers += u64::from(!known);
         known
     }
 
@@ -81,14 +76,15 @@ impl PendingCalls {
 
     /// Gives progress to the call it belongs to.
     pub(crate) fn progress(&self, note: ProgressNotificationParam) {
-        let token = token_of(&note.progress_token.0).as_sent();
+        let token = as_sent(&note.progress_token.0);
         let call = lock(&self.requests).calls.get(&token).cloned();
-        let dropped = match call.map_or(ProgressNote::Foreign, |call| call.progress(&token, note)) {
-            ProgressNote::Counted => return,
-            ProgressNote::Stale => &self.stale_progress,
-            ProgressNote::Foreign | ProgressNote::Late => &self.stray_progress,
-        };
-        dropped.fetch_add(1, Ordering::Relaxed);
+        let noted = call.map_or(ProgressNote::Late, |call| call.progress(note));
+        let dropped = &mut lock(&self.requests).dropped;
+        match noted {
+            ProgressNote::Counted => {}
+            ProgressNote::Stale => dropped.stale_progress += 1,
+            ProgressNote::Late => dropped.stray_progress += 1,
+        }
     }
 
     /// Ends every waiting call: a message was too long, and the connection cannot go on.
@@ -106,11 +102,7 @@ impl PendingCalls {
     }
 
     pub(crate) fn dropped(&self) -> DroppedMessages {
-        DroppedMessages {
-            stray_progress: self.stray_progress.load(Ordering::Relaxed),
-            stale_progress: self.stale_progress.load(Ordering::Relaxed),
-            stray_answers: self.stray_answers.load(Ordering::Relaxed),
-        }
+        lock(&self.requests).dropped
     }
 }
 
@@ -158,9 +150,9 @@ impl WaitingCall {
         lock(&self.state).patience.answered_about(self.began.elapsed());
     }
 
-    fn progress(&self, token: &ProgressToken, note: ProgressNotificationParam) -> ProgressNote {
+    fn progress(&self, note: ProgressNotificationParam) -> ProgressNote {
         let mut state = lock(&self.state);
-        let noted = state.patience.progress(self.began.elapsed(), token, note.progress);
+        let noted = state.patience.progress(self.began.elapsed(), note.progress);
         if noted == ProgressNote::Counted {
             let ProgressNotificationParam { progress, total, message, meta, .. } = note;
             let meta = meta.and_then(|meta| serde_json::to_value(meta).ok());
@@ -180,22 +172,35 @@ impl WaitState {
     }
 }
 
-pub(crate) fn token_of(token: &NumberOrString) -> ProgressToken {
-    match token {
-        NumberOrString::Number(number) => ProgressToken::Number(*number),
-        NumberOrString::String(text) => ProgressToken::Text(text.to_string()),
-    }
-}
-
-/// Some servers return the id as its digits.
-fn as_sent(id: &RequestId) -> RequestId {
-    match token_of(id).as_sent() {
-        ProgressToken::Number(number) => RequestId::Number(number),
-        ProgressToken::Text(_) => id.clone(),
+/// The id or token that was sent, which is a number: some servers return its digits. Nothing else is taken for it: the empty
+/// text is not 0.
+fn as_sent(returned: &NumberOrString) -> NumberOrString {
+    match returned {
+        NumberOrString::String(text) => match text.parse::<i64>() {
+            Ok(number) if number.to_string() == **text => NumberOrString::Number(number),
+            _ => returned.clone(),
+        },
+        NumberOrString::Number(_) => returned.clone(),
     }
 }
 
 /// Nothing that holds these locks can panic half-way through a change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The checklist of timeouts, G.
+    #[test]
+    fn a_token_returned_as_digits_is_the_same_token_and_nothing_else_is() {
+        let ours = NumberOrString::Number(0);
+        assert_eq!(as_sent(&ours), ours);
+        assert_eq!(as_sent(&NumberOrString::String("0".into())), ours);
+        for other in ["", "00", " 0", "+0", "-0", "0.0", "false"] {
+            assert_ne!(as_sent(&NumberOrString::String(other.into())), ours, "{other:?}");
+        }
+    }
 }

@@ -36,48 +36,9 @@ impl fmt::Display for Progress {
     }
 }
 
-/// What ties progress to its request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ProgressToken {
-    /// As we send them.
-    Number(i64),
-    /// As a server may return them.
-    Text(String),
-}
-
-impl ProgressToken {
-    /// Whether the other is this token, as sent or as its digits. Nothing else is taken for it: the empty text is not 0.
-    pub(crate) fn matches(&self, other: &Self) -> bool {
-        self == other || *self == other.as_sent()
-    }
-
-    /// The number a server may have turned into its digits.
-    pub(crate) fn as_sent(&self) -> Self {
-        match self {
-            Self::Text(text) => match text.parse::<i64>() {
-                Ok(number) if number.to_string() == *text => Self::Number(number),
-                _ => self.clone(),
-            },
-            Self::Number(_) => self.clone(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The checklist of timeouts, G.
-    #[test]
-    fn a_token_returned_as_digits_is_the_same_token_and_nothing_else_is() {
-        let ours = ProgressToken::Number(0);
-        assert!(ours.matches(&ProgressToken::Number(0)));
-        assert!(ours.matches(&ProgressToken::Text("0".to_owned())));
-        for other in ["", "00", " 0", "+0", "-0", "0.0", "false"] {
-            assert!(!ours.matches(&ProgressToken::Text(other.to_owned())), "{other:?}");
-        }
-        assert!(!ours.matches(&ProgressToken::Number(1)));
-    }
 
     #[test]
     fn percent_needs_a_total_and_stays_in_bounds() {

@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
 
-use crate::pending::{PendingCalls, WaitingCall, token_of};
+use crate::pending::{PendingCalls, WaitingCall};
 
 /// How long the last bytes may take when the connection is closed.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -75,9 +75,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WireTap<T> {
         match &message {
             JsonRpcMessage::Request(request) => {
                 let token = request.request.get_meta().get_progress_token();
-                let token = token.map(|token| token_of(&token.0));
                 let call = request.request.extensions().get::<Arc<WaitingCall>>().cloned();
-                self.pending.add(request.id.clone(), token, call);
+                self.pending.add(request.id.clone(), token.map(|token| token.0), call);
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {
                 reply = Some(self.unsent.clone());

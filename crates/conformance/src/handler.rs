@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{NewJob, OwnerId, Profile, Visibility};
-use outlast_server::{AsTask, Server};
+use outlast_server::Server;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
     ClientCapabilities, DetailedTask, GetTaskParams, GetTaskResult, InitializeRequestParams,
@@ -41,6 +41,7 @@ impl Fixtures {
         tool: &str,
         arguments: Value,
         question: Option<u64>,
+        visibility: Visibility,
     ) -> Result<NewJob, ErrorData> {
         let ask = Ask { tool: tool.to_owned(), arguments, question };
         Ok(NewJob {
@@ -51,7 +52,7 @@ impl Fixtures {
             title: tool.to_owned(),
             ask: serde_json::to_value(ask).map_err(internal)?,
             priority: 0,
-            visibility: Visibility::Promised,
+            visibility,
             max_failures: 0,
             attempt_timeout: Duration::from_secs(300),
             life: None,
@@ -71,13 +72,17 @@ impl Fixtures {
             "multi_input" => &["first", "second"],
             _ => &[],
         };
-        let asks = !keys.is_empty() && takes_tasks(context);
+        let visibility = match takes_tasks(context) {
+            true => Visibility::Task,
+            false => Visibility::Unpromised,
+        };
+        let asks = !keys.is_empty() && visibility == Visibility::Task;
         let question = match asks {
             true => Some(self.asking.ask(elicit(keys).map_err(internal)?)),
             false => None,
         };
-        let job = self.job(tool, arguments, question)?;
-        let answer = self.server.hold(context, job, AsTask::IfTaken).await?;
+        let job = self.job(tool, arguments, question, visibility)?;
+        let answer = self.server.hold(context, job).await?;
         if let CallToolResponse::Task(created) = &answer {
             let id = &created.task.task_id;
             if let Some(question) = question {
@@ -109,8 +114,8 @@ impl ServerHandler for Fixtures {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         match fixture.kind {
             Kind::Held => {
-                let job = self.job(fixture.name, arguments, None)?;
-                self.server.hold(&context, job, AsTask::Never).await
+                let job = self.job(fixture.name, arguments, None, Visibility::Unpromised)?;
+                self.server.hold(&context, job).await
             }
             Kind::MayBeTask => self.task(&context, fixture.name, arguments).await,
             Kind::MustBeTask if takes_tasks(&context) => {

@@ -17,9 +17,7 @@ use std::time::Duration;
 use anyhow::Context;
 use outlast_core::{OwnerId, Profile};
 use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
-use outlast_server::{
-    Callers, Face, Hosts, HttpOptions, Origins, Rates, Room, Server, serve_http_as,
-};
+use outlast_server::{Callers, Face, Hosts, HttpOptions, Origins, Rates, Room, Server, serve_http};
 use outlast_store::{SqliteStore, SystemClock};
 use tokio::net::TcpListener;
 
@@ -69,7 +67,7 @@ async fn main() -> anyhow::Result<()> {
         serde_json::json!({ "url": format!("http://{address}/mcp") })
     )?;
 
-    serve_http_as(fixtures, server, options, listener, stop.clone()).await;
+    serve_http(fixtures, server, options, listener, stop.clone()).await;
     stop.ask();
     drop(tokio::time::timeout(Duration::from_secs(2), worker).await);
     follower.await?;

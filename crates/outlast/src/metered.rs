@@ -10,7 +10,7 @@ use outlast_core::{
     StoreError, StoreMethod, StoreWrapper, Trouble, WorkerId,
 };
 use outlast_engine::Providers;
-use outlast_server::{Attempt, Metrics};
+use outlast_server::Metrics;
 use serde_json::Value;
 
 /// The same providers, counted.
@@ -111,10 +111,10 @@ impl StoreWrapper for MeteredStore {
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         let (attempt, cost) = match &settlement {
-            Settlement::Succeed { output, .. } => (Attempt::Succeeded, output.cost),
-            Settlement::Retry { .. } => (Attempt::Retried, Cost::Unknown),
-            Settlement::Fail { .. } => (Attempt::Failed, Cost::Unknown),
-            Settlement::Release => (Attempt::GivenBack, Cost::Unknown),
+            Settlement::Succeed { output, .. } => ("succeeded", output.cost),
+            Settlement::Retry { .. } => ("retried", Cost::Unknown),
+            Settlement::Fail { .. } => ("failed", Cost::Unknown),
+            Settlement::Release => ("given_back", Cost::Unknown),
         };
         let job = self.store.settle(lease, settlement).await?;
         self.metrics.attempted(&job.new.owner, attempt);

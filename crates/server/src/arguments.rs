@@ -2,8 +2,8 @@
 
 use outlast_core::{Cursor, Key, Message, Role};
 use rmcp::model::JsonObject;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -41,23 +41,38 @@ pub(crate) fn as_json(ask: &impl Serialize) -> Result<Value, Refusal> {
     serde_json::to_value(ask).map_err(|_| Refusal::internal())
 }
 
-/// How many entries a list shows when it is not told.
-pub(crate) fn default_limit() -> i64 {
+/// Refuses with this sentence, unless all is well.
+pub(crate) fn check(is_well: bool, sentence: impl FnOnce() -> String) -> Result<(), Refusal> {
+    if is_well { Ok(()) } else { Err(Refusal::validation(sentence())) }
+}
+
+/// What a list is asked for; `S` is the word for a status.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListArguments<S> {
+    pub(crate) status: Option<S>,
+    #[serde(default = "default_limit")]
+    limit: i64,
+    cursor: Option<String>,
+}
+
+fn default_limit() -> i64 {
     20
 }
 
-/// How many entries a list shows.
-pub(crate) fn check_limit(limit: i64) -> Result<u32, Refusal> {
-    let fits = u32::try_from(limit).ok().filter(|limit| (1..=100).contains(limit));
-    fits.ok_or_else(|| Refusal::validation(format!("limit must be 1 to 100, not {limit}")))
-}
-
-/// Where a list goes on; `field` is what an earlier answer calls it.
-pub(crate) fn cursor(given: Option<&str>, field: &str) -> Result<Option<Cursor>, Refusal> {
-    let Some(text) = given else { return Ok(None) };
-    text.parse().map(|at| Some(Cursor(at))).map_err(|_| {
-        Refusal::validation(format!("cursor must be the {field} of an earlier answer, or left out"))
-    })
+impl<S> ListArguments<S> {
+    /// How many entries to show, and where to go on; `field` is what an earlier answer calls that.
+    pub(crate) fn page(&self, field: &str) -> Result<(u32, Option<Cursor>), Refusal> {
+        let limit = self.limit;
+        let fits = u32::try_from(limit).ok().filter(|limit| (1..=100).contains(limit));
+        let fits = fits
+            .ok_or_else(|| Refusal::validation(format!("limit must be 1 to 100, not {limit}")))?;
+        let after = self.cursor.as_deref().map(str::parse).transpose().map_err(|_| {
+            let why = format!("cursor must be the {field} of an earlier answer, or left out");
+            Refusal::validation(why)
+        })?;
+        Ok((fits, after.map(Cursor)))
+    }
 }
 
 /// A priority within its bounds.
@@ -70,11 +85,9 @@ pub(crate) fn check_priority(priority: i64) -> Result<i16, Refusal> {
 pub(crate) fn key(given: Option<&str>, input_hash: [u8; 32]) -> Result<Option<Key>, Refusal> {
     let Some(text) = given else { return Ok(None) };
     let length = text.chars().count();
-    if !(1..=200).contains(&length) {
-        return Err(Refusal::validation(format!(
-            "idempotency_key must have 1 to 200 characters, not {length}"
-        )));
-    }
+    check((1..=200).contains(&length), || {
+        format!("idempotency_key must have 1 to 200 characters, not {length}")
+    })?;
     Ok(Some(Key::given(text, input_hash)))
 }
 
@@ -83,58 +96,42 @@ pub(crate) const MAX_REQUEST_CHARS: usize = 1_000_000;
 
 /// At least one thing to answer, not too many, and none of it empty where it matters.
 pub(crate) fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
-    if messages.is_empty() || messages.len() > 100 {
-        let count = messages.len();
-        return Err(Refusal::validation(format!(
-            "messages must have 1 to 100 entries, not {count}"
-        )));
-    }
+    let count = messages.len();
+    check((1..=100).contains(&count), || {
+        format!("messages must have 1 to 100 entries, not {count}")
+    })?;
     let length: usize = messages.iter().map(|message| message.content.chars().count()).sum();
-    if length > MAX_REQUEST_CHARS {
-        return Err(Refusal::validation(format!(
-            "messages must have {MAX_REQUEST_CHARS} characters at most in all, not {length}"
-        )));
-    }
-    let mut said = messages.iter().enumerate().filter(|(_, message)| message.role != Role::System);
-    match said.next_back() {
-        None => {
-            Err(Refusal::validation("messages must have an entry with role `user`: the question"))
-        }
-        Some((index, message)) if message.content.trim().is_empty() => {
-            Err(Refusal::validation(format!("messages[{index}].content must not be empty")))
-        }
-        Some(_) => Ok(()),
-    }
+    check(length <= MAX_REQUEST_CHARS, || {
+        format!("messages must have {MAX_REQUEST_CHARS} characters at most in all, not {length}")
+    })?;
+    let Some(last) = messages.iter().rposition(|message| message.role != Role::System) else {
+        let why = "messages must have an entry with role `user`: the question";
+        return Err(Refusal::validation(why));
+    };
+    check(!messages[last].content.trim().is_empty(), || {
+        format!("messages[{last}].content must not be empty")
+    })
 }
 
 /// A question: not empty, not endless.
 pub(crate) fn check_query(query: &str) -> Result<(), Refusal> {
     let length = query.chars().count();
-    if query.trim().is_empty() {
-        return Err(Refusal::validation("query must not be empty"));
-    }
-    if length > 10_000 {
-        return Err(Refusal::validation(format!(
-            "query must have 1 to 10000 characters, not {length}"
-        )));
-    }
-    Ok(())
+    check(!query.trim().is_empty(), || "query must not be empty".to_owned())?;
+    check(length <= 10_000, || format!("query must have 1 to 10000 characters, not {length}"))
 }
 
 /// Domains to search in or to leave out, not both.
 pub(crate) fn check_domains(domains: &[String]) -> Result<(), Refusal> {
-    let wrong = |what: &str| Err(Refusal::validation(format!("search_domain_filter {what}")));
-    if domains.len() > 20 {
-        return wrong(&format!("must have 20 entries at most, not {}", domains.len()));
-    }
-    if domains.iter().any(|domain| domain.trim_start_matches('-').trim().is_empty()) {
-        return wrong("must not have empty entries");
-    }
+    let check = |is_well: bool, why: &str| check(is_well, || format!("search_domain_filter {why}"));
+    let count = domains.len();
+    check(count <= 20, &format!("must have 20 entries at most, not {count}"))?;
+    let is_empty = |domain: &String| domain.trim_start_matches('-').trim().is_empty();
+    check(!domains.iter().any(is_empty), "must not have empty entries")?;
     let denied = domains.iter().filter(|domain| domain.starts_with('-')).count();
-    if denied > 0 && denied < domains.len() {
-        return wrong("must either allow domains or deny them with a leading `-`, not both");
-    }
-    Ok(())
+    check(
+        denied == 0 || denied == count,
+        "must either allow domains or deny them with a leading `-`, not both",
+    )
 }
 
 /// "`field` is wrong so and so", from where the parser stood and what it said.

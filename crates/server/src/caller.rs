@@ -186,3 +186,18 @@ impl Reporter {
         }
     }
 }
+
+#[cfg(test)]
+impl Caller {
+    /// A caller of this owner's who wants neither progress nor tasks.
+    pub(crate) fn test(owner: &str) -> Self {
+        Self {
+            owner: OwnerId::new(owner),
+            progress: None,
+            takes_tasks: false,
+            metrics: Arc::default(),
+            receipt: None,
+            body: None,
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use outlast_core::rules::{self, Replay};
 use outlast_core::{
     Code, ConversationId, Job, JobId, JobState, Key, NewJob, StateKind, StoreError, Timestamp,
+    Visibility,
 };
 use outlast_engine::{Engine, Started};
 use outlast_mirror::StatusWord;
@@ -39,6 +40,14 @@ pub(crate) enum AnswerWith {
     JobAtOnce,
     /// The outcome, waited for so long at most if there is a limit.
     Outcome { within: Option<Duration> },
+}
+
+/// How a call is answered that ends with its job: with a task where the caller takes one, else with the outcome.
+pub(crate) fn until_its_end(takes_tasks: bool) -> (Visibility, AnswerWith) {
+    match takes_tasks {
+        true => (Visibility::Task, AnswerWith::Task),
+        false => (Visibility::Unpromised, AnswerWith::Outcome { within: None }),
+    }
 }
 
 /// How long the same call made again is told the same.

@@ -12,7 +12,6 @@ mod app;
 mod routes;
 mod mcp;
 mod sessions;
-mod metrics_route;
 
 mod listener;
 mod connections;
@@ -82,17 +81,9 @@ impl Default for Room {
 }
 
 /// Serves until `stop` is asked, then answers calls under way with what is known and closes every connection.
-pub async fn serve_http(
-    server: Server,
-    options: HttpOptions,
-    listener: TcpListener,
-    stop: Shutdown,
-) {
-    serve_http_as(server.clone(), server, options, listener, stop).await;
-}
-
-/// The same with a handler before the server: for tools that are no part of it.
-pub async fn serve_http_as<H: ServerHandler + Clone>(
+///
+/// `handler` answers MCP: the server itself, or what stands before it with tools of its own.
+pub async fn serve_http<H: ServerHandler + Clone>(
     handler: H,
     server: Server,
     options: HttpOptions,
@@ -104,7 +95,6 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
     let connections = Arc::new(Connections::new(room.connections, sharing));
     let closed = CancellationToken::new();
     let app = Arc::new(App {
-        metrics: server.metrics(),
         server,
         mcp_service: mcp::mcp_service(handler),
         callers,

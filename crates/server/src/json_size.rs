@@ -2,27 +2,11 @@
 
 use std::io;
 
-/// Counts what is written to it and keeps nothing.
+/// Counts what is written to it and keeps nothing; fails when there is more than `longest`, so that what is known to be long
+/// is measured no further.
 pub(crate) struct JsonSize {
-    length: usize,
-    longest: usize,
-}
-
-impl JsonSize {
-    /// Counts all there is.
-    pub(crate) fn without_end() -> Self {
-        Self::up_to(usize::MAX)
-    }
-
-    /// Fails when there is more than this, so that what is known to be long is measured no further.
-    pub(crate) fn up_to(longest: usize) -> Self {
-        Self { length: 0, longest }
-    }
-
-    /// How much was written.
-    pub(crate) fn length(&self) -> usize {
-        self.length
-    }
+    pub(crate) length: usize,
+    pub(crate) longest: usize,
 }
 
 impl io::Write for JsonSize {

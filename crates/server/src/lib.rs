@@ -22,20 +22,18 @@ pub use stdio::{ServeError, serve_stdio};
 mod http;
 pub use http::{
     BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, Room, Token, Tokens,
-    serve_http, serve_http_as,
+    serve_http,
 };
 
 mod metrics;
-pub use metrics::{Attempt, Metrics};
+pub use metrics::Metrics;
 
 mod caller;
 mod tasks;
 mod wait;
-mod job_by_id;
 mod held;
 mod receipt;
 mod external_tools;
-pub use external_tools::AsTask;
 
 mod tool_names;
 mod arguments;

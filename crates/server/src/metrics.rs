@@ -29,19 +29,6 @@ pub struct Metrics {
     refused_at: Mutex<Option<Instant>>,
 }
 
-/// How a try ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
-    /// With the job's result.
-    Succeeded,
-    /// Another follows.
-    Retried,
-    /// And with it the job.
-    Failed,
-    /// The worker gave the job back.
-    GivenBack,
-}
-
 impl Metrics {
     /// A job was made.
     pub fn job_started(&self, owner: &OwnerId, workflow: &str) {
@@ -53,14 +40,8 @@ impl Metrics {
         self.ended.add(Some(owner), &[("workflow", workflow), ("state", state.as_str())], 1);
     }
 
-    /// A try ended.
-    pub fn attempted(&self, owner: &OwnerId, attempt: Attempt) {
-        let outcome = match attempt {
-            Attempt::Succeeded => "succeeded",
-            Attempt::Retried => "retried",
-            Attempt::Failed => "failed",
-            Attempt::GivenBack => "given_back",
-        };
+    /// A try ended; `outcome` is `succeeded`, `retried`, `failed` or `given_back`.
+    pub fn attempted(&self, owner: &OwnerId, outcome: &'static str) {
         self.attempts.add(Some(owner), &[("outcome", outcome)], 1);
     }
 
@@ -128,46 +109,35 @@ impl Metrics {
             let labels = labels(&[("workflow", workflow), ("state", state)]);
             text.line("outlast_jobs", &labels, jobs);
         }
-        text.head("outlast_queue_oldest_seconds", "gauge", "age of the oldest queued job");
         let oldest = now.oldest_queued.map_or(0.0, |age| age.as_secs_f64());
-        text.line("outlast_queue_oldest_seconds", "", oldest);
-        text.counter("outlast_jobs_started_total", "jobs made here", self.started.seen_by(reader));
-        text.counter(
-            "outlast_jobs_ended_total",
-            "jobs that ended here",
-            self.ended.seen_by(reader),
-        );
-        text.counter(
-            "outlast_attempts_total",
-            "tries that ended here",
-            self.attempts.seen_by(reader),
-        );
-        let spent = self.spent_nanos.seen_by(reader).into_iter();
-        let spent = spent.map(|(labels, nanos)| (labels, nanos as f64 / 1e9));
-        text.counter("outlast_spend_usd_total", "what results cost", spent);
-        match reader {
-            Scope::Operator => self.write_over_all_owners(now, &mut text),
-            Scope::Owner(_) => {}
+        text.gauge("outlast_queue_oldest_seconds", "age of the oldest queued job", oldest);
+        text.counter("outlast_jobs_started_total", "jobs made here", &self.started, reader);
+        text.counter("outlast_jobs_ended_total", "jobs that ended here", &self.ended, reader);
+        text.counter("outlast_attempts_total", "tries that ended here", &self.attempts, reader);
+        text.head("outlast_spend_usd_total", "counter", "what results cost");
+        for (labels, nanos) in self.spent_nanos.seen_by(reader) {
+            text.line("outlast_spend_usd_total", &labels, nanos as f64 / 1e9);
         }
-        text.0
-    }
-
-    /// What is not one owner's.
-    fn write_over_all_owners(&self, now: &Snapshot, text: &mut MetricsText) {
-        text.head("outlast_calls_under_way", "gauge", "tool calls that wait or work");
-        text.line("outlast_calls_under_way", "", now.calls);
-        let all = |counter: &Counter| counter.seen_by(&Scope::Operator);
-        let calls = all(&self.provider_calls);
-        text.counter("outlast_provider_calls_total", "calls to providers", calls);
-        let errors = all(&self.store_errors);
-        text.counter("outlast_store_errors_total", "writes the store refused", errors);
-        let requests = all(&self.requests);
-        text.counter("outlast_http_requests_total", "HTTP requests answered", requests);
+        if let Scope::Owner(_) = reader {
+            return text.0;
+        }
+        text.gauge("outlast_calls_under_way", "tool calls that wait or work", now.calls);
+        let calls = &self.provider_calls;
+        text.counter("outlast_provider_calls_total", "calls to providers", calls, reader);
+        let errors = &self.store_errors;
+        text.counter("outlast_store_errors_total", "writes the store refused", errors, reader);
+        text.counter(
+            "outlast_http_requests_total",
+            "HTTP requests answered",
+            &self.requests,
+            reader,
+        );
         locked(&self.wakes).write(
             "outlast_poll_wake_seconds",
             "from the end of a job to the answer of a call that waited for it",
-            text,
+            &mut text,
         );
+        text.0
     }
 }
 
@@ -252,14 +222,14 @@ impl MetricsText {
         self.0.push_str(&format!("{name}{labels} {value}\n"));
     }
 
-    fn counter<V: Display>(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (String, V)>,
-    ) {
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.head(name, "gauge", help);
+        self.line(name, "", value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, counter: &Counter, reader: &Scope) {
         self.head(name, "counter", help);
-        for (labels, value) in values {
+        for (labels, value) in counter.seen_by(reader) {
             self.line(name, &labels, value);
         }
     }

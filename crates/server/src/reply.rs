@@ -12,7 +12,8 @@ use crate::text::printable;
 
 /// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.
 pub(crate) fn structured<T: Serialize>(shape: &T) -> ToolResult {
-    told(indented(shape)?, shape)
+    let value = serde_json::to_value(shape).map_err(|_| Refusal::internal())?;
+    Ok(told(indented(shape)?, value))
 }
 
 /// The same of a shape that may be megabytes: it gives away what is long instead of copying it.
@@ -20,23 +21,30 @@ pub(crate) fn structured_long<T>(shape: T) -> ToolResult
 where
     T: Serialize + TryInto<Value>,
 {
-    let mut result = CallToolResult::success(vec![ContentBlock::text(indented(&shape)?)]);
-    result.structured_content = Some(shape.try_into().map_err(|_| Refusal::internal())?);
-    Ok(result)
+    let text = indented(&shape)?;
+    Ok(told(text, shape.try_into().map_err(|_| Refusal::internal())?))
 }
 
 /// An answer in the tool's own shape with a text of its own.
-pub(crate) fn told<T: Serialize>(text: String, shape: &T) -> ToolResult {
+pub(crate) fn told(text: String, shape: Value) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = Some(serde_json::to_value(shape).map_err(|_| Refusal::internal())?);
-    Ok(result)
+    result.structured_content = Some(shape);
+    result
+}
+
+/// An object without its members that are null.
+pub(crate) fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(members) = &mut object {
+        members.retain(|_, member| !member.is_null());
+    }
+    object
 }
 
 /// Indented JSON, measured first: a long one that grows by doubling takes up to three times its size.
 fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
-    let mut measure = JsonSize::without_end();
+    let mut measure = JsonSize { length: 0, longest: usize::MAX };
     serde_json::to_writer_pretty(&mut measure, shape).map_err(|_| Refusal::internal())?;
-    let mut text = Vec::with_capacity(measure.length());
+    let mut text = Vec::with_capacity(measure.length);
     serde_json::to_writer_pretty(&mut text, shape).map_err(|_| Refusal::internal())?;
     String::from_utf8(text).map_err(|_| Refusal::internal())
 }
@@ -68,44 +76,46 @@ pub(crate) type ToolResult<T = CallToolResult> = Result<T, Refusal>;
 /// Why a tool did not do what it was asked.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    code: RefusalCode,
+    code: &'static str,
     sentence: String,
-    retryable: bool,
-    retry_after_seconds: Option<u64>,
+    /// Where trying again may help: after so many seconds.
+    retry_after: Option<u64>,
 }
 
 /// The code of a refusal. What a job can fail with has core's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalCode {
     text: &'static str,
-    retryable: bool,
+    retry_after: Option<u64>,
 }
 
 impl RefusalCode {
-    const VALIDATION: Self = Self { text: "VALIDATION_ERROR", retryable: false };
+    const VALIDATION: Self = Self { text: "VALIDATION_ERROR", retry_after: None };
     pub(crate) const CONVERSATION_NOT_FOUND: Self =
-        Self { text: "CONVERSATION_NOT_FOUND", retryable: false };
+        Self { text: "CONVERSATION_NOT_FOUND", retry_after: None };
     pub(crate) const CONVERSATION_CORRUPTED: Self =
-        Self { text: "CONVERSATION_CORRUPTED", retryable: false };
-    pub(crate) const JOB_IN_PROGRESS: Self = Self { text: "JOB_IN_PROGRESS", retryable: true };
-    pub(crate) const CONFIGURATION: Self = Self { text: "CONFIGURATION_ERROR", retryable: false };
-    const IDEMPOTENCY_CONFLICT: Self = Self { text: "IDEMPOTENCY_CONFLICT", retryable: false };
-    const TOO_MANY_JOBS: Self = Self { text: "TOO_MANY_JOBS", retryable: true };
-    const TOO_MANY_POLLS: Self = Self { text: "TOO_MANY_POLLS", retryable: true };
-    const STORE_FULL: Self = Self { text: "STORE_FULL", retryable: true };
-    const STORE_CORRUPT: Self = Self { text: "STORE_CORRUPT", retryable: false };
+        Self { text: "CONVERSATION_CORRUPTED", retry_after: None };
+    pub(crate) const JOB_IN_PROGRESS: Self =
+        Self { text: "JOB_IN_PROGRESS", retry_after: Some(30) };
+    pub(crate) const CONFIGURATION: Self = Self { text: "CONFIGURATION_ERROR", retry_after: None };
+    const IDEMPOTENCY_CONFLICT: Self = Self { text: "IDEMPOTENCY_CONFLICT", retry_after: None };
+    const TOO_MANY_JOBS: Self = Self { text: "TOO_MANY_JOBS", retry_after: Some(30) };
+    const TOO_MANY_POLLS: Self = Self { text: "TOO_MANY_POLLS", retry_after: Some(5) };
+    const STORE_FULL: Self = Self { text: "STORE_FULL", retry_after: Some(60) };
+    const STORE_CORRUPT: Self = Self { text: "STORE_CORRUPT", retry_after: None };
+    const STORE_UNAVAILABLE: Self = Self { text: "SERVICE_UNAVAILABLE", retry_after: Some(5) };
 }
 
 impl From<Code> for RefusalCode {
     fn from(code: Code) -> Self {
-        Self { text: code.as_str(), retryable: code.is_retryable() }
+        Self { text: code.as_str(), retry_after: code.is_retryable().then_some(30) }
     }
 }
 
 impl Refusal {
     /// The caller can correct this.
     pub(crate) fn validation(sentence: impl Into<String>) -> Self {
-        Self::of(RefusalCode::VALIDATION, sentence, None)
+        Self::because(RefusalCode::VALIDATION, sentence)
     }
 
     /// The same of a field that is called otherwise here.
@@ -118,24 +128,14 @@ impl Refusal {
 
     /// A defect of ours; the log has the details.
     pub(crate) fn internal() -> Self {
-        let sentence = "something is wrong with this server; its log has the details".to_owned();
-        Self::of(Code::InternalError.into(), sentence, None)
+        let sentence = "something is wrong with this server; its log has the details";
+        Self::because(Code::InternalError, sentence)
     }
 
     /// A refusal of this kind; one that passes says when to try again.
     pub(crate) fn because(code: impl Into<RefusalCode>, sentence: impl Into<String>) -> Self {
-        let code = code.into();
-        let retry_after_seconds = code.retryable.then_some(30);
-        Self::of(code, sentence, retry_after_seconds)
-    }
-
-    fn of(
-        code: RefusalCode,
-        sentence: impl Into<String>,
-        retry_after_seconds: Option<u64>,
-    ) -> Self {
-        let retryable = code.retryable;
-        Self { code, sentence: sentence.into(), retryable, retry_after_seconds }
+        let RefusalCode { text, retry_after } = code.into();
+        Self { code: text, sentence: sentence.into(), retry_after }
     }
 
     /// Why a held call failed, as it was stored for clients. Made again, the call would buy anew what may be on its way.
@@ -143,29 +143,21 @@ impl Refusal {
         let Some(failure) = job.failures.last() else { return Self::internal() };
         let because = Self::because(failure.code, printable(&failure.message));
         match job.run_left_text() {
-            None => {
-                let retryable = job.may_succeed_again();
-                Self { retryable, retry_after_seconds: retryable.then_some(30), ..because }
-            }
-            Some(told) => Self {
-                sentence: format!("{}; {told}", because.sentence),
-                retryable: false,
-                retry_after_seconds: None,
-                ..because
-            },
+            None => Self { retry_after: job.may_succeed_again().then_some(30), ..because },
+            Some(told) => because.without_retry(&told),
         }
     }
 
     /// The same of a call that, made again, is told the same, and what to do instead.
     pub(crate) fn without_retry(self, instead: &str) -> Self {
         let sentence = format!("{}; {instead}", self.sentence);
-        Self { sentence, retryable: false, retry_after_seconds: None, ..self }
+        Self { sentence, retry_after: None, ..self }
     }
 
     /// The same of a call that, made again, goes on with the run it left: trying again helps, and pays nothing.
     pub(crate) fn or_call_again(self) -> Self {
         let sentence = format!("{}, and so does the same call made again", self.sentence);
-        Self { sentence, retryable: true, retry_after_seconds: Some(30), ..self }
+        Self { sentence, retry_after: Some(30), ..self }
     }
 
     #[cfg(test)]
@@ -175,18 +167,20 @@ impl Refusal {
 
     /// As text alone, where there is no result to put it into.
     pub(crate) fn into_sentence(self) -> String {
-        format!("{}: {}", self.code.text, self.sentence)
+        format!("{}: {}", self.code, self.sentence)
     }
 
     /// As MCP has it: an error result that a model can read and act on.
     pub(crate) fn into_result(self) -> CallToolResult {
-        let Self { code, sentence, retryable, retry_after_seconds } = self;
+        let Self { code, sentence, retry_after } = self;
         let mut result =
-            CallToolResult::error(vec![ContentBlock::text(format!("{}: {sentence}", code.text))]);
-        let mut error = json!({ "code": code.text, "message": sentence, "retryable": retryable });
-        if let Some(seconds) = retry_after_seconds {
-            error["retry_after_seconds"] = json!(seconds);
-        }
+            CallToolResult::error(vec![ContentBlock::text(format!("{code}: {sentence}"))]);
+        let error = without_nulls(json!({
+            "code": code,
+            "message": sentence,
+            "retryable": retry_after.is_some(),
+            "retry_after_seconds": retry_after
+        }));
         let mut meta = MetaObject::default();
         meta.0.insert("outlast/error".to_owned(), error);
         result.meta = Some(meta);
@@ -196,57 +190,48 @@ impl Refusal {
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
-        let (code, sentence, retry_after_seconds) = match &error {
-            StoreError::KeyConflict(_) => (
+        let refusal = match &error {
+            StoreError::KeyConflict(_) => Self::because(
                 RefusalCode::IDEMPOTENCY_CONFLICT,
                 "this idempotency_key was used for another request; use a new key for a new request",
-                None,
             ),
-            StoreError::ConversationBusy(_) => (
+            StoreError::ConversationBusy(_) => Self::because(
                 RefusalCode::JOB_IN_PROGRESS,
                 "the conversation has an unfinished job; wait for it to end",
-                Some(30),
             ),
-            StoreError::TooManyJobs => (
+            StoreError::TooManyJobs => Self::because(
                 RefusalCode::TOO_MANY_JOBS,
                 "too many unfinished jobs; wait for some to end, or cancel those you no longer need",
-                Some(30),
             ),
-            StoreError::TooManyBytes => (
+            StoreError::TooManyBytes => Self::because(
                 RefusalCode::STORE_FULL,
                 "your stored questions and results take all the room one owner may have here; remove conversations (`outlast conversations delete ID`) or finished jobs (`outlast jobs prune`) where the server runs, or raise OUTLAST_MAX_BYTES_PER_OWNER",
-                Some(60),
             ),
-            StoreError::Full => (
+            StoreError::Full => Self::because(
                 RefusalCode::STORE_FULL,
                 "the disk of the job store is full; make room, then try again (finished jobs can still be read)",
-                Some(60),
             ),
-            StoreError::Corrupt { .. } => (
+            StoreError::Corrupt { .. } => Self::because(
                 RefusalCode::STORE_CORRUPT,
                 "the job store is damaged, or its file was deleted or replaced; restore a backup or point OUTLAST_STORE at a new file, then restart outlast",
-                None,
             ),
-            StoreError::Newer { .. } => (
+            StoreError::Newer { .. } => Self::because(
                 RefusalCode::CONFIGURATION,
                 "the job store was written by a newer outlast; update outlast",
-                None,
             ),
-            StoreError::Outdated { .. } => (
+            StoreError::Outdated { .. } => Self::because(
                 RefusalCode::CONFIGURATION,
                 "the job store is an older copy of itself; stop the servers and run `outlast store restore --in-place`",
-                None,
             ),
-            StoreError::Unavailable(_) => (
-                Code::ServiceUnavailable.into(),
+            StoreError::Unavailable(_) => Self::because(
+                RefusalCode::STORE_UNAVAILABLE,
                 "the job store cannot be used just now; try again",
-                Some(5),
             ),
-            StoreError::LeaseLost | StoreError::NotFound => {
-                return Self::logged(&error, Self::internal());
-            }
+            StoreError::LeaseLost | StoreError::NotFound => Self::internal(),
         };
-        Self::logged(&error, Self::of(code, sentence, retry_after_seconds))
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        tracing::warn!(%error, source, code = refusal.code, "call refused");
+        refusal
     }
 }
 
@@ -258,16 +243,8 @@ impl From<PollError> for Refusal {
                 tracing::warn!(%error, code = RefusalCode::TOO_MANY_POLLS.text, "call refused");
                 let sentence =
                     "too many calls are waiting for jobs already; poll again in a few seconds";
-                Self::of(RefusalCode::TOO_MANY_POLLS, sentence, Some(5))
+                Self::because(RefusalCode::TOO_MANY_POLLS, sentence)
             }
         }
-    }
-}
-
-impl Refusal {
-    fn logged(error: &StoreError, refusal: Self) -> Self {
-        let source = std::error::Error::source(error).map(ToString::to_string);
-        tracing::warn!(%error, source, code = refusal.code.text, "call refused");
-        refusal
     }
 }

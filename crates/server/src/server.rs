@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use outlast_core::OwnerId;
-use outlast_engine::Engine;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -32,10 +30,10 @@ use crate::tools::{ListedTool, Tools};
 /// The MCP server. Cheap to clone.
 #[derive(Clone)]
 pub struct Server {
-    face: Arc<Face>,
+    pub(crate) face: Arc<Face>,
     tools: Arc<Vec<ListedTool>>,
-    calls: TaskTracker,
-    metrics: Arc<Metrics>,
+    pub(crate) calls: TaskTracker,
+    pub(crate) metrics: Arc<Metrics>,
     receipts: Receipts,
 }
 
@@ -57,19 +55,6 @@ impl Server {
         }
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.face.engine
-    }
-
-    /// The owner whose jobs stdio and the command line of this installation show.
-    pub(crate) fn operator(&self) -> &OwnerId {
-        &self.face.owner
-    }
-
-    pub(crate) fn face(&self) -> &Face {
-        &self.face
-    }
-
     fn listed(&self, name: &str) -> Option<&ListedTool> {
         self.tools.iter().find(|listed| listed.tool.name == name)
     }
@@ -88,13 +73,9 @@ impl Server {
         Self { metrics, ..self }
     }
 
-    pub(crate) fn metrics(&self) -> Arc<Metrics> {
-        Arc::clone(&self.metrics)
-    }
-
     /// Who makes this call.
     pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        Caller::of(context, &self.face.owner, self.metrics())
+        Caller::of(context, &self.face.owner, Arc::clone(&self.metrics))
     }
 
     /// Serves one call: counts it as under way, ends its wait when the client gives up, and sees to the receipt.
@@ -131,10 +112,6 @@ impl Server {
             taken_back.cancel();
         }
         self.calls.spawn(self.receipts.clone().record(call, receipt, taken_back));
-    }
-
-    pub(crate) fn calls_under_way(&self) -> usize {
-        self.calls.len()
     }
 
     /// Waits until no call is under way.

@@ -3,16 +3,12 @@
 mod lines;
 mod input;
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use outlast_engine::Shutdown;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio_pipes;
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
 use lines::LineTransport;
@@ -35,12 +31,16 @@ pub enum ServeError {
 /// Calls under way are answered with what is known, then the connection closes.
 pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeError> {
     let (input, output) = stdio_pipes();
-    let input_ended = CancellationToken::new();
-    let input = AskAtEnd { input, stop: stop.clone(), ended: input_ended.clone() };
+    let transport = LineTransport::new(input, output);
+    let input_ended = transport.input_ended.clone();
     let service = tokio::select! {
-        served = server.clone().serve(LineTransport::new(input, output)) => match served {
+        served = server.clone().serve(transport) => match served {
             Ok(service) => service,
             Err(_) if stop.is_asked() => return Ok(()),
+            Err(_) if input_ended.is_cancelled() => {
+                stop.ask();
+                return Ok(());
+            }
             Err(error) => return Err(not_mcp(&error)),
         },
         () = stop.asked() => return Ok(()),
@@ -48,8 +48,11 @@ pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeErro
     let closer = service.cancellation_token();
     let mut ended = std::pin::pin!(service.waiting());
     tokio::select! {
-        _ = &mut ended => return Ok(()),
+        biased;
         () = stop.asked() => {}
+        // Asked at once, because rmcp waits for calls under way.
+        () = input_ended.cancelled() => stop.ask(),
+        _ = &mut ended => return Ok(()),
     }
     // Parked polls end with the stop and answer "still running". At the end of input rmcp ends by itself once every
     // call was answered, those among them that it has not even handed over yet.
@@ -68,33 +71,4 @@ pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeErro
 
 fn not_mcp(error: &ServerInitializeError) -> ServeError {
     ServeError::NotMcp(error.to_string().chars().take(200).collect())
-}
-
-/// Asks for a stop the moment the input ends, because rmcp would wait for calls under way.
-struct AskAtEnd<R> {
-    input: R,
-    stop: Shutdown,
-    ended: CancellationToken,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for AskAtEnd<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        let before = buffer.filled().len();
-        let had_room = buffer.remaining() > 0;
-        let polled = Pin::new(&mut self.input).poll_read(context, buffer);
-        let ended = match &polled {
-            Poll::Ready(Ok(())) => had_room && buffer.filled().len() == before,
-            Poll::Ready(Err(_)) => true,
-            Poll::Pending => false,
-        };
-        if ended {
-            self.ended.cancel();
-            self.stop.ask();
-        }
-        polled
-    }
 }

@@ -1,7 +1,7 @@
 //! MCP tasks over our jobs: a task's id is its job's, so every face finds it, and a restart loses none. Only under the
 //! revision that has them, and only for clients that declare them: `caller.rs` says who does.
 
-use outlast_core::{Job, JobId, JobState, Standing, Timestamp, Waits, rules};
+use outlast_core::{Job, JobId, JobState, Standing, Waits, rules};
 use outlast_engine::Reading;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -48,11 +48,8 @@ impl Face {
     /// `tasks/cancel`: ends the job; one that has ended keeps its end.
     pub(crate) async fn task_cancelled(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
         let job = self.task_job(caller, id).await?.job;
-        match self.engine.cancel(&caller.scope(), &job.id).await {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(unknown()),
-            Err(error) => Err(refused(error.into())),
-        }
+        let cancelled = self.engine.cancel(&caller.scope(), &job.id).await;
+        cancelled.map_err(|error| refused(error.into()))?.map(drop).ok_or_else(unknown)
     }
 
     /// `tasks/update`: no task of ours asks for anything, and an answer that was not asked for is ignored.
@@ -62,10 +59,8 @@ impl Face {
 
     async fn task_job(&self, caller: &Caller, id: &str) -> Result<Reading, ErrorData> {
         let Ok(id) = id.parse::<JobId>() else { return Err(unknown()) };
-        match self.engine.reading(&caller.scope(), &id).await {
-            Ok(job) => job.ok_or_else(unknown),
-            Err(error) => Err(refused(error.into())),
-        }
+        let reading = self.engine.reading(&caller.scope(), &id).await;
+        reading.map_err(|error| refused(error.into()))?.ok_or_else(unknown)
     }
 }
 
@@ -75,14 +70,12 @@ fn task(job: &Job, waits: Option<Waits>) -> Task {
         JobState::Succeeded { .. } | JobState::Failed { .. } => TaskStatus::Completed,
         JobState::Cancelled { .. } => TaskStatus::Cancelled,
     };
-    let mut task = Task::new(
-        job.id.to_string(),
-        status,
-        job.created_at.to_string(),
-        job.updated_at.to_string(),
-    );
-    task = task.with_status_message(standing(job, waits)).with_poll_interval_ms(POLL_EVERY_MS);
-    task.ttl_ms = rules::expires_at(job).map(|end| millis_between(job.created_at, end));
+    let [created, updated] = [job.created_at, job.updated_at].map(|at| at.to_string());
+    let mut task = Task::new(job.id.to_string(), status, created, updated)
+        .with_status_message(standing(job, waits))
+        .with_poll_interval_ms(POLL_EVERY_MS);
+    let kept = rules::expires_at(job).map(|end| end.since(job.created_at).as_millis());
+    task.ttl_ms = kept.map(|millis| u64::try_from(millis).unwrap_or(u64::MAX));
     task
 }
 
@@ -95,10 +88,6 @@ fn standing(job: &Job, waits: Option<Waits>) -> String {
         (None, Some(stop)) => format!("{words}. {stop}"),
         (None, None) => words,
     }
-}
-
-fn millis_between(start: Timestamp, end: Timestamp) -> u64 {
-    u64::try_from(end.since(start).as_millis()).unwrap_or(u64::MAX)
 }
 
 fn object(result: Option<CallToolResult>) -> Result<JsonObject, ErrorData> {
@@ -115,4 +104,73 @@ fn unknown() -> ErrorData {
 
 fn refused(refusal: Refusal) -> ErrorData {
     ErrorData::internal_error(refusal.into_sentence(), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use outlast_core::{
+        Checkpoint, Fence, NewJob, OwnerId, Profile, RemoteStop, Rev, Timestamp, Visibility,
+    };
+    use serde_json::Value;
+
+    use super::*;
+    use crate::tools::outcome::outcome;
+
+    const NOW: Timestamp = Timestamp::from_millis(0);
+
+    fn cancelled(remote: RemoteStop) -> Job {
+        let new = NewJob {
+            owner: OwnerId::new("ann"),
+            conversation: None,
+            profile: Profile::new("perplexity"),
+            workflow: "deep_research".to_owned(),
+            title: "why?".to_owned(),
+            ask: Value::Null,
+            priority: 0,
+            visibility: Visibility::Task,
+            max_failures: 0,
+            attempt_timeout: Duration::from_secs(600),
+            life: None,
+            keep: None,
+        };
+        Job {
+            id: JobId::new(uuid::Uuid::from_u128(1)),
+            new,
+            turn: 1,
+            state: JobState::Cancelled { at: NOW, remote },
+            failures: Vec::new(),
+            checkpoint: Checkpoint::NotBegun,
+            progress: None,
+            fence: Fence(1),
+            created_at: NOW,
+            updated_at: NOW,
+            rev: Rev(0),
+        }
+    }
+
+    #[test]
+    fn a_held_call_and_a_task_say_what_is_known_of_a_cancelled_run() {
+        for (remote, known) in [
+            (RemoteStop::MaybeBegun, "a run may have been begun and paid for"),
+            (RemoteStop::Owed, "is being told to stop its run"),
+            (RemoteStop::Done, "was told to stop its run"),
+            (RemoteStop::Unsupported, "its run may still finish, and be charged"),
+        ] {
+            let job = cancelled(remote);
+            let refusal = outcome(&job, |_| Err(Refusal::internal())).unwrap().unwrap_err();
+            let answer = refusal.into_sentence();
+            assert!(answer.contains("was cancelled by its owner"), "{answer}");
+            assert!(answer.contains(known), "{answer}");
+            let task = task(&job, None);
+            assert_eq!(task.status, TaskStatus::Cancelled);
+            let said = task.status_message.unwrap();
+            assert!(said.contains(known), "{said}");
+        }
+        let job = cancelled(RemoteStop::NotNeeded);
+        let refusal = outcome(&job, |_| Err(Refusal::internal())).unwrap().unwrap_err();
+        assert!(refusal.into_sentence().ends_with("make it again to begin anew"), "no run");
+        assert!(!task(&job, None).status_message.unwrap().contains("provider"), "no run");
+    }
 }

@@ -1,12 +1,13 @@
 //! The one wait of this server: for a job's end, with progress to a caller that wants it. A caller that gives up ends the
-//! wait, never the job.
+//! wait, never the job; `cancel` does. Foreign, expired and made-up ids are all unknown.
 
 use std::time::Duration;
 
-use outlast_core::{JobId, Scope};
+use outlast_core::{Cancelled, JobId, Scope};
 use outlast_engine::{Engine, PollError, Reading};
 
 use crate::caller::{Caller, Reporter};
+use crate::reply::Refusal;
 use crate::text::printable;
 
 /// Longer than any job lives.
@@ -34,6 +35,36 @@ pub(crate) async fn for_job(
         caller.metrics.woke(now.since(ended_at));
     }
     Ok(reading)
+}
+
+/// Waits for the job's end, at most `budget`, and reads it; `None` when the caller has no such job.
+pub(crate) async fn poll(
+    engine: &Engine,
+    caller: &mut Caller,
+    id: &str,
+    budget: Duration,
+) -> Result<Option<Reading>, Refusal> {
+    let Ok(id) = id.parse::<JobId>() else { return Ok(None) };
+    if budget.is_zero() {
+        return Ok(engine.reading(&caller.scope(), &id).await?);
+    }
+    Ok(for_job(engine, caller, &id, Some(budget)).await?)
+}
+
+/// Cancels the job and reads it; one that has ended keeps its end. `None` when the caller has no such job.
+pub(crate) async fn cancel(
+    engine: &Engine,
+    caller: &Caller,
+    id: &str,
+) -> Result<Option<Reading>, Refusal> {
+    let Ok(id) = id.parse::<JobId>() else { return Ok(None) };
+    let cancelled = engine.cancel(&caller.scope(), &id).await?;
+    let now = engine.now();
+    Ok(cancelled.map(|(Cancelled::Now(job) | Cancelled::Already(job))| Reading {
+        job,
+        now,
+        waits: None,
+    }))
 }
 
 async fn reported(

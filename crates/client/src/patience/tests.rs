@@ -4,29 +4,17 @@ use proptest::prelude::*;
 
 use super::*;
 
-const MINE: ProgressToken = ProgressToken::Number(7);
-const THEIRS: ProgressToken = ProgressToken::Number(8);
-
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
-
-/// What happens in a case.
-#[derive(Clone, Debug)]
-enum Event {
-    /// Progress of this request, with this value.
-    Mine(f64),
-    /// Progress of another.
-    Theirs(f64),
-}
-use Event::{Mine, Theirs};
 
 struct Case {
     what: &'static str,
     timeout: Option<u64>,
     reset: bool,
     total: Option<u64>,
-    events: &'static [(u64, Event)],
+    /// When progress came, and its value.
+    events: &'static [(u64, f64)],
     /// Which limit falls, and when.
     ends: Option<(Limit, u64)>,
 }
@@ -55,7 +43,7 @@ fn limits_fall_due_as_the_table_says() {
             timeout: Some(100),
             reset: true,
             total: None,
-            events: &[(99, Mine(1.0))],
+            events: &[(99, 1.0)],
             ends: Some((Limit::Idle, 199)),
         },
         Case {
@@ -63,7 +51,7 @@ fn limits_fall_due_as_the_table_says() {
             timeout: Some(100),
             reset: true,
             total: None,
-            events: &[(50, Mine(1.0)), (120, Mine(2.0))],
+            events: &[(50, 1.0), (120, 2.0)],
             ends: Some((Limit::Idle, 220)),
         },
         Case {
@@ -71,7 +59,7 @@ fn limits_fall_due_as_the_table_says() {
             timeout: Some(100),
             reset: true,
             total: None,
-            events: &[(90, Mine(1.0)), (180, Mine(2.0)), (270, Mine(3.0)), (360, Mine(4.0))],
+            events: &[(90, 1.0), (180, 2.0), (270, 3.0), (360, 4.0)],
             ends: Some((Limit::Idle, 460)),
         },
         Case {
@@ -79,7 +67,7 @@ fn limits_fall_due_as_the_table_says() {
             timeout: Some(100),
             reset: false,
             total: None,
-            events: &[(50, Mine(1.0)), (90, Mine(2.0))],
+            events: &[(50, 1.0), (90, 2.0)],
             ends: Some((Limit::Idle, 100)),
         },
         Case {
@@ -87,7 +75,7 @@ fn limits_fall_due_as_the_table_says() {
             timeout: Some(100),
             reset: true,
             total: Some(250),
-            events: &[(90, Mine(1.0)), (180, Mine(2.0)), (240, Mine(3.0))],
+            events: &[(90, 1.0), (180, 2.0), (240, 3.0)],
             ends: Some((Limit::Total, 250)),
         },
         Case {
@@ -103,7 +91,7 @@ fn limits_fall_due_as_the_table_says() {
             timeout: Some(900),
             reset: false,
             total: Some(300),
-            events: &[(100, Mine(1.0))],
+            events: &[(100, 1.0)],
             ends: Some((Limit::Total, 300)),
         },
         Case {
@@ -111,7 +99,7 @@ fn limits_fall_due_as_the_table_says() {
             timeout: None,
             reset: true,
             total: Some(300),
-            events: &[(100, Mine(1.0))],
+            events: &[(100, 1.0)],
             ends: Some((Limit::Total, 300)),
         },
         Case {
@@ -119,23 +107,15 @@ fn limits_fall_due_as_the_table_says() {
             timeout: Some(100),
             reset: true,
             total: Some(200),
-            events: &[(100 - 1, Mine(1.0)), (100, Mine(2.0))],
+            events: &[(100 - 1, 1.0), (100, 2.0)],
             ends: Some((Limit::Total, 200)),
-        },
-        Case {
-            what: "D10: another request's progress",
-            timeout: Some(100),
-            reset: true,
-            total: None,
-            events: &[(50, Theirs(1.0)), (90, Theirs(2.0))],
-            ends: Some((Limit::Idle, 100)),
         },
         Case {
             what: "D10: progress that does not rise",
             timeout: Some(100),
             reset: true,
             total: None,
-            events: &[(50, Mine(5.0)), (80, Mine(5.0)), (90, Mine(4.0)), (95, Mine(f64::NAN))],
+            events: &[(50, 5.0), (80, 5.0), (90, 4.0), (95, f64::NAN)],
             ends: Some((Limit::Idle, 150)),
         },
         Case {
@@ -143,14 +123,14 @@ fn limits_fall_due_as_the_table_says() {
             timeout: Some(100),
             reset: true,
             total: None,
-            events: &[(100, Mine(1.0))],
+            events: &[(100, 1.0)],
             ends: Some((Limit::Idle, 100)),
         },
     ];
     for Case { what, timeout, reset, total, events, ends } in cases {
-        let mut patience = listening(limits(timeout, reset, total));
-        for (at, event) in events {
-            tell(&mut patience, ms(*at), event);
+        let mut patience = Patience::new(limits(timeout, reset, total));
+        for (at, value) in events {
+            patience.progress(ms(*at), *value);
         }
         let far = ms(1_000_000);
         match ends {
@@ -175,17 +155,11 @@ fn a_limit_of_centuries_is_only_long() {
     for long in [ms(1 << 31), ms(1 << 33), Duration::MAX] {
         let limits =
             Limits { timeout: Some(long), reset_timeout_on_progress: true, ..Limits::default() };
-        let mut patience = listening(limits);
-        assert_eq!(patience.progress(ms(5), &MINE, 1.0), ProgressNote::Counted);
+        let mut patience = Patience::new(limits);
+        assert_eq!(patience.progress(ms(5), 1.0), ProgressNote::Counted);
         let until = ms(5).saturating_add(long);
         assert_eq!(patience.look(ms(1 << 30)), PatienceVerdict::Wait { until: Some(until) });
     }
-}
-
-fn listening(limits: Limits) -> Patience {
-    let mut patience = Patience::new(limits);
-    patience.listen(MINE);
-    patience
 }
 
 fn limits(timeout: Option<u64>, reset: bool, total: Option<u64>) -> Limits {
@@ -196,15 +170,8 @@ fn limits(timeout: Option<u64>, reset: bool, total: Option<u64>) -> Limits {
     }
 }
 
-fn tell(patience: &mut Patience, at: Duration, event: &Event) -> ProgressNote {
-    match event {
-        Mine(value) => patience.progress(at, &MINE, *value),
-        Theirs(value) => patience.progress(at, &THEIRS, *value),
-    }
-}
-
 /// Goes through time one millisecond at a time: the first at which a limit is reached, and the notes that counted.
-fn oracle(limits: Limits, events: &[(u64, Event)]) -> (Option<(Limit, u64)>, u64) {
+fn oracle(limits: Limits, events: &[(u64, f64)]) -> (Option<(Limit, u64)>, u64) {
     let mut window_began = 0;
     let mut highest = f64::NEG_INFINITY;
     let mut notes = 0;
@@ -215,10 +182,8 @@ fn oracle(limits: Limits, events: &[(u64, Event)]) -> (Option<(Limit, u64)>, u64
         if limits.timeout.is_some_and(|window| ms(now - window_began) >= window) {
             return (Some((Limit::Idle, now)), notes);
         }
-        for (_, event) in events.iter().filter(|(at, _)| *at == now) {
-            if let Mine(value) = event
-                && *value > highest
-            {
+        for (_, value) in events.iter().filter(|(at, _)| *at == now) {
+            if *value > highest {
                 highest = *value;
                 notes += 1;
                 if limits.reset_timeout_on_progress {
@@ -239,10 +204,9 @@ fn any_limits() -> impl Strategy<Value = Limits> {
         .prop_map(|(timeout, reset, total)| limits(timeout, reset, total))
 }
 
-fn any_events() -> impl Strategy<Value = Vec<(u64, Event)>> {
+fn any_events() -> impl Strategy<Value = Vec<(u64, f64)>> {
     let value = (0..30_i32).prop_map(f64::from);
-    let event = prop_oneof![4 => value.clone().prop_map(Mine), 1 => value.prop_map(Theirs)];
-    proptest::collection::vec((0..HORIZON, event), 0..40).prop_map(|mut events| {
+    proptest::collection::vec((0..HORIZON, value), 0..40).prop_map(|mut events| {
         events.sort_by_key(|(at, _)| *at);
         events
     })
@@ -259,15 +223,15 @@ proptest! {
         looks in proptest::collection::vec(0..HORIZON, 0..20),
     ) {
         let (end, notes) = oracle(limits, &events);
-        let mut patience = listening(limits);
+        let mut patience = Patience::new(limits);
         // Looking in between must not change anything: a waiter wakes for many reasons.
-        let mut steps: Vec<(u64, Option<Event>)> =
-            events.iter().map(|(at, event)| (*at, Some(event.clone()))).collect();
+        let mut steps: Vec<(u64, Option<f64>)> =
+            events.iter().map(|(at, value)| (*at, Some(*value))).collect();
         steps.extend(looks.iter().map(|at| (*at, None)));
-        steps.sort_by_key(|(at, event)| (*at, event.is_some()));
-        for (at, event) in steps {
-            match event {
-                Some(event) => { tell(&mut patience, ms(at), &event); }
+        steps.sort_by_key(|(at, value)| (*at, value.is_some()));
+        for (at, value) in steps {
+            match value {
+                Some(value) => { patience.progress(ms(at), value); }
                 None => { patience.look(ms(at)); }
             }
         }
@@ -276,6 +240,6 @@ proptest! {
             Some((limit, at)) => prop_assert_eq!(said, PatienceVerdict::TimedOut { limit, due: ms(at) }),
             None => prop_assert!(matches!(said, PatienceVerdict::Wait { .. }), "{:?}", said),
         }
-        prop_assert_eq!(patience.notes(), notes);
+        prop_assert_eq!(patience.notes, notes);
     }
 }

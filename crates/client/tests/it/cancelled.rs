@@ -64,7 +64,7 @@ async fn d11_a_wedged_pipe_holds_the_error_up_for_a_second_at_most() {
             }
         }
     };
-    let (client, ()) = tokio::join!(Client::connect_with(read, write, options), greeting);
+    let (client, ()) = tokio::join!(Client::connect(read, write, options), greeting);
     let client = client.unwrap();
 
     // Longer than the pipe: the request itself gets stuck, and the cancellation behind it.
@@ -90,7 +90,7 @@ async fn d11_the_greeting_has_its_own_limit_and_is_never_cancelled() {
         let options =
             ConnectOptions { handshake_timeout: ms(700), era, ..ConnectOptions::default() };
         let began = Instant::now();
-        let client = Client::connect_with(read, write, options).await.err();
+        let client = Client::connect(read, write, options).await.err();
         assert!(
             matches!(client, Some(ClientError::HandshakeTimedOut { limit }) if limit == ms(700)),
             "{client:?}"

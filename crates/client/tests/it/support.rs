@@ -20,14 +20,17 @@ pub(crate) fn ms(millis: u64) -> Duration {
 pub(crate) async fn greeted() -> (Arc<Client>, Peer) {
     let (mut peer, read, write) = Peer::new();
     let options = ConnectOptions { era: Era::Initialize, ..ConnectOptions::default() };
-    let (client, ()) = tokio::join!(Client::connect_with(read, write, options), peer.greet());
+    let (client, ()) = tokio::join!(Client::connect(read, write, options), peer.greet());
     (Arc::new(client.unwrap()), peer)
 }
 
 /// The same, in the stateless era.
 pub(crate) async fn greeted_stateless() -> (Arc<Client>, Peer) {
     let (mut peer, read, write) = Peer::new();
-    let (client, ()) = tokio::join!(Client::connect(read, write), peer.greet_stateless());
+    let (client, ()) = tokio::join!(
+        Client::connect(read, write, ConnectOptions::default()),
+        peer.greet_stateless()
+    );
     let client = client.unwrap();
     assert_eq!(client.protocol().as_deref(), Some("2026-07-28"));
     (Arc::new(client), peer)

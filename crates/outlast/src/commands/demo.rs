@@ -6,10 +6,10 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use outlast_client::Client;
+use outlast_client::{CallOptions, Client, ConnectOptions};
 use outlast_engine::Shutdown;
 use outlast_simulator::{Options, Simulator};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
@@ -190,14 +190,14 @@ impl DemoServer {
         let pid = child.id().context("the server ended at once")?;
         let (output, input) = (child.stdout.take(), child.stdin.take());
         let (output, input) = output.zip(input).context("connect to the server")?;
-        let client = Client::connect(output, input).await.context("greet the server")?;
+        let client = Client::connect(output, input, ConnectOptions::default()).await;
+        let client = client.context("greet the server")?;
         Ok(Self { child, client, pid })
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Result<Value, CommandError> {
-        let arguments: Map<String, Value> = arguments.as_object().cloned().unwrap_or_default();
-        let answer =
-            self.client.call(tool, arguments).await.with_context(|| format!("call {tool}"))?;
+        let called = self.client.call_tool(tool, arguments, CallOptions::default()).await;
+        let answer = called.with_context(|| format!("call {tool}"))?;
         if answer.is_error {
             return Err(anyhow!("{tool} answered {}", answer.text).into());
         }

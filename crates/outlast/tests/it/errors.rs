@@ -34,7 +34,8 @@ fn take(line: &str, codes: &mut BTreeMap<String, Option<bool>>) {
         text.len() > 3 && text.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_')
     };
     for code in line.split('"').skip(1).step_by(2).filter(is_code) {
-        let retryable = line.split("retryable: ").nth(1).map(|rest| rest.starts_with("true"));
+        let says = |name: &str, yes: &str| line.split(name).nth(1).map(|it| it.starts_with(yes));
+        let retryable = says("retryable: ", "true").or_else(|| says("retry_after: ", "Some"));
         let known = codes.entry(code.to_owned()).or_default();
         *known = known.or(retryable);
     }

@@ -46,7 +46,7 @@ pub(super) async fn guard(
         _ => "other",
     };
     let response = checked(&app, &peer, request, next).await;
-    app.metrics.answered(route, response.status().as_u16());
+    app.server.metrics.answered(route, response.status().as_u16());
     response
 }
 

@@ -40,17 +40,17 @@ impl Hosts {
 
 /// The origins of web pages that may ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origins(Vec<Origin>);
+pub struct Origins(Vec<(String, Authority)>);
 
 impl Origins {
     /// Origins such as `https://app.example` or `null`, separated by commas.
     pub fn parse(list: &str) -> Result<Self, NotAName> {
-        entries(list, Origin::parse).map(Self)
+        entries(list, origin).map(Self)
     }
 
     /// Whether pages of this origin may ask.
-    pub(super) fn allow(&self, origin: &str) -> bool {
-        Origin::parse(origin).is_some_and(|origin| self.0.contains(&origin))
+    pub(super) fn allow(&self, text: &str) -> bool {
+        origin(text).is_some_and(|origin| self.0.contains(&origin))
     }
 }
 
@@ -95,34 +95,25 @@ impl Authority {
     }
 }
 
-/// Where a web page comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Origin {
-    /// The browser does not say.
-    Null,
-    /// A scheme and a host; the port is written out where the scheme has one of its own.
-    Of { scheme: String, authority: Authority },
-}
-
-impl Origin {
-    fn parse(text: &str) -> Option<Self> {
-        if text == "null" {
-            return Some(Self::Null);
-        }
-        let (scheme, authority) = text.split_once("://")?;
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-        if scheme.is_empty() || !scheme.bytes().all(fits) {
-            return None;
-        }
-        let scheme = scheme.to_ascii_lowercase();
-        let mut authority = Authority::parse(authority)?;
-        authority.port = authority.port.or(match scheme.as_str() {
-            "http" => Some(80),
-            "https" => Some(443),
-            _ => None,
-        });
-        Some(Self::Of { scheme, authority })
+/// The scheme of an origin and its host, with the port written out where the scheme has one of its own. A browser that does not
+/// say where a page comes from sends `null`.
+fn origin(text: &str) -> Option<(String, Authority)> {
+    if text == "null" {
+        return Some((text.to_owned(), Authority { host: String::new(), port: None }));
     }
+    let (scheme, authority) = text.split_once("://")?;
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    if scheme.is_empty() || !scheme.bytes().all(fits) {
+        return None;
+    }
+    let scheme = scheme.to_ascii_lowercase();
+    let mut authority = Authority::parse(authority)?;
+    authority.port = authority.port.or(match scheme.as_str() {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
+    });
+    Some((scheme, authority))
 }
 
 #[cfg(test)]

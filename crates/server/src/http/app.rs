@@ -17,7 +17,6 @@ use super::capacity::Capacity;
 use super::limits::Limits;
 use super::sessions::{OwnSessions, Sessions};
 use super::tokens::Callers;
-use crate::metrics::Metrics;
 use crate::server::Server;
 
 /// The one route that asks for no token.
@@ -27,7 +26,6 @@ pub(super) const HEALTH: &str = "/health";
 pub(super) struct App {
     pub(super) server: Server,
     pub(super) mcp_service: McpService,
-    pub(super) metrics: Arc<Metrics>,
     pub(super) callers: Callers,
     pub(super) hosts: Hosts,
     pub(super) origins: Origins,

@@ -1,26 +1,37 @@
-//! What is served where.
+//! What is served where, and the routes that are not MCP.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use outlast_core::rules::Sharing;
+use outlast_core::{JobQuery, OwnerId, Scope, StateKind, StoreError};
 use serde_json::json;
 
 use super::app::{App, HEALTH};
 use super::http_refusal::HttpRefusal;
-use super::{admission, mcp, metrics_route};
+use super::{admission, mcp};
+use crate::caller::Principal;
+use crate::metrics::Snapshot;
+
+/// How many unfinished jobs are read at a time.
+const JOBS_PER_READ: u32 = 500;
+/// How many are read in all; where there are more, the figure is too low.
+const MAX_JOBS_READ: usize = 50_000;
 
 /// Every route, behind [`admission`].
 pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
         .route(HEALTH, get(health))
-        .route("/metrics", get(metrics_route::metrics))
+        .route("/metrics", get(metrics))
         .fallback(|| async { HttpRefusal::not_found() })
         .method_not_allowed_fallback(|| async { HttpRefusal::bad_method() })
         .layer(from_fn_with_state(Arc::clone(&app), admission::guard))
@@ -31,10 +42,69 @@ pub(super) fn router(app: Arc<App>) -> Router {
 async fn health(State(app): State<Arc<App>>) -> Response {
     let (status, word) = if app.stop.is_asked() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
-    } else if app.metrics.store_refuses() {
+    } else if app.server.metrics.store_refuses() {
         (StatusCode::SERVICE_UNAVAILABLE, "store refuses writes")
     } else {
         (StatusCode::OK, "ok")
     };
     (status, Json(json!({ "status": word }))).into_response()
+}
+
+/// The figures as text, as far as the caller may see them.
+async fn metrics(
+    State(app): State<Arc<App>>,
+    Extension(Principal(owner)): Extension<Principal>,
+) -> Response {
+    let reader = reader(&app, owner);
+    match snapshot(&app, &reader).await {
+        Ok(now) => {
+            let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+            (kind, app.server.metrics.text(&reader, &now)).into_response()
+        }
+        Err(error) => {
+            tracing::warn!(%error, "metrics cannot be read");
+            HttpRefusal::store_unreadable().into_response()
+        }
+    }
+}
+
+/// Who reads: the owner that this server's own command line works for sees everything, and so does an only owner; of
+/// several the others see their own (E7).
+fn reader(app: &App, owner: OwnerId) -> Scope {
+    let operates = owner == app.server.face.owner;
+    match app.callers.sharing() {
+        Sharing::SeveralOwners if !operates => Scope::Owner(owner),
+        Sharing::SeveralOwners | Sharing::OneOwner => Scope::Operator,
+    }
+}
+
+async fn snapshot(app: &App, reader: &Scope) -> Result<Snapshot, StoreError> {
+    let mut unfinished: BTreeMap<(String, &'static str), u64> = BTreeMap::new();
+    let mut oldest = None;
+    let mut query = JobQuery {
+        states: vec![StateKind::Queued, StateKind::Running],
+        limit: JOBS_PER_READ,
+        ..JobQuery::default()
+    };
+    let mut read = 0;
+    loop {
+        let page = app.server.face.engine.list(reader, &query).await?;
+        read += page.jobs.len();
+        for job in page.jobs {
+            if job.state == StateKind::Queued {
+                oldest = Some(oldest.map_or(job.created_at, |oldest| job.created_at.min(oldest)));
+            }
+            *unfinished.entry((job.workflow, job.state.as_str())).or_default() += 1;
+        }
+        query.after = page.next;
+        if query.after.is_none() || read >= MAX_JOBS_READ {
+            break;
+        }
+    }
+    let now = app.server.face.engine.now();
+    Ok(Snapshot {
+        unfinished,
+        oldest_queued: oldest.map(|oldest| now.since(oldest)),
+        calls: app.server.calls.len(),
+    })
 }

@@ -12,6 +12,7 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::input::Input;
 use crate::json_size::JsonSize;
@@ -31,6 +32,7 @@ pub(super) struct LineTransport<R, W> {
     asked: HashSet<RequestId>,
     /// The answer to a message that goes no further, on its way.
     answering: Option<JoinHandle<io::Result<()>>>,
+    pub(super) input_ended: CancellationToken,
 }
 
 impl<R, W> LineTransport<R, W>
@@ -40,7 +42,8 @@ where
 {
     pub(super) fn new(input: R, output: W) -> Self {
         let (input, output) = (Input::new(input), Arc::new(Mutex::new(output)));
-        Self { input, output, asked: HashSet::new(), answering: None }
+        let (asked, input_ended) = (HashSet::new(), CancellationToken::new());
+        Self { input, output, asked, answering: None, input_ended }
     }
 
     /// Answers a message that goes no further. In a task of its own, because `receive` is dropped whenever another
@@ -77,7 +80,10 @@ where
                 drop(answering.await);
                 self.answering = None;
             }
-            let line = self.input.line().await?;
+            let Some(line) = self.input.line().await else {
+                self.input_ended.cancel();
+                return None;
+            };
             let message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(line) {
                 Ok(message) => message,
                 Err(_) if line.is_empty() => continue,
@@ -128,7 +134,8 @@ async fn send_line<W: AsyncWrite + Unpin>(
     output: Arc<Mutex<W>>,
     message: TxJsonRpcMessage<RoleServer>,
 ) -> io::Result<()> {
-    let is_short = serde_json::to_writer(JsonSize::up_to(MAX_WHOLE_BYTES), &message).is_ok();
+    let measure = JsonSize { length: 0, longest: MAX_WHOLE_BYTES };
+    let is_short = serde_json::to_writer(measure, &message).is_ok();
     let mut output = output.lock().await;
     if is_short {
         let mut line = serde_json::to_vec(&message)?;

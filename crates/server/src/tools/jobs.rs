@@ -2,10 +2,8 @@
 //! workflow is a tool of its own that is held until its result is there.
 
 mod workflow;
-mod start;
-mod get;
+mod calls;
 mod list;
-mod held;
 mod answer;
 mod result_page;
 mod schema;
@@ -91,7 +89,7 @@ impl Jobs {
     /// unfinished.
     pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
         let workflow = self.workflow(&job.new.workflow)?;
-        if workflow.work == Work::Research { None } else { held::outcome(job) }
+        if workflow.work == Work::Research { None } else { calls::outcome(job) }
     }
 
     fn workflow(&self, name: &str) -> Option<&Workflow> {

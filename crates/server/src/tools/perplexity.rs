@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::arguments::{as_json, digest};
 use crate::caller::Caller;
-use crate::held::{self, AnswerWith, AskAnew, HeldCall, ToldAgain};
+use crate::held::{self, AskAnew, HeldCall, ToldAgain};
 use crate::reply::{Answered, Refusal, ToolResult, told};
 use crate::text::{block_texts, printable, title, with_citations};
 use crate::tool_names::perplexity::{ASK, REASON, RESEARCH, SEARCH};
@@ -74,12 +74,8 @@ impl Perplexity {
     ) -> ToolResult<Answered> {
         let (messages, filters) = arguments::read(kind, given)?;
         let ask = ResearchAsk { kind, messages, filters, ..ResearchAsk::default() };
-        let (visibility, answer_with) = match held_answer(kind) {
-            HeldAnswer::Report if caller.takes_tasks => (Visibility::Task, AnswerWith::Task),
-            HeldAnswer::Report | HeldAnswer::Quick => {
-                (Visibility::Unpromised, AnswerWith::Outcome { within: None })
-            }
-        };
+        let may_be_task = caller.takes_tasks && held_answer(kind) == HeldAnswer::Report;
+        let (visibility, answer_with) = held::until_its_end(may_be_task);
         let call = HeldCall {
             job: self.new_job(&caller.owner, tool, &ask, visibility)?,
             key: None,
@@ -138,6 +134,7 @@ pub(crate) fn outcome(job: &Job) -> Option<ToolResult> {
         if let Some(warning) = output.cost.warning() {
             text.push_str(&format!("\n\nNote: {warning}"));
         }
-        told(text.clone(), &json!({ field: text }))
+        let shape = json!({ field: text });
+        Ok(told(text, shape))
     })
 }

@@ -3,8 +3,6 @@
 
 mod arguments;
 mod ask;
-mod deep_research;
-mod search;
 
 mod history;
 mod archive;

@@ -1,24 +1,48 @@
 //! Tool set `research-jobs`: start, poll, cancel. Works with any client, however short its limit for one call,
 //! because no call lasts longer than the poll budget.
 
-mod options;
 mod answer;
 mod schema;
 
-use outlast_core::{Effort, Message, NewJob, OwnerId, ResearchAsk, Visibility, rules};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{
+    Effort, Job, Message, NewJob, OwnerId, Profile, ResearchAsk, Visibility, rules,
+};
 use outlast_engine::{Engine, Reading};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
 use crate::arguments::{self, as_json, digest};
 use crate::caller::Caller;
-use crate::job_by_id;
 use crate::reply::{Refusal, ToolResult, structured_long};
 use crate::text::title;
-use crate::tool_names::research_jobs::START;
+use crate::tool_names::research_jobs::{CANCEL, POLL, START};
 use crate::tools::instructions::DEEP_RESEARCH;
+use crate::tools::recipient::Disclaimer;
+use crate::tools::schema::ListedTool;
+use crate::wait;
 use answer::ResearchJobAnswer;
-pub use options::ResearchJobsOptions;
+
+/// What this set is told once.
+#[derive(Clone, Debug)]
+pub struct ResearchJobsOptions {
+    /// Which workers can run its jobs.
+    pub profile: Profile,
+    /// How long one poll waits.
+    pub poll_budget: Duration,
+    /// How many failures are forgiven.
+    pub max_failures: u32,
+    /// How long one try may take.
+    pub attempt_timeout: Duration,
+    /// How long a job may stay unfinished.
+    pub life: Duration,
+    /// How long a finished job can be polled.
+    pub keep: Duration,
+    /// Whether descriptions warn against sending sensitive information.
+    pub disclaimer: Disclaimer,
+}
 
 /// The tool set.
 #[derive(Clone)]
@@ -33,9 +57,7 @@ struct StartArguments {
     messages: Vec<Message>,
     #[serde(default)]
     strip_thinking: bool,
-    #[serde(default)]
     reasoning_effort: Option<Effort>,
-    #[serde(default)]
     idempotency_key: Option<String>,
 }
 
@@ -66,12 +88,12 @@ impl ResearchJobs {
     async fn poll(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {
         let JobArguments { job_id } = arguments::read(given)?;
         let budget = self.options.poll_budget;
-        self.answer(&job_id, job_by_id::poll(&self.engine, caller, &job_id, budget).await?)
+        self.answer(&job_id, wait::poll(&self.engine, caller, &job_id, budget).await?)
     }
 
     async fn cancel(&self, caller: &Caller, given: JsonObject) -> ToolResult {
         let JobArguments { job_id } = arguments::read(given)?;
-        self.answer(&job_id, job_by_id::cancel(&self.engine, caller, &job_id).await?)
+        self.answer(&job_id, wait::cancel(&self.engine, caller, &job_id).await?)
     }
 
     fn answer(&self, given: &str, reading: Option<Reading>) -> ToolResult {
@@ -97,6 +119,34 @@ impl ResearchJobs {
             keep: Some(self.options.keep),
         };
         Ok(job.made_by(START))
+    }
+}
+
+impl ResearchJobs {
+    /// The set over an engine.
+    pub fn new(engine: Engine, options: ResearchJobsOptions) -> Self {
+        Self { engine, options }
+    }
+
+    /// Its tools.
+    pub(crate) fn listed(&self) -> Vec<ListedTool> {
+        schema::tools(&Arc::new(self.clone()))
+    }
+
+    /// How a model should use them.
+    pub(crate) fn instructions(&self) -> String {
+        format!(
+            "Job by job: {START} answers at once with a jobId. Call {POLL} with it until the status is COMPLETED or \
+             FAILED: each call waits for the result and returns before a client's own time limit, so repeat it \
+             straight away and never start the same research again while it runs. {CANCEL} only when the result is \
+             no longer wanted. Any client of the same user can poll the jobId."
+        )
+    }
+
+    /// What a poll of this job would be answered.
+    pub(crate) fn outcome(&self, job: &Job) -> ToolResult {
+        let reading = Reading { job: job.clone(), now: self.engine.now(), waits: None };
+        self.answer(&job.id.to_string(), Some(reading))
     }
 }
 

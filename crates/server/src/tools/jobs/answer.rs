@@ -85,10 +85,10 @@ impl JobAnswer {
             JobState::Failed { .. } => Self::failed(job),
             JobState::Cancelled { .. } => Self {
                 error: Some(JobError::new("CANCELLED", "the job was cancelled")),
-                user_message: and("The job was cancelled.", job.stop_text()),
-                ..Self::ended(
+                ..Self::new(
                     job.id.to_string(),
                     JobStatus::Cancelled,
+                    and("The job was cancelled.", job.stop_text()),
                     "The job was cancelled; start a new one only if the user asks for it.",
                 )
             },
@@ -108,10 +108,10 @@ impl JobAnswer {
         );
         Self {
             error: Some(JobError::new("JOB_EXPIRED", &why)),
-            user_message: "The job has expired, or its id is wrong.".to_owned(),
-            ..Self::ended(
+            ..Self::new(
                 echoed_id(given),
                 JobStatus::Expired,
+                "The job has expired, or its id is wrong.".to_owned(),
                 "Check the job_id; if the result is still wanted, start the job again.",
             )
         }
@@ -121,28 +121,21 @@ impl JobAnswer {
         let Reading { job, waits, .. } = reading;
         let status = JobStatus::of(job.state.kind(), job.was_claimed());
         let standing = bounded(&reading.standing().to_string());
-        let come_back = format!(
+        let mut next = format!(
             "Call {GET} with this job_id until `done` is true; each call waits up to {} s for the end, so there is no \
              need to pause between calls.",
             wait.as_secs()
         );
-        let (delay, next) = match waits {
-            Some(Waits::ForAWorker) => {
-                (NO_WORKER_DELAY, format!("{come_back} But tell the user first. {standing}."))
-            }
-            Some(Waits::Until(_) | Waits::ForItsTurn { .. }) | None => (0, come_back),
-        };
+        let mut delay = 0;
+        if let Some(Waits::ForAWorker) = waits {
+            delay = NO_WORKER_DELAY;
+            next.push_str(&format!(" But tell the user first. {standing}."));
+        }
         Self {
-            job_id: job.id.to_string(),
-            status,
             done: false,
             progress: JobProgress::of(status, job.progress.as_ref()),
             polling: Polling { recommended_next_action: GET, recommended_delay_seconds: delay },
-            result: Value::Null,
-            error: None,
-            user_message: format!("{standing}."),
-            next_instruction_for_model: next,
-            result_page: None,
+            ..Self::new(job.id.to_string(), status, format!("{standing}."), &next)
         }
     }
 
@@ -159,11 +152,11 @@ impl JobAnswer {
                     .to_owned()
             }
         };
+        let message = and("The job is complete.", output.cost.warning().as_deref());
         Ok(Self {
             result,
-            user_message: and("The job is complete.", output.cost.warning().as_deref()),
             result_page: page,
-            ..Self::ended(job.id.to_string(), JobStatus::Completed, &next)
+            ..Self::new(job.id.to_string(), JobStatus::Completed, message, &next)
         })
     }
 
@@ -188,14 +181,13 @@ impl JobAnswer {
             None => "Starting it again will not help until that is fixed.".to_owned(),
         };
         let next = format!("The job failed; tell the user why. {next}");
-        Self {
-            user_message: format!("The job failed: {}.", error.message),
-            error: Some(error),
-            ..Self::ended(job.id.to_string(), JobStatus::Failed, &next)
-        }
+        let message = format!("The job failed: {}.", error.message);
+        let failed = Self::new(job.id.to_string(), JobStatus::Failed, message, &next);
+        Self { error: Some(error), ..failed }
     }
 
-    fn ended(job_id: String, status: JobStatus, next: &str) -> Self {
+    /// The answer about a job that has ended, or is not there.
+    fn new(job_id: String, status: JobStatus, user_message: String, next: &str) -> Self {
         Self {
             job_id,
             status,
@@ -204,7 +196,7 @@ impl JobAnswer {
             polling: Polling { recommended_next_action: "none", recommended_delay_seconds: 0 },
             result: Value::Null,
             error: None,
-            user_message: String::new(),
+            user_message,
             next_instruction_for_model: next.to_owned(),
             result_page: None,
         }

@@ -2,24 +2,13 @@
 
 use outlast_core::{Cursor, JobQuery, StateKind, Summary};
 use rmcp::model::JsonObject;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Jobs;
 use super::answer::{JobProgress, JobStatus};
-use crate::arguments;
+use crate::arguments::{self, ListArguments};
 use crate::caller::Caller;
 use crate::reply::{ToolResult, structured};
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ListArguments {
-    #[serde(default)]
-    status: Option<JobStatus>,
-    #[serde(default = "arguments::default_limit")]
-    limit: i64,
-    #[serde(default)]
-    cursor: Option<String>,
-}
 
 #[derive(Debug, Serialize)]
 struct JobList {
@@ -41,11 +30,12 @@ struct ListedJob {
 
 impl Jobs {
     pub(super) async fn list(&self, caller: &Caller, given: JsonObject) -> ToolResult {
-        let arguments: ListArguments = arguments::read(given)?;
+        let arguments: ListArguments<JobStatus> = arguments::read(given)?;
+        let (limit, after) = arguments.page("next_cursor")?;
         let mut query = JobQuery {
             states: arguments.status.map(states).unwrap_or_default().to_vec(),
-            limit: arguments::check_limit(arguments.limit)?,
-            after: arguments::cursor(arguments.cursor.as_deref(), "next_cursor")?,
+            limit,
+            after,
             ..JobQuery::default()
         };
         let mut jobs = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::ToolAnnotations;
 use serde_json::{Value, json};
 
-use super::start::WorkflowTool;
+use super::calls::WorkflowTool;
 use super::workflow::{Work, Workflow};
 use super::{Jobs, JobsMode, JobsOptions};
 use crate::text::minutes;
@@ -107,7 +107,7 @@ fn get(set: &Arc<Jobs>) -> ListedTool {
         GET,
         "Get a job",
         format!(
-            "Waits up to {wait} s for a job's end and returns its status, or its result once it is done. Replay until \
+            "Waits up to {wait} s for a job's end and returns its status, or its result once it is done. Repeat until \
              `done` is true. A result can be fetched for {} minutes.",
             minutes(set.options.keep)
         ),

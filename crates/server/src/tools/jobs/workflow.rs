@@ -10,7 +10,9 @@ use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::arguments::{self, MAX_REQUEST_CHARS, as_json, check_priority, check_query, digest};
+use crate::arguments::{
+    self, MAX_REQUEST_CHARS, as_json, check, check_priority, check_query, digest,
+};
 use crate::reply::Refusal;
 use crate::text::title;
 use crate::tools::instructions::research_instructions;
@@ -53,11 +55,9 @@ pub enum Work {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WorkflowArguments {
-    #[serde(default)]
     pub(super) message: Option<String>,
     #[serde(default)]
     pub(super) arguments: JsonObject,
-    #[serde(default)]
     pub(super) session_id: Option<String>,
     #[serde(default)]
     pub(super) priority: i64,
@@ -144,12 +144,12 @@ impl Workflow {
 
     fn command(&self, given: WorkflowArguments) -> Result<Value, Refusal> {
         let size = serde_json::to_vec(&given.arguments).map_or(usize::MAX, |json| json.len());
-        if size > MAX_ARGUMENT_BYTES {
-            return Err(Refusal::validation(format!(
+        check(size <= MAX_ARGUMENT_BYTES, || {
+            format!(
                 "arguments must have {MAX_ARGUMENT_BYTES} bytes at most as JSON, not {size}; a command takes more in \
                  `message`"
-            )));
-        }
+            )
+        })?;
         let timeout_ms = Some(u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX));
         given.into_ask(timeout_ms)
     }
@@ -159,19 +159,16 @@ impl WorkflowArguments {
     /// The priority, once everything is as it should be.
     fn check(&self) -> Result<i16, Refusal> {
         if let Some(session) = &self.session_id {
-            let length = session.chars().count();
-            if !(1..=200).contains(&length) || session.chars().any(char::is_control) {
-                return Err(Refusal::validation(
-                    "session_id must have 1 to 200 characters, none of them control characters",
-                ));
-            }
+            let fits = (1..=200).contains(&session.chars().count());
+            check(fits && !session.chars().any(char::is_control), || {
+                "session_id must have 1 to 200 characters, none of them control characters"
+                    .to_owned()
+            })?;
         }
         let message = self.message.as_ref().map_or(0, |message| message.chars().count());
-        if message > MAX_REQUEST_CHARS {
-            return Err(Refusal::validation(format!(
-                "message must have {MAX_REQUEST_CHARS} characters at most, not {message}"
-            )));
-        }
+        check(message <= MAX_REQUEST_CHARS, || {
+            format!("message must have {MAX_REQUEST_CHARS} characters at most, not {message}")
+        })?;
         check_priority(self.priority)
     }
 
@@ -204,15 +201,11 @@ fn research(given: WorkflowArguments) -> Result<Value, Refusal> {
 fn tool(given: WorkflowArguments, takes_message: bool) -> Result<Value, Refusal> {
     let arguments = serde_json::to_string(&given.arguments).map_err(|_| Refusal::internal())?;
     let length = arguments.chars().count();
-    if length > MAX_REQUEST_CHARS {
-        return Err(Refusal::validation(format!(
-            "arguments must have {MAX_REQUEST_CHARS} characters at most as JSON, not {length}"
-        )));
-    }
-    if given.message.is_some() && !takes_message {
-        return Err(Refusal::validation(
-            "message is not taken by this workflow; give what it needs in `arguments`",
-        ));
-    }
+    check(length <= MAX_REQUEST_CHARS, || {
+        format!("arguments must have {MAX_REQUEST_CHARS} characters at most as JSON, not {length}")
+    })?;
+    check(given.message.is_none() || takes_message, || {
+        "message is not taken by this workflow; give what it needs in `arguments`".to_owned()
+    })?;
     given.into_ask(None)
 }

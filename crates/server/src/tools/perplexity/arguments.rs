@@ -15,11 +15,9 @@ type Asked = (Vec<Message>, SearchFilters);
 #[serde(deny_unknown_fields)]
 struct AskArguments {
     messages: Vec<Message>,
-    #[serde(default)]
     search_recency_filter: Option<Recency>,
     #[serde(default)]
     search_domain_filter: Vec<String>,
-    #[serde(default)]
     search_context_size: Option<ContextSize>,
     #[serde(default, rename = "strip_thinking")]
     _strip_thinking: Option<Value>,
@@ -42,13 +40,9 @@ struct ResearchArguments {
 #[serde(deny_unknown_fields)]
 struct SearchArguments {
     query: String,
-    #[serde(default)]
     max_results: Option<f64>,
-    #[serde(default)]
     max_tokens_per_page: Option<f64>,
-    #[serde(default)]
     country: Option<String>,
-    #[serde(default)]
     search_recency_filter: Option<Recency>,
     #[serde(default)]
     search_domain_filter: Vec<String>,

@@ -20,53 +20,48 @@ pub(super) fn tools(set: &Arc<Perplexity>) -> Vec<ListedTool> {
     let place = recipient.either("the server's own documents", "the web");
     let sources = recipient.either("the server's own documents as sources", "web sources");
     let found = recipient.either("passages of the server's own documents", "web pages");
-    let asking = |name, title, description, input, output| {
-        tool(name, title, description, input, output, asks_as_vendor())
+    let asking = |name: &'static str, kind, title, description, input, output| {
+        let tool = tool(name, title, description, input, output, asks_as_vendor());
+        listed(set, tool, move |set, caller, given| Box::pin(set.ask(caller, name, kind, given)))
     };
-    let ask = asking(
-        ASK,
-        recipient.either("Ask the Library", "Ask Perplexity"),
-        format!("Answers a question from {place}, with citations, in seconds.{warning}"),
-        ask_input(),
-        output("response", "The answer, with citations."),
-    );
-    let reason = asking(
-        REASON,
-        "Advanced Reasoning",
-        format!("Thinks a hard question through, step by step, with {sources}.{warning}"),
-        ask_input(),
-        output("response", "The answer, with citations."),
-    );
-    let research = asking(
-        RESEARCH,
-        "Deep Research",
-        format!(
-            "Researches a question in depth and returns a report with citations. Takes minutes; if the client gives \
-             up, the same call made again picks it up.{long_warning}"
-        ),
-        object(json!({ "messages": messages() }), &["messages"]),
-        output("response", "The report, with citations."),
-    );
-    let search = asking(
-        SEARCH,
-        recipient.either("Search the Library", "Search the Web"),
-        format!(
-            "Finds {found}: ranked results with title, address, snippet and date. No answer is written.{warning}"
-        ),
-        search_input(),
-        output("results", "The results as text."),
-    );
     vec![
-        listed(set, ask, |set, caller, given| Box::pin(set.ask(caller, ASK, AskKind::Ask, given))),
-        listed(set, reason, |set, caller, given| {
-            Box::pin(set.ask(caller, REASON, AskKind::Reason, given))
-        }),
-        listed(set, research, |set, caller, given| {
-            Box::pin(set.ask(caller, RESEARCH, AskKind::Research, given))
-        }),
-        listed(set, search, |set, caller, given| {
-            Box::pin(set.ask(caller, SEARCH, AskKind::Results, given))
-        }),
+        asking(
+            ASK,
+            AskKind::Ask,
+            recipient.either("Ask the Library", "Ask Perplexity"),
+            format!("Answers a question from {place}, with citations, in seconds.{warning}"),
+            ask_input(),
+            output("response", "The answer, with citations."),
+        ),
+        asking(
+            REASON,
+            AskKind::Reason,
+            "Advanced Reasoning",
+            format!("Thinks a hard question through, step by step, with {sources}.{warning}"),
+            ask_input(),
+            output("response", "The answer, with citations."),
+        ),
+        asking(
+            RESEARCH,
+            AskKind::Research,
+            "Deep Research",
+            format!(
+                "Researches a question in depth and returns a report with citations. Takes minutes; if the client \
+                 gives up, the same call made again picks it up.{long_warning}"
+            ),
+            object(json!({ "messages": messages() }), &["messages"]),
+            output("response", "The report, with citations."),
+        ),
+        asking(
+            SEARCH,
+            AskKind::Results,
+            recipient.either("Search the Library", "Search the Web"),
+            format!(
+                "Finds {found}: ranked results with title, address, snippet and date. No answer is written.{warning}"
+            ),
+            search_input(),
+            output("results", "The results as text."),
+        ),
     ]
 }
 

@@ -6,10 +6,11 @@ use outlast_engine::ReportCheck;
 use outlast_mirror::{
     CostShape, ProgressShape, SearchResult, StatusWord, UsageShape, search_results,
 };
-use serde::Serialize;
+use rmcp::model::CallToolResult;
+use serde_json::json;
 
 use super::render::{self, TextLines};
-use crate::reply::{ToolResult, told};
+use crate::reply::{ToolResult, told, without_nulls};
 use crate::text::{block_texts, printable};
 use crate::tool_names::research::{AWAIT, DEEP_RESEARCH_FOLLOWUP, HISTORY, LIST, SEARCH_FOLLOWUP};
 
@@ -22,23 +23,6 @@ pub(super) struct Asking {
     pub(super) show_thinking: bool,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct QuestionAnswer {
-    raw_result_text: String,
-    response_id: String,
-    model_used: String,
-    usage: UsageShape,
-    cost: CostShape,
-    search_results: Vec<SearchResult>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report_check: Option<ReportCheck>,
-    conversation_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conversation_path: Option<String>,
-    status: StatusWord,
-}
-
 /// The answer of a question that has its report.
 pub(super) fn completed(
     job: &Job,
@@ -46,31 +30,35 @@ pub(super) fn completed(
     asking: Asking,
     path: Option<String>,
 ) -> ToolResult {
-    let answer = QuestionAnswer {
-        raw_result_text: body(output, asking.show_thinking),
-        response_id: match &job.checkpoint {
-            Checkpoint::Running(run) => printable(&run.id),
-            Checkpoint::NotBegun | Checkpoint::Beginning { .. } => job.id.to_string(),
-        },
-        model_used: model(output.model.as_deref()),
-        usage: (&output.usage).into(),
-        cost: output.cost.into(),
-        search_results: sources(output),
-        report_check: report_check(job, output),
-        conversation_id: conversation(job),
-        conversation_path: path,
-        status: StatusWord::Completed,
+    let (id, report) = (conversation(job), body(output, asking.show_thinking));
+    let (usage, cost) = (UsageShape::from(&output.usage), CostShape::from(output.cost));
+    let (model, check) = (model(output.model.as_deref()), report_check(job, output));
+    let response_id = match &job.checkpoint {
+        Checkpoint::Running(run) => printable(&run.id),
+        Checkpoint::NotBegun | Checkpoint::Beginning { .. } => job.id.to_string(),
     };
-    let mut text = TextLines::new(header(asking, &answer.conversation_id));
-    text.path(answer.conversation_path.as_deref());
+    let mut text = TextLines::new(header(asking, &id));
+    text.path(path.as_deref());
     text.line("\n---\n");
-    text.line(&answer.raw_result_text);
+    text.line(&report);
     text.sources(output);
     text.line("");
-    text.line(&render::usage(&answer.usage, &answer.cost, &answer.model_used));
-    text.remarks(answer.report_check.as_ref(), output.cost);
+    text.line(&render::usage(&usage, &cost, &model));
+    text.remarks(check.as_ref(), output.cost);
     text.line(&format!("Continue with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."));
-    told(text.done(), &answer)
+    let shape = without_nulls(json!({
+        "rawResultText": report,
+        "responseId": response_id,
+        "modelUsed": model,
+        "usage": usage,
+        "cost": cost,
+        "searchResults": sources(output),
+        "reportCheck": check,
+        "conversationId": id,
+        "conversationPath": path,
+        "status": StatusWord::Completed
+    }));
+    Ok(told(text.done(), shape))
 }
 
 /// The answer of a question that waits for a worker, or is worked on (B2).
@@ -79,7 +67,7 @@ pub(super) fn queued(
     asking: Asking,
     path: Option<String>,
     expected: &Expected,
-) -> ToolResult {
+) -> CallToolResult {
     let id = conversation(job);
     let cost: CostShape = match expected.cost {
         Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost) => Cost::Estimate(cost),
@@ -99,19 +87,18 @@ pub(super) fn queued(
     ));
     text.path(path.as_deref());
     let text = text.done();
-    let answer = QuestionAnswer {
-        raw_result_text: text.clone(),
-        response_id: "queued".to_owned(),
-        model_used: model(expected.model.as_deref()),
-        usage: UsageShape::default(),
-        cost,
-        search_results: Vec::new(),
-        report_check: None,
-        conversation_id: id,
-        conversation_path: path,
-        status: job.state.kind().into(),
-    };
-    told(text, &answer)
+    let shape = without_nulls(json!({
+        "rawResultText": text,
+        "responseId": "queued",
+        "modelUsed": model(expected.model.as_deref()),
+        "usage": UsageShape::default(),
+        "cost": cost,
+        "searchResults": [],
+        "conversationId": id,
+        "conversationPath": path,
+        "status": StatusWord::from(job.state.kind())
+    }));
+    told(text, shape)
 }
 
 /// What a report is worth, where that was asked for.

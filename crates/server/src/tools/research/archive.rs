@@ -20,7 +20,7 @@ impl Research {
         id: &ConversationId,
         show: Show,
     ) -> Result<Option<Shown>, Refusal> {
-        Ok(self.archive(owner, id).await?.map(|archived| shown(id, archived, show)))
+        self.archive(owner, id).await?.map(|archived| shown(id, archived, show)).transpose()
     }
 
     /// The same as a conversation to ask in: what was said there goes with the question, and stays in its files.
@@ -32,10 +32,10 @@ impl Research {
         let Some(ArchivedConversation { conversation, .. }) = self.archive(owner, id).await? else {
             return Ok(None);
         };
-        let provider = conversation.provider();
+        let provider = Some(conversation.provider().to_owned());
         let said = conversation.messages.into_iter();
         let said = said.filter(|message| message.role != Role::System).collect();
-        Ok(Some(AskedIn::ArchivedConversation { id: id.clone(), provider, said }))
+        Ok(Some(AskedIn { conversation: Some(id.clone()), provider, said }))
     }
 
     async fn archive(
@@ -44,27 +44,31 @@ impl Research {
         id: &ConversationId,
     ) -> Result<Option<ArchivedConversation>, Refusal> {
         let Some(mirror) = &self.options.mirror else { return Ok(None) };
-        mirror.archived(owner, id).await.map_err(|error| match error {
-            ArchiveError::Store(error) => error.into(),
-            ArchiveError::Corrupted { .. } => {
-                tracing::warn!(conversation.id = %id, %error, "a conversation's files are damaged");
-                Refusal::because(
+        mirror.archived(owner, id).await.map_err(|error| {
+            let refusal = match error {
+                ArchiveError::Store(error) => return error.into(),
+                ArchiveError::Corrupted { .. } => Refusal::because(
                     RefusalCode::CONVERSATION_CORRUPTED,
-                    format!("the files of conversation {id} are damaged; repair or remove its folder"),
-                )
-            }
-            ArchiveError::Unreadable { .. } => {
-                tracing::warn!(conversation.id = %id, %error, "a conversation's files cannot be read");
-                Refusal::because(
+                    format!(
+                        "the files of conversation {id} are damaged; repair or remove its folder"
+                    ),
+                ),
+                ArchiveError::Unreadable { .. } => Refusal::because(
                     Code::ServiceUnavailable,
                     format!("the files of conversation {id} cannot be read just now; try again"),
-                )
-            }
+                ),
+            };
+            tracing::warn!(conversation.id = %id, %error, "a conversation's files cannot be read");
+            refusal
         })
     }
 }
 
-fn shown(id: &ConversationId, archived: ArchivedConversation, show: Show) -> Shown {
+fn shown(
+    id: &ConversationId,
+    archived: ArchivedConversation,
+    show: Show,
+) -> Result<Shown, Refusal> {
     let ArchivedConversation { folder, conversation: file, status } = archived;
     let said = file.messages.iter().filter(|said| show.system || said.role != Role::System);
     let messages: Vec<MessageShape> = said
@@ -96,7 +100,7 @@ fn shown(id: &ConversationId, archived: ArchivedConversation, show: Show) -> Sho
         search_results: file.search_results,
         report_check: None,
     };
-    Shown { conversation, status, progress: None, standing, notes: String::new() }
+    Shown::new(&conversation, status, None, standing, "")
 }
 
 /// Of a conversation without a status: a search, or a call that waited for its report. Both were over when it was written.

@@ -6,7 +6,7 @@ use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::arguments::{check_domains, check_priority, check_query, digest};
+use crate::arguments::{check, check_domains, check_priority, check_query, digest};
 use crate::reply::Refusal;
 use crate::tool_names::research::{DEEP_RESEARCH_FOLLOWUP, SEARCH_FOLLOWUP};
 
@@ -58,13 +58,10 @@ pub(super) struct SearchArguments {
     pub(super) query: String,
     #[serde(default)]
     return_related_questions: bool,
-    #[serde(default)]
     search_recency_filter: Option<Recency>,
     #[serde(default)]
     search_domain_filter: Vec<String>,
-    #[serde(default)]
     search_after_date_filter: Option<String>,
-    #[serde(default)]
     search_before_date_filter: Option<String>,
     #[serde(default)]
     search_mode: SearchMode,
@@ -151,11 +148,8 @@ pub(super) fn conversation_id(text: &str) -> Option<ConversationId> {
 
 /// From 1 to 100 ids.
 pub(super) fn check_count(field: &str, ids: &[String]) -> Result<(), Refusal> {
-    if (1..=100).contains(&ids.len()) {
-        return Ok(());
-    }
     let count = ids.len();
-    Err(Refusal::validation(format!("{field} must have 1 to 100 entries, not {count}")))
+    check((1..=100).contains(&count), || format!("{field} must have 1 to 100 entries, not {count}"))
 }
 
 /// What makes two calls the same: the tool, the conversation and what was asked.
@@ -168,12 +162,9 @@ pub(super) fn input_hash<A: Serialize>(
 }
 
 fn check_date(field: &str, date: Option<&str>) -> Result<(), Refusal> {
-    match date {
-        Some(date) if !is_date(date) => Err(Refusal::validation(format!(
-            "{field} must be a day that exists, as MM/DD/YYYY, such as 02/28/2026"
-        ))),
-        Some(_) | None => Ok(()),
-    }
+    check(date.is_none_or(is_date), || {
+        format!("{field} must be a day that exists, as MM/DD/YYYY, such as 02/28/2026")
+    })
 }
 
 /// Whether there is such a day, `MM/DD/YYYY`; chrono alone would take shorter numbers and signs as well.

@@ -1,85 +1,148 @@
-//! From a question to a job and its answer: in which conversation it is asked, and what is made durable of it.
+//! The tools that ask: from a question to a durable job and its answer. Deep research is held until the report is there, or
+//! queued and asked after, as the mode says; search is a quick answer, held for seconds.
 
 use std::time::Duration;
 
-use outlast_core::conversation::Conversation;
 use outlast_core::{
-    ConversationId, Job, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, Visibility,
+    AskKind, ConversationId, HeldAnswer, Job, Key, Message, NewJob, OwnerId, Profile, ResearchAsk,
+    Role, Visibility,
 };
+use rmcp::model::JsonObject;
 
 use super::answer::{self, Asking};
-use super::arguments::conversation_id;
-use super::{Research, ResearchOptions};
-use crate::arguments::as_json;
+use super::arguments::{
+    ResearchArguments, SearchArguments, conversation_id, input_hash, take_conversation,
+};
+use super::{Research, ResearchMode, ResearchOptions};
+use crate::arguments::{self, as_json};
 use crate::caller::Caller;
-use crate::held::{self, Carried, HeldCall};
+use crate::held::{self, AnswerWith, AskAnew, Carried, HeldCall, ToldAgain};
 use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
 use crate::text::{echoed_id, title};
-use crate::tool_names::research::LIST;
+use crate::tool_names::research::{LIST, SEARCH, SEARCH_FOLLOWUP};
+use crate::tools::instructions::{DEEP_RESEARCH, research_instructions};
 use crate::tools::outcome::outcome;
 
-/// Where a question is asked.
-pub(super) enum AskedIn {
-    /// In a conversation that begins with it.
-    New,
-    /// In this one.
-    In(Box<Conversation>),
-    /// In one that only files know.
-    ArchivedConversation { id: ConversationId, provider: &'static str, said: Vec<Message> },
-}
+/// How long after its timeout a search is waited for: its worker gives it up by then, unless the provider hangs.
+const SEARCH_GRACE: Duration = Duration::from_secs(1);
 
-/// How a job differs from others of this set.
-pub(super) struct Terms {
-    pub(super) tool: &'static str,
-    pub(super) workflow: &'static str,
-    pub(super) priority: i16,
-    pub(super) visibility: Visibility,
-    /// How long one try may take.
-    pub(super) timeout: Duration,
+/// Where a question is asked; by default in a conversation that begins with it.
+#[derive(Default)]
+pub(super) struct AskedIn {
+    /// The conversation that is continued.
+    pub(super) conversation: Option<ConversationId>,
+    /// The provider that has to answer there (P1).
+    pub(super) provider: Option<String>,
+    /// What was said there.
+    pub(super) said: Vec<Message>,
 }
 
 impl AskedIn {
-    /// The conversation, if there is one already.
-    pub(super) fn conversation(&self) -> Option<&ConversationId> {
-        match self {
-            Self::New => None,
-            Self::In(conversation) => Some(&conversation.id),
-            Self::ArchivedConversation { id, .. } => Some(id),
-        }
-    }
-
-    /// The provider that has to answer there; `None` where any may.
-    fn provider(&self) -> Option<&str> {
-        match self {
-            Self::New => None,
-            Self::In(conversation) => Some(conversation.provider()),
-            Self::ArchivedConversation { provider, .. } => Some(provider),
-        }
-    }
-
     /// What is sent upstream: instructions, what was said before, the question.
-    pub(super) fn messages(&self, instructions: Option<Message>, question: &str) -> Vec<Message> {
-        let said = match self {
-            Self::New => Vec::new(),
-            Self::In(conversation) => conversation.context(),
-            Self::ArchivedConversation { said, .. } => said.clone(),
-        };
+    fn messages(&mut self, instructions: Option<Message>, question: &str) -> Vec<Message> {
         let question = Message { role: Role::User, content: question.to_owned() };
-        instructions.into_iter().chain(said).chain([question]).collect()
+        instructions.into_iter().chain(self.said.drain(..)).chain([question]).collect()
     }
 }
 
 impl Research {
+    /// A call of one of the tools that ask.
+    pub(super) async fn ask(
+        &self,
+        caller: &mut Caller,
+        tool: &'static str,
+        given: JsonObject,
+    ) -> ToolResult<Answered> {
+        match tool {
+            SEARCH | SEARCH_FOLLOWUP => self.search(caller, tool, given).await,
+            _ => self.deep_research(caller, tool, given).await,
+        }
+    }
+
+    async fn deep_research(
+        &self,
+        caller: &mut Caller,
+        tool: &'static str,
+        mut given: JsonObject,
+    ) -> ToolResult<Answered> {
+        let conversation = take_conversation(tool, &mut given)?;
+        let arguments: ResearchArguments = arguments::read(given)?;
+        let priority = arguments.check()?;
+        let mut asked_in = self.asked_in(caller, conversation).await?;
+        let effort = arguments.reasoning_effort.into();
+        let ask = ResearchAsk {
+            kind: AskKind::Research,
+            messages: asked_in.messages(Some(research_instructions(effort)), &arguments.query),
+            effort: Some(effort),
+            ..ResearchAsk::default()
+        };
+        let hash = input_hash(tool, asked_in.conversation.as_ref(), &arguments)?;
+        let (visibility, answer_with) = self.answer_with(caller);
+        let job = self.new_job(&caller.owner, tool, &asked_in, &ask, visibility)?;
+        let call = HeldCall {
+            job: NewJob { priority, ..job },
+            key: arguments::key(arguments.idempotency_key.as_deref(), hash)?,
+            call_key: Key::research(tool, hash, HeldAnswer::Report),
+            answer_with,
+            told_again: ToldAgain::ForAWhile(AskAnew::WithAKey),
+        };
+        let asking = Asking { continued: asked_in.conversation.is_some(), show_thinking: false };
+        self.hold(caller, call, asking).await
+    }
+
+    /// What a call is answered with in this mode, and with it whether its job is promised to the caller.
+    fn answer_with(&self, caller: &Caller) -> (Visibility, AnswerWith) {
+        let within = Some(self.options.inline_budget);
+        match (self.options.mode, caller.takes_tasks) {
+            (ResearchMode::Queued, _) => (Visibility::Promised, AnswerWith::JobAtOnce),
+            (ResearchMode::Auto, true) => (Visibility::Promised, AnswerWith::Task),
+            (ResearchMode::Auto, false) => (Visibility::Promised, AnswerWith::Outcome { within }),
+            (ResearchMode::Blocking, takes_tasks) => held::until_its_end(takes_tasks),
+        }
+    }
+
+    async fn search(
+        &self,
+        caller: &mut Caller,
+        tool: &'static str,
+        mut given: JsonObject,
+    ) -> ToolResult<Answered> {
+        let conversation = take_conversation(tool, &mut given)?;
+        let arguments: SearchArguments = arguments::read(given)?;
+        let filters = arguments.filters()?;
+        let mut asked_in = self.asked_in(caller, conversation).await?;
+        let ask = ResearchAsk {
+            kind: AskKind::Search,
+            // Without instructions: the answer is the provider's own, as short as it likes.
+            messages: asked_in.messages(None, &arguments.query),
+            filters,
+            ..ResearchAsk::default()
+        };
+        let hash = input_hash(tool, asked_in.conversation.as_ref(), &arguments)?;
+        let within = Some(self.options.search_timeout + SEARCH_GRACE);
+        let call = HeldCall {
+            job: self.new_job(&caller.owner, tool, &asked_in, &ask, Visibility::Unpromised)?,
+            key: None,
+            call_key: Key::research(tool, hash, HeldAnswer::Quick),
+            answer_with: AnswerWith::Outcome { within },
+            told_again: ToldAgain::ForAWhile(AskAnew::LaterOrInOtherWords),
+        };
+        let continued = asked_in.conversation.is_some();
+        self.hold(caller, call, Asking { continued, show_thinking: arguments.show_thinking }).await
+    }
+
     /// Finds the conversation to be continued, if one is named, or refuses.
-    pub(super) async fn asked_in(
+    async fn asked_in(
         &self,
         caller: &Caller,
         conversation: Option<String>,
     ) -> Result<AskedIn, Refusal> {
-        let Some(given) = &conversation else { return Ok(AskedIn::New) };
+        let Some(given) = &conversation else { return Ok(AskedIn::default()) };
         let Some(id) = conversation_id(given) else { return Err(not_found(given)) };
         if let Some(conversation) = self.engine.conversation(&caller.owner, &id).await? {
-            return Ok(AskedIn::In(Box::new(conversation)));
+            let provider = Some(conversation.provider().to_owned());
+            let said = conversation.context();
+            return Ok(AskedIn { conversation: Some(conversation.id), provider, said });
         }
         let archived = self.archived_as_asked_in(&caller.owner, &id).await?;
         archived.ok_or_else(|| not_found(given))
@@ -88,43 +151,47 @@ impl Research {
     /// Who answers a question there (P1): a conversation stays with its provider, whatever else is configured now.
     fn profile(&self, asked_in: &AskedIn) -> Result<Profile, Refusal> {
         let ResearchOptions { profile, others, .. } = &self.options;
-        let Some(provider) = asked_in.provider() else { return Ok(profile.clone()) };
+        let Some(provider) = &asked_in.provider else { return Ok(profile.clone()) };
         let mut configured = std::iter::once(profile).chain(others);
         let found = configured.find(|profile| profile.provider() == provider);
         found.cloned().ok_or_else(|| not_configured(provider))
     }
 
     /// The job for a question.
-    pub(super) fn new_job(
+    fn new_job(
         &self,
         owner: &OwnerId,
+        tool: &str,
         asked_in: &AskedIn,
         ask: &ResearchAsk,
-        terms: Terms,
+        visibility: Visibility,
     ) -> Result<NewJob, Refusal> {
-        let conversation = asked_in.conversation().cloned();
-        let held = terms.visibility == Visibility::Unpromised;
+        let (workflow, attempt_timeout) = match ask.kind {
+            AskKind::Research => (DEEP_RESEARCH, self.options.attempt_timeout),
+            _ => ("search", self.options.search_timeout),
+        };
+        let held = visibility == Visibility::Unpromised;
         let job = NewJob {
             owner: owner.clone(),
-            conversation: Some(conversation.unwrap_or_else(new_conversation)),
+            conversation: Some(asked_in.conversation.clone().unwrap_or_else(new_conversation)),
             profile: self.profile(asked_in)?,
-            workflow: terms.workflow.to_owned(),
+            workflow: workflow.to_owned(),
             title: title(ask.question()),
             ask: as_json(ask)?,
-            priority: terms.priority,
-            visibility: terms.visibility,
+            priority: 0,
+            visibility,
             // Nothing that a caller waits for is submitted twice.
             max_failures: if held { 0 } else { self.options.max_failures },
-            attempt_timeout: terms.timeout,
+            attempt_timeout,
             life: None,
             // Of a held call, the failure; its report has become a turn of a conversation and stays.
             keep: held.then_some(self.options.keep),
         };
-        Ok(job.made_by(terms.tool))
+        Ok(job.made_by(tool))
     }
 
     /// Carries a question to its answer: the report, a task, or that it is queued.
-    pub(super) async fn hold(
+    async fn hold(
         &self,
         caller: &mut Caller,
         call: HeldCall,
@@ -135,7 +202,7 @@ impl Research {
         match held::carry(&self.engine, caller, call, &outcome).await? {
             // A job that only its held call knows is not shown before it has succeeded.
             Carried::Unfinished { job, .. } if job.is_shown() => {
-                answer::queued(&job, asking, self.path_of(&job), &expected).map(Answered::Now)
+                Ok(answer::queued(&job, asking, self.path_of(&job), &expected).into())
             }
             carried => carried.answered(),
         }

@@ -1,35 +1,19 @@
 //! Reading several conversations at once, and waiting for all of them (B16). One that cannot be read never hides another.
 
-use std::collections::BTreeMap;
-
 use outlast_core::{ConversationId, JobId};
-use outlast_mirror::{ErrorEntry, ProgressShape, StatusFile};
 use rmcp::model::JsonObject;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::Research;
 use super::arguments::{HistoriesArguments, check_count, conversation_id};
-use super::history::{ConversationShape, Show};
+use super::history::{Show, Shown};
 use super::render::TextLines;
 use crate::arguments;
 use crate::caller::Caller;
-use crate::reply::{Refusal, ToolResult, told};
+use crate::reply::{Refusal, ToolResult, told, without_nulls};
 use crate::text::echoed_id;
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
 use crate::wait;
-
-/// One conversation of a batch.
-#[derive(Debug, Default, Serialize)]
-struct BatchEntry {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conversation: Option<ConversationShape>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<StatusFile>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    progress: Option<ProgressShape>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorEntry>,
-}
 
 /// Which of them were waited for to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,22 +60,31 @@ impl Research {
         show: Show,
         waited: BatchWait,
     ) -> ToolResult {
-        let mut entries = BTreeMap::new();
+        let mut entries = JsonObject::new();
+        let (mut read, mut unfinished) = (0, 0);
         let mut text = TextLines::new(format!("**{} conversations**", ids.len()));
         for given in ids {
             let name = echoed_id(given);
             if entries.contains_key(&name) {
                 continue;
             }
-            let (entry, said) = self.entry(caller, given, show).await;
-            text.line("");
-            text.line(&format!("`{name}`: {said}"));
+            let (entry, said) = match self.entry(caller, given, show).await {
+                Ok(shown) => {
+                    read += 1;
+                    unfinished += u32::from(!shown.status.status.state().is_terminal());
+                    let mut entry = json!({ "status": shown.status, "progress": shown.progress });
+                    entry["conversation"] = shown.conversation;
+                    (without_nulls(entry), shown.text)
+                }
+                Err((code, message)) => (
+                    json!({ "error": { "code": code, "message": message } }),
+                    format!("{code}: {message}"),
+                ),
+            };
+            text.line(&format!("\n`{name}`: {said}"));
             entries.insert(name, entry);
         }
-        let count = |is: fn(&BatchEntry) -> bool| entries.values().filter(|it| is(it)).count();
-        let read = count(|entry| entry.conversation.is_some());
-        let errors = count(|entry| entry.error.is_some());
-        let unfinished = count(BatchEntry::is_unfinished);
+        let errors = entries.len() - read;
         text.line(&format!(
             "\n{read} read, {errors} not found or not readable, {unfinished} not yet ended."
         ));
@@ -106,38 +99,32 @@ impl Research {
             }
             BatchWait::No | BatchWait::ToTheEnd | BatchWait::InPart => {}
         }
-        told(text.done(), &entries)
+        Ok(told(text.done(), Value::Object(entries)))
     }
 
-    /// One conversation, and what is said of it in the text.
-    async fn entry(&self, caller: &Caller, given: &str, show: Show) -> (BatchEntry, String) {
+    /// One conversation, or a code and a sentence why there is none.
+    async fn entry(
+        &self,
+        caller: &Caller,
+        given: &str,
+        show: Show,
+    ) -> Result<Shown, (&'static str, String)> {
         let Some(id) = conversation_id(given) else {
-            return failed(
-                "INVALID_ID",
-                "this cannot be the id of a conversation: 8 to 64 of A-Z a-z 0-9 _ -",
-            );
+            let why = "this cannot be the id of a conversation: 8 to 64 of A-Z a-z 0-9 _ -";
+            return Err(("INVALID_ID", why.to_owned()));
         };
         match self.shown(caller, &id, show).await {
-            Ok(Some(shown)) => {
-                let said = shown.text();
-                let entry = BatchEntry {
-                    conversation: Some(shown.conversation),
-                    status: Some(shown.status),
-                    progress: shown.progress,
-                    error: None,
-                };
-                (entry, said)
-            }
-            Ok(None) => failed(
+            Ok(Some(shown)) => Ok(shown),
+            Ok(None) => Err((
                 "NOT_FOUND",
-                &format!("there is no such conversation; check the id, or find it with {LIST}"),
-            ),
+                format!("there is no such conversation; check the id, or find it with {LIST}"),
+            )),
             Err(refusal) => {
                 tracing::warn!(conversation.id = %id, ?refusal, "a conversation of a batch cannot be read");
-                failed(
+                Err((
                     "RETRIEVAL_ERROR",
-                    &format!("the conversation cannot be read just now; try {HISTORY} later"),
-                )
+                    format!("the conversation cannot be read just now; try {HISTORY} later"),
+                ))
             }
         }
     }
@@ -180,23 +167,12 @@ fn read(given: JsonObject) -> Result<(Vec<String>, Show), Refusal> {
     Ok((arguments.conversation_ids, show))
 }
 
-fn failed(code: &str, message: &str) -> (BatchEntry, String) {
-    let error = ErrorEntry { code: code.to_owned(), message: message.to_owned(), timestamp: None };
-    (BatchEntry { error: Some(error), ..BatchEntry::default() }, format!("{code}: {message}"))
-}
-
-impl BatchEntry {
-    fn is_unfinished(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| !status.status.state().is_terminal())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use outlast_core::Cost;
 
     use super::super::ResearchMode;
-    use super::super::tests::{Oracle, caller, research};
+    use super::super::tests::{Oracle, research};
     use super::*;
 
     /// E7: how long the store took to look is not told, and a model is not sent to wait for nothing.
@@ -207,7 +183,7 @@ mod tests {
         let show = Show { system: false, thinking: false };
         let mut said = Vec::new();
         for waited in [BatchWait::ToTheEnd, BatchWait::InPart] {
-            let told = set.present(&caller("ann"), &ids, show, waited).await.unwrap();
+            let told = set.present(&Caller::test("ann"), &ids, show, waited).await.unwrap();
             said.push(serde_json::to_string(&told).unwrap());
         }
         assert!(said[0].contains("NOT_FOUND"), "{}", said[0]);

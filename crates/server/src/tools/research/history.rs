@@ -3,21 +3,21 @@
 use outlast_core::conversation::{Conversation, ConversationMessage};
 use outlast_core::{ConversationId, Job, JobState, Role, StateKind, Waits};
 use outlast_engine::ReportCheck;
-use outlast_mirror::{
-    CostShape, ErrorEntry, ProgressShape, SearchResult, StatusFile, StatusWord, UsageShape,
-};
+use outlast_mirror::{CostShape, ProgressShape, SearchResult, StatusFile, UsageShape};
 use rmcp::model::JsonObject;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::answer::{progress, report_check, sources};
 use super::arguments::{HistoryArguments, OneOrMany, check_count, conversation_id};
 use super::ask::not_found;
 use super::render::{self, TextLines};
 use super::{Research, status};
-use crate::arguments;
+use crate::arguments::{self, as_json};
 use crate::caller::Caller;
-use crate::reply::{Refusal, ToolResult, told};
+use crate::reply::{Refusal, ToolResult, told, without_nulls};
 use crate::text::printable;
+use crate::tools::schema::joined;
 
 /// How much of a conversation is shown.
 #[derive(Clone, Copy, Debug)]
@@ -35,15 +35,10 @@ pub(super) struct ConversationShape {
     pub(super) updated_at: String,
     pub(super) message_count: usize,
     pub(super) messages: Vec<MessageShape>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) conversation_path: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) usage: Option<UsageShape>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<CostShape>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) search_results: Option<Vec<SearchResult>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) report_check: Option<ReportCheck>,
 }
 
@@ -56,33 +51,32 @@ pub(super) struct MessageShape {
     pub(super) failed: bool,
 }
 
-/// What was said, and where it stands.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct History {
-    #[serde(flatten)]
-    conversation: ConversationShape,
-    status: StatusWord,
-    attempts: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    progress: Option<ProgressShape>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorEntry>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    error_history: Vec<ErrorEntry>,
-    status_message: String,
-}
-
 /// A conversation as it was read, with everything that is said of it.
 pub(super) struct Shown {
-    pub(super) conversation: ConversationShape,
+    /// What was said.
+    pub(super) conversation: Value,
     pub(super) status: StatusFile,
     /// Of a turn that did not end badly.
     pub(super) progress: Option<ProgressShape>,
     /// In words, with what to do next.
     pub(super) standing: String,
-    /// What stands below the messages.
-    pub(super) notes: String,
+    /// Where it stands, what it is, what was said.
+    pub(super) text: String,
+}
+
+impl Shown {
+    /// `notes` stand below the messages.
+    pub(super) fn new(
+        shape: &ConversationShape,
+        status: StatusFile,
+        progress: Option<ProgressShape>,
+        standing: String,
+        notes: &str,
+    ) -> Result<Self, Refusal> {
+        let text = text(shape, &standing, notes);
+        let conversation = without_nulls(as_json(shape)?);
+        Ok(Self { conversation, status, progress, standing, text })
+    }
 }
 
 impl Research {
@@ -101,7 +95,16 @@ impl Research {
                     None => None,
                 };
                 let Some(shown) = shown else { return Err(not_found(&given)) };
-                told(shown.text(), &history(shown))
+                let errors = Some(shown.status.error_history);
+                let standing = json!({
+                    "status": shown.status.status,
+                    "attempts": shown.status.attempts,
+                    "progress": shown.progress,
+                    "error": shown.status.error,
+                    "errorHistory": errors.filter(|errors| !errors.is_empty()),
+                    "statusMessage": shown.standing
+                });
+                Ok(told(shown.text, joined(shown.conversation, without_nulls(standing))))
             }
         }
     }
@@ -130,7 +133,7 @@ impl Research {
         let path = self.path(&caller.owner, id);
         let shape = shape(&conversation, show, path);
         let notes = notes(&conversation, &shape);
-        Ok(Some(Shown { conversation: shape, status, progress, standing, notes }))
+        Shown::new(&shape, status, progress, standing, &notes).map(Some)
     }
 
     /// Why a turn waits, if it does; a reason that cannot be found is not worth an error.
@@ -196,43 +199,26 @@ fn notes(conversation: &Conversation, shape: &ConversationShape) -> String {
     notes.done()
 }
 
-fn history(shown: Shown) -> History {
-    let Shown { conversation, status, progress, standing, .. } = shown;
-    History {
-        conversation,
-        status: status.status,
-        attempts: status.attempts,
-        progress,
-        error: status.error,
-        error_history: status.error_history,
-        status_message: standing,
+fn text(conversation: &ConversationShape, standing: &str, notes: &str) -> String {
+    let mut text = TextLines::new(format!(
+        "{standing}\n\n---\n\nConversation ID: `{}`\nCreated: {}\nUpdated: {}\nMessages: {}",
+        conversation.conversation_id,
+        conversation.created_at,
+        conversation.updated_at,
+        conversation.message_count
+    ));
+    text.path(conversation.conversation_path.as_deref());
+    for message in &conversation.messages {
+        let who = match message.role {
+            Role::System => "System",
+            Role::User => "User",
+            Role::Assistant => "Assistant",
+        };
+        let failed = if message.failed { " (not answered)" } else { "" };
+        text.line(&format!("\n---\n\n**{who}{failed}:**"));
+        text.line(&message.content);
     }
-}
-
-impl Shown {
-    /// Where it stands, what it is, what was said.
-    pub(super) fn text(&self) -> String {
-        let Self { conversation, standing, notes, .. } = self;
-        let mut text = TextLines::new(format!(
-            "{standing}\n\n---\n\nConversation ID: `{}`\nCreated: {}\nUpdated: {}\nMessages: {}",
-            conversation.conversation_id,
-            conversation.created_at,
-            conversation.updated_at,
-            conversation.message_count
-        ));
-        text.path(conversation.conversation_path.as_deref());
-        for message in &conversation.messages {
-            let who = match message.role {
-                Role::System => "System",
-                Role::User => "User",
-                Role::Assistant => "Assistant",
-            };
-            let failed = if message.failed { " (not answered)" } else { "" };
-            text.line(&format!("\n---\n\n**{who}{failed}:**"));
-            text.line(&message.content);
-        }
-        let mut text = text.done();
-        text.push_str(notes);
-        text
-    }
+    let mut text = text.done();
+    text.push_str(notes);
+    text
 }

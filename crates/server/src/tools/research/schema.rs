@@ -15,50 +15,26 @@ use crate::tools::schema::{
     recency, short_text, text, tool,
 };
 
-/// Whether a question begins a conversation.
-#[derive(Clone, Copy)]
-enum AsksIn {
-    NewConversation,
-    Conversation,
-}
-
 pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
     let reading = |name, title, description: &str, input, output| {
         tool(name, title, description.to_owned(), input, output, reads())
     };
     let mut tools = questions(set);
-    tools.extend([
-        listed(
-            set,
-            reading(
-                HISTORY,
-                "Conversation history",
-                "Where a conversation stands and all that was said in it, the report included; an array of ids reads \
-                 several.",
-                read_input("conversationId", json!({ "anyOf": [text(), ids()] })),
-                history(),
-            ),
-            |set, caller, given| Box::pin(set.history(caller, given)),
-        ),
-        listed(
-            set,
-            reading(
-                HISTORIES,
-                "Conversation histories",
-                "Several conversations at once.",
-                read_input("conversationIds", ids()),
-                batch(),
-            ),
-            |set, caller, given| Box::pin(set.histories(caller, given)),
-        ),
-    ]);
+    let reads_all = "Where a conversation stands and all that was said in it, the report included; an array of ids reads \
+                     several.";
+    let input = read_input("conversationId", json!({ "anyOf": [text(), ids()] }));
+    let tool = reading(HISTORY, "Conversation history", reads_all, input, history());
+    tools.push(listed(set, tool, |set, caller, given| Box::pin(set.history(caller, given))));
+    let input = read_input("conversationIds", ids());
+    let several = "Several conversations at once.";
+    let tool = reading(HISTORIES, "Conversation histories", several, input.clone(), batch());
+    tools.push(listed(set, tool, |set, caller, given| Box::pin(set.histories(caller, given))));
     if set.options.mode != ResearchMode::Blocking {
         let waits = format!(
             "Waits until all these conversations have ended; without a progress token {} s at most. Clients cut long \
              calls, often after 60 s: call again, the jobs go on.",
             set.options.inline_budget.as_secs()
         );
-        let input = read_input("conversationIds", ids());
         let tool = reading(AWAIT, "Await conversations", &waits, input, batch());
         tools.push(listed(set, tool, |set, caller, given| {
             Box::pin(set.await_histories(caller, given))
@@ -79,48 +55,34 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
     let depth = recipient.either("in the server's own documents", "in depth");
     let research = research(options, depth);
     let known = "within a conversation: its earlier questions and answers are known.";
-    let asking =
-        |name, title, description, input| tool(name, title, description, input, answer(), asks());
+    let asking = |name: &'static str, title, description, input| {
+        let tool = tool(name, title, description, input, answer(), asks());
+        listed(set, tool, move |set, caller, given| Box::pin(set.ask(caller, name, given)))
+    };
     vec![
-        listed(
-            set,
-            asking(
-                DEEP_RESEARCH,
-                "Deep research",
-                format!("{research} Give full context: earlier chat is not seen.{long_warning}"),
-                research_input(AsksIn::NewConversation),
-            ),
-            |set, caller, given| Box::pin(set.deep_research(caller, DEEP_RESEARCH, given)),
+        asking(
+            DEEP_RESEARCH,
+            "Deep research",
+            format!("{research} Give full context: earlier chat is not seen.{long_warning}"),
+            question(&["query"], research_options()),
         ),
-        listed(
-            set,
-            asking(
-                DEEP_RESEARCH_FOLLOWUP,
-                "Deep research follow-up",
-                format!("{DEEP_RESEARCH} {known}{long_warning}"),
-                research_input(AsksIn::Conversation),
-            ),
-            |set, caller, given| Box::pin(set.deep_research(caller, DEEP_RESEARCH_FOLLOWUP, given)),
+        asking(
+            DEEP_RESEARCH_FOLLOWUP,
+            "Deep research follow-up",
+            format!("{DEEP_RESEARCH} {known}{long_warning}"),
+            question(&["conversationId", "query"], research_options()),
         ),
-        listed(
-            set,
-            asking(
-                SEARCH,
-                "Search",
-                format!("Answers a question from {quick}, within 30 s.{warning}"),
-                search_input(AsksIn::NewConversation),
-            ),
-            |set, caller, given| Box::pin(set.search(caller, SEARCH, given)),
+        asking(
+            SEARCH,
+            "Search",
+            format!("Answers a question from {quick}, within 30 s.{warning}"),
+            question(&["query"], search_options()),
         ),
-        listed(
-            set,
-            asking(
-                SEARCH_FOLLOWUP,
-                "Search follow-up",
-                format!("{SEARCH} {known}{warning}"),
-                search_input(AsksIn::Conversation),
-            ),
-            |set, caller, given| Box::pin(set.search(caller, SEARCH_FOLLOWUP, given)),
+        asking(
+            SEARCH_FOLLOWUP,
+            "Search follow-up",
+            format!("{SEARCH} {known}{warning}"),
+            question(&["conversationId", "query"], search_options()),
         ),
     ]
 }
@@ -146,45 +108,36 @@ fn research(options: &ResearchOptions, depth: &str) -> String {
     }
 }
 
-fn research_input(asks_in: AsksIn) -> Value {
+fn research_options() -> Value {
     let mut effort = one_of(&["low", "medium", "high"]);
     effort["default"] = json!("medium");
-    question(
-        asks_in,
-        json!({
-            "reasoning_effort": effort,
-            "priority": priority(),
-            "idempotency_key": short_text("The same key is the same job.")
-        }),
-    )
+    json!({
+        "reasoning_effort": effort,
+        "priority": priority(),
+        "idempotency_key": short_text("The same key is the same job.")
+    })
 }
 
-fn search_input(asks_in: AsksIn) -> Value {
+fn search_options() -> Value {
     let day = json!({ "type": "string", "description": "MM/DD/YYYY" });
-    question(
-        asks_in,
-        json!({
-            "return_related_questions": flag(),
-            "search_recency_filter": recency(),
-            "search_domain_filter": domains("Only these, or with a leading `-` none of these."),
-            "search_after_date_filter": day,
-            "search_before_date_filter": day,
-            "search_mode": one_of(&["web", "academic"]),
-            "showThinking": flag()
-        }),
-    )
+    json!({
+        "return_related_questions": flag(),
+        "search_recency_filter": recency(),
+        "search_domain_filter": domains("Only these, or with a leading `-` none of these."),
+        "search_after_date_filter": day,
+        "search_before_date_filter": day,
+        "search_mode": one_of(&["web", "academic"]),
+        "showThinking": flag()
+    })
 }
 
-/// A question with its options.
-fn question(asks_in: AsksIn, options: Value) -> Value {
-    let properties = joined(json!({ "query": query() }), options);
-    match asks_in {
-        AsksIn::NewConversation => object(properties, &["query"]),
-        AsksIn::Conversation => {
-            let properties = joined(properties, json!({ "conversationId": text() }));
-            object(properties, &["conversationId", "query"])
-        }
+/// A question, perhaps in a conversation, with its options.
+fn question(required: &[&str], mut properties: Value) -> Value {
+    properties["query"] = query();
+    if required.contains(&"conversationId") {
+        properties["conversationId"] = text();
     }
+    object(properties, required)
 }
 
 fn ids() -> Value {

@@ -11,14 +11,32 @@ pub(super) fn standing(
     progress: Option<&ProgressShape>,
     stop_text: Option<&str>,
 ) -> String {
+    let continued = format!("`{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`.");
     match status.status {
         StatusWord::Pending => unfinished("Pending", status, progress),
         StatusWord::InProgress => unfinished("In Progress", status, progress),
-        StatusWord::Completed => format!(
-            "**Status: Completed**\nContinue with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."
-        ),
-        StatusWord::Failed => failed(status),
-        StatusWord::Cancelled => cancelled(stop_text),
+        StatusWord::Completed => format!("**Status: Completed**\nContinue with {continued}"),
+        StatusWord::Failed => {
+            let tries = status.attempts;
+            let word = if tries == 1 { "attempt" } else { "attempts" };
+            let mut text = TextLines::new(format!("**Status: Failed** after {tries} {word}"));
+            if let Some(error) = &status.error {
+                text.line(&format!("Error: {}: {}", error.code, error.message));
+            }
+            if tries > 1 {
+                errors(&mut text, &status.error_history);
+            }
+            text.line(&format!("The conversation can be continued with {continued}"));
+            text.done()
+        }
+        StatusWord::Cancelled => {
+            let mut text = TextLines::new("**Status: Cancelled**".to_owned());
+            text.line("The last question was cancelled by its owner; a follow-up may be asked.");
+            if let Some(told) = stop_text {
+                text.line(told);
+            }
+            text.done()
+        }
     }
 }
 
@@ -29,42 +47,15 @@ fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>)
         text.line(&progress.message);
         text.line(&format!("Elapsed: {} s", progress.elapsed_ms / 1000));
     }
-    retries(&mut text, status);
-    come_back(&mut text);
-    text.done()
-}
-
-fn failed(status: &StatusFile) -> String {
-    let tries = status.attempts;
-    let word = if tries == 1 { "attempt" } else { "attempts" };
-    let mut text = TextLines::new(format!("**Status: Failed** after {tries} {word}"));
-    if let Some(error) = &status.error {
-        text.line(&format!("Error: {}: {}", error.code, error.message));
-    }
-    if tries > 1 {
+    // B10: the try, when it is not the first, and what went wrong before.
+    if status.attempts > 0 {
+        text.line(&format!("Retry Attempt: {}", status.attempts + 1));
         errors(&mut text, &status.error_history);
     }
     text.line(&format!(
-        "The conversation can be continued with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."
+        "Call `{HISTORY}` again in half a minute; do not ask the same question again meanwhile."
     ));
     text.done()
-}
-
-fn cancelled(stop_text: Option<&str>) -> String {
-    let mut text = TextLines::new("**Status: Cancelled**".to_owned());
-    text.line("The last question was cancelled by its owner; a follow-up may be asked.");
-    if let Some(told) = stop_text {
-        text.line(told);
-    }
-    text.done()
-}
-
-/// B10: the try, when it is not the first, and what went wrong before.
-fn retries(text: &mut TextLines, status: &StatusFile) {
-    if status.attempts > 0 {
-        text.line(&format!("Retry Attempt: {}", status.attempts + 1));
-        errors(text, &status.error_history);
-    }
 }
 
 fn errors(text: &mut TextLines, history: &[ErrorEntry]) {
@@ -72,12 +63,6 @@ fn errors(text: &mut TextLines, history: &[ErrorEntry]) {
     for (at, error) in history.iter().enumerate() {
         text.line(&format!("{}. [{}] {}", at + 1, error.code, error.message));
     }
-}
-
-fn come_back(text: &mut TextLines) {
-    text.line(&format!(
-        "Call `{HISTORY}` again in half a minute; do not ask the same question again meanwhile."
-    ));
 }
 
 #[cfg(test)]

@@ -127,22 +127,11 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
     Research::new(engine, options)
 }
 
-pub(super) fn caller(owner: &str) -> Caller {
-    Caller {
-        owner: OwnerId::new(owner),
-        progress: None,
-        takes_tasks: false,
-        metrics: Arc::default(),
-        receipt: None,
-        body: None,
-    }
-}
-
 async fn call(set: &Research, owner: &str, tool: &str, arguments: Value) -> ToolResult<Answered> {
     let Value::Object(arguments) = arguments else { panic!("not an object") };
     let tools = set.listed();
     let listed = tools.iter().find(|listed| listed.tool.name == tool).unwrap();
-    (listed.call)(&mut caller(owner), arguments).await
+    (listed.call)(&mut Caller::test(owner), arguments).await
 }
 
 /// The structured content and the text of a call that does as it is asked.

@@ -34,7 +34,7 @@ pub(super) fn tools(set: &Arc<ResearchJobs>) -> Vec<ListedTool> {
         POLL,
         "Poll deep research",
         format!(
-            "Waits up to {budget} s for a research job and returns its status, or the report once it is done. Replay \
+            "Waits up to {budget} s for a research job and returns its status, or the report once it is done. Repeat \
              until COMPLETED, FAILED or CANCELLED. A finished report can be fetched for {} minutes.",
             minutes(*keep)
         ),

@@ -1,0 +1,240 @@
+//! The calls about one job: start it, ask after it, cancel it; or, where workflows are tools, be held until its result is
+//! there. A job is durable before its start is answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{Job, Key, Visibility, rules};
+use outlast_engine::Reading;
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+use serde_json::{Number, Value};
+
+use super::Jobs;
+use super::answer::JobAnswer;
+use super::result_page::whole;
+use super::workflow::{Workflow, WorkflowArguments};
+use crate::arguments;
+use crate::caller::Caller;
+use crate::held::{self, HeldCall, ToldAgain};
+use crate::reply::{Answered, Refusal, ToolResult, structured};
+use crate::text::echoed_id;
+use crate::tool_names::jobs::{START, start_one};
+use crate::tools::instructions::DEEP_RESEARCH;
+use crate::tools::outcome;
+use crate::wait;
+
+/// How long before the wait is over the answer leaves, so that it arrives in time (E3).
+const SENT_BEFORE_END: Duration = Duration::from_millis(500);
+const MAX_WAIT_SECONDS: f64 = 300.0;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GetArguments {
+    job_id: String,
+    wait_seconds: Option<Number>,
+    #[serde(default)]
+    offset: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CancelArguments {
+    job_id: String,
+}
+
+/// A tool that starts one workflow: `start_<workflow>`, or the workflow's own name where its calls are held.
+pub(super) struct WorkflowTool {
+    pub(super) jobs: Arc<Jobs>,
+    pub(super) workflow: Workflow,
+}
+
+impl WorkflowTool {
+    /// `start_<workflow>`
+    pub(super) async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult {
+        let Self { jobs, workflow } = self;
+        let tool = start_one(&workflow.name);
+        jobs.start(caller, &tool, workflow, arguments::read(given)?).await
+    }
+
+    /// The workflow as a tool of its own: held until its result is there, which is passed on as it came.
+    pub(super) async fn hold(
+        &self,
+        caller: &mut Caller,
+        given: JsonObject,
+    ) -> ToolResult<Answered> {
+        let Self { jobs, workflow } = self;
+        let given: WorkflowArguments = arguments::read(given)?;
+        let hash = workflow.input_hash(&given)?;
+        let (visibility, answer_with) = held::until_its_end(caller.takes_tasks);
+        let call = HeldCall {
+            key: arguments::key(given.idempotency_key.as_deref(), hash)?,
+            call_key: Key::held(&workflow.name, hash),
+            job: workflow.new_job(&caller.owner, given, visibility, jobs.options.keep)?,
+            answer_with,
+            told_again: ToldAgain::UntilReceived,
+        };
+        held::carry(&jobs.engine, caller, call, &outcome).await?.answered()
+    }
+}
+
+impl Jobs {
+    /// `start_job`
+    pub(super) async fn start_any(&self, caller: &Caller, mut given: JsonObject) -> ToolResult {
+        let name = match given.remove("workflow") {
+            Some(Value::String(name)) => name,
+            Some(_) => return Err(Refusal::validation("workflow must be a string: its name")),
+            None => return Err(Refusal::validation("workflow is missing; it is the name of one")),
+        };
+        let workflow = self.workflow(&name).ok_or_else(|| self.no_workflow(&name))?;
+        self.start(caller, START, workflow, arguments::read(given)?).await
+    }
+
+    async fn start(
+        &self,
+        caller: &Caller,
+        tool: &str,
+        workflow: &Workflow,
+        given: WorkflowArguments,
+    ) -> ToolResult {
+        let hash = workflow.input_hash(&given)?;
+        let key = arguments::key(given.idempotency_key.as_deref(), hash);
+        let keep = self.options.keep;
+        let job = workflow.new_job(&caller.owner, given, Visibility::Promised, keep)?.made_by(tool);
+        let started = self.engine.start(job, key?).await?;
+        let (job, now) = (started.job, self.engine.now());
+        if rules::expired(&job, now) {
+            // The key names a job whose result is no longer kept; nothing is run again behind the caller's back.
+            return structured(&JobAnswer::expired(&job.id.to_string(), &self.options));
+        }
+        let answer = JobAnswer::about(&Reading { job, now, waits: None }, &self.options, 0)?;
+        structured(&if started.existed { answer } else { answer.started() })
+    }
+
+    fn no_workflow(&self, name: &str) -> Refusal {
+        let names: Vec<_> =
+            self.options.workflows.iter().map(|workflow| workflow.name.as_str()).collect();
+        let known = match names.as_slice() {
+            [] => format!(
+                "no workflow is configured; {DEEP_RESEARCH} needs a research provider, others a [[workflow]] in \
+                 outlast.toml"
+            ),
+            names => format!("there is: {}", names.join(", ")),
+        };
+        Refusal::validation(format!("workflow `{}` is not known; {known}", echoed_id(name)))
+    }
+
+    pub(super) async fn get(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {
+        let GetArguments { job_id, wait_seconds, offset } = arguments::read(given)?;
+        let given = wait_seconds.map(|number| whole_seconds(&number)).transpose()?;
+        let budget = given.unwrap_or(self.options.wait).saturating_sub(SENT_BEFORE_END);
+        let reading = wait::poll(&self.engine, caller, &job_id, budget).await?;
+        self.answer(&job_id, reading, offset)
+    }
+
+    pub(super) async fn cancel(&self, caller: &Caller, given: JsonObject) -> ToolResult {
+        let CancelArguments { job_id } = arguments::read(given)?;
+        let reading = wait::cancel(&self.engine, caller, &job_id).await?;
+        self.answer(&job_id, reading, 0)
+    }
+
+    fn answer(&self, given: &str, reading: Option<Reading>, offset: u64) -> ToolResult {
+        structured(&match reading {
+            Some(reading) => JobAnswer::about(&reading, &self.options, offset)?,
+            None => JobAnswer::expired(given, &self.options),
+        })
+    }
+}
+
+/// What came of a held call; `None` while it is unfinished.
+pub(super) fn outcome(job: &Job) -> Option<ToolResult> {
+    outcome::outcome(job, |output| {
+        let mut result = outcome::plain(job, output);
+        if result.structured_content.is_none() && result.is_error != Some(true) {
+            // The tool has an output schema, and clients insist on what it promises.
+            result.structured_content = Some(whole(job.new.conversation.as_ref(), output));
+        }
+        Ok(result)
+    })
+}
+
+/// Any whole number: none is at once, others are brought into bounds.
+fn whole_seconds(seconds: &Number) -> Result<Duration, Refusal> {
+    let number = seconds.as_f64().filter(|number| number.fract() == 0.0).ok_or_else(|| {
+        Refusal::validation(format!("wait_seconds must be a whole number, not {seconds}"))
+    })?;
+    let whole = if number == 0.0 { 0.0 } else { number.clamp(1.0, MAX_WAIT_SECONDS) };
+    Ok(Duration::from_secs_f64(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::Profile;
+    use outlast_engine::{Engine, Options, Providers, Shutdown};
+    use outlast_store::{MemoryStore, SystemClock};
+    use serde_json::json;
+
+    use super::super::{Disclaimer, JobsMode, JobsOptions, Work};
+    use super::*;
+
+    /// A call that would wait for ever: its job needs a server with the settings of the first call, and none lives.
+    #[tokio::test(start_paused = true)]
+    async fn the_same_call_with_other_settings_is_refused_while_its_job_waits_for_the_first_ones() {
+        let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
+        let engine = Engine::new(store, Providers::new(), Options::default(), Shutdown::new());
+        let (engine, _follower) = engine.await.unwrap();
+        let tool = |profile: &str| {
+            let workflow = Workflow {
+                name: "audit".to_owned(),
+                description: String::new(),
+                profile: Profile::new(profile),
+                work: Work::Command,
+                max_failures: 0,
+                timeout: Duration::from_secs(60),
+            };
+            let options = JobsOptions {
+                workflows: vec![workflow.clone()],
+                mode: JobsMode::Held,
+                wait: Duration::from_secs(59),
+                keep: Duration::from_secs(3600),
+                disclaimer: Disclaimer::Off,
+            };
+            WorkflowTool { jobs: Arc::new(Jobs::new(engine.clone(), options)), workflow }
+        };
+        let hold = async |profile: &str| {
+            let mut ann = Caller::test("ann");
+            let call = tool(profile);
+            let held = call.hold(&mut ann, JsonObject::new());
+            tokio::time::timeout(Duration::from_secs(1), held).await
+        };
+        assert!(hold("workflow:before").await.is_err(), "it waits");
+        let refusal = hold("workflow:now").await.unwrap().unwrap_err().into_sentence();
+        assert!(refusal.starts_with("CONFIGURATION_ERROR: the same call was made"), "{refusal}");
+        assert!(refusal.contains("outlast jobs cancel "), "{refusal}");
+    }
+
+    /// E3: any integer is taken.
+    #[test]
+    fn e3_a_wait_is_any_whole_number_brought_into_bounds() {
+        let seconds = |given: Value| match given {
+            Value::Number(number) => whole_seconds(&number).ok().map(|wait| wait.as_secs()),
+            other => panic!("{other}"),
+        };
+        let cases = [
+            (json!(0), Some(0)),
+            (json!(1), Some(1)),
+            (json!(59), Some(59)),
+            (json!(300), Some(300)),
+            (json!(301), Some(300)),
+            (json!(-7), Some(1)),
+            (json!(u64::MAX), Some(300)),
+            (json!(i64::MIN), Some(1)),
+            (json!(5.0), Some(5)),
+            (json!(1e300), Some(300)),
+            (json!(0.5), None),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(seconds(given.clone()), expected, "{given}");
+        }
+    }
+}
