@@ -18,15 +18,13 @@ mod ui;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     let started = commands::launch::run(std::env::args_os())
         .or_else(|| commands::limited::run(std::env::args_os()));
     if let Some(code) = started {
         return code;
     }
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::Cli::read() {
         Ok(cli) => cli,
         Err(told) => return ui::told_by_parser(&told),
     };

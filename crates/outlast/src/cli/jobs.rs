@@ -2,35 +2,26 @@
 
 use clap::{Args, Subcommand};
 
-use super::examples;
-
 /// `outlast jobs`
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
     /// List jobs, newest first
-    #[command(after_long_help = examples::JOBS_LIST)]
     List(ListArgs),
     /// Show one job: its state, history and result
-    #[command(after_long_help = examples::JOBS_SHOW)]
     Show(ShowArgs),
     /// Follow jobs live until they have ended
     ///
     /// Exit code 0 when all succeeded, 1 when one failed or was cancelled. Ctrl-C leaves; the jobs go on.
-    #[command(after_long_help = examples::JOBS_WATCH)]
     Watch(WatchArgs),
     /// Wait until jobs have ended, and say how
     ///
     /// Exit code 0 when all succeeded, 1 when one failed or was cancelled, 3 when the time ended first.
-    #[command(after_long_help = examples::JOBS_WAIT)]
     Wait(WaitArgs),
     /// Cancel a job; its provider is told to stop
-    #[command(after_long_help = examples::JOBS_CANCEL)]
     Cancel(CancelArgs),
     /// Ask again what failed or was cancelled, as a new job
-    #[command(after_long_help = examples::JOBS_RETRY)]
     Retry(RetryArgs),
     /// Remove finished jobs for good; never an unfinished one, never a conversation
-    #[command(after_long_help = examples::JOBS_PRUNE)]
     Prune(PruneArgs),
 }
 

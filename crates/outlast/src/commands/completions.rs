@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::CommandFactory as _;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
 use crate::error::CommandError;
@@ -12,19 +11,19 @@ use crate::ui;
 
 pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, CommandError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "outlast", &mut script);
+    clap_complete::generate(args.shell, &mut Cli::definition(), "outlast", &mut script);
     ui::raw(&script);
     Ok(ExitCode::SUCCESS)
 }
 
 /// What `outlast --version` prints.
 pub(super) fn version() -> Result<ExitCode, CommandError> {
-    ui::line(Cli::command().render_version().trim_end());
+    ui::line(Cli::definition().render_version().trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn man(args: ManArgs) -> Result<ExitCode, CommandError> {
-    let mut command = Cli::command();
+    let mut command = Cli::definition();
     command.build();
     let Some(dir) = args.dir else {
         if ui::is_terminal() {
