@@ -1,7 +1,6 @@
 //! `outlast conversations`: what was asked and answered, for people and for scripts.
 
 mod transcript;
-mod json;
 mod markdown;
 mod html;
 
@@ -9,8 +8,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError, printable};
+use outlast_core::{
+    ConversationQuery, ConversationSummary, Prune, Scope, StateKind, StoreError, printable,
+};
 use outlast_engine::{Engine, Providers};
+use serde_json::{Value, json};
 
 use super::engine::with_engine;
 use super::find::{self, FoundConversation};
@@ -57,7 +59,8 @@ async fn list(
     let query = ConversationQuery { states, limit: args.limit, ..ConversationQuery::default() };
     let page = engine.conversations(&config.owner, &query).await?;
     if args.json {
-        ui::line(&json::page(&page));
+        let conversations: Vec<_> = page.conversations.iter().map(summary).collect();
+        ui::json(&json!({ "conversations": conversations, "more": page.next.is_some() }));
         return Ok(ExitCode::SUCCESS);
     }
     if page.conversations.is_empty() {
@@ -81,6 +84,18 @@ async fn list(
     Ok(ExitCode::SUCCESS)
 }
 
+fn summary(conversation: &ConversationSummary) -> Value {
+    json!({
+        "id": conversation.id,
+        "question": conversation.title,
+        "state": conversation.state.as_str(),
+        "turns": conversation.turns,
+        "reports": conversation.reports,
+        "created_at": conversation.created_at.to_string(),
+        "updated_at": conversation.updated_at.to_string(),
+    })
+}
+
 async fn show(
     opened: &OpenEngine,
     config: &Config,
@@ -88,7 +103,7 @@ async fn show(
 ) -> Result<ExitCode, CommandError> {
     let told = told(opened, config, &args.id).await?;
     if args.json {
-        ui::line(&json::whole(&told));
+        ui::json(&json!(told));
     } else {
         told.show();
     }
@@ -106,7 +121,7 @@ async fn export(
     let told = told(opened, config, &args.id).await?;
     let text = match args.format {
         ExportFormat::Md => markdown::document(&told),
-        ExportFormat::Json => json::whole(&told) + "\n",
+        ExportFormat::Json => ui::pretty_json(&json!(told)) + "\n",
         ExportFormat::Html => html::page(&told),
     };
     match &args.output {
@@ -164,7 +179,7 @@ async fn prune(
         }
     }
     if args.json {
-        ui::line(&json::pruned(&removed));
+        ui::json(&json!({ "removed": removed }));
         return Ok(ExitCode::SUCCESS);
     }
     removed.iter().for_each(|id| ui::line(id.as_str()));
@@ -204,7 +219,7 @@ async fn delete(
     match opened.engine.prune(&scope, &Prune::Conversation(conversation.id.clone())).await {
         Ok(pruned) => {
             if args.json {
-                ui::line(&json::deleted(&conversation.id, pruned.jobs));
+                ui::json(&json!({ "id": conversation.id, "removed": pruned.jobs }));
             } else {
                 ui::line(conversation.id.as_str());
             }

@@ -68,7 +68,7 @@ async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCo
     let scope = own(config);
     let job = find::job(engine, &scope, &args.id).await?;
     if args.json {
-        ui::line(&json::job(&job, engine.now()));
+        ui::json(&json::job(&job, engine.now()));
     } else {
         let retries = retry::retries_of(engine, &scope, &job).await?;
         let waits = engine.reading(&scope, &job.id).await?.and_then(|reading| reading.waits);
@@ -88,13 +88,10 @@ async fn prune(
     };
     let pruned = engine.prune(&own_or_all(config, args.all), &prune).await?;
     if args.json {
-        ui::line(&json::pruned(pruned.jobs));
+        ui::json(&serde_json::json!({ "removed": pruned.jobs }));
         return Ok(ExitCode::SUCCESS);
     }
     ui::line(&pruned.jobs.to_string());
-    ui::remark(match pruned.jobs {
-        1 => "job removed",
-        _ => "jobs removed",
-    });
+    ui::remark(if pruned.jobs == 1 { "job removed" } else { "jobs removed" });
     Ok(ExitCode::SUCCESS)
 }

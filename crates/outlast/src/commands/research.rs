@@ -151,7 +151,7 @@ async fn ended_or_left(
 
 fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, CommandError> {
     if args.json {
-        ui::line(&json::job(job, engine.now()));
+        ui::json(&json::job(job, engine.now()));
     }
     let JobState::Succeeded { output, .. } = &job.state else {
         return Err(unsuccessful("research", job));

@@ -108,7 +108,7 @@ async fn attended(
 
 fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> Result<ExitCode, CommandError> {
     if args.json {
-        ui::line(&json::job(job, engine.now()));
+        ui::json(&json::job(job, engine.now()));
     }
     let JobState::Succeeded { output, .. } = &job.state else {
         return Err(unsuccessful("workflow", job));

@@ -32,7 +32,7 @@ pub(super) async fn run(
         return Err(CommandError::from(error).hint("`outlast jobs show` has what came of it"));
     }
     if args.json {
-        ui::line(&json::job(&job, engine.now()));
+        ui::json(&json::job(&job, engine.now()));
     } else {
         ui::outcome(&job.id.to_string(), job.state.kind(), "");
     }

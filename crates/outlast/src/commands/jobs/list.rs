@@ -23,7 +23,7 @@ pub(super) async fn run(
     let query = JobQuery { states, search: args.search, limit: args.limit, ..JobQuery::default() };
     let page = engine.list(&own_or_all(config, args.all), &query).await?;
     if args.json {
-        ui::line(&json::page(&page));
+        ui::json(&json::page(&page));
         return Ok(ExitCode::SUCCESS);
     }
     if page.jobs.is_empty() {

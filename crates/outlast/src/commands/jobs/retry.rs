@@ -81,7 +81,7 @@ pub(super) async fn run(
 /// The new job as data.
 fn print(engine: &Engine, job: &Job, as_json: bool) {
     if as_json {
-        ui::line(&json::job(job, engine.now()));
+        ui::json(&json::job(job, engine.now()));
     } else {
         ui::line(&job.id.to_string());
     }

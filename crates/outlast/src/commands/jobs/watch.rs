@@ -84,16 +84,15 @@ pub(super) async fn what_goes_on(
             waiting.push(reading.standing().words());
         }
     }
-    let count = |jobs: usize| if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
-    let is = |jobs: usize| if jobs == 1 { "is" } else { "are" };
+    let are = |jobs: usize| ui::count(jobs, "job is", "jobs are");
     let goes = |jobs: usize| if jobs == 1 { "it goes on" } else { "they go on" };
     Ok(match (unfinished, waiting.first()) {
         (0, _) => "no job is unfinished any more".to_owned(),
-        (all, None) => format!("{} {} unfinished; {}", count(all), is(all), goes(all)),
+        (all, None) => format!("{} unfinished; {}", are(all), goes(all)),
         (all, Some(why)) => {
             let idle = waiting.len();
             let them = if idle == all { String::new() } else { format!(", {} of them wait", idle) };
-            format!("{} {} unfinished{them}. {why}", count(all), is(all))
+            format!("{} unfinished{them}. {why}", are(all))
         }
     })
 }

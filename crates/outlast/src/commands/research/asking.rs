@@ -161,8 +161,7 @@ fn profile(
 }
 
 fn tell_of_the_move(from: &str, to: &str, messages: usize) {
-    let count =
-        if messages == 1 { "1 earlier message" } else { &format!("{messages} earlier messages") };
+    let count = ui::count(messages, "earlier message", "earlier messages");
     ui::mark(
         Mark::Step,
         &format!(
