@@ -37,14 +37,14 @@ pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, CommandEr
     let path = client.file(&places);
     let program = program(global, &library)?;
     let entry = client.entry(&program);
+    let refused = |refusal: Refusal| refused(client, &path, refusal);
     if print {
-        ui::raw(client.format().snippet(&entry).as_bytes());
+        ui::raw(client.format().put("", &entry).map_err(refused)?.as_bytes());
         ui::remark(&format!("For {}.", places.short(&path)));
         return Ok(ExitCode::SUCCESS);
     }
     let document = Document::read(&path)?;
     let before = document.text.as_deref();
-    let refused = |refusal: Refusal| refused(client, &path, refusal);
     let step = if remove {
         removal(client, &document).map_err(refused)?
     } else {

@@ -2,7 +2,7 @@
 
 use jsonc_parser::cst::{CstObject, CstRootNode};
 
-use super::entry::{Entry, Field};
+use super::entry::Field;
 use super::json::span;
 
 /// How new text is laid out at one place.
@@ -76,60 +76,36 @@ impl Layout {
         }
     }
 
-    /// An object with one member.
-    pub(super) fn nested(&self, name: &str, value: &dyn Fn(&Self) -> String) -> String {
-        let inner = self.deeper();
-        self.object(vec![format!("{}: {}", Self::quoted(name), value(&inner))])
-    }
-
-    /// The whole entry.
-    pub(super) fn entry(&self, entry: &Entry) -> String {
-        let inner = self.deeper();
-        let fields = entry.fields.iter();
-        self.object(
-            fields
-                .map(|(name, field)| format!("{}: {}", Self::quoted(name), inner.field(field)))
-                .collect(),
-        )
-    }
-
-    /// One value of it.
-    pub(super) fn field(&self, field: &Field) -> String {
+    /// A value as text.
+    pub(super) fn rendered(&self, field: &Field) -> String {
         match field {
             Field::Text(text) => Self::quoted(text),
             Field::List(items) => {
                 let items: Vec<String> = items.iter().map(|item| Self::quoted(item)).collect();
                 format!("[{}]", items.join(", "))
             }
-            Field::Map(pairs) => {
-                let pairs = pairs.iter();
-                self.object(
-                    pairs
-                        .map(|(name, value)| {
-                            format!("{}: {}", Self::quoted(name), Self::quoted(value))
-                        })
-                        .collect(),
-                )
-            }
+            Field::Map(members) => self.object(members),
         }
+    }
+
+    /// An object as text.
+    pub(super) fn object(&self, members: &[(&str, Field)]) -> String {
+        let Self { eol, unit, indent, .. } = self;
+        let inner = Self { indent: format!("{indent}{unit}"), ..self.clone() };
+        let members: Vec<String> = members
+            .iter()
+            .map(|(name, field)| format!("{}: {}", Self::quoted(name), inner.rendered(field)))
+            .collect();
+        if self.lines == Lines::One || members.is_empty() {
+            return format!("{{{}}}", members.join(", "));
+        }
+        let members = members.join(&format!(",{eol}{indent}{unit}"));
+        format!("{{{eol}{indent}{unit}{members}{eol}{indent}}}")
     }
 
     /// Text in quotes.
     pub(super) fn quoted(text: &str) -> String {
         serde_json::Value::from(text).to_string()
-    }
-
-    fn deeper(&self) -> Self {
-        Self { indent: format!("{}{}", self.indent, self.unit), ..self.clone() }
-    }
-
-    fn object(&self, members: Vec<String>) -> String {
-        if self.lines == Lines::One || members.is_empty() {
-            return format!("{{{}}}", members.join(", "));
-        }
-        let Self { eol, unit, indent, .. } = self;
-        let members = members.join(&format!(",{eol}{indent}{unit}"));
-        format!("{{{eol}{indent}{unit}{members}{eol}{indent}}}")
     }
 }
 
