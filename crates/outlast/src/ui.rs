@@ -1,7 +1,6 @@
 //! The only place that prints. Standard output is data; everything else goes to standard error.
 
 mod wrap;
-mod screen;
 mod progress;
 mod table;
 mod markdown;
@@ -20,7 +19,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::cli::Color;
 use crate::error::CommandError;
 
-pub(crate) use progress::{Bar, Rows};
+pub(crate) use progress::Bars;
 pub(crate) use table::{Cell, table};
 
 const DIM: Style = Style::new().dimmed();
@@ -192,7 +191,7 @@ pub(crate) fn captions<'a>(rows: impl Iterator<Item = (String, &'a str)>) {
         return;
     }
     for (name, text) in rows {
-        let room = screen::columns().saturating_sub(name.width() + 2).max(1);
+        let room = progress::columns().saturating_sub(name.width() + 2).max(1);
         remark(&format!("{BOLD}{name}{BOLD:#}  {}", short(text, room)));
     }
 }

@@ -15,7 +15,7 @@ use super::signals::{INTERRUPTED, Signals, StopSignal};
 use crate::cli::{CallArgs, Global};
 use crate::error::CommandError;
 use crate::logging;
-use crate::ui::{self, Bar, Cell, Mark};
+use crate::ui::{self, Bars, Cell, Mark};
 
 /// What the shell sees when the tool says that it failed.
 const TOOL_FAILED: u8 = 1;
@@ -162,7 +162,7 @@ struct RemoteWork {
 
 struct KnownWork {
     /// Shows the progress; `None` once the call is over.
-    bar: Option<Bar>,
+    bar: Option<Bars>,
     /// The task that the call became.
     task: Option<String>,
     /// The job that the server's progress named.
@@ -172,7 +172,7 @@ struct KnownWork {
 impl RemoteWork {
     fn at(client: &Client, leaves: bool) -> Self {
         let is_outlast = client.server_name().as_deref() == Some("outlast");
-        let known = KnownWork { bar: Some(Bar::start()), task: None, job: None };
+        let known = KnownWork { bar: Some(Bars::one()), task: None, job: None };
         Self { is_outlast, leaves, known: Arc::new(Mutex::new(known)) }
     }
 
@@ -196,7 +196,7 @@ impl RemoteWork {
         }
         if let Some(bar) = &mut known.bar {
             let words = progress.message.as_deref().unwrap_or("working");
-            bar.show(progress.percent().map(whole), &ui::short(words, 100));
+            bar.show(0, progress.percent().map(whole), &ui::short(words, 100));
         }
     }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::signals::{INTERRUPTED, stop_on_signals};
 use crate::error::CommandError;
-use crate::ui::{self, Bar, Mark};
+use crate::ui::{self, Bars, Mark};
 
 const QUESTION: &str = "Heat pumps in cold climates?";
 /// How far the research comes before the server is killed.
@@ -127,14 +127,14 @@ fn question() -> Value {
 
 /// Polls until the research has ended or come so far, and shows how far it is.
 async fn polled(server: &DemoServer, job: &str, percent: u64) -> Result<Value, CommandError> {
-    let mut bar = Bar::start();
+    let mut bar = Bars::one();
     loop {
         let poll = server.call("perplexity_research_poll", json!({ "jobId": job })).await?;
         let (reached, message) = progress(&poll);
         if !is_unfinished(&poll) || reached >= percent {
             return Ok(poll);
         }
-        bar.show(Some(reached), &message);
+        bar.show(0, Some(reached), &message);
     }
 }
 

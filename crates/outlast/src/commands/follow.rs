@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::job_view::outcome;
 use crate::error::CommandError;
-use crate::ui::Bar;
+use crate::ui::Bars;
 
 /// How late a try that has become due may be begun.
 const CARRY_AGAIN: Duration = Duration::from_millis(250);
@@ -39,12 +39,12 @@ pub(super) async fn with_bar(
     job: Job,
     carried_by: CarriedBy,
 ) -> Result<Job, CommandError> {
-    let mut bar = Bar::start();
+    let mut bar = Bars::one();
     let options = FollowOptions { carried_by, until: None };
     let mut show = |_, reading: &Reading| {
         if !reading.job.state.kind().is_terminal() {
             let (percent, words) = standing(reading);
-            bar.show(percent, &words);
+            bar.show(0, percent, &words);
         }
     };
     let mut jobs = follow(engine, vec![job.clone()], options, &mut show).await?;

@@ -13,7 +13,7 @@ use crate::commands::job_view::outcome;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::config::Config;
 use crate::error::CommandError;
-use crate::ui::{self, Mark, Rows};
+use crate::ui::{self, Bars, Mark};
 
 /// How many unfinished jobs are watched when none is named.
 const MAX_WATCHED: u32 = 20;
@@ -101,10 +101,10 @@ pub(super) async fn what_goes_on(
 async fn followed(engine: &Engine, jobs: Vec<Job>) -> Result<Vec<Job>, CommandError> {
     let named = jobs.iter().map(|job| (short_id(job), job.elapsed(engine.now())));
     ui::captions(jobs.iter().map(|job| (short_id(job), job.new.title.as_str())));
-    let mut rows = Rows::start(named);
+    let mut rows = Bars::start(named);
     let mut warned = false;
     let options = FollowOptions { carried_by: CarriedBy::Workers, until: None };
-    let jobs = follow(engine, jobs, options, &mut |row, reading| {
+    follow(engine, jobs, options, &mut |row, reading| {
         let (percent, message) = standing(reading);
         rows.show(row, percent, &message);
         if reading.job.state.kind().is_terminal() {
@@ -115,7 +115,5 @@ async fn followed(engine: &Engine, jobs: Vec<Job>) -> Result<Vec<Job>, CommandEr
             rows.remark(&format!("{message}."));
         }
     })
-    .await;
-    rows.end();
-    jobs
+    .await
 }
