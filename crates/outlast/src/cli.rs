@@ -23,9 +23,9 @@ pub(crate) use conversations::{
 pub(crate) use jobs::{
     CancelArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, ShowArgs, WaitArgs, WatchArgs,
 };
-pub(crate) use research::{ProviderName, ResearchArgs, ResearchEffort, RunArgs};
+pub(crate) use research::{ResearchArgs, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs};
-pub(crate) use simulate::{SimulateArgs, SimulatedClock, SonarState};
+pub(crate) use simulate::SimulateArgs;
 pub(crate) use store::{BackupArgs, CheckArgs, RestoreArgs, StoreCommand};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.

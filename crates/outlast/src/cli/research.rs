@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use outlast_core::{Effort, Profile};
 
 /// `outlast research`
 #[derive(Debug, Args)]
@@ -11,8 +13,8 @@ pub(crate) struct ResearchArgs {
     #[arg(value_name = "QUESTION", required = true)]
     pub(crate) question: Vec<String>,
     /// How hard to work; more costs more
-    #[arg(long, value_name = "EFFORT", default_value = "medium")]
-    pub(crate) effort: ResearchEffort,
+    #[arg(long, value_name = "EFFORT", default_value = "medium", value_parser = effort())]
+    pub(crate) effort: Effort,
     /// Answer from the documents in this folder, and from nothing else; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) library: Vec<PathBuf>,
@@ -20,8 +22,8 @@ pub(crate) struct ResearchArgs {
     /// the library]
     ///
     /// A conversation stays with the provider that began it. With this, --follow-up sends what was said in it to another.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) provider: Option<ProviderName>,
+    #[arg(long, value_name = "NAME", value_parser = [Profile::PERPLEXITY, Profile::LIBRARY])]
+    pub(crate) provider: Option<String>,
     /// Go on with this conversation; its id, or the first 8 characters or more
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) follow_up: Option<String>,
@@ -36,24 +38,9 @@ pub(crate) struct ResearchArgs {
     pub(crate) json: bool,
 }
 
-/// Who answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProviderName {
-    /// Perplexity, with PERPLEXITY_API_KEY
-    Perplexity,
-    /// The documents in the folders of OUTLAST_LIBRARY or --library
-    Library,
-}
-
-/// How hard to work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ResearchEffort {
-    /// A short look
-    Low,
-    /// A thorough look
-    Medium,
-    /// Everything there is
-    High,
+fn effort() -> impl TypedValueParser<Value = Effort> {
+    let words = PossibleValuesParser::new(["low", "medium", "high"]);
+    words.try_map(|word| serde_json::from_value(word.into()))
 }
 
 /// `outlast run`

@@ -20,9 +20,6 @@ use crate::error::CommandError;
 use crate::ui;
 use crate::wire::{OpenStore, research_providers};
 
-/// What the shell sees when the time that was given ended first.
-const STILL_RUNNING: u8 = 3;
-
 pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCode, CommandError> {
     let config = super::configured(global, Vec::new())?;
     let store = match &command {

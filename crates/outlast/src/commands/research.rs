@@ -39,10 +39,9 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     let flags = Flags { global, config: &config, library: &args.library };
     let store = OpenStore::open(&config.store)?;
     let providers: Providers = providers.into_iter().collect();
-    let asked = asking::NewQuestion { profiles: &profiles, question: &question };
     with_engine(store, &config, providers, async |opened, stop| {
         let engine = &opened.engine;
-        let job = asking::new_job(opened, &config, asked, &args).await?;
+        let job = asking::new_job(opened, &config, &profiles, &question, &args).await?;
         if args.detach {
             let job = start::start(engine, job).await?;
             return start::detach(engine, &flags, &job, args.json).await;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use outlast_simulator::{ClockMode, Options, Simulator, SonarMode};
 
-use crate::cli::{SimulateArgs, SimulatedClock, SonarState};
+use crate::cli::SimulateArgs;
 use crate::error::CommandError;
 use crate::ui;
 
@@ -38,13 +38,7 @@ fn options(args: &SimulateArgs) -> Options {
         port: args.port,
         speed: args.speed,
         seed: args.seed,
-        sonar: match args.sonar {
-            SonarState::Retired => SonarMode::Retired,
-            SonarState::Live => SonarMode::Live,
-        },
-        clock: match args.clock {
-            SimulatedClock::Real => ClockMode::Real,
-            SimulatedClock::Virtual => ClockMode::Virtual,
-        },
+        sonar: if args.sonar == "live" { SonarMode::Live } else { SonarMode::Retired },
+        clock: if args.clock == "virtual" { ClockMode::Virtual } else { ClockMode::Real },
     }
 }

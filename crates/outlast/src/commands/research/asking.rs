@@ -1,11 +1,9 @@
 //! From the arguments to a job: in which conversation it is asked, and of which provider (P1).
 
-use outlast_core::{
-    ConversationId, Effort, Message, NewJob, Profile, ResearchAsk, Role, Visibility,
-};
+use outlast_core::{ConversationId, Message, NewJob, Profile, ResearchAsk, Role, Visibility};
 use outlast_server::research_instructions;
 
-use crate::cli::{ProviderName, ResearchArgs, ResearchEffort};
+use crate::cli::ResearchArgs;
 use crate::commands::find::{self, FoundConversation};
 use crate::config::Config;
 use crate::error::CommandError;
@@ -24,7 +22,7 @@ pub(super) fn providers(
             false => Ok(providers),
         };
     }
-    if args.provider == Some(ProviderName::Perplexity) {
+    if args.provider.as_deref() == Some(Profile::PERPLEXITY) {
         let error = anyhow::anyhow!("--library and --provider perplexity exclude each other");
         return Err(CommandError::usage(
             error,
@@ -34,12 +32,6 @@ pub(super) fn providers(
     Ok(vec![library_provider(config, args.library.clone())?])
 }
 
-/// What is asked, and who may be asked, the first in line first.
-pub(super) struct NewQuestion<'a> {
-    pub(super) profiles: &'a [Profile],
-    pub(super) question: &'a str,
-}
-
 /// What was said before, and whose conversation it is.
 struct Earlier {
     id: ConversationId,
@@ -47,14 +39,14 @@ struct Earlier {
     said: Vec<Message>,
 }
 
-/// The job for the question. Says so where what was said before goes to another provider.
+/// The job for the question; of the profiles, the first is asked first. Says so where what was said before goes to another provider.
 pub(super) async fn new_job(
     opened: &OpenEngine,
     config: &Config,
-    asked: NewQuestion<'_>,
+    profiles: &[Profile],
+    question: &str,
     args: &ResearchArgs,
 ) -> Result<NewJob, CommandError> {
-    let NewQuestion { profiles, question } = asked;
     let earlier = match &args.follow_up {
         Some(given) => Some(earlier(opened, config, given).await?),
         None => None,
@@ -69,11 +61,7 @@ pub(super) async fn new_job(
         }
         None => (ConversationId::new(uuid::Uuid::new_v4().simple().to_string()), Vec::new()),
     };
-    let effort = match args.effort {
-        ResearchEffort::Low => Effort::Low,
-        ResearchEffort::Medium => Effort::Medium,
-        ResearchEffort::High => Effort::High,
-    };
+    let effort = args.effort;
     let question_asked = Message { role: Role::User, content: question.to_owned() };
     let messages = std::iter::once(research_instructions(effort)).chain(said);
     let messages = messages.chain([question_asked]).collect();
@@ -125,12 +113,8 @@ fn profile(
     args: &ResearchArgs,
     earlier: Option<&Earlier>,
 ) -> Result<Profile, CommandError> {
-    let named = match args.provider {
-        Some(ProviderName::Perplexity) => Some(Profile::PERPLEXITY),
-        Some(ProviderName::Library) => Some(Profile::LIBRARY),
-        None if args.library.is_empty() => None,
-        None => Some(Profile::LIBRARY),
-    };
+    let library = (!args.library.is_empty()).then_some(Profile::LIBRARY);
+    let named = args.provider.as_deref().or(library);
     let wanted = named.or(earlier.map(|earlier| earlier.provider.as_str()));
     let found = match wanted {
         Some(wanted) => profiles.iter().find(|profile| profile.provider() == wanted),
