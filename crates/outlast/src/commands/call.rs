@@ -29,16 +29,14 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> Result<ExitCode, Com
     // Of our configuration only the proxy counts: another server is called, and it has its own.
     logging::start(global, "error").map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
-    let server = CalledServer::of(global, &args)?;
     let limits = Limits {
         timeout: args.timeout,
         reset_timeout_on_progress: args.reset_timeout_on_progress,
         max_total_timeout: args.max_total_timeout,
     };
     let mut signals = Signals::listen()?;
-    let connecting = server.connect(connect_options(&limits));
     let client = tokio::select! {
-        client = connecting => client.map_err(failed)?,
+        client = connected(global, &args) => client?,
         _ = signals.next() => {
             ui::mark(Mark::Step, "left before the server was reached");
             return Ok(ExitCode::from(INTERRUPTED));
@@ -289,36 +287,33 @@ fn show_text(answer: &ToolAnswer) {
     }
 }
 
-/// Where the tool is.
-enum CalledServer {
-    Program(Program),
-    Address(Endpoint),
+/// A client of the server that has the tool.
+async fn connected(global: &Global, args: &CallArgs) -> Result<Client, CommandError> {
+    // The handshake may not take longer than the whole call.
+    let mut options = ConnectOptions::default();
+    let limit = args.max_total_timeout.unwrap_or(options.handshake_timeout);
+    options.handshake_timeout = options.handshake_timeout.min(limit);
+    let client = match &args.url {
+        Some(url) => Client::http(endpoint(global, args, url)?, options).await,
+        None => Client::spawn(program(global, args)?, options).await,
+    };
+    client.map_err(failed)
 }
 
-impl CalledServer {
-    fn of(global: &Global, args: &CallArgs) -> Result<Self, CommandError> {
-        let Some(url) = &args.url else { return program(global, args).map(Self::Program) };
-        let mut endpoint = Endpoint::new(url).map_err(failed)?;
-        if let Some(proxy) = super::configured(global, Vec::new())?.proxy {
-            endpoint = endpoint.proxy(proxy).map_err(failed)?;
-        }
-        for header in &args.header {
-            let (name, value) = header.split_once(':').ok_or_else(|| {
-                CommandError::usage(anyhow!("a header has no colon"), "write it as 'Name: value'")
-            })?;
-            endpoint = endpoint.header(name.trim(), value.trim()).map_err(failed)?;
-        }
-        if let Some(name) = &args.bearer_env {
-            endpoint = endpoint.bearer(&token(name)?).map_err(failed)?;
-        }
-        Ok(Self::Address(endpoint))
+fn endpoint(global: &Global, args: &CallArgs, url: &str) -> Result<Endpoint, CommandError> {
+    let mut endpoint = Endpoint::new(url).map_err(failed)?;
+    if let Some(proxy) = super::configured(global, Vec::new())?.proxy {
+        endpoint = endpoint.proxy(proxy).map_err(failed)?;
     }
-
-    async fn connect(self, options: ConnectOptions) -> Result<Client, ClientError> {
-        match self {
-            Self::Program(program) => Client::spawn(program, options).await,
-            Self::Address(endpoint) => Client::http(endpoint, options).await,
-        }
+    for header in &args.header {
+        let (name, value) = header.split_once(':').ok_or_else(|| {
+            CommandError::usage(anyhow!("a header has no colon"), "write it as 'Name: value'")
+        })?;
+        endpoint = endpoint.header(name.trim(), value.trim()).map_err(failed)?;
+    }
+    match &args.bearer_env {
+        Some(name) => endpoint.bearer(&token(name)?).map_err(failed),
+        None => Ok(endpoint),
     }
 }
 
@@ -357,15 +352,6 @@ fn arguments(text: Option<&str>) -> Result<Value, CommandError> {
         Ok(_) => Err(CommandError::usage(anyhow!("--args is not a JSON object"), hint)),
         Err(error) => Err(CommandError::usage(anyhow!("--args is not JSON: {error}"), hint)),
     }
-}
-
-/// The handshake may not take longer than the whole call.
-fn connect_options(limits: &Limits) -> ConnectOptions {
-    let options = ConnectOptions::default();
-    let handshake_timeout = limits
-        .max_total_timeout
-        .map_or(options.handshake_timeout, |t| t.min(options.handshake_timeout));
-    ConnectOptions { handshake_timeout, ..options }
 }
 
 /// A percentage in whole steps.
