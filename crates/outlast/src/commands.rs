@@ -29,7 +29,6 @@ mod explain;
 mod demo;
 mod simulate;
 
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use outlast_mirror::Mirror;
@@ -38,11 +37,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Cli, Command, Global};
 use crate::config::{Config, ConfigError, Flags};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::logging;
 
 /// Runs the command that was asked for.
-pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
+pub(crate) fn run(cli: Cli) -> CommandResult {
     let Cli { global, command } = cli;
     if matches!(command, Command::Guard) {
         return Ok(guard::run());
@@ -80,7 +79,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
 fn configured(
     global: &Global,
     flags: Vec<(&'static str, &'static str, String)>,
-) -> Result<Config, CommandError> {
+) -> CommandResult<Config> {
     Config::load(flags_of(global, flags)?).map_err(misconfigured)
 }
 
@@ -94,7 +93,7 @@ fn misconfigured(error: ConfigError) -> CommandError {
 fn flags_of(
     global: &Global,
     mut flags: Vec<(&'static str, &'static str, String)>,
-) -> Result<Flags, CommandError> {
+) -> CommandResult<Flags> {
     if let Some(store) = &global.store {
         flags.push(("store.url", "--store", store.clone()));
     }
@@ -112,7 +111,7 @@ fn flags_of(
 }
 
 /// Starts the log for a command whose own words a person reads: only errors, unless more was asked for.
-fn start_quiet_log(global: &Global, config: &Config) -> Result<(), CommandError> {
+fn start_quiet_log(global: &Global, config: &Config) -> CommandResult<()> {
     let filter = if config.log_is_set { &config.log } else { "error" };
     start_log_at(global, config, filter)
 }
@@ -145,11 +144,11 @@ impl MirrorTask {
 }
 
 /// Starts the log for a command.
-fn start_log(global: &Global, config: &Config) -> Result<(), CommandError> {
+fn start_log(global: &Global, config: &Config) -> CommandResult<()> {
     start_log_at(global, config, &config.log)
 }
 
-fn start_log_at(global: &Global, config: &Config, filter: &str) -> Result<(), CommandError> {
+fn start_log_at(global: &Global, config: &Config, filter: &str) -> CommandResult<()> {
     logging::start(global, filter).map_err(|why| {
         let error = anyhow::anyhow!("the log filter `{}` cannot be read: {why}", config.log);
         CommandError::usage(error, "set OUTLAST_LOG to error, warn, info, debug or trace")

@@ -22,7 +22,7 @@ use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 
-pub(crate) use error::ConfigError;
+pub(crate) use error::{ConfigError, ConfigResult};
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{Flags, Source};
@@ -128,11 +128,11 @@ pub(crate) enum StoreUrl {
 
 impl Config {
     /// Reads all layers.
-    pub(crate) fn load(flags: Flags) -> Result<Self, ConfigError> {
+    pub(crate) fn load(flags: Flags) -> ConfigResult<Self> {
         Self::from_layers(&mut Layers::read(flags)?)
     }
 
-    fn from_layers(layers: &mut Layers) -> Result<Self, ConfigError> {
+    fn from_layers(layers: &mut Layers) -> ConfigResult<Self> {
         let perplexity = Perplexity {
             api: layers.dialect()?,
             api_key: layers.api_key("perplexity.api_key"),

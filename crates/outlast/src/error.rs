@@ -1,6 +1,10 @@
 //! Why a command did not do what it was asked, with the next step and the exit code.
 
 use std::fmt;
+use std::process::ExitCode;
+
+/// What came of a command, or of a part of one.
+pub(crate) type CommandResult<T = ExitCode> = Result<T, CommandError>;
 
 /// A command's failure as a person reads it.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::Color;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 
 pub(crate) use progress::Bars;
 pub(crate) use table::{Cell, table};
@@ -54,7 +54,7 @@ pub(crate) fn set_quiet(quiet: bool) {
 
 /// Makes sure that all data has been written, or says why it has not. A reader that has gone away (`| head`) is no
 /// reason to complain.
-pub(crate) fn finish() -> Result<(), CommandError> {
+pub(crate) fn finish() -> CommandResult<()> {
     note(std::io::stdout().flush());
     match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(error) => {

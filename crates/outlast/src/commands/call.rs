@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::signals::{INTERRUPTED, Signals, StopSignal};
 use crate::cli::{CallArgs, Global};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::logging;
 use crate::ui::{self, Bars, Cell, Mark};
 
@@ -25,7 +25,7 @@ const SECOND_CTRL_C: Duration = Duration::from_secs(2);
 /// How long the server may take to cancel it.
 const CANCELLING: Duration = Duration::from_secs(5);
 
-pub(super) async fn run(global: &Global, args: CallArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
     // Of our configuration only the proxy counts: another server is called, and it has its own.
     logging::start(global, "error").map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
@@ -57,7 +57,7 @@ async fn listed(
     limits: Limits,
     as_json: bool,
     signals: &mut Signals,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let tools = tokio::select! {
         tools = client.list_tools(CallOptions::with_limits(limits)) => tools.map_err(failed)?,
         _ = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
@@ -85,7 +85,7 @@ async fn called(
     limits: Limits,
     args: &CallArgs,
     signals: &mut Signals,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let work = RemoteWork::at(client, args.url.is_none());
     let noting = work.clone();
     let mut options = CallOptions::with_limits(limits).on_progress(move |it| noting.note(it));
@@ -288,7 +288,7 @@ fn show_text(answer: &ToolAnswer) {
 }
 
 /// A client of the server that has the tool.
-async fn connected(global: &Global, args: &CallArgs) -> Result<Client, CommandError> {
+async fn connected(global: &Global, args: &CallArgs) -> CommandResult<Client> {
     // The handshake may not take longer than the whole call.
     let mut options = ConnectOptions::default();
     let limit = args.max_total_timeout.unwrap_or(options.handshake_timeout);
@@ -300,7 +300,7 @@ async fn connected(global: &Global, args: &CallArgs) -> Result<Client, CommandEr
     client.map_err(failed)
 }
 
-fn endpoint(global: &Global, args: &CallArgs, url: &str) -> Result<Endpoint, CommandError> {
+fn endpoint(global: &Global, args: &CallArgs, url: &str) -> CommandResult<Endpoint> {
     let mut endpoint = Endpoint::new(url).map_err(failed)?;
     if let Some(proxy) = super::configured(global, Vec::new())?.proxy {
         endpoint = endpoint.proxy(proxy).map_err(failed)?;
@@ -317,7 +317,7 @@ fn endpoint(global: &Global, args: &CallArgs, url: &str) -> Result<Endpoint, Com
     }
 }
 
-fn program(global: &Global, args: &CallArgs) -> Result<Program, CommandError> {
+fn program(global: &Global, args: &CallArgs) -> CommandResult<Program> {
     let Some((name, arguments)) = args.program.split_first() else {
         let hint = "give its address, `outlast call --url URL`, or a program that is started for the call, \
                     `outlast call -- CMD`";
@@ -337,14 +337,14 @@ fn program(global: &Global, args: &CallArgs) -> Result<Program, CommandError> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "no setting: the variable is named for this call")]
-fn token(name: &str) -> Result<String, CommandError> {
+fn token(name: &str) -> CommandResult<String> {
     std::env::var(name).ok().filter(|token| !token.is_empty()).ok_or_else(|| {
         let error = anyhow!("there is no token in the variable {name}");
         CommandError::usage(error, format!("export {name}=... before the call"))
     })
 }
 
-fn arguments(text: Option<&str>) -> Result<Value, CommandError> {
+fn arguments(text: Option<&str>) -> CommandResult<Value> {
     let Some(text) = text else { return Ok(Value::Null) };
     let hint = "give --args a JSON object, such as '{\"query\": \"Heat pumps?\"}'";
     match serde_json::from_str(text) {

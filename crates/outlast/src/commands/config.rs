@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, Global};
 use crate::config::{ShownConfig, ShownSetting, Source};
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::ui::{self, Cell};
 
-pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, CommandError> {
+pub(super) fn run(global: &Global, command: ConfigCommand) -> CommandResult {
     let ConfigCommand::Show { json } = command;
     let showing =
         ShownConfig::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;

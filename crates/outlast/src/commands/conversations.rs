@@ -22,15 +22,12 @@ use crate::cli::{
     PruneConversationsArgs, ShowConversationArgs,
 };
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 use crate::wire::{OpenEngine, OpenStore};
 use transcript::Transcript;
 
-pub(super) async fn run(
-    global: &Global,
-    command: ConversationsCommand,
-) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, command: ConversationsCommand) -> CommandResult {
     let config = super::configured(global, Vec::new())?;
     let store = match &command {
         ConversationsCommand::List(_)
@@ -50,11 +47,7 @@ pub(super) async fn run(
     .await
 }
 
-async fn list(
-    engine: &Engine,
-    config: &Config,
-    args: ListConversationsArgs,
-) -> Result<ExitCode, CommandError> {
+async fn list(engine: &Engine, config: &Config, args: ListConversationsArgs) -> CommandResult {
     let states = args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
     let query = ConversationQuery { states, limit: args.limit, ..ConversationQuery::default() };
     let page = engine.conversations(&config.owner, &query).await?;
@@ -96,11 +89,7 @@ fn summary(conversation: &ConversationSummary) -> Value {
     })
 }
 
-async fn show(
-    opened: &OpenEngine,
-    config: &Config,
-    args: ShowConversationArgs,
-) -> Result<ExitCode, CommandError> {
+async fn show(opened: &OpenEngine, config: &Config, args: ShowConversationArgs) -> CommandResult {
     let told = told(opened, config, &args.id).await?;
     if args.json {
         ui::json(&json!(told));
@@ -110,11 +99,7 @@ async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn export(
-    opened: &OpenEngine,
-    config: &Config,
-    args: ExportArgs,
-) -> Result<ExitCode, CommandError> {
+async fn export(opened: &OpenEngine, config: &Config, args: ExportArgs) -> CommandResult {
     if let Some(path) = &args.output {
         writable(path)?;
     }
@@ -131,17 +116,13 @@ async fn export(
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+fn write(path: &Path, text: &str) -> CommandResult<()> {
     std::fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
     ui::mark(Mark::Good, &format!("written to {}", path.display()));
     Ok(())
 }
 
-async fn told(
-    opened: &OpenEngine,
-    config: &Config,
-    given: &str,
-) -> Result<Transcript, CommandError> {
+async fn told(opened: &OpenEngine, config: &Config, given: &str) -> CommandResult<Transcript> {
     Ok(match find::conversation(opened, &config.owner, given).await? {
         FoundConversation::Stored(conversation) => Transcript::stored(&conversation),
         FoundConversation::Archived(archived) => Transcript::archived(&archived),
@@ -149,11 +130,7 @@ async fn told(
 }
 
 /// Removes the conversations in which nothing has happened for so long. One that is busy by now stays.
-async fn prune(
-    engine: &Engine,
-    config: &Config,
-    args: PruneConversationsArgs,
-) -> Result<ExitCode, CommandError> {
+async fn prune(engine: &Engine, config: &Config, args: PruneConversationsArgs) -> CommandResult {
     const CONVERSATIONS_PER_PAGE: u32 = 1_000;
     let before = engine.now().before(args.older_than);
     let states = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
@@ -187,11 +164,7 @@ async fn prune(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn delete(
-    opened: &OpenEngine,
-    config: &Config,
-    args: DeleteArgs,
-) -> Result<ExitCode, CommandError> {
+async fn delete(opened: &OpenEngine, config: &Config, args: DeleteArgs) -> CommandResult {
     let conversation = match find::conversation(opened, &config.owner, &args.id).await? {
         FoundConversation::Stored(conversation) => *conversation,
         FoundConversation::Archived(archived) => {

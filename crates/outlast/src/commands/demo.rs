@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
 use super::signals::{INTERRUPTED, stop_on_signals};
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::ui::{self, Bars, Mark};
 
 const QUESTION: &str = "Heat pumps in cold climates?";
@@ -25,7 +25,7 @@ const DEAD_FOR: Duration = Duration::from_millis(1_500);
 /// No demo lasts longer.
 const MAX_DEMO: Duration = Duration::from_secs(120);
 
-pub(super) async fn run() -> Result<ExitCode, CommandError> {
+pub(super) async fn run() -> CommandResult {
     let folder = tempfile::tempdir().context("make a folder for the demo's job store")?;
     let simulator =
         Simulator::start(Options::default()).await.context("start the simulated provider")?;
@@ -44,7 +44,7 @@ pub(super) async fn run() -> Result<ExitCode, CommandError> {
     played.map_err(|_| anyhow!("the demo did not end within {} s", MAX_DEMO.as_secs()))?
 }
 
-async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandError> {
+async fn play(simulator: &Simulator, folder: &Path) -> CommandResult {
     ui::heading("outlast: a tool call that outlasts its client");
     ui::remark(&ui::dim(
         "A simulated provider, the real server as a child process, a real kill -9.",
@@ -104,7 +104,7 @@ fn show(response: &str) {
 }
 
 /// The point of it all, counted by the provider.
-fn summary(simulator: &Simulator) -> Result<ExitCode, CommandError> {
+fn summary(simulator: &Simulator) -> CommandResult {
     let submits = simulator.stats().submits;
     ui::remark("");
     if submits != 1 {
@@ -126,7 +126,7 @@ fn question() -> Value {
 }
 
 /// Polls until the research has ended or come so far, and shows how far it is.
-async fn polled(server: &DemoServer, job: &str, percent: u64) -> Result<Value, CommandError> {
+async fn polled(server: &DemoServer, job: &str, percent: u64) -> CommandResult<Value> {
     let mut bar = Bars::one();
     loop {
         let poll = server.call("perplexity_research_poll", json!({ "jobId": job })).await?;
@@ -164,7 +164,7 @@ struct DemoServer {
 }
 
 impl DemoServer {
-    async fn spawn(provider: &str, folder: &Path) -> Result<Self, CommandError> {
+    async fn spawn(provider: &str, folder: &Path) -> CommandResult<Self> {
         let program = std::env::current_exe().context("find this program")?;
         let log =
             std::fs::File::options().create(true).append(true).open(folder.join("server.log"))?;
@@ -194,7 +194,7 @@ impl DemoServer {
         Ok(Self { child, client, pid })
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Result<Value, CommandError> {
+    async fn call(&self, tool: &str, arguments: Value) -> CommandResult<Value> {
         let arguments: Map<String, Value> = arguments.as_object().cloned().unwrap_or_default();
         let answer =
             self.client.call(tool, arguments).await.with_context(|| format!("call {tool}"))?;
@@ -205,7 +205,7 @@ impl DemoServer {
     }
 
     /// SIGKILL: the server gets no chance to say or save anything.
-    async fn kill(&mut self) -> Result<(), CommandError> {
+    async fn kill(&mut self) -> CommandResult<()> {
         Ok(self.child.kill().await.context("kill the server")?)
     }
 

@@ -5,7 +5,7 @@ use outlast_core::{ConversationId, ConversationQuery, Job, JobId, JobQuery, Owne
 use outlast_engine::Engine;
 use outlast_mirror::ArchivedConversation;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui;
 use crate::wire::OpenEngine;
 
@@ -19,7 +19,7 @@ const SHOWN: usize = 5;
 const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
 /// The job of this id or unique prefix.
-pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<Job, CommandError> {
+pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> CommandResult<Job> {
     let is_prefix = given.len() >= SHORTEST_PREFIX
         && given.len() <= 32
         && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -54,7 +54,7 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<J
     }
 }
 
-async fn no_job(engine: &Engine, scope: &Scope, given: &str) -> Result<CommandError, CommandError> {
+async fn no_job(engine: &Engine, scope: &Scope, given: &str) -> CommandResult<CommandError> {
     let no_job = || CommandError::from(anyhow::anyhow!("there is no job `{given}`")).hint(JOB_IDS);
     Ok(is_conversation(engine, scope, given).await?.unwrap_or_else(no_job))
 }
@@ -64,7 +64,7 @@ async fn is_conversation(
     engine: &Engine,
     scope: &Scope,
     given: &str,
-) -> Result<Option<CommandError>, CommandError> {
+) -> CommandResult<Option<CommandError>> {
     let Scope::Owner(owner) = scope else { return Ok(None) };
     let is_prefix = given.len() >= SHORTEST_PREFIX;
     let found = if is_prefix { starting_with(engine, owner, given).await? } else { Vec::new() };
@@ -81,7 +81,7 @@ async fn is_job(
     engine: &Engine,
     owner: &OwnerId,
     given: &str,
-) -> Result<Option<CommandError>, CommandError> {
+) -> CommandResult<Option<CommandError>> {
     let scope = Scope::Owner(owner.clone());
     let query = JobQuery { id_prefix: Some(given.to_owned()), limit: 2, ..JobQuery::default() };
     let found = engine.list(&scope, &query).await?.jobs;
@@ -109,7 +109,7 @@ pub(super) async fn conversation(
     opened: &OpenEngine,
     owner: &OwnerId,
     given: &str,
-) -> Result<FoundConversation, CommandError> {
+) -> CommandResult<FoundConversation> {
     let hint = "`outlast conversations list` shows the ids";
     let is_prefix = given.len() >= SHORTEST_PREFIX
         && given.len() <= 64
@@ -145,7 +145,7 @@ async fn whole(
     opened: &OpenEngine,
     owner: &OwnerId,
     id: &ConversationId,
-) -> Result<Option<FoundConversation>, CommandError> {
+) -> CommandResult<Option<FoundConversation>> {
     if let Some(stored) = opened.engine.conversation(owner, id).await? {
         return Ok(Some(FoundConversation::Stored(Box::new(stored))));
     }
@@ -159,7 +159,7 @@ async fn starting_with(
     engine: &Engine,
     owner: &OwnerId,
     given: &str,
-) -> Result<Vec<ConversationId>, CommandError> {
+) -> CommandResult<Vec<ConversationId>> {
     let mut query =
         ConversationQuery { limit: CONVERSATIONS_PER_PAGE, ..ConversationQuery::default() };
     let mut found = Vec::new();

@@ -16,11 +16,11 @@ use super::find;
 use super::job_view::{json, show};
 use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::ui;
 use crate::wire::{OpenStore, research_providers};
 
-pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult {
     let config = super::configured(global, Vec::new())?;
     let store = match &command {
         JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config.store)?,
@@ -61,7 +61,7 @@ fn own_or_all(config: &Config, all: bool) -> Scope {
     if all { Scope::Operator } else { own(config) }
 }
 
-async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCode, CommandError> {
+async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> CommandResult {
     let scope = own(config);
     let job = find::job(engine, &scope, &args.id).await?;
     if args.json {
@@ -74,11 +74,7 @@ async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-async fn prune(
-    engine: &Engine,
-    config: &Config,
-    args: PruneArgs,
-) -> Result<ExitCode, CommandError> {
+async fn prune(engine: &Engine, config: &Config, args: PruneArgs) -> CommandResult {
     let prune = match args.older_than {
         Some(age) => Prune::EndedBefore(engine.now().before(age)),
         None => Prune::Expired,

@@ -20,14 +20,14 @@ use super::job_view::{json, show};
 use super::signals::stop_on_signals;
 use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 use crate::wire::OpenStore;
 
 /// As long as the tools allow.
 const MAX_QUESTION_CHARS: usize = 10_000;
 
-pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
     let question = question(&args.question)?;
     check(&question, &args)?;
     let config = super::configured(global, Vec::new())?;
@@ -56,7 +56,7 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
 }
 
 /// What can be known to be wrong before anything is paid for.
-fn check(question: &str, args: &ResearchArgs) -> Result<(), CommandError> {
+fn check(question: &str, args: &ResearchArgs) -> CommandResult<()> {
     let example = "outlast research \"How does a job survive a crash?\"";
     match question.chars().count() {
         0 => return Err(CommandError::usage(anyhow::anyhow!("the question is empty"), example)),
@@ -77,7 +77,7 @@ fn check(question: &str, args: &ResearchArgs) -> Result<(), CommandError> {
 }
 
 /// The question as it was typed, quoted or not; `-` is read from standard input.
-fn question(words: &[String]) -> Result<String, CommandError> {
+fn question(words: &[String]) -> CommandResult<String> {
     if words != ["-"] {
         return Ok(words.join(" ").trim().to_owned());
     }
@@ -97,7 +97,7 @@ pub(super) fn is_stdout(path: &Path) -> bool {
 }
 
 /// Whether a file can be made there, as far as that is known beforehand.
-pub(super) fn writable(path: &Path) -> Result<(), CommandError> {
+pub(super) fn writable(path: &Path) -> CommandResult<()> {
     if is_stdout(path) {
         return Ok(());
     }
@@ -120,7 +120,7 @@ async fn attended(
     job: NewJob,
     args: &ResearchArgs,
     stop: &Shutdown,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let worker = tokio::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
     let job = match start::start(engine, job).await {
         Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
@@ -137,7 +137,7 @@ async fn ended_or_left(
     flags: &Flags<'_>,
     args: &ResearchArgs,
     job: Job,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     // The worker may have come to the end after the last reading.
     let scope = Scope::Owner(job.new.owner.clone());
     let job = engine.job(&scope, &job.id).await?.unwrap_or(job);
@@ -148,7 +148,7 @@ async fn ended_or_left(
     Ok(detached_worker::left(&carrier, &job))
 }
 
-fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, CommandError> {
+fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult {
     if args.json {
         ui::json(&json::job(job, engine.now()));
     }

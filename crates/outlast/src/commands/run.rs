@@ -19,11 +19,11 @@ use super::signals::stop_on_signals;
 use super::start;
 use crate::cli::{Global, RunArgs};
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 use crate::wire::{OpenStore, research_providers, workflow_providers};
 
-pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
     let config = super::configured(global, Vec::new())?;
     super::start_quiet_log(global, &config)?;
     start::check_detach(args.detach, &config)?;
@@ -50,7 +50,7 @@ fn new_job(
     config: &Config,
     research: &[crate::wire::Profiled],
     args: &RunArgs,
-) -> Result<NewJob, CommandError> {
+) -> CommandResult<NewJob> {
     let workflows = startable(config, research.first().map(|(profile, _)| profile));
     let Some(workflow) = workflows.iter().find(|workflow| workflow.name == args.workflow) else {
         let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.as_str()).collect();
@@ -90,7 +90,7 @@ async fn attended(
     job: Job,
     args: &RunArgs,
     stop: &Shutdown,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let carrier = flags.ensure_worker(engine, &job).await?;
     let own_worker = matches!(carrier, Carrier::ThisProcess)
         .then(|| tokio::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
@@ -106,7 +106,7 @@ async fn attended(
     Ok(detached_worker::left(&carrier, &job))
 }
 
-fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> Result<ExitCode, CommandError> {
+fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
     if args.json {
         ui::json(&json::job(job, engine.now()));
     }

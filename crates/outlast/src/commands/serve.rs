@@ -18,7 +18,7 @@ use outlast_server::{
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::metered;
 use crate::test_clock::TestClock;
 use crate::ui;
@@ -34,7 +34,7 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// How long a search may take.
 const SEARCH: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let mut flags = Vec::new();
     flags.extend(args.tools.clone().map(|tools| ("server.tools", "--tools", tools)));
     flags.extend(args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string())));
@@ -136,7 +136,7 @@ fn needs_research(config: &Config) -> bool {
 
 /// Workflows need no research provider (E16): without one the research sets of the default are left out. Sets that were
 /// named are not.
-fn leave_research_out(config: &mut Config) -> Result<(), CommandError> {
+fn leave_research_out(config: &mut Config) -> CommandResult<()> {
     if config.workflows.is_empty() {
         return Err(no_provider());
     }

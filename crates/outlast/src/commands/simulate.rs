@@ -6,10 +6,10 @@ use anyhow::Context as _;
 use outlast_simulator::{ClockMode, Options, Simulator, SonarMode};
 
 use crate::cli::SimulateArgs;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui;
 
-pub(super) async fn run(args: SimulateArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(args: SimulateArgs) -> CommandResult {
     if !(args.speed.is_finite() && args.speed > 0.0) {
         return Err(CommandError::usage(
             anyhow::anyhow!("--speed must be greater than 0"),

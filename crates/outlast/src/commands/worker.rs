@@ -6,13 +6,13 @@ use outlast_engine::{Shutdown, Takes, Until, Worker};
 
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs};
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::ui;
 use crate::wire::{
     OpenEngine, OpenStore, library_provider, no_provider, research_providers, workflow_providers,
 };
 
-pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     if args.own_session {
         // Refused only to a process that leads one already.
         if let Err(error) = rustix::process::setsid() {

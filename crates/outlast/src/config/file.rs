@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy as _;
 
 use super::definitions::{self, Definitions};
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigResult};
 use super::redact::is_secret;
 use super::settings::SETTINGS;
 
@@ -24,7 +24,7 @@ impl ConfigFile {
     pub(super) fn find(
         named: Option<&Path>,
         environment: &HashMap<String, String>,
-    ) -> Result<Option<Self>, ConfigError> {
+    ) -> ConfigResult<Option<Self>> {
         match named {
             Some(path) => Self::read(path).map(Some),
             None => match default_path(environment) {
@@ -34,7 +34,7 @@ impl ConfigFile {
         }
     }
 
-    fn read(path: &Path) -> Result<Self, ConfigError> {
+    fn read(path: &Path) -> ConfigResult<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
             path: path.to_owned(),
             why: error.to_string(),
@@ -43,7 +43,7 @@ impl ConfigFile {
     }
 
     /// `section.key` to value; lists become comma-separated text, as variables have them.
-    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+    pub(super) fn parse(path: &Path, text: &str) -> ConfigResult<Self> {
         let table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| syntax_error(path, text, &error))?;
         let definitions = definitions::parse(path, text)?;
@@ -73,7 +73,7 @@ fn insert_settings(
     section: &str,
     entries: toml::Table,
     values: &mut HashMap<String, String>,
-) -> Result<(), ConfigError> {
+) -> ConfigResult<()> {
     for (name, value) in entries {
         let key = format!("{section}.{name}");
         let below = format!("{key}.");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigResult};
 use super::file::ConfigFile;
 use super::redact::presentable;
 use super::settings::{SETTINGS, Setting};
@@ -72,17 +72,14 @@ pub(super) struct Layers {
 
 impl Layers {
     /// Reads the environment and the file.
-    pub(super) fn read(flags: Flags) -> Result<Self, ConfigError> {
+    pub(super) fn read(flags: Flags) -> ConfigResult<Self> {
         let environment = environment();
         let file = ConfigFile::find(flags.config.as_deref(), &environment)?;
         Ok(Self { flags, environment, file, warnings: Vec::new() })
     }
 
     #[cfg(test)]
-    pub(super) fn of(
-        environment: &[(&str, &str)],
-        file: Option<&str>,
-    ) -> Result<Self, ConfigError> {
+    pub(super) fn of(environment: &[(&str, &str)], file: Option<&str>) -> ConfigResult<Self> {
         let environment = environment
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -144,7 +141,7 @@ impl Layers {
         key: &str,
         allowed: &str,
         parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, ConfigError> {
+    ) -> ConfigResult<T> {
         let found = self.find(key);
         parse(&found.text).ok_or_else(|| found.bad(allowed))
     }

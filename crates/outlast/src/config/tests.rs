@@ -6,7 +6,7 @@ use super::layers::Layers;
 use super::settings::SETTINGS;
 use super::*;
 
-fn load(environment: &[(&str, &str)], file: Option<&str>) -> Result<Config, ConfigError> {
+fn load(environment: &[(&str, &str)], file: Option<&str>) -> ConfigResult<Config> {
     let mut with_dir = vec![("OUTLAST_DATA_DIR", "/data")];
     with_dir.extend(environment);
     Config::from_layers(&mut Layers::of(&with_dir, file)?)

@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::Secret;
 use super::definitions::{FilePlace, UpstreamEntry, WorkflowEntry};
-use super::error::ConfigError;
+use super::error::ConfigResult;
 use super::layers::Layers;
 
 /// How long a command may run when its workflow does not say.
@@ -78,10 +78,7 @@ impl fmt::Debug for Environment {
 
 impl Layers {
     /// The one workflow that can be started, if there is only one.
-    pub(super) fn fixed_workflow(
-        &self,
-        workflows: &[Workflow],
-    ) -> Result<Option<String>, ConfigError> {
+    pub(super) fn fixed_workflow(&self, workflows: &[Workflow]) -> ConfigResult<Option<String>> {
         let names = workflows.iter().map(|workflow| workflow.name.as_str());
         let names: Vec<&str> = [DEEP_RESEARCH].into_iter().chain(names).collect();
         self.parsed("server.fixed_workflow", &names.join(", "), |name| match name {
@@ -91,9 +88,7 @@ impl Layers {
     }
 
     /// The configured workflows, and the servers that some of them are tools of.
-    pub(super) fn workflows(
-        &self,
-    ) -> Result<(Vec<Workflow>, BTreeMap<String, Upstream>), ConfigError> {
+    pub(super) fn workflows(&self) -> ConfigResult<(Vec<Workflow>, BTreeMap<String, Upstream>)> {
         let Some(file) = &self.file else { return Ok((Vec::new(), BTreeMap::new())) };
         let reader = Reader { layers: self, at: FilePlace { path: &file.path, text: &file.text } };
         let mut upstreams = BTreeMap::new();
@@ -122,7 +117,7 @@ impl Reader<'_> {
         &self,
         entry: &WorkflowEntry,
         upstreams: &BTreeMap<String, Upstream>,
-    ) -> Result<Workflow, ConfigError> {
+    ) -> ConfigResult<Workflow> {
         let name = self.name(&entry.name, "name")?;
         if name == DEEP_RESEARCH {
             return Err(self.at.wrong(
@@ -163,7 +158,7 @@ impl Reader<'_> {
         &self,
         entry: &WorkflowEntry,
         command: &Spanned<Vec<String>>,
-    ) -> Result<WorkflowAction, ConfigError> {
+    ) -> ConfigResult<WorkflowAction> {
         let of_tools = "is for tools of an upstream server, not for commands";
         self.absent("message_argument", entry.message_argument.as_ref(), of_tools)?;
         self.absent(
@@ -183,7 +178,7 @@ impl Reader<'_> {
         entry: &WorkflowEntry,
         tool: &Spanned<String>,
         upstreams: &BTreeMap<String, Upstream>,
-    ) -> Result<WorkflowAction, ConfigError> {
+    ) -> ConfigResult<WorkflowAction> {
         let of_commands = "is for commands; a tool's server has its own, in [upstream]";
         self.absent("cwd", entry.cwd.as_ref(), of_commands)?;
         self.absent("env", entry.env.as_ref(), of_commands)?;
@@ -212,11 +207,7 @@ impl Reader<'_> {
         }))
     }
 
-    fn upstream(
-        &self,
-        name: &Spanned<String>,
-        entry: &UpstreamEntry,
-    ) -> Result<Upstream, ConfigError> {
+    fn upstream(&self, name: &Spanned<String>, entry: &UpstreamEntry) -> ConfigResult<Upstream> {
         self.name(name, "upstream")?;
         match (&entry.command, &entry.url) {
             (Some(command), None) => {
@@ -243,7 +234,7 @@ impl Reader<'_> {
         }
     }
 
-    fn url(&self, url: &Spanned<String>, entry: &UpstreamEntry) -> Result<Upstream, ConfigError> {
+    fn url(&self, url: &Spanned<String>, entry: &UpstreamEntry) -> ConfigResult<Upstream> {
         let text = url.get_ref();
         if !text.starts_with("https://") && !text.starts_with("http://") {
             return Err(self.at.wrong(&url.span(), "url", "must start with https:// or http://"));
@@ -270,7 +261,7 @@ impl Reader<'_> {
         cwd: Option<&Spanned<PathBuf>>,
         env: Option<&Spanned<BTreeMap<String, String>>>,
         pass_env: Option<&Spanned<Vec<String>>>,
-    ) -> Result<Program, ConfigError> {
+    ) -> ConfigResult<Program> {
         let argv = command.get_ref();
         if argv.first().is_none_or(|program| program.is_empty()) {
             let why = "must be a list: the program, then its arguments";
@@ -319,7 +310,7 @@ impl Reader<'_> {
         path.parent().unwrap_or(Path::new("/")).to_owned()
     }
 
-    fn name(&self, name: &Spanned<String>, key: &str) -> Result<String, ConfigError> {
+    fn name(&self, name: &Spanned<String>, key: &str) -> ConfigResult<String> {
         let text = name.get_ref();
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if (1..=48).contains(&text.len()) && text.bytes().all(fits) {
@@ -332,7 +323,7 @@ impl Reader<'_> {
         &self,
         key: &str,
         given: Option<&Spanned<String>>,
-    ) -> Result<Option<Duration>, ConfigError> {
+    ) -> ConfigResult<Option<Duration>> {
         let Some(given) = given else { return Ok(None) };
         let parsed = crate::duration::parse(given.get_ref());
         let parsed = parsed.map_err(|why| self.at.wrong(&given.span(), key, why))?;
@@ -342,12 +333,7 @@ impl Reader<'_> {
         Ok(Some(parsed))
     }
 
-    fn absent<T>(
-        &self,
-        key: &str,
-        given: Option<&Spanned<T>>,
-        why: &str,
-    ) -> Result<(), ConfigError> {
+    fn absent<T>(&self, key: &str, given: Option<&Spanned<T>>, why: &str) -> ConfigResult<()> {
         given.map_or(Ok(()), |given| Err(self.at.wrong(&given.span(), key, why)))
     }
 }

@@ -9,16 +9,13 @@ use clap::ValueEnum as _;
 use super::check::Check;
 use crate::cli::Client;
 use crate::commands::init::{self, ClientSetup};
-use crate::config::{ConfigError, Places, ShownConfig, Source};
+use crate::config::{ConfigResult, Places, ShownConfig, Source};
 
 /// The port of the examples.
 const PORT: u16 = 8080;
 
 /// The configuration can be used, and where it comes from.
-pub(super) fn configuration(
-    showing: &Result<ShownConfig, ConfigError>,
-    places: Option<&Places>,
-) -> Check {
+pub(super) fn configuration(showing: &ConfigResult<ShownConfig>, places: Option<&Places>) -> Check {
     const NAME: &str = "configuration";
     let showing = match showing {
         Ok(showing) => showing,

@@ -9,14 +9,10 @@ use super::{find, own};
 use crate::cli::CancelArgs;
 use crate::commands::job_view::json;
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui;
 
-pub(super) async fn run(
-    engine: &Engine,
-    config: &Config,
-    args: CancelArgs,
-) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(engine: &Engine, config: &Config, args: CancelArgs) -> CommandResult {
     let scope = own(config);
     let job = find::job(engine, &scope, &args.id).await?;
     let Some(cancelled) = engine.cancel(&scope, &job.id).await? else {

@@ -17,7 +17,7 @@ use crate::commands::job_view::outcome::why;
 use crate::commands::job_view::{RETRY_OF, json, retry_of};
 use crate::commands::start::refused;
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
 
@@ -29,7 +29,7 @@ pub(super) async fn run(
     global: &Global,
     config: &Config,
     args: RetryArgs,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let job = find::job(engine, &own(config), &args.id).await?;
     let hint = match job.state.kind() {
         StateKind::Failed | StateKind::Cancelled => None,
@@ -99,7 +99,7 @@ pub(super) async fn retries_of(
     engine: &Engine,
     scope: &Scope,
     job: &Job,
-) -> Result<Vec<JobId>, CommandError> {
+) -> CommandResult<Vec<JobId>> {
     if !matches!(job.state.kind(), StateKind::Failed | StateKind::Cancelled) {
         return Ok(Vec::new());
     }
@@ -174,12 +174,7 @@ fn key(id: &JobId) -> Key {
 }
 
 /// Makes sure that a worker goes on with the job, if this configuration has one that can.
-async fn go_on(
-    engine: &Engine,
-    global: &Global,
-    config: &Config,
-    job: &Job,
-) -> Result<(), CommandError> {
+async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> CommandResult<()> {
     let providers = research_providers(config, None).unwrap_or_default();
     let fits = providers.iter().any(|(profile, _)| *profile == job.new.profile)
         || workflow_providers(config, None).is_ok_and(|all| all.contains_key(&job.new.profile));

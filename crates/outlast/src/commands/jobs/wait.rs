@@ -11,7 +11,7 @@ use crate::commands::follow::{CarriedBy, FollowOptions, follow};
 use crate::commands::job_view::outcome;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::config::Config;
-use crate::error::{CommandError, TIMED_OUT};
+use crate::error::{CommandResult, TIMED_OUT};
 use crate::ui;
 
 pub(super) async fn run(
@@ -19,7 +19,7 @@ pub(super) async fn run(
     config: &Config,
     args: WaitArgs,
     stop: &Shutdown,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let scope = own(config);
     let until = args.timeout.map(|timeout| Instant::now() + timeout);
     let jobs = watch::named(engine, &scope, &args.ids).await?;

@@ -12,7 +12,7 @@ use crate::commands::follow::{CarriedBy, FollowOptions, follow, standing};
 use crate::commands::job_view::outcome;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::ui::{self, Bars, Mark};
 
 /// How many unfinished jobs are watched when none is named.
@@ -23,7 +23,7 @@ pub(super) async fn run(
     config: &Config,
     args: WatchArgs,
     stop: &Shutdown,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let scope = own(config);
     let jobs = named(engine, &scope, &args.ids).await?;
     if jobs.is_empty() {
@@ -48,7 +48,7 @@ pub(super) async fn named(
     engine: &Engine,
     scope: &Scope,
     ids: &[String],
-) -> Result<Vec<Job>, CommandError> {
+) -> CommandResult<Vec<Job>> {
     let mut jobs: Vec<Job> = Vec::new();
     if ids.is_empty() {
         let states = vec![StateKind::Queued, StateKind::Running];
@@ -71,7 +71,7 @@ pub(super) async fn what_goes_on(
     engine: &Engine,
     scope: &Scope,
     jobs: &[Job],
-) -> Result<String, CommandError> {
+) -> CommandResult<String> {
     // A job whose worker has died waits for one, whatever its row says.
     engine.find_dead_workers().await;
     let (mut unfinished, mut waiting) = (0, Vec::new());
@@ -98,7 +98,7 @@ pub(super) async fn what_goes_on(
 }
 
 /// The jobs as they ended, or as they stand when the person leaves.
-async fn followed(engine: &Engine, jobs: Vec<Job>) -> Result<Vec<Job>, CommandError> {
+async fn followed(engine: &Engine, jobs: Vec<Job>) -> CommandResult<Vec<Job>> {
     let named = jobs.iter().map(|job| (short_id(job), job.elapsed(engine.now())));
     ui::captions(jobs.iter().map(|job| (short_id(job), job.new.title.as_str())));
     let mut rows = Bars::start(named);

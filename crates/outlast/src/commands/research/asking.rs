@@ -6,15 +6,12 @@ use outlast_server::research_instructions;
 use crate::cli::ResearchArgs;
 use crate::commands::find::{self, FoundConversation};
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 use crate::wire::{OpenEngine, Profiled, library_provider, no_provider, research_providers};
 
 /// The providers that may be asked, in line. The folders of `--library` stand for the configured ones and come first.
-pub(super) fn providers(
-    config: &Config,
-    args: &ResearchArgs,
-) -> Result<Vec<Profiled>, CommandError> {
+pub(super) fn providers(config: &Config, args: &ResearchArgs) -> CommandResult<Vec<Profiled>> {
     if args.library.is_empty() {
         let providers = research_providers(config, None)?;
         return match providers.is_empty() && args.follow_up.is_none() {
@@ -46,7 +43,7 @@ pub(super) async fn new_job(
     profiles: &[Profile],
     question: &str,
     args: &ResearchArgs,
-) -> Result<NewJob, CommandError> {
+) -> CommandResult<NewJob> {
     let earlier = match &args.follow_up {
         Some(given) => Some(earlier(opened, config, given).await?),
         None => None,
@@ -83,11 +80,7 @@ pub(super) async fn new_job(
     Ok(job.made_by("outlast research"))
 }
 
-async fn earlier(
-    opened: &OpenEngine,
-    config: &Config,
-    given: &str,
-) -> Result<Earlier, CommandError> {
+async fn earlier(opened: &OpenEngine, config: &Config, given: &str) -> CommandResult<Earlier> {
     Ok(match find::conversation(opened, &config.owner, given).await? {
         FoundConversation::Stored(earlier) => Earlier {
             id: earlier.id.clone(),
@@ -112,7 +105,7 @@ fn profile(
     profiles: &[Profile],
     args: &ResearchArgs,
     earlier: Option<&Earlier>,
-) -> Result<Profile, CommandError> {
+) -> CommandResult<Profile> {
     let library = (!args.library.is_empty()).then_some(Profile::LIBRARY);
     let named = args.provider.as_deref().or(library);
     let wanted = named.or(earlier.map(|earlier| earlier.provider.as_str()));

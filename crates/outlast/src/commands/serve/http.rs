@@ -11,8 +11,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
-use crate::config::{Config, ConfigError, LOCAL};
-use crate::error::CommandError;
+use crate::config::{Config, ConfigResult, LOCAL};
+use crate::error::{CommandError, CommandResult};
 
 /// How long an unused session is kept. Clients that lose one are slow to notice, so it is long.
 const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
@@ -27,7 +27,7 @@ pub(super) async fn open(
     address: SocketAddr,
     args: &ServeArgs,
     config: &Config,
-) -> Result<(TcpListener, HttpOptions), CommandError> {
+) -> CommandResult<(TcpListener, HttpOptions)> {
     let (local, no_auth) = (address.ip().is_loopback(), args.no_auth);
     if no_auth && !local {
         let error = anyhow::anyhow!("--no-auth would let in everyone who can reach {address}");
@@ -69,7 +69,7 @@ pub(super) async fn open(
     Ok((listener, options))
 }
 
-fn callers(no_auth: bool, config: &Config) -> Result<Callers, ConfigError> {
+fn callers(no_auth: bool, config: &Config) -> ConfigResult<Callers> {
     if no_auth {
         tracing::warn!("no token is asked for: every program on this machine can start jobs");
         return Ok(Callers::WithoutToken(OwnerId::new(LOCAL)));
