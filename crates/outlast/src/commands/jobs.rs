@@ -34,7 +34,7 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult 
     // Known, so that what a cancel or a new run means there can be said; no worker is started.
     let providers = match &command {
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) => {
-            research_providers(&config, None).unwrap_or_default().into_iter().collect()
+            research_providers(&config).unwrap_or_default().into_iter().collect()
         }
         _ => Providers::new(),
     };

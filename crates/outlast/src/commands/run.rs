@@ -27,7 +27,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
     let config = super::configured(global, Vec::new())?;
     super::start_quiet_log(global, &config)?;
     start::check_detach(args.detach, &config)?;
-    let research = research_providers(&config, None)?;
+    let research = research_providers(&config)?;
     let job = new_job(&config, &research, &args)?;
     let mut providers: Providers = workflow_providers(&config, None)?;
     providers.extend(research);

@@ -46,7 +46,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     );
     let mut config = super::configured(global, flags)?;
     super::start_log(global, &config)?;
-    let research = research_providers(&config, args.kill_at)?;
+    let research = research_providers(&config)?;
     if research.is_empty() && needs_research(&config) {
         leave_research_out(&mut config)?;
     }

@@ -25,7 +25,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     super::start_log(global, &config)?;
     let mut providers = workflow_providers(&config, None)?;
     let research = match args.library.as_slice() {
-        [] => research_providers(&config, None)?,
+        [] => research_providers(&config)?,
         folders => vec![library_provider(&config, folders.to_vec())?],
     };
     providers.extend(research);

@@ -160,7 +160,7 @@ fn again(job: &Job, config: &Config) -> NewJob {
 /// a job that left none is asked with those of today, since correcting the key or the base URL is a reason to try again.
 fn profile(job: &Job, config: &Config) -> Profile {
     let was = &job.new.profile;
-    let providers = research_providers(config, None).unwrap_or_default();
+    let providers = research_providers(config).unwrap_or_default();
     let mut same = providers.iter().map(|(it, _)| it).filter(|it| it.provider() == was.provider());
     if job.run_left().is_some() || same.clone().any(|it| it == was) {
         return was.clone();
@@ -175,7 +175,7 @@ fn key(id: &JobId) -> Key {
 
 /// Makes sure that a worker goes on with the job, if this configuration has one that can.
 async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> CommandResult<()> {
-    let providers = research_providers(config, None).unwrap_or_default();
+    let providers = research_providers(config).unwrap_or_default();
     let fits = providers.iter().any(|(profile, _)| *profile == job.new.profile)
         || workflow_providers(config, None).is_ok_and(|all| all.contains_key(&job.new.profile));
     if fits || engine.has_worker(&job.new.profile).await? {

@@ -13,7 +13,7 @@ use crate::wire::{OpenEngine, Profiled, library_provider, no_provider, research_
 /// The providers that may be asked, in line. The folders of `--library` stand for the configured ones and come first.
 pub(super) fn providers(config: &Config, args: &ResearchArgs) -> CommandResult<Vec<Profiled>> {
     if args.library.is_empty() {
-        let providers = research_providers(config, None)?;
+        let providers = research_providers(config)?;
         return match providers.is_empty() && args.follow_up.is_none() {
             true => Err(no_provider()),
             false => Ok(providers),
