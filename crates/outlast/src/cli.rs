@@ -13,6 +13,7 @@ mod tests;
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValue;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use call::CallArgs;
@@ -60,6 +61,11 @@ First steps:
   outlast research --library FOLDER \"a question\"   # ask your own documents; no key needed
   outlast init claude-code                         # let an MCP client use it
   outlast doctor                                   # see what is missing";
+
+/// One of the words that an option takes, and what it means.
+fn word(name: &'static str, meaning: &'static str) -> PossibleValue {
+    PossibleValue::new(name).help(meaning)
+}
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use outlast_core::{Effort, Profile};
+
+use super::word;
 
 /// `outlast research`
 #[derive(Debug, Args)]
@@ -22,7 +24,7 @@ pub(crate) struct ResearchArgs {
     /// the library]
     ///
     /// A conversation stays with the provider that began it. With this, --follow-up sends what was said in it to another.
-    #[arg(long, value_name = "NAME", value_parser = [Profile::PERPLEXITY, Profile::LIBRARY])]
+    #[arg(long, value_name = "NAME", value_parser = providers())]
     pub(crate) provider: Option<String>,
     /// Go on with this conversation; its id, or the first 8 characters or more
     #[arg(long, value_name = "CONVERSATION")]
@@ -39,8 +41,20 @@ pub(crate) struct ResearchArgs {
 }
 
 fn effort() -> impl TypedValueParser<Value = Effort> {
-    let words = PossibleValuesParser::new(["low", "medium", "high"]);
+    let words = PossibleValuesParser::new([
+        word("low", "A short look"),
+        word("medium", "A thorough look"),
+        word("high", "Everything there is"),
+    ]);
     words.try_map(|word| serde_json::from_value(word.into()))
+}
+
+fn providers() -> [PossibleValue; 2] {
+    let folders = "The documents in the folders of OUTLAST_LIBRARY or --library";
+    [
+        word(Profile::PERPLEXITY, "Perplexity, with PERPLEXITY_API_KEY"),
+        word(Profile::LIBRARY, folders),
+    ]
 }
 
 /// `outlast run`
