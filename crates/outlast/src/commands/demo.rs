@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow};
 use outlast_client::Client;
 use outlast_engine::Shutdown;
 use outlast_simulator::{Options, Simulator};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
@@ -55,31 +55,28 @@ async fn play(simulator: &Simulator, folder: &Path) -> CommandResult {
     ui::mark(Mark::Good, &format!("server started {}", ui::dim(&format!("(pid {})", server.pid))));
     ui::mark(Mark::Step, &format!("question: {QUESTION}"));
     let asked = Instant::now();
-    let started = server.call("perplexity_research_start", question()).await?;
+    let question = json!({ "role": "user", "content": QUESTION });
+    let question = json!({ "messages": [question], "reasoning_effort": "low" });
+    let started = server.call("perplexity_research_start", question).await?;
     let job = started["jobId"].as_str().context("the server gave no job id")?.to_owned();
-    let answered_in = format!("{:.1} ms", asked.elapsed().as_secs_f64() * 1000.0);
-    ui::mark(
-        Mark::Good,
-        &format!("job {job} is durable {}", ui::dim(&format!("(answered in {answered_in})"))),
-    );
+    let answered = format!("(answered in {:.1} ms)", asked.elapsed().as_secs_f64() * 1000.0);
+    ui::mark(Mark::Good, &format!("job {job} is durable {}", ui::dim(&answered)));
 
     let poll = polled(&server, &job, KILL_AT_PERCENT).await?;
     if !is_unfinished(&poll) {
         return Err(anyhow!("the research ended before the server could be killed: {poll}").into());
     }
 
-    server.kill().await?;
-    ui::mark(
-        Mark::Bad,
-        &format!("kill -9 {}: the server is gone, in the middle of the research", server.pid),
-    );
+    // SIGKILL: the server gets no chance to say or save anything.
+    server.child.kill().await.context("kill the server")?;
+    let killed =
+        format!("kill -9 {}: the server is gone, in the middle of the research", server.pid);
+    ui::mark(Mark::Bad, &killed);
     ui::remark(&ui::dim("  no server is listening; the provider goes on with what was paid for"));
     tokio::time::sleep(DEAD_FOR).await;
     let server = DemoServer::spawn(simulator.url(), folder).await?;
-    ui::mark(
-        Mark::Again,
-        &format!("server started again {}", ui::dim(&format!("(pid {})", server.pid))),
-    );
+    let pid = ui::dim(&format!("(pid {})", server.pid));
+    ui::mark(Mark::Again, &format!("server started again {pid}"));
     ui::mark(Mark::Step, &format!("polling the same job {job}"));
 
     let report = polled(&server, &job, 101).await?;
@@ -108,9 +105,8 @@ fn summary(simulator: &Simulator) -> CommandResult {
     let submits = simulator.stats().submits;
     ui::remark("");
     if submits != 1 {
-        return Err(
-            anyhow!("{submits} submits seen by the provider, where there should be 1").into()
-        );
+        let error = anyhow!("{submits} submits seen by the provider, where there should be 1");
+        return Err(error.into());
     }
     ui::mark(Mark::Good, "1 submit seen by the provider: one question, two servers, paid for once");
     ui::remark("");
@@ -119,10 +115,6 @@ fn summary(simulator: &Simulator) -> CommandResult {
     ui::remark("With one, from your agent:");
     ui::remark("  outlast init claude-code   # or another client: `outlast init --help`");
     Ok(ExitCode::SUCCESS)
-}
-
-fn question() -> Value {
-    json!({ "messages": [{ "role": "user", "content": QUESTION }], "reasoning_effort": "low" })
 }
 
 /// Polls until the research has ended or come so far, and shows how far it is.
@@ -169,11 +161,8 @@ impl DemoServer {
         let log =
             std::fs::File::options().create(true).append(true).open(folder.join("server.log"))?;
         let mut child = Command::new(program)
-            .arg("serve")
-            .arg("--data-dir")
+            .args(["serve", "--config", "/dev/null", "--data-dir"])
             .arg(folder)
-            .arg("--config")
-            .arg("/dev/null")
             .env_remove("OUTLAST_STORE")
             .env_remove("OUTLAST_TOOLS")
             .env_remove("PERPLEXITY_PROXY")
@@ -195,18 +184,13 @@ impl DemoServer {
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> CommandResult<Value> {
-        let arguments: Map<String, Value> = arguments.as_object().cloned().unwrap_or_default();
-        let answer =
-            self.client.call(tool, arguments).await.with_context(|| format!("call {tool}"))?;
+        let arguments = arguments.as_object().cloned().unwrap_or_default();
+        let answer = self.client.call(tool, arguments).await;
+        let answer = answer.with_context(|| format!("call {tool}"))?;
         if answer.is_error {
             return Err(anyhow!("{tool} answered {}", answer.text).into());
         }
         Ok(answer.structured.context("the server's answer has no structured content")?)
-    }
-
-    /// SIGKILL: the server gets no chance to say or save anything.
-    async fn kill(&mut self) -> CommandResult<()> {
-        Ok(self.child.kill().await.context("kill the server")?)
     }
 
     /// The end of its input is all a server needs to leave.

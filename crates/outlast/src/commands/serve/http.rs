@@ -11,6 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
+use crate::commands::misconfigured;
 use crate::config::{Config, ConfigResult, LOCAL};
 use crate::error::{CommandError, CommandResult};
 
@@ -44,10 +45,7 @@ pub(super) async fn open(
             return Err(CommandError::usage(error, hint));
         }
     };
-    let callers = callers(no_auth, config).map_err(|error| {
-        let hint = error.hint();
-        CommandError::usage(error, hint)
-    })?;
+    let callers = callers(no_auth, config).map_err(misconfigured)?;
     let listening = TcpListener::bind(address).await;
     let listener = listening.with_context(|| format!("listen on {address}")).map_err(|error| {
         CommandError::usage(error, "choose another address or port, or port 0 for any that is free")
