@@ -69,13 +69,7 @@ pub(crate) fn finish() -> CommandResult<()> {
 /// What the parser has to say: help, the version, or what is wrong with the command line.
 pub(crate) fn told_by_parser(told: &clap::Error) -> ExitCode {
     note(told.print());
-    match finish() {
-        Ok(()) => ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2)),
-        Err(failed) => {
-            error(&failed);
-            ExitCode::from(failed.exit_code())
-        }
-    }
+    ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2))
 }
 
 /// Keeps the first reason why data was lost.

@@ -302,7 +302,7 @@ async fn connected(global: &Global, args: &CallArgs) -> CommandResult<Client> {
 
 fn endpoint(global: &Global, args: &CallArgs, url: &str) -> CommandResult<Endpoint> {
     let mut endpoint = Endpoint::new(url).map_err(failed)?;
-    if let Some(proxy) = super::configured(global, Vec::new())?.proxy {
+    if let Some(proxy) = super::configured(global, &[])?.proxy {
         endpoint = endpoint.proxy(proxy).map_err(failed)?;
     }
     for header in &args.header {

@@ -11,8 +11,7 @@ use crate::ui::{self, Cell};
 
 pub(super) fn run(global: &Global, command: ConfigCommand) -> CommandResult {
     let ConfigCommand::Show { json } = command;
-    let showing =
-        ShownConfig::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
+    let showing = ShownConfig::read(super::flags_of(global, &[])?).map_err(super::misconfigured)?;
     if json {
         ui::json(&as_json(&showing));
     } else if ui::is_terminal() {

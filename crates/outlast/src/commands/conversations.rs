@@ -28,7 +28,7 @@ use crate::wire::{OpenEngine, OpenStore};
 use transcript::Transcript;
 
 pub(super) async fn run(global: &Global, command: ConversationsCommand) -> CommandResult {
-    let config = super::configured(global, Vec::new())?;
+    let config = super::configured(global, &[])?;
     let store = match &command {
         ConversationsCommand::List(_)
         | ConversationsCommand::Show(_)
@@ -131,21 +131,10 @@ async fn told(opened: &OpenEngine, config: &Config, given: &str) -> CommandResul
 
 /// Removes the conversations in which nothing has happened for so long. One that is busy by now stays.
 async fn prune(engine: &Engine, config: &Config, args: PruneConversationsArgs) -> CommandResult {
-    const CONVERSATIONS_PER_PAGE: u32 = 1_000;
     let before = engine.now().before(args.older_than);
-    let states = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
-    let mut query =
-        ConversationQuery { states, limit: CONVERSATIONS_PER_PAGE, ..ConversationQuery::default() };
-    let mut old = Vec::new();
-    loop {
-        let page = engine.conversations(&config.owner, &query).await?;
-        let found = page.conversations.into_iter();
-        old.extend(found.filter(|found| found.updated_at <= before).map(|found| found.id));
-        if page.next.is_none() {
-            break;
-        }
-        query.after = page.next;
-    }
+    let ended = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
+    let is_old = |found: &ConversationSummary| found.updated_at <= before;
+    let old = find::conversations(engine, &config.owner, ended, is_old).await?;
     let scope = Scope::Owner(config.owner.clone());
     let mut removed = Vec::new();
     for id in old {

@@ -22,7 +22,7 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> CommandResult {
         return Ok(store::try_locks(dir));
     }
     let begun = Instant::now();
-    let flags = super::flags_of(global, Vec::new())?;
+    let flags = super::flags_of(global, &[])?;
     let checks = checks(flags).await;
     let failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
     if args.json {

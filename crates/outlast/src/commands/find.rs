@@ -1,7 +1,10 @@
 //! From what a person types to a job or a conversation: the whole id, or a beginning that is unique.
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{ConversationId, ConversationQuery, Job, JobId, JobQuery, OwnerId, Scope};
+use outlast_core::{
+    ConversationId, ConversationQuery, ConversationSummary, Job, JobId, JobQuery, OwnerId, Scope,
+    StateKind,
+};
 use outlast_engine::Engine;
 use outlast_mirror::ArchivedConversation;
 
@@ -15,7 +18,7 @@ const SHORTEST_PREFIX: usize = 8;
 const JOB_IDS: &str = "`outlast jobs list` shows the ids";
 /// How many ids an ambiguous prefix is answered with.
 const SHOWN: usize = 5;
-/// How many conversations are read at a time to find one by its prefix.
+/// How many conversations are read at a time.
 const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
 /// The job of this id or unique prefix.
@@ -160,16 +163,27 @@ async fn starting_with(
     owner: &OwnerId,
     given: &str,
 ) -> CommandResult<Vec<ConversationId>> {
-    let mut query =
-        ConversationQuery { limit: CONVERSATIONS_PER_PAGE, ..ConversationQuery::default() };
-    let mut found = Vec::new();
+    let starts = |found: &ConversationSummary| found.id.as_str().starts_with(given);
+    let mut ids = conversations(engine, owner, Vec::new(), starts).await?;
+    ids.truncate(SHOWN);
+    Ok(ids)
+}
+
+/// The ids of the conversations in these states, or in any, that are wanted.
+pub(super) async fn conversations(
+    engine: &Engine,
+    owner: &OwnerId,
+    states: Vec<StateKind>,
+    is_wanted: impl Fn(&ConversationSummary) -> bool,
+) -> CommandResult<Vec<ConversationId>> {
+    let limit = CONVERSATIONS_PER_PAGE;
+    let mut query = ConversationQuery { states, limit, ..ConversationQuery::default() };
+    let mut ids = Vec::new();
     loop {
         let page = engine.conversations(owner, &query).await?;
-        let ids = page.conversations.into_iter().map(|conversation| conversation.id);
-        found.extend(ids.filter(|id| id.as_str().starts_with(given)));
-        if page.next.is_none() || found.len() >= SHOWN {
-            found.truncate(SHOWN);
-            return Ok(found);
+        ids.extend(page.conversations.into_iter().filter(&is_wanted).map(|found| found.id));
+        if page.next.is_none() {
+            return Ok(ids);
         }
         query.after = page.next;
     }

@@ -179,8 +179,7 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
     if global.no_mirror {
         args.push("--no-mirror".to_owned());
     }
-    let showing =
-        ShownConfig::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
+    let showing = ShownConfig::read(super::flags_of(global, &[])?).map_err(super::misconfigured)?;
     let key = showing.setting("perplexity.api_key");
     let key_in_file = key.is_some_and(|key| matches!(key.source, Source::File(_)));
     let library_given = !library.is_empty();

@@ -21,7 +21,7 @@ use crate::ui;
 use crate::wire::{OpenStore, research_providers};
 
 pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult {
-    let config = super::configured(global, Vec::new())?;
+    let config = super::configured(global, &[])?;
     let store = match &command {
         JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config.store)?,
         // Both put the jobs of dead workers back into the queue, so that what is said of a job is true.

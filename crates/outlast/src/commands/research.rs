@@ -30,7 +30,7 @@ const MAX_QUESTION_CHARS: usize = 10_000;
 pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
     let question = question(&args.question)?;
     check(&question, &args)?;
-    let config = super::configured(global, Vec::new())?;
+    let config = super::configured(global, &[])?;
     super::start_quiet_log(global, &config)?;
     start::check_detach(args.detach, &config)?;
     let providers = asking::providers(&config, &args)?;

@@ -24,7 +24,7 @@ use crate::ui::{self, Mark};
 use crate::wire::{OpenStore, research_providers, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
-    let config = super::configured(global, Vec::new())?;
+    let config = super::configured(global, &[])?;
     super::start_quiet_log(global, &config)?;
     start::check_detach(args.detach, &config)?;
     let research = research_providers(&config)?;

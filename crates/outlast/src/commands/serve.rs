@@ -35,16 +35,14 @@ const LEAVING: Duration = Duration::from_secs(2);
 const SEARCH: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
-    let mut flags = Vec::new();
-    flags.extend(args.tools.clone().map(|tools| ("server.tools", "--tools", tools)));
-    flags.extend(args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string())));
-    let asked = args.async_mode.then(|| ("server.async_mode", "--async", "true".to_owned()));
-    flags.extend(asked);
-    flags.extend(args.workflow.clone().map(|name| ("server.fixed_workflow", "--workflow", name)));
-    flags.extend(
-        args.poll_timeout.clone().map(|n| ("server.long_poll_timeout", "--poll-timeout", n)),
-    );
-    let mut config = super::configured(global, flags)?;
+    let flags = [
+        ("server.tools", "--tools", args.tools.clone()),
+        ("server.concurrency", "--concurrency", args.concurrency.map(|n| n.to_string())),
+        ("server.async_mode", "--async", args.async_mode.then(|| "true".to_owned())),
+        ("server.fixed_workflow", "--workflow", args.workflow.clone()),
+        ("server.long_poll_timeout", "--poll-timeout", args.poll_timeout.clone()),
+    ];
+    let mut config = super::configured(global, &flags)?;
     super::start_log(global, &config)?;
     let research = research_providers(&config)?;
     if research.is_empty() && needs_research(&config) {

@@ -19,9 +19,9 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
             tracing::debug!(%error, "no session of its own");
         }
     }
-    let concurrency =
-        args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string()));
-    let config = super::configured(global, concurrency.into_iter().collect())?;
+    let concurrency = args.concurrency.map(|n| n.to_string());
+    let config =
+        super::configured(global, &[("server.concurrency", "--concurrency", concurrency)])?;
     super::start_log(global, &config)?;
     let mut providers = workflow_providers(&config, None)?;
     let research = match args.library.as_slice() {
