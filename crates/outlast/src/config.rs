@@ -23,6 +23,7 @@ use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 
 pub(crate) use error::{ConfigError, ConfigResult};
+pub(crate) use file::line_and_column;
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{Flags, Source};

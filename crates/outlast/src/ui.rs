@@ -5,6 +5,7 @@ mod progress;
 mod table;
 mod markdown;
 
+use std::fmt::Display;
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,8 +161,13 @@ pub(crate) fn confirm(question: &str) -> bool {
 }
 
 /// A name and its value, aligned.
-pub(crate) fn fact(name: &str, value: &str) {
-    set(&format!("{DIM}{name:>12}{DIM:#}  {}", one_line(value)), 14);
+pub(crate) fn fact(name: &str, value: impl Display) {
+    set(&format!("{DIM}{name:>12}{DIM:#}  {}", one_line(&value.to_string())), 14);
+}
+
+/// A line for each value of this name: none where there is none.
+pub(crate) fn facts(name: &str, values: impl IntoIterator<Item = impl Display>) {
+    values.into_iter().for_each(|value| fact(name, value));
 }
 
 /// The same, with the state's colour.

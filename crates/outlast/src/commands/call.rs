@@ -96,7 +96,7 @@ async fn called(
         match client.start_tool(tool, arguments, options).await? {
             StartedCall::Answered(answer) => Ok(answer),
             StartedCall::Task(task) => {
-                work.became(task.id());
+                work.known().task = Some(task.id().to_owned());
                 // Ctrl-C is no limit: a task is cancelled by the second one only.
                 task.left_running().finish().await
             }
@@ -106,7 +106,7 @@ async fn called(
         answer = calling => Ok(answer),
         asked = signals.next() => Err(asked),
     };
-    work.end_bar();
+    work.known().bar = None;
     match ended {
         Ok(Ok(answer)) => Ok(show(&answer, args.json)),
         Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
@@ -178,10 +178,6 @@ impl RemoteWork {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn became(&self, task: &str) {
-        self.known().task = Some(task.to_owned());
-    }
-
     fn task(&self) -> Option<String> {
         self.known().task.clone()
     }
@@ -196,10 +192,6 @@ impl RemoteWork {
             let words = progress.message.as_deref().unwrap_or("working");
             bar.show(0, progress.percent().map(whole), &ui::short(words, 100));
         }
-    }
-
-    fn end_bar(&self) {
-        drop(self.known().bar.take());
     }
 
     /// What becomes of it without the caller, and how to come back to it. A call that became a task is found by the

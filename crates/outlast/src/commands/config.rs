@@ -19,7 +19,7 @@ pub(super) fn run(global: &Global, command: ConfigCommand) -> CommandResult {
     } else {
         let rows = showing.settings.iter().map(|shown| {
             let value = if shown.value.is_empty() { "-" } else { &shown.value };
-            vec![Cell::plain(shown.key), Cell::plain(value), Cell::plain(&source(shown))]
+            vec![Cell::plain(shown.key), Cell::plain(value), Cell::plain(source(shown))]
         });
         ui::table(&["SETTING", "VALUE", "FROM"], rows.collect());
     }
@@ -48,23 +48,16 @@ fn grouped(showing: &ShownConfig) {
             table = group;
         }
         let value = if shown.value.is_empty() { "-" } else { &shown.value };
-        let from = match &shown.source {
-            Source::Default => String::new(),
-            Source::Flag(_) | Source::Variable(_) | Source::File(_) => {
-                format!("  ({})", source(shown))
-            }
-        };
+        let is_default = shown.source == Source::Default;
+        let from = if is_default { String::new() } else { format!("  ({})", source(shown)) };
         ui::entry(&format!("  {key:<26}  {value}{from}"), 6);
     }
 }
 
 /// Where the value comes from, in a word or a name.
-fn source(shown: &ShownSetting) -> String {
-    match &shown.source {
-        Source::Flag(name) | Source::Variable(name) => (*name).to_owned(),
-        Source::File(_) => "file".to_owned(),
-        Source::Default => "default".to_owned(),
-    }
+fn source(shown: &ShownSetting) -> &'static str {
+    let kind = if shown.source == Source::Default { "default" } else { "file" };
+    shown.source.name().unwrap_or(kind)
 }
 
 fn as_json(showing: &ShownConfig) -> Value {

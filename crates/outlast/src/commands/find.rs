@@ -23,43 +23,33 @@ const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
 /// The job of this id or unique prefix.
 pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> CommandResult<Job> {
-    let is_prefix = given.len() >= SHORTEST_PREFIX
-        && given.len() <= 32
+    let is_prefix = (SHORTEST_PREFIX..=32).contains(&given.len())
         && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if !is_prefix {
-        if let Some(failed) = is_conversation(engine, scope, given).await? {
-            return Err(failed);
-        }
-        let error = anyhow::anyhow!("`{}` is not the id of a job", ui::short(given, 64));
-        return Err(CommandError::usage(
-            error,
-            format!("give 8 to 32 lower-case hexadecimal digits; {JOB_IDS}"),
-        ));
-    }
-    if let Ok(id) = given.parse::<JobId>() {
-        return match engine.job(scope, &id).await? {
-            Some(job) => Ok(job),
-            None => Err(no_job(engine, scope, given).await?),
-        };
-    }
-    let query =
-        JobQuery { id_prefix: Some(given.to_owned()), limit: SHOWN as u32, ..JobQuery::default() };
-    let found = engine.list(scope, &query).await?;
-    let ids: Vec<JobId> = found.jobs.iter().map(|job| job.id).collect();
+    let id_prefix = Some(given.to_owned());
+    let query = JobQuery { id_prefix, limit: SHOWN as u32, ..JobQuery::default() };
+    let ids: Vec<JobId> = match given.parse() {
+        _ if !is_prefix => Vec::new(),
+        Ok(id) => vec![id],
+        Err(_) => engine.list(scope, &query).await?.jobs.iter().map(|job| job.id).collect(),
+    };
     let job = match ids.as_slice() {
         [id] => engine.job(scope, id).await?,
         [] => None,
-        many => return Err(ambiguous("jobs", given, many.iter().map(JobId::to_string))),
+        many => return Err(ambiguous("jobs", given, many)),
     };
-    match job {
-        Some(job) => Ok(job),
-        None => Err(no_job(engine, scope, given).await?),
+    if let Some(job) = job {
+        return Ok(job);
     }
-}
-
-async fn no_job(engine: &Engine, scope: &Scope, given: &str) -> CommandResult<CommandError> {
-    let no_job = || CommandError::from(anyhow::anyhow!("there is no job `{given}`")).hint(JOB_IDS);
-    Ok(is_conversation(engine, scope, given).await?.unwrap_or_else(no_job))
+    if let Some(failed) = is_conversation(engine, scope, given).await? {
+        return Err(failed);
+    }
+    if is_prefix {
+        let error = anyhow::anyhow!("there is no job `{given}`");
+        return Err(CommandError::from(error).hint(JOB_IDS));
+    }
+    let error = anyhow::anyhow!("`{}` is not the id of a job", ui::short(given, 64));
+    let hint = format!("give 8 to 32 lower-case hexadecimal digits; {JOB_IDS}");
+    Err(CommandError::usage(error, hint))
 }
 
 /// Where a job was asked for: that this is a conversation, if it is.
@@ -73,10 +63,8 @@ async fn is_conversation(
     let found = if is_prefix { starting_with(engine, owner, given).await? } else { Vec::new() };
     let [id] = found.as_slice() else { return Ok(None) };
     let error = anyhow::anyhow!("`{given}` is a conversation, not a job");
-    Ok(Some(CommandError::from(error).hint(format!(
-        "`outlast conversations show {}` shows it, with the ids of its jobs",
-        id.as_str()
-    ))))
+    let hint = format!("`outlast conversations show {id}` shows it, with the ids of its jobs");
+    Ok(Some(CommandError::from(error).hint(hint)))
 }
 
 /// Where a conversation was asked for: that this is a job, if it is.
@@ -91,12 +79,11 @@ async fn is_job(
     let [job] = found.as_slice() else { return Ok(None) };
     let error = anyhow::anyhow!("`{given}` is a job, not a conversation");
     let hint = match &job.conversation {
-        Some(id) => format!("it is a turn of the conversation {}", id.as_str()),
+        Some(id) => format!("it is a turn of the conversation {id}"),
         None => "it belongs to no conversation".to_owned(),
     };
-    Ok(Some(
-        CommandError::from(error).hint(format!("{hint}; `outlast jobs show {}` shows it", job.id)),
-    ))
+    let hint = format!("{hint}; `outlast jobs show {}` shows it", job.id);
+    Ok(Some(CommandError::from(error).hint(hint)))
 }
 
 /// A conversation, and who knows it.
@@ -114,15 +101,12 @@ pub(super) async fn conversation(
     given: &str,
 ) -> CommandResult<FoundConversation> {
     let hint = "`outlast conversations list` shows the ids";
-    let is_prefix = given.len() >= SHORTEST_PREFIX
-        && given.len() <= 64
+    let is_prefix = (SHORTEST_PREFIX..=64).contains(&given.len())
         && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     if !is_prefix {
         let error = anyhow::anyhow!("`{}` is not the id of a conversation", ui::short(given, 64));
-        return Err(CommandError::usage(
-            error,
-            format!("give its first 8 characters or more; {hint}"),
-        ));
+        let hint = format!("give its first 8 characters or more; {hint}");
+        return Err(CommandError::usage(error, hint));
     }
     if let Some(found) = whole(opened, owner, &ConversationId::new(given)).await? {
         return Ok(found);
@@ -131,17 +115,14 @@ pub(super) async fn conversation(
     let found = match ids.as_slice() {
         [id] => whole(opened, owner, id).await?,
         [] => None,
-        many => {
-            let ids = many.iter().map(|id| id.as_str().to_owned());
-            return Err(ambiguous("conversations", given, ids));
-        }
+        many => return Err(ambiguous("conversations", given, many)),
     };
-    match found {
-        Some(found) => Ok(found),
-        None => Err(is_job(&opened.engine, owner, given).await?.unwrap_or_else(|| {
-            CommandError::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
-        })),
+    if let Some(found) = found {
+        return Ok(found);
     }
+    Err(is_job(&opened.engine, owner, given).await?.unwrap_or_else(|| {
+        CommandError::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
+    }))
 }
 
 async fn whole(
@@ -189,8 +170,8 @@ pub(super) async fn conversations(
     }
 }
 
-fn ambiguous(what: &str, given: &str, ids: impl Iterator<Item = String>) -> CommandError {
-    let list = ids.map(|id| format!("  {id}")).collect::<Vec<_>>().join("\n");
+fn ambiguous(what: &str, given: &str, ids: &[impl std::fmt::Display]) -> CommandError {
+    let list = ids.iter().map(|id| format!("  {id}")).collect::<Vec<_>>().join("\n");
     let error = anyhow::anyhow!("several {what} start with `{given}`:\n{list}");
     CommandError::usage(error, "give more of the id")
 }

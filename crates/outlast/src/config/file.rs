@@ -98,17 +98,18 @@ fn default_path(environment: &HashMap<String, String>) -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("outlast").join("outlast.toml"))
 }
 
+/// Where a byte of a text stands, counted from one.
+pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
+    (before.matches('\n').count() + 1, column)
+}
+
 /// Where the file is no TOML, and why, in the parser's own words; these repeat nothing of the file.
 fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
-    let at = error.span().map_or(0, |span| span.start);
-    let before = text.get(..at).unwrap_or_default();
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    ConfigError::Syntax {
-        path: path.to_owned(),
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
-        why: error.message().replace('\n', "; "),
-    }
+    let (line, column) = line_and_column(text, error.span().map_or(0, |span| span.start));
+    let why = error.message().replace('\n', "; ");
+    ConfigError::Syntax { path: path.to_owned(), line, column, why }
 }
 
 fn plain(value: &toml::Value) -> String {

@@ -27,6 +27,16 @@ pub(crate) enum Source {
     Default,
 }
 
+impl Source {
+    /// What a setting is called there, where it has a name of its own.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        match self {
+            Self::Flag(name) | Self::Variable(name) => Some(name),
+            Self::File(_) | Self::Default => None,
+        }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -48,10 +58,7 @@ pub(super) struct FoundValue {
 impl FoundValue {
     /// What it is called in its layer.
     pub(super) fn name(&self) -> String {
-        match &self.source {
-            Source::Flag(name) | Source::Variable(name) => (*name).to_owned(),
-            Source::File(_) | Source::Default => self.setting.key.to_owned(),
-        }
+        self.source.name().unwrap_or(self.setting.key).to_owned()
     }
 
     /// The value is not one of those allowed.

@@ -189,7 +189,7 @@ impl Layers {
         self.text("server.log").or_else(|| self.text("perplexity.log_level")).unwrap_or_default()
     }
 
-    /// The tool sets; those of the default that do not exist yet are left out, those named must exist.
+    /// The tool sets.
     pub(super) fn tools(&self) -> ConfigResult<Vec<ToolSet>> {
         let mut found = self.find("server.tools");
         let allowed = ToolSet::ALL.map(ToolSet::name).join(", ");
@@ -198,7 +198,6 @@ impl Layers {
             match ToolSet::named(name) {
                 Ok(set) if sets.contains(&set) => {}
                 Ok(set) => sets.push(set),
-                Err(_) if found.source == Source::Default => {}
                 Err(_) => {
                     found.text = name.to_owned();
                     return Err(found.bad(allowed));

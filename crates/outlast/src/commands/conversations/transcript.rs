@@ -103,15 +103,13 @@ impl Transcript {
         ui::fact_styled("state", self.state.as_str(), self.state);
         ui::fact("created", &self.created_at);
         ui::fact("updated", &self.updated_at);
-        ui::fact("turns", &self.turns.len().to_string());
+        ui::fact("turns", self.turns.len());
         for (number, turn) in self.turns.iter().enumerate() {
             ui::line("");
             ui::title(&format!("{}. {}", number + 1, turn.question));
-            if let Some(job) = &turn.job {
-                ui::fact("job", job);
-            }
+            ui::facts("job", &turn.job);
             for failure in &turn.failures {
-                ui::fact("failure", &format!("{}: {}", failure.code, failure.message));
+                ui::fact("failure", format_args!("{}: {}", failure.code, failure.message));
             }
             let Some(answer) = &turn.answer else {
                 ui::fact_styled("state", turn.state.as_str(), turn.state);
