@@ -21,9 +21,7 @@ pub(crate) use conversations::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, ListConversationsArgs,
     PruneConversationsArgs, ShowConversationArgs,
 };
-pub(crate) use jobs::{
-    CancelArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, ShowArgs, WaitArgs, WatchArgs,
-};
+pub(crate) use jobs::{JobArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, WaitArgs, WatchArgs};
 pub(crate) use research::{ResearchArgs, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs};
 pub(crate) use simulate::SimulateArgs;

@@ -14,7 +14,7 @@ use outlast_engine::{Engine, Providers};
 use super::engine::with_engine;
 use super::find;
 use super::job_view::{json, show};
-use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
+use crate::cli::{Global, JobArgs, JobsCommand, PruneArgs};
 use crate::config::Config;
 use crate::error::CommandResult;
 use crate::ui;
@@ -61,7 +61,7 @@ fn own_or_all(config: &Config, all: bool) -> Scope {
     if all { Scope::Operator } else { own(config) }
 }
 
-async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> CommandResult {
+async fn show(engine: &Engine, config: &Config, args: JobArgs) -> CommandResult {
     let scope = own(config);
     let job = find::job(engine, &scope, &args.id).await?;
     if args.json {

@@ -129,15 +129,7 @@ async fn attended(
     // An unfinished job is given back before another worker is asked to go on with it.
     stop.ask();
     drop(worker.await);
-    ended_or_left(engine, flags, args, job?).await
-}
-
-async fn ended_or_left(
-    engine: &Engine,
-    flags: &Flags<'_>,
-    args: &ResearchArgs,
-    job: Job,
-) -> CommandResult {
+    let job = job?;
     // The worker may have come to the end after the last reading.
     let scope = Scope::Owner(job.new.owner.clone());
     let job = engine.job(&scope, &job.id).await?.unwrap_or(job);

@@ -6,13 +6,13 @@ use outlast_core::{Cancelled, JobState, RemoteStop, StateKind};
 use outlast_engine::Engine;
 
 use super::{find, own};
-use crate::cli::CancelArgs;
+use crate::cli::JobArgs;
 use crate::commands::job_view::json;
 use crate::config::Config;
 use crate::error::{CommandError, CommandResult};
 use crate::ui;
 
-pub(super) async fn run(engine: &Engine, config: &Config, args: CancelArgs) -> CommandResult {
+pub(super) async fn run(engine: &Engine, config: &Config, args: JobArgs) -> CommandResult {
     let scope = own(config);
     let job = find::job(engine, &scope, &args.id).await?;
     let Some(cancelled) = engine.cancel(&scope, &job.id).await? else {
