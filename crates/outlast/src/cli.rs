@@ -13,19 +13,18 @@ mod tests;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::PossibleValue;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use call::CallArgs;
 pub(crate) use conversations::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, ListConversationsArgs,
     PruneConversationsArgs, ShowConversationArgs,
 };
-pub(crate) use jobs::{
-    CancelArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, ShowArgs, WaitArgs, WatchArgs,
-};
-pub(crate) use research::{ProviderName, ResearchArgs, ResearchEffort, RunArgs};
+pub(crate) use jobs::{JobArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, WaitArgs, WatchArgs};
+pub(crate) use research::{ResearchArgs, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs};
-pub(crate) use simulate::{SimulateArgs, SimulatedClock, SonarState};
+pub(crate) use simulate::SimulateArgs;
 pub(crate) use store::{BackupArgs, CheckArgs, RestoreArgs, StoreCommand};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
@@ -41,6 +40,18 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+impl Cli {
+    /// The command line as it was typed.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&Self::definition().try_get_matches()?)
+    }
+
+    /// Everything that the help, the manual pages and the completions are made from.
+    pub(crate) fn definition() -> clap::Command {
+        examples::added_to(Self::command())
+    }
+}
+
 /// What `outlast --help` ends with.
 const FIRST_STEPS: &str = "\
 First steps:
@@ -48,6 +59,11 @@ First steps:
   outlast research --library FOLDER \"a question\"   # ask your own documents; no key needed
   outlast init claude-code                         # let an MCP client use it
   outlast doctor                                   # see what is missing";
+
+/// One of the words that an option takes, and what it means.
+fn word(name: &'static str, meaning: &'static str) -> PossibleValue {
+    PossibleValue::new(name).help(meaning)
+}
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -95,33 +111,28 @@ pub(crate) enum Command {
     /// This is the command an MCP client runs. Standard output carries JSON-RPC alone; the log goes to standard
     /// error. With --http it serves many clients at http://ADDR/mcp instead, each with a token. Research needs
     /// PERPLEXITY_API_KEY, or OUTLAST_LIBRARY with folders of your documents.
-    #[command(after_long_help = examples::SERVE)]
     Serve(ServeArgs),
     /// Run jobs without serving clients
     ///
     /// For work that other processes on the same store left behind or handed over. Needs the same key and base URL
     /// as the process that started the jobs.
-    #[command(after_long_help = examples::WORKER)]
     Worker(WorkerArgs),
     /// Ask a question and wait for the report
     ///
     /// With --library the answer comes from your own folders of documents (Markdown, text, HTML, reStructuredText,
     /// AsciiDoc, PDF): no key, no network. Otherwise from the configured provider. The report goes to standard output,
     /// everything else to standard error. Ctrl-C leaves; the job goes on, and `outlast jobs watch` comes back to it.
-    #[command(after_long_help = examples::RESEARCH)]
     Research(ResearchArgs),
     /// Start a workflow of outlast.toml as a job and wait for its result
     ///
     /// What `start_job` does for a client. The job is carried by a worker, not by this command: Ctrl-C leaves, the job
     /// goes on, and `outlast jobs watch` comes back to it. `deep_research` is the built-in workflow.
-    #[command(after_long_help = examples::RUN)]
     Run(RunArgs),
     /// Call a tool of any MCP server, however long it takes
     ///
     /// The server is a program that is started for the call, or an address. Its answer goes to standard output, its
     /// progress to standard error. Without limits the call waits for ever. Exit code 1 when the tool fails, 3 when a
     /// limit is reached, 130 on Ctrl-C; the server is told in both cases.
-    #[command(after_long_help = examples::CALL)]
     Call(CallArgs),
     /// List, follow, cancel and retry jobs
     #[command(subcommand)]
@@ -136,14 +147,12 @@ pub(crate) enum Command {
     ///
     /// Changes nothing: it reads the configuration and the job store, asks the provider once whether it takes the
     /// key, and says what to do about each thing it finds.
-    #[command(after_long_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
     /// Set up an MCP client to use this program, or undo that
     ///
     /// Adds one entry to the client's own configuration file and leaves every other byte alone; the file as it was is
     /// kept beside it. No key is written: the client is told to pass PERPLEXITY_API_KEY on where it can. --config,
     /// --data-dir, --store, --no-mirror and the folders of --library or OUTLAST_LIBRARY become part of the entry.
-    #[command(after_long_help = examples::INIT)]
     Init(InitArgs),
     /// Look at the configuration
     #[command(subcommand)]
@@ -152,22 +161,17 @@ pub(crate) enum Command {
     ///
     /// For this session: `source <(outlast completions bash)`, the same with zsh, or
     /// `outlast completions fish | source`. For good: put that line into your shell's start file.
-    #[command(after_long_help = examples::COMPLETIONS)]
     Completions(CompletionsArgs),
     /// Print the manual page, or write a page for every command into a folder
-    #[command(after_long_help = examples::MAN)]
     Man(ManArgs),
     /// Say what an error code means for your money, and what to do
-    #[command(after_long_help = examples::EXPLAIN)]
     Explain(ExplainArgs),
     /// Print the version
-    #[command(after_long_help = examples::VERSION)]
     Version,
     /// Watch a research job survive kill -9; no key and no network needed
     ///
     /// Takes about ten seconds: a simulated provider, the real server as a child process, a real SIGKILL in the middle
     /// of the research, and a count of what was paid for. Leaves nothing behind.
-    #[command(after_long_help = examples::DEMO)]
     Demo,
     /// End what a killed server has left running; started by outlast itself
     #[command(hide = true)]
@@ -236,7 +240,6 @@ pub(crate) enum Client {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Show every setting, its value and where that comes from; secrets are not shown
-    #[command(after_long_help = examples::CONFIG_SHOW)]
     Show {
         /// Print JSON
         #[arg(long)]

@@ -29,7 +29,7 @@ mod explain;
 mod demo;
 mod simulate;
 
-use std::process::ExitCode;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use outlast_mirror::Mirror;
@@ -38,11 +38,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Cli, Command, Global};
 use crate::config::{Config, ConfigError, Flags};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::logging;
 
 /// Runs the command that was asked for.
-pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
+pub(crate) fn run(cli: Cli) -> CommandResult {
     let Cli { global, command } = cli;
     if matches!(command, Command::Guard) {
         return Ok(guard::run());
@@ -76,11 +76,11 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     done
 }
 
+/// A setting, the flag that sets it, and the value if the flag is given.
+type FlagValue = (&'static str, &'static str, Option<String>);
+
 /// The configuration under these flags.
-fn configured(
-    global: &Global,
-    flags: Vec<(&'static str, &'static str, String)>,
-) -> Result<Config, CommandError> {
+fn configured(global: &Global, flags: &[FlagValue]) -> CommandResult<Config> {
     Config::load(flags_of(global, flags)?).map_err(misconfigured)
 }
 
@@ -91,28 +91,24 @@ fn misconfigured(error: ConfigError) -> CommandError {
 }
 
 /// What the command line says about the configuration.
-fn flags_of(
-    global: &Global,
-    mut flags: Vec<(&'static str, &'static str, String)>,
-) -> Result<Flags, CommandError> {
-    if let Some(store) = &global.store {
-        flags.push(("store.url", "--store", store.clone()));
-    }
-    if let Some(dir) = &global.data_dir {
-        let Some(dir) = dir.to_str() else {
-            let error = anyhow::anyhow!("--data-dir = `{}` is not UTF-8", dir.display());
-            return Err(CommandError::usage(error, "give a directory whose name is UTF-8"));
-        };
-        flags.push(("store.data_dir", "--data-dir", dir.to_owned()));
-    }
-    if global.no_mirror {
-        flags.push(("store.mirror", "--no-mirror", "false".to_owned()));
-    }
-    Ok(Flags { config: global.config.clone(), values: flags })
+fn flags_of(global: &Global, flags: &[FlagValue]) -> CommandResult<Flags> {
+    let not_utf8 = |dir: &PathBuf| {
+        let error = anyhow::anyhow!("--data-dir = `{}` is not UTF-8", dir.display());
+        CommandError::usage(error, "give a directory whose name is UTF-8")
+    };
+    let text = |dir: &PathBuf| dir.to_str().map(str::to_owned).ok_or_else(|| not_utf8(dir));
+    let of_all = [
+        ("store.url", "--store", global.store.clone()),
+        ("store.data_dir", "--data-dir", global.data_dir.as_ref().map(text).transpose()?),
+        ("store.mirror", "--no-mirror", global.no_mirror.then(|| "false".to_owned())),
+    ];
+    let given = flags.iter().cloned().chain(of_all);
+    let values = given.filter_map(|(key, flag, value)| Some((key, flag, value?))).collect();
+    Ok(Flags { config: global.config.clone(), values })
 }
 
 /// Starts the log for a command whose own words a person reads: only errors, unless more was asked for.
-fn start_quiet_log(global: &Global, config: &Config) -> Result<(), CommandError> {
+fn start_quiet_log(global: &Global, config: &Config) -> CommandResult<()> {
     let filter = if config.log_is_set { &config.log } else { "error" };
     start_log_at(global, config, filter)
 }
@@ -145,11 +141,11 @@ impl MirrorTask {
 }
 
 /// Starts the log for a command.
-fn start_log(global: &Global, config: &Config) -> Result<(), CommandError> {
+fn start_log(global: &Global, config: &Config) -> CommandResult<()> {
     start_log_at(global, config, &config.log)
 }
 
-fn start_log_at(global: &Global, config: &Config, filter: &str) -> Result<(), CommandError> {
+fn start_log_at(global: &Global, config: &Config, filter: &str) -> CommandResult<()> {
     logging::start(global, filter).map_err(|why| {
         let error = anyhow::anyhow!("the log filter `{}` cannot be read: {why}", config.log);
         CommandError::usage(error, "set OUTLAST_LOG to error, warn, info, debug or trace")

@@ -23,7 +23,8 @@ use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 use outlast_store::StoreClock;
 
-pub(crate) use error::ConfigError;
+pub(crate) use error::{ConfigError, ConfigResult};
+pub(crate) use file::line_and_column;
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{Flags, Source};
@@ -144,11 +145,11 @@ impl std::fmt::Display for StoreUrl {
 
 impl Config {
     /// Reads all layers.
-    pub(crate) fn load(flags: Flags) -> Result<Self, ConfigError> {
+    pub(crate) fn load(flags: Flags) -> ConfigResult<Self> {
         Self::from_layers(&mut Layers::read(flags)?)
     }
 
-    fn from_layers(layers: &mut Layers) -> Result<Self, ConfigError> {
+    fn from_layers(layers: &mut Layers) -> ConfigResult<Self> {
         let perplexity = Perplexity {
             api: layers.dialect()?,
             api_key: layers.api_key("perplexity.api_key"),

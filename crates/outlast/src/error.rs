@@ -1,35 +1,35 @@
 //! Why a command did not do what it was asked, with the next step and the exit code.
 
 use std::fmt;
+use std::process::ExitCode;
+
+/// What came of a command, or of a part of one.
+pub(crate) type CommandResult<T = ExitCode> = Result<T, CommandError>;
 
 /// A command's failure as a person reads it.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     error: anyhow::Error,
     hint: Option<String>,
-    kind: ExitKind,
+    exit_code: u8,
 }
 
-/// What kind of failure, for the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ExitKind {
-    /// The work failed: 1.
-    Work,
-    /// The command line or the configuration is wrong: 2.
-    Usage,
-    /// The time given ended first: 3.
-    TimedOut,
-}
+/// The exit code of work that failed.
+const FAILED: u8 = 1;
+/// The exit code of a command line or a configuration that is wrong.
+const USAGE: u8 = 2;
+/// The exit code where the time given ended first.
+pub(crate) const TIMED_OUT: u8 = 3;
 
 impl CommandError {
     /// The command line or the configuration is wrong; `hint` says what would be right.
     pub(crate) fn usage(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: Some(hint.into()), kind: ExitKind::Usage }
+        Self { error: error.into(), hint: Some(hint.into()), exit_code: USAGE }
     }
 
     /// The time given ended first.
     pub(crate) fn timed_out(error: impl Into<anyhow::Error>) -> Self {
-        Self { error: error.into(), hint: None, kind: ExitKind::TimedOut }
+        Self { error: error.into(), hint: None, exit_code: TIMED_OUT }
     }
 
     /// The same failure with a next step.
@@ -44,17 +44,13 @@ impl CommandError {
 
     /// What the shell sees.
     pub(crate) fn exit_code(&self) -> u8 {
-        match self.kind {
-            ExitKind::Work => 1,
-            ExitKind::Usage => 2,
-            ExitKind::TimedOut => 3,
-        }
+        self.exit_code
     }
 }
 
 impl<E: Into<anyhow::Error>> From<E> for CommandError {
     fn from(error: E) -> Self {
-        Self { error: error.into(), hint: None, kind: ExitKind::Work }
+        Self { error: error.into(), hint: None, exit_code: FAILED }
     }
 }
 

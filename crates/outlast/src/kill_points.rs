@@ -1,5 +1,5 @@
 //! Kill points: places on the one path where a process can be told to kill itself with SIGKILL, so that tests need
-//! neither sleeps nor luck. Wrappers around the ports, so the path itself knows nothing of them.
+//! neither sleeps nor luck. A wrapper around the store, so the path itself knows nothing of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
-    BeginError, Checkpoint, Claimed, Cost, Job, JobId, Lease, Nature, Profile, Provider,
-    ProviderError, RemoteRun, RemoteStop, Run, Settlement, Store, StoreError, StoreMethod,
+    Checkpoint, Claimed, Job, JobId, Lease, Profile, Settlement, Store, StoreError, StoreMethod,
     StoreWrapper, WorkerId,
 };
 use rustix::process::Signal;
-use serde_json::Value;
 
 /// Where to die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,7 +23,7 @@ pub(crate) enum KillPoint {
     AfterBeginning,
     /// The process of a command was started, its guard has not heard of it
     AfterSpawn,
-    /// The provider has answered, nothing is recorded
+    /// The provider has begun a run, nothing of it is recorded
     AfterAnswer,
     /// The remote run is recorded
     AfterRunning,
@@ -121,6 +119,9 @@ impl StoreWrapper for KillPointStore {
     }
 
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        if let Checkpoint::Running(_) = checkpoint {
+            KillPoint::reached(self.point, KillPoint::AfterAnswer);
+        }
         self.store.checkpoint(lease, checkpoint).await?;
         match checkpoint {
             Checkpoint::NotBegun => {}
@@ -135,45 +136,5 @@ impl StoreWrapper for KillPointStore {
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         KillPoint::reached(self.point, KillPoint::BeforeSettle);
         self.store.settle(lease, settlement).await
-    }
-}
-
-/// A provider that dies at a point.
-pub(crate) struct KillPointProvider {
-    pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) point: KillPoint,
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods, reason = "a default would answer for the provider within")]
-impl Provider for KillPointProvider {
-    fn name(&self) -> &'static str {
-        self.provider.name()
-    }
-
-    fn nature(&self, ask: &Value) -> Nature {
-        self.provider.nature(ask)
-    }
-
-    fn expected_model(&self, ask: &Value) -> Option<String> {
-        self.provider.expected_model(ask)
-    }
-
-    fn typical_cost(&self, ask: &Value) -> Cost {
-        self.provider.typical_cost(ask)
-    }
-
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let begun = self.provider.begin(ask, key).await;
-        KillPoint::reached(self.point, KillPoint::AfterAnswer);
-        begun
-    }
-
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        self.provider.resume(run).await
-    }
-
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        self.provider.stop(run).await
     }
 }

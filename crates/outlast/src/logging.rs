@@ -2,11 +2,8 @@
 
 mod unrepeated;
 
-use std::fmt;
-
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::{Format, Writer};
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::format::Format;
 
 use crate::cli::Global;
 use unrepeated::Unrepeated;
@@ -30,9 +27,4 @@ pub(crate) fn start(global: &Global, configured: &str) -> Result<(), String> {
         .event_format(Unrepeated::new(Format::default().without_time().with_target(false)))
         .init();
     Ok(())
-}
-
-/// When a line was written.
-fn time(writer: &mut Writer<'_>) -> fmt::Result {
-    SystemTime.format_time(writer)
 }

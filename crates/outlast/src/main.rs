@@ -19,21 +19,21 @@ mod ui;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     let started = commands::launch::run(std::env::args_os())
         .or_else(|| commands::limited::run(std::env::args_os()));
     if let Some(code) = started {
         return code;
     }
-    let cli = match cli::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(told) => return ui::told_by_parser(&told),
+    let done = match cli::Cli::read() {
+        Ok(cli) => {
+            ui::set_color(cli.global.color);
+            ui::set_quiet(cli.global.quiet);
+            commands::run(cli)
+        }
+        Err(told) => Ok(ui::told_by_parser(&told)),
     };
-    ui::set_color(cli.global.color);
-    ui::set_quiet(cli.global.quiet);
-    match commands::run(cli).and_then(|code| ui::finish().map(|()| code)) {
+    match done.and_then(|code| ui::finish().map(|()| code)) {
         Ok(code) => code,
         Err(failed) => {
             ui::error(&failed);

@@ -13,7 +13,7 @@ use outlast_store::{
 use tokio::task::JoinHandle;
 
 use crate::config::{Config, LOCAL, Secret, StoreUrl};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::kill_points::{KillPoint, KillPointStore};
 use crate::metered::MeteredStore;
 
@@ -41,7 +41,7 @@ enum Backend {
 
 impl OpenStore {
     /// Opens the configured store.
-    pub(crate) async fn open(url: &StoreUrl) -> Result<Self, CommandError> {
+    pub(crate) async fn open(url: &StoreUrl) -> CommandResult<Self> {
         Self::open_by(url, None, Judgement::default()).await
     }
 
@@ -50,7 +50,7 @@ impl OpenStore {
         url: &StoreUrl,
         clock: Option<Arc<dyn Clock>>,
         judgement: Judgement,
-    ) -> Result<Self, CommandError> {
+    ) -> CommandResult<Self> {
         match url {
             StoreUrl::Memory => Ok(Self::memory(clock)),
             StoreUrl::Sqlite(path) => {
@@ -67,7 +67,7 @@ impl OpenStore {
     }
 
     /// Opens it for a command that only reads: nothing is made or changed, and where there is no store there are no jobs.
-    pub(crate) async fn to_read(url: &StoreUrl) -> Result<Self, CommandError> {
+    pub(crate) async fn to_read(url: &StoreUrl) -> CommandResult<Self> {
         let StoreUrl::Sqlite(path) = url else { return Self::open(url).await };
         if !is_there(url, path)? {
             return Ok(Self::memory(None));
@@ -81,7 +81,7 @@ impl OpenStore {
     }
 
     /// Opens it for a command that changes what is there: where there is no store, none is made.
-    pub(crate) async fn existing(url: &StoreUrl) -> Result<Self, CommandError> {
+    pub(crate) async fn existing(url: &StoreUrl) -> CommandResult<Self> {
         match url {
             StoreUrl::Sqlite(path) if !is_there(url, path)? => Ok(Self::memory(None)),
             StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) | StoreUrl::Memory => Self::open(url).await,
@@ -115,7 +115,7 @@ impl OpenStore {
         config: &Config,
         providers: Providers,
         stop: Shutdown,
-    ) -> Result<OpenEngine, CommandError> {
+    ) -> CommandResult<OpenEngine> {
         self.engine_with(config, options(config), providers, stop).await
     }
 
@@ -126,7 +126,7 @@ impl OpenStore {
         options: Options,
         providers: Providers,
         stop: Shutdown,
-    ) -> Result<OpenEngine, CommandError> {
+    ) -> CommandResult<OpenEngine> {
         config.clock.follow(&self.store);
         let mirror = self.mirror(config, &providers)?;
         let store = match &mirror {
@@ -143,11 +143,7 @@ impl OpenStore {
 
     /// The files of the owner's conversations. A store in memory has none; beside a file are the mirror's locks too, so that
     /// all processes on it share them.
-    fn mirror(
-        &self,
-        config: &Config,
-        providers: &Providers,
-    ) -> Result<Option<Arc<Mirror>>, CommandError> {
+    fn mirror(&self, config: &Config, providers: &Providers) -> CommandResult<Option<Arc<Mirror>>> {
         let Some(logs_dir) = &config.conversation_logs else { return Ok(None) };
         let state_dir = match (&config.store, &self.backend) {
             (StoreUrl::Sqlite(database), _) => {
@@ -214,7 +210,7 @@ pub(crate) fn options(config: &Config) -> Options {
 }
 
 /// Refuses the owner that stands for "the person at this machine" where many machines share the store.
-pub(crate) fn check_owner(config: &Config) -> Result<(), CommandError> {
+pub(crate) fn check_owner(config: &Config) -> CommandResult<()> {
     if matches!(config.store, StoreUrl::Postgres(_)) && config.owner.as_str() == LOCAL {
         let error = anyhow::anyhow!(
             "a store that many machines share needs named owners: `{LOCAL}` would be one on every machine"
@@ -225,7 +221,7 @@ pub(crate) fn check_owner(config: &Config) -> Result<(), CommandError> {
 }
 
 /// Whether there is a store at this path. Its log without it is one that was lost, and an error.
-fn is_there(url: &StoreUrl, path: &Path) -> Result<bool, CommandError> {
+fn is_there(url: &StoreUrl, path: &Path) -> CommandResult<bool> {
     let found = outlast_store::is_there(path);
     found.map_err(|error| cannot_open(error, url))
 }

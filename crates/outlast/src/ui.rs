@@ -1,11 +1,11 @@
 //! The only place that prints. Standard output is data; everything else goes to standard error.
 
 mod wrap;
-mod screen;
 mod progress;
 mod table;
 mod markdown;
 
+use std::fmt::Display;
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +18,9 @@ use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::Color;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 
-pub(crate) use progress::{Bar, Rows};
+pub(crate) use progress::Bars;
 pub(crate) use table::{Cell, table};
 
 const DIM: Style = Style::new().dimmed();
@@ -55,7 +55,7 @@ pub(crate) fn set_quiet(quiet: bool) {
 
 /// Makes sure that all data has been written, or says why it has not. A reader that has gone away (`| head`) is no
 /// reason to complain.
-pub(crate) fn finish() -> Result<(), CommandError> {
+pub(crate) fn finish() -> CommandResult<()> {
     note(std::io::stdout().flush());
     match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(error) => {
@@ -70,13 +70,7 @@ pub(crate) fn finish() -> Result<(), CommandError> {
 /// What the parser has to say: help, the version, or what is wrong with the command line.
 pub(crate) fn told_by_parser(told: &clap::Error) -> ExitCode {
     note(told.print());
-    match finish() {
-        Ok(()) => ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2)),
-        Err(failed) => {
-            error(&failed);
-            ExitCode::from(failed.exit_code())
-        }
-    }
+    ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2))
 }
 
 /// Keeps the first reason why data was lost.
@@ -167,8 +161,13 @@ pub(crate) fn confirm(question: &str) -> bool {
 }
 
 /// A name and its value, aligned.
-pub(crate) fn fact(name: &str, value: &str) {
-    set(&format!("{DIM}{name:>12}{DIM:#}  {}", one_line(value)), 14);
+pub(crate) fn fact(name: &str, value: impl Display) {
+    set(&format!("{DIM}{name:>12}{DIM:#}  {}", one_line(&value.to_string())), 14);
+}
+
+/// A line for each value of this name: none where there is none.
+pub(crate) fn facts(name: &str, values: impl IntoIterator<Item = impl Display>) {
+    values.into_iter().for_each(|value| fact(name, value));
 }
 
 /// The same, with the state's colour.
@@ -192,7 +191,7 @@ pub(crate) fn captions<'a>(rows: impl Iterator<Item = (String, &'a str)>) {
         return;
     }
     for (name, text) in rows {
-        let room = screen::columns().saturating_sub(name.width() + 2).max(1);
+        let room = progress::columns().saturating_sub(name.width() + 2).max(1);
         remark(&format!("{BOLD}{name}{BOLD:#}  {}", short(text, room)));
     }
 }

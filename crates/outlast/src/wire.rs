@@ -22,7 +22,7 @@ use crate::config::{
     Workflow, WorkflowAction,
 };
 use crate::error::CommandError;
-use crate::kill_points::{KillPoint, KillPointProvider};
+use crate::kill_points::KillPoint;
 
 /// A provider and the profile of its jobs.
 pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
@@ -31,19 +31,16 @@ pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
 /// others count as paid for, so a provider that cannot be set up is left out.
 pub(crate) fn natures(config: &Config) -> Result<Providers, CommandError> {
     let mut providers = workflow_providers(config, None)?;
-    providers.extend(research_providers(config, None).unwrap_or_default());
+    providers.extend(research_providers(config).unwrap_or_default());
     Ok(providers)
 }
 
 /// The configured research providers in line, each with the profile of its jobs: the first answers new questions, every one
 /// goes on with its own conversations (P1). Empty where none is configured.
-pub(crate) fn research_providers(
-    config: &Config,
-    point: Option<KillPoint>,
-) -> Result<Vec<Profiled>, CommandError> {
+pub(crate) fn research_providers(config: &Config) -> Result<Vec<Profiled>, CommandError> {
     let mut providers = Vec::new();
     if let Some(api_key) = &config.perplexity.api_key {
-        providers.push(perplexity_provider(config, api_key, point)?);
+        providers.push(perplexity_provider(config, api_key)?);
     }
     if !config.library.is_empty() {
         match library_provider(config, config.library.clone()) {
@@ -58,27 +55,18 @@ pub(crate) fn research_providers(
     Ok(providers)
 }
 
-fn perplexity_provider(
-    config: &Config,
-    api_key: &Secret,
-    point: Option<KillPoint>,
-) -> Result<Profiled, CommandError> {
+fn perplexity_provider(config: &Config, api_key: &Secret) -> Result<Profiled, CommandError> {
     let options = perplexity_options(config, api_key);
-    let (profile, provider) = match config.perplexity.api {
+    Ok(match config.perplexity.api {
         Dialect::Agent => {
             let agent = Agent::new(options).map_err(cannot_set_up)?;
-            (agent.profile(), Arc::new(agent) as Arc<dyn Provider>)
+            (agent.profile(), Arc::new(agent))
         }
         Dialect::Sonar => {
             let sonar = Sonar::new(options).map_err(cannot_set_up)?;
-            (sonar.profile(), Arc::new(sonar) as Arc<dyn Provider>)
+            (sonar.profile(), Arc::new(sonar))
         }
-    };
-    let provider = match point {
-        Some(point) => Arc::new(KillPointProvider { provider, point }),
-        None => provider,
-    };
-    Ok((profile, provider))
+    })
 }
 
 /// Asks the configured provider whether it takes this key; nothing is bought.
@@ -218,12 +206,7 @@ fn command(
         started: (children.point == Some(KillPoint::AfterSpawn)).then_some(KillPoint::die),
         clock: Arc::new(children.clock.clone()),
     });
-    let command: Arc<dyn Provider> = Arc::new(command);
-    let command = match children.point {
-        Some(point) => Arc::new(KillPointProvider { provider: command, point }),
-        None => command,
-    };
-    (workflow_profile(workflow), command)
+    (workflow_profile(workflow), Arc::new(command))
 }
 
 fn tool(

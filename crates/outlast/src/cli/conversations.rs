@@ -4,25 +4,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::examples;
-
 /// `outlast conversations`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConversationsCommand {
     /// List conversations, newest first
-    #[command(after_long_help = examples::CONVERSATIONS_LIST)]
     List(ListConversationsArgs),
     /// Show one conversation: its questions and reports
-    #[command(after_long_help = examples::CONVERSATIONS_SHOW)]
     Show(ShowConversationArgs),
     /// Write one conversation as Markdown, JSON or one self-contained HTML page
-    #[command(after_long_help = examples::CONVERSATIONS_EXPORT)]
     Export(ExportArgs),
     /// Delete one conversation with its jobs and files, for good
-    #[command(after_long_help = examples::CONVERSATIONS_DELETE)]
     Delete(DeleteArgs),
     /// Delete old conversations with their jobs and files, for good
-    #[command(after_long_help = examples::CONVERSATIONS_PRUNE)]
     Prune(PruneConversationsArgs),
 }
 

@@ -2,35 +2,26 @@
 
 use clap::{Args, Subcommand};
 
-use super::examples;
-
 /// `outlast jobs`
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
     /// List jobs, newest first
-    #[command(after_long_help = examples::JOBS_LIST)]
     List(ListArgs),
     /// Show one job: its state, history and result
-    #[command(after_long_help = examples::JOBS_SHOW)]
-    Show(ShowArgs),
+    Show(JobArgs),
     /// Follow jobs live until they have ended
     ///
     /// Exit code 0 when all succeeded, 1 when one failed or was cancelled. Ctrl-C leaves; the jobs go on.
-    #[command(after_long_help = examples::JOBS_WATCH)]
     Watch(WatchArgs),
     /// Wait until jobs have ended, and say how
     ///
     /// Exit code 0 when all succeeded, 1 when one failed or was cancelled, 3 when the time ended first.
-    #[command(after_long_help = examples::JOBS_WAIT)]
     Wait(WaitArgs),
     /// Cancel a job; its provider is told to stop
-    #[command(after_long_help = examples::JOBS_CANCEL)]
-    Cancel(CancelArgs),
+    Cancel(JobArgs),
     /// Ask again what failed or was cancelled, as a new job
-    #[command(after_long_help = examples::JOBS_RETRY)]
     Retry(RetryArgs),
     /// Remove finished jobs for good; never an unfinished one, never a conversation
-    #[command(after_long_help = examples::JOBS_PRUNE)]
     Prune(PruneArgs),
 }
 
@@ -54,9 +45,9 @@ pub(crate) struct ListArgs {
     pub(crate) json: bool,
 }
 
-/// `outlast jobs show`
+/// `outlast jobs show`, `outlast jobs cancel`
 #[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
+pub(crate) struct JobArgs {
     /// The job's id, or its first 8 characters or more
     #[arg(value_name = "ID")]
     pub(crate) id: String,
@@ -85,17 +76,6 @@ pub(crate) struct WaitArgs {
     /// Wait no longer than this, such as 500ms, 90s, 5m or 2h
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
     pub(crate) timeout: Option<std::time::Duration>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `outlast jobs cancel`
-#[derive(Debug, Args)]
-pub(crate) struct CancelArgs {
-    /// The job's id, or its first 8 characters or more
-    #[arg(value_name = "ID")]
-    pub(crate) id: String,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use outlast_core::{Effort, Profile};
+
+use super::word;
 
 /// `outlast research`
 #[derive(Debug, Args)]
@@ -11,8 +15,8 @@ pub(crate) struct ResearchArgs {
     #[arg(value_name = "QUESTION", required = true)]
     pub(crate) question: Vec<String>,
     /// How hard to work; more costs more
-    #[arg(long, value_name = "EFFORT", default_value = "medium")]
-    pub(crate) effort: ResearchEffort,
+    #[arg(long, value_name = "EFFORT", default_value = "medium", value_parser = effort())]
+    pub(crate) effort: Effort,
     /// Answer from the documents in this folder, and from nothing else; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) library: Vec<PathBuf>,
@@ -20,8 +24,8 @@ pub(crate) struct ResearchArgs {
     /// the library]
     ///
     /// A conversation stays with the provider that began it. With this, --follow-up sends what was said in it to another.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) provider: Option<ProviderName>,
+    #[arg(long, value_name = "NAME", value_parser = providers())]
+    pub(crate) provider: Option<String>,
     /// Go on with this conversation; its id, or the first 8 characters or more
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) follow_up: Option<String>,
@@ -36,24 +40,21 @@ pub(crate) struct ResearchArgs {
     pub(crate) json: bool,
 }
 
-/// Who answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProviderName {
-    /// Perplexity, with PERPLEXITY_API_KEY
-    Perplexity,
-    /// The documents in the folders of OUTLAST_LIBRARY or --library
-    Library,
+fn effort() -> impl TypedValueParser<Value = Effort> {
+    let words = PossibleValuesParser::new([
+        word("low", "A short look"),
+        word("medium", "A thorough look"),
+        word("high", "Everything there is"),
+    ]);
+    words.try_map(|word| serde_json::from_value(word.into()))
 }
 
-/// How hard to work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ResearchEffort {
-    /// A short look
-    Low,
-    /// A thorough look
-    Medium,
-    /// Everything there is
-    High,
+fn providers() -> [PossibleValue; 2] {
+    let folders = "The documents in the folders of OUTLAST_LIBRARY or --library";
+    [
+        word(Profile::PERPLEXITY, "Perplexity, with PERPLEXITY_API_KEY"),
+        word(Profile::LIBRARY, folders),
+    ]
 }
 
 /// `outlast run`

@@ -1,6 +1,8 @@
 //! The command line of `outlast simulate`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+
+use super::word;
 
 /// What `outlast simulate --help` ends with.
 pub(super) fn scenarios() -> String {
@@ -24,29 +26,17 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Whether the Sonar endpoints still work; the vendor retired them
-    #[arg(long, value_name = "STATE", value_enum, default_value_t)]
-    pub(crate) sonar: SonarState,
+    #[arg(long, value_name = "STATE", default_value = "retired")]
+    #[arg(value_parser = [
+        word("retired", "Answer 403, as the vendor does"),
+        word("live", "Answer as before"),
+    ])]
+    pub(crate) sonar: String,
     /// What delays are measured by; a virtual clock moves only by POST /__sim/advance
-    #[arg(long, value_name = "CLOCK", value_enum, default_value_t)]
-    pub(crate) clock: SimulatedClock,
-}
-
-/// `--sonar`
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum SonarState {
-    /// Answer 403, as the vendor does
-    #[default]
-    Retired,
-    /// Answer as before
-    Live,
-}
-
-/// `--clock`
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum SimulatedClock {
-    /// The time that passes
-    #[default]
-    Real,
-    /// Standing still until moved
-    Virtual,
+    #[arg(long, value_name = "CLOCK", default_value = "real")]
+    #[arg(value_parser = [
+        word("real", "The time that passes"),
+        word("virtual", "Standing still until moved"),
+    ])]
+    pub(crate) clock: String,
 }

@@ -4,23 +4,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::examples;
-
 /// `outlast store`
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     /// Copy the store to a new file, also while it is in use
-    #[command(after_long_help = examples::STORE_BACKUP)]
     Backup(BackupArgs),
     /// Make a backup the store again; what it had not finished is not paid for a second time
     ///
     /// A job that the backup has queued may have been run, and paid for, since the backup was made. So unfinished jobs end
     /// with SUBMIT_UNKNOWN, except for those whose remote run is recorded, which go on with that run, and for free work
     /// (the library, workflows with rerun_after_crash). Each of them is listed. The store that was there is kept beside it.
-    #[command(after_long_help = examples::STORE_RESTORE)]
     Restore(RestoreArgs),
     /// Look for damage; exit code 1 when there is any
-    #[command(after_long_help = examples::STORE_CHECK)]
     Check(CheckArgs),
 }
 

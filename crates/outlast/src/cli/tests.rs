@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 
 use super::Cli;
 
@@ -93,7 +93,7 @@ fn every_command_in_the_docs_is_understood() {
 #[test]
 fn every_example_in_the_help_is_understood() {
     let mut seen = 0;
-    let mut all = vec![Cli::command()];
+    let mut all = vec![Cli::definition()];
     while let Some(command) = all.pop() {
         all.extend(command.get_subcommands().cloned());
         let examples = [command.get_after_help(), command.get_after_long_help()];
@@ -107,7 +107,7 @@ fn every_example_in_the_help_is_understood() {
 
 #[test]
 fn every_command_s_help_ends_with_an_example_of_itself() {
-    let mut root = Cli::command();
+    let mut root = Cli::definition();
     root.build();
     let mut all = vec![(root, "outlast".to_owned())];
     let mut seen = 0;
@@ -146,7 +146,7 @@ fn every_command_that_prose_names_is_there() {
 }
 
 fn named(span: &str) -> Result<(), String> {
-    let mut root = Cli::command();
+    let mut root = Cli::definition();
     root.build();
     let mut command = &root;
     for word in parts(span).into_iter().next().unwrap_or_default().iter().skip(1) {

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::signals::{INTERRUPTED, Signals, StopSignal};
 use crate::cli::{CallArgs, Global};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::logging;
-use crate::ui::{self, Bar, Cell, Mark};
+use crate::ui::{self, Bars, Cell, Mark};
 
 /// What the shell sees when the tool says that it failed.
 const TOOL_FAILED: u8 = 1;
@@ -25,20 +25,18 @@ const SECOND_CTRL_C: Duration = Duration::from_secs(2);
 /// How long the server may take to cancel it.
 const CANCELLING: Duration = Duration::from_secs(5);
 
-pub(super) async fn run(global: &Global, args: CallArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
     // Of our configuration only the proxy counts: another server is called, and it has its own.
     logging::start(global, "error").map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
-    let server = CalledServer::of(global, &args)?;
     let limits = Limits {
         timeout: args.timeout,
         reset_timeout_on_progress: args.reset_timeout_on_progress,
         max_total_timeout: args.max_total_timeout,
     };
     let mut signals = Signals::listen()?;
-    let connecting = server.connect(connect_options(&limits));
     let client = tokio::select! {
-        client = connecting => client.map_err(failed)?,
+        client = connected(global, &args) => client?,
         _ = signals.next() => {
             ui::mark(Mark::Step, "left before the server was reached");
             return Ok(ExitCode::from(INTERRUPTED));
@@ -59,7 +57,7 @@ async fn listed(
     limits: Limits,
     as_json: bool,
     signals: &mut Signals,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let tools = tokio::select! {
         tools = client.list_tools(CallOptions::with_limits(limits)) => tools.map_err(failed)?,
         _ = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
@@ -87,7 +85,7 @@ async fn called(
     limits: Limits,
     args: &CallArgs,
     signals: &mut Signals,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let work = RemoteWork::at(client, args.url.is_none());
     let noting = work.clone();
     let mut options = CallOptions::with_limits(limits).on_progress(move |it| noting.note(it));
@@ -98,7 +96,7 @@ async fn called(
         match client.start_tool(tool, arguments, options).await? {
             StartedCall::Answered(answer) => Ok(answer),
             StartedCall::Task(task) => {
-                work.became(task.id());
+                work.known().task = Some(task.id().to_owned());
                 // Ctrl-C is no limit: a task is cancelled by the second one only.
                 task.left_running().finish().await
             }
@@ -108,7 +106,7 @@ async fn called(
         answer = calling => Ok(answer),
         asked = signals.next() => Err(asked),
     };
-    work.end_bar();
+    work.known().bar = None;
     match ended {
         Ok(Ok(answer)) => Ok(show(&answer, args.json)),
         Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
@@ -162,7 +160,7 @@ struct RemoteWork {
 
 struct KnownWork {
     /// Shows the progress; `None` once the call is over.
-    bar: Option<Bar>,
+    bar: Option<Bars>,
     /// The task that the call became.
     task: Option<String>,
     /// The job that the server's progress named.
@@ -172,16 +170,12 @@ struct KnownWork {
 impl RemoteWork {
     fn at(client: &Client, leaves: bool) -> Self {
         let is_outlast = client.server_name().as_deref() == Some("outlast");
-        let known = KnownWork { bar: Some(Bar::start()), task: None, job: None };
+        let known = KnownWork { bar: Some(Bars::one()), task: None, job: None };
         Self { is_outlast, leaves, known: Arc::new(Mutex::new(known)) }
     }
 
     fn known(&self) -> MutexGuard<'_, KnownWork> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn became(&self, task: &str) {
-        self.known().task = Some(task.to_owned());
     }
 
     fn task(&self) -> Option<String> {
@@ -196,12 +190,8 @@ impl RemoteWork {
         }
         if let Some(bar) = &mut known.bar {
             let words = progress.message.as_deref().unwrap_or("working");
-            bar.show(progress.percent().map(whole), &ui::short(words, 100));
+            bar.show(0, progress.percent().map(whole), &ui::short(words, 100));
         }
-    }
-
-    fn end_bar(&self) {
-        drop(self.known().bar.take());
     }
 
     /// What becomes of it without the caller, and how to come back to it. A call that became a task is found by the
@@ -289,40 +279,37 @@ fn show_text(answer: &ToolAnswer) {
     }
 }
 
-/// Where the tool is.
-enum CalledServer {
-    Program(Program),
-    Address(Endpoint),
+/// A client of the server that has the tool.
+async fn connected(global: &Global, args: &CallArgs) -> CommandResult<Client> {
+    // The handshake may not take longer than the whole call.
+    let mut options = ConnectOptions::default();
+    let limit = args.max_total_timeout.unwrap_or(options.handshake_timeout);
+    options.handshake_timeout = options.handshake_timeout.min(limit);
+    let client = match &args.url {
+        Some(url) => Client::http(endpoint(global, args, url)?, options).await,
+        None => Client::spawn(program(global, args)?, options).await,
+    };
+    client.map_err(failed)
 }
 
-impl CalledServer {
-    fn of(global: &Global, args: &CallArgs) -> Result<Self, CommandError> {
-        let Some(url) = &args.url else { return program(global, args).map(Self::Program) };
-        let mut endpoint = Endpoint::new(url).map_err(failed)?;
-        if let Some(proxy) = super::configured(global, Vec::new())?.proxy {
-            endpoint = endpoint.proxy(proxy).map_err(failed)?;
-        }
-        for header in &args.header {
-            let (name, value) = header.split_once(':').ok_or_else(|| {
-                CommandError::usage(anyhow!("a header has no colon"), "write it as 'Name: value'")
-            })?;
-            endpoint = endpoint.header(name.trim(), value.trim()).map_err(failed)?;
-        }
-        if let Some(name) = &args.bearer_env {
-            endpoint = endpoint.bearer(&token(name)?).map_err(failed)?;
-        }
-        Ok(Self::Address(endpoint))
+fn endpoint(global: &Global, args: &CallArgs, url: &str) -> CommandResult<Endpoint> {
+    let mut endpoint = Endpoint::new(url).map_err(failed)?;
+    if let Some(proxy) = super::configured(global, &[])?.proxy {
+        endpoint = endpoint.proxy(proxy).map_err(failed)?;
     }
-
-    async fn connect(self, options: ConnectOptions) -> Result<Client, ClientError> {
-        match self {
-            Self::Program(program) => Client::spawn(program, options).await,
-            Self::Address(endpoint) => Client::http(endpoint, options).await,
-        }
+    for header in &args.header {
+        let (name, value) = header.split_once(':').ok_or_else(|| {
+            CommandError::usage(anyhow!("a header has no colon"), "write it as 'Name: value'")
+        })?;
+        endpoint = endpoint.header(name.trim(), value.trim()).map_err(failed)?;
+    }
+    match &args.bearer_env {
+        Some(name) => endpoint.bearer(&token(name)?).map_err(failed),
+        None => Ok(endpoint),
     }
 }
 
-fn program(global: &Global, args: &CallArgs) -> Result<Program, CommandError> {
+fn program(global: &Global, args: &CallArgs) -> CommandResult<Program> {
     let Some((name, arguments)) = args.program.split_first() else {
         let hint = "give its address, `outlast call --url URL`, or a program that is started for the call, \
                     `outlast call -- CMD`";
@@ -342,14 +329,14 @@ fn program(global: &Global, args: &CallArgs) -> Result<Program, CommandError> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "no setting: the variable is named for this call")]
-fn token(name: &str) -> Result<String, CommandError> {
+fn token(name: &str) -> CommandResult<String> {
     std::env::var(name).ok().filter(|token| !token.is_empty()).ok_or_else(|| {
         let error = anyhow!("there is no token in the variable {name}");
         CommandError::usage(error, format!("export {name}=... before the call"))
     })
 }
 
-fn arguments(text: Option<&str>) -> Result<Value, CommandError> {
+fn arguments(text: Option<&str>) -> CommandResult<Value> {
     let Some(text) = text else { return Ok(Value::Null) };
     let hint = "give --args a JSON object, such as '{\"query\": \"Heat pumps?\"}'";
     match serde_json::from_str(text) {
@@ -357,15 +344,6 @@ fn arguments(text: Option<&str>) -> Result<Value, CommandError> {
         Ok(_) => Err(CommandError::usage(anyhow!("--args is not a JSON object"), hint)),
         Err(error) => Err(CommandError::usage(anyhow!("--args is not JSON: {error}"), hint)),
     }
-}
-
-/// The handshake may not take longer than the whole call.
-fn connect_options(limits: &Limits) -> ConnectOptions {
-    let options = ConnectOptions::default();
-    let handshake_timeout = limits
-        .max_total_timeout
-        .map_or(options.handshake_timeout, |t| t.min(options.handshake_timeout));
-    ConnectOptions { handshake_timeout, ..options }
 }
 
 /// A percentage in whole steps.

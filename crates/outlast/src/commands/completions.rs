@@ -4,27 +4,26 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::CommandFactory as _;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::ui;
 
-pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, CommandError> {
+pub(super) fn run(args: CompletionsArgs) -> CommandResult {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "outlast", &mut script);
+    clap_complete::generate(args.shell, &mut Cli::definition(), "outlast", &mut script);
     ui::raw(&script);
     Ok(ExitCode::SUCCESS)
 }
 
 /// What `outlast --version` prints.
-pub(super) fn version() -> Result<ExitCode, CommandError> {
-    ui::line(Cli::command().render_version().trim_end());
+pub(super) fn version() -> CommandResult {
+    ui::line(Cli::definition().render_version().trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn man(args: ManArgs) -> Result<ExitCode, CommandError> {
-    let mut command = Cli::command();
+pub(super) fn man(args: ManArgs) -> CommandResult {
+    let mut command = Cli::definition();
     command.build();
     let Some(dir) = args.dir else {
         if ui::is_terminal() {
@@ -39,7 +38,7 @@ pub(super) fn man(args: ManArgs) -> Result<ExitCode, CommandError> {
 }
 
 /// Writes the page of a command, then those of the commands below it.
-fn pages(dir: &Path, command: clap::Command, name: &str) -> Result<(), CommandError> {
+fn pages(dir: &Path, command: clap::Command, name: &str) -> CommandResult<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         if below.get_name() != "help" {
             pages(dir, below.clone(), &format!("{name}-{}", below.get_name()))?;

@@ -6,13 +6,12 @@ use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, Global};
 use crate::config::{ShownConfig, ShownSetting, Source};
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::ui::{self, Cell};
 
-pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, CommandError> {
+pub(super) fn run(global: &Global, command: ConfigCommand) -> CommandResult {
     let ConfigCommand::Show { json } = command;
-    let showing =
-        ShownConfig::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
+    let showing = ShownConfig::read(super::flags_of(global, &[])?).map_err(super::misconfigured)?;
     if json {
         ui::json(&as_json(&showing));
     } else if ui::is_terminal() {
@@ -20,7 +19,7 @@ pub(super) fn run(global: &Global, command: ConfigCommand) -> Result<ExitCode, C
     } else {
         let rows = showing.settings.iter().map(|shown| {
             let value = if shown.value.is_empty() { "-" } else { &shown.value };
-            vec![Cell::plain(shown.key), Cell::plain(value), Cell::plain(&source(shown))]
+            vec![Cell::plain(shown.key), Cell::plain(value), Cell::plain(source(shown))]
         });
         ui::table(&["SETTING", "VALUE", "FROM"], rows.collect());
     }
@@ -49,23 +48,16 @@ fn grouped(showing: &ShownConfig) {
             table = group;
         }
         let value = if shown.value.is_empty() { "-" } else { &shown.value };
-        let from = match &shown.source {
-            Source::Default => String::new(),
-            Source::Flag(_) | Source::Variable(_) | Source::File(_) => {
-                format!("  ({})", source(shown))
-            }
-        };
+        let is_default = shown.source == Source::Default;
+        let from = if is_default { String::new() } else { format!("  ({})", source(shown)) };
         ui::entry(&format!("  {key:<26}  {value}{from}"), 6);
     }
 }
 
 /// Where the value comes from, in a word or a name.
-fn source(shown: &ShownSetting) -> String {
-    match &shown.source {
-        Source::Flag(name) | Source::Variable(name) => (*name).to_owned(),
-        Source::File(_) => "file".to_owned(),
-        Source::Default => "default".to_owned(),
-    }
+fn source(shown: &ShownSetting) -> &'static str {
+    let kind = if shown.source == Source::Default { "default" } else { "file" };
+    shown.source.name().unwrap_or(kind)
 }
 
 fn as_json(showing: &ShownConfig) -> Value {

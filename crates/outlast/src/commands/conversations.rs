@@ -1,7 +1,6 @@
 //! `outlast conversations`: what was asked and answered, for people and for scripts.
 
 mod transcript;
-mod json;
 mod markdown;
 mod html;
 
@@ -9,8 +8,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use outlast_core::{ConversationQuery, Prune, Scope, StateKind, StoreError, printable};
+use outlast_core::{
+    ConversationQuery, ConversationSummary, Prune, Scope, StateKind, StoreError, printable,
+};
 use outlast_engine::{Engine, Providers};
+use serde_json::{Value, json};
 
 use super::engine::with_engine;
 use super::find::{self, FoundConversation};
@@ -20,16 +22,13 @@ use crate::cli::{
     PruneConversationsArgs, ShowConversationArgs,
 };
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::open_store::{OpenEngine, OpenStore};
 use crate::ui::{self, Mark};
 use transcript::Transcript;
 
-pub(super) async fn run(
-    global: &Global,
-    command: ConversationsCommand,
-) -> Result<ExitCode, CommandError> {
-    let config = super::configured(global, Vec::new())?;
+pub(super) async fn run(global: &Global, command: ConversationsCommand) -> CommandResult {
+    let config = super::configured(global, &[])?;
     let store = match &command {
         ConversationsCommand::List(_)
         | ConversationsCommand::Show(_)
@@ -48,16 +47,13 @@ pub(super) async fn run(
     .await
 }
 
-async fn list(
-    engine: &Engine,
-    config: &Config,
-    args: ListConversationsArgs,
-) -> Result<ExitCode, CommandError> {
+async fn list(engine: &Engine, config: &Config, args: ListConversationsArgs) -> CommandResult {
     let states = args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
     let query = ConversationQuery { states, limit: args.limit, ..ConversationQuery::default() };
     let page = engine.conversations(&config.owner, &query).await?;
     if args.json {
-        ui::line(&json::page(&page));
+        let conversations: Vec<_> = page.conversations.iter().map(summary).collect();
+        ui::json(&json!({ "conversations": conversations, "more": page.next.is_some() }));
         return Ok(ExitCode::SUCCESS);
     }
     if page.conversations.is_empty() {
@@ -81,32 +77,36 @@ async fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn show(
-    opened: &OpenEngine,
-    config: &Config,
-    args: ShowConversationArgs,
-) -> Result<ExitCode, CommandError> {
+fn summary(conversation: &ConversationSummary) -> Value {
+    json!({
+        "id": conversation.id,
+        "question": conversation.title,
+        "state": conversation.state.as_str(),
+        "turns": conversation.turns,
+        "reports": conversation.reports,
+        "created_at": conversation.created_at.to_string(),
+        "updated_at": conversation.updated_at.to_string(),
+    })
+}
+
+async fn show(opened: &OpenEngine, config: &Config, args: ShowConversationArgs) -> CommandResult {
     let told = told(opened, config, &args.id).await?;
     if args.json {
-        ui::line(&json::whole(&told));
+        ui::json(&json!(told));
     } else {
         told.show();
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn export(
-    opened: &OpenEngine,
-    config: &Config,
-    args: ExportArgs,
-) -> Result<ExitCode, CommandError> {
+async fn export(opened: &OpenEngine, config: &Config, args: ExportArgs) -> CommandResult {
     if let Some(path) = &args.output {
         writable(path)?;
     }
     let told = told(opened, config, &args.id).await?;
     let text = match args.format {
         ExportFormat::Md => markdown::document(&told),
-        ExportFormat::Json => json::whole(&told) + "\n",
+        ExportFormat::Json => ui::pretty_json(&json!(told)) + "\n",
         ExportFormat::Html => html::page(&told),
     };
     match &args.output {
@@ -116,17 +116,13 @@ async fn export(
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+fn write(path: &Path, text: &str) -> CommandResult<()> {
     std::fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
     ui::mark(Mark::Good, &format!("written to {}", path.display()));
     Ok(())
 }
 
-async fn told(
-    opened: &OpenEngine,
-    config: &Config,
-    given: &str,
-) -> Result<Transcript, CommandError> {
+async fn told(opened: &OpenEngine, config: &Config, given: &str) -> CommandResult<Transcript> {
     Ok(match find::conversation(opened, &config.owner, given).await? {
         FoundConversation::Stored(conversation) => Transcript::stored(&conversation),
         FoundConversation::Archived(archived) => Transcript::archived(&archived),
@@ -134,26 +130,11 @@ async fn told(
 }
 
 /// Removes the conversations in which nothing has happened for so long. One that is busy by now stays.
-async fn prune(
-    engine: &Engine,
-    config: &Config,
-    args: PruneConversationsArgs,
-) -> Result<ExitCode, CommandError> {
-    const CONVERSATIONS_PER_PAGE: u32 = 1_000;
+async fn prune(engine: &Engine, config: &Config, args: PruneConversationsArgs) -> CommandResult {
     let before = engine.now().before(args.older_than);
-    let states = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
-    let mut query =
-        ConversationQuery { states, limit: CONVERSATIONS_PER_PAGE, ..ConversationQuery::default() };
-    let mut old = Vec::new();
-    loop {
-        let page = engine.conversations(&config.owner, &query).await?;
-        let found = page.conversations.into_iter();
-        old.extend(found.filter(|found| found.updated_at <= before).map(|found| found.id));
-        if page.next.is_none() {
-            break;
-        }
-        query.after = page.next;
-    }
+    let ended = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
+    let is_old = |found: &ConversationSummary| found.updated_at <= before;
+    let old = find::conversations(engine, &config.owner, ended, is_old).await?;
     let scope = Scope::Owner(config.owner.clone());
     let mut removed = Vec::new();
     for id in old {
@@ -164,7 +145,7 @@ async fn prune(
         }
     }
     if args.json {
-        ui::line(&json::pruned(&removed));
+        ui::json(&json!({ "removed": removed }));
         return Ok(ExitCode::SUCCESS);
     }
     removed.iter().for_each(|id| ui::line(id.as_str()));
@@ -172,11 +153,7 @@ async fn prune(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn delete(
-    opened: &OpenEngine,
-    config: &Config,
-    args: DeleteArgs,
-) -> Result<ExitCode, CommandError> {
+async fn delete(opened: &OpenEngine, config: &Config, args: DeleteArgs) -> CommandResult {
     let conversation = match find::conversation(opened, &config.owner, &args.id).await? {
         FoundConversation::Stored(conversation) => *conversation,
         FoundConversation::Archived(archived) => {
@@ -204,7 +181,7 @@ async fn delete(
     match opened.engine.prune(&scope, &Prune::Conversation(conversation.id.clone())).await {
         Ok(pruned) => {
             if args.json {
-                ui::line(&json::deleted(&conversation.id, pruned.jobs));
+                ui::json(&json!({ "id": conversation.id, "removed": pruned.jobs }));
             } else {
                 ui::line(conversation.id.as_str());
             }

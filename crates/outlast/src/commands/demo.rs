@@ -14,8 +14,8 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
 use super::signals::{INTERRUPTED, stop_on_signals};
-use crate::error::CommandError;
-use crate::ui::{self, Bar, Mark};
+use crate::error::CommandResult;
+use crate::ui::{self, Bars, Mark};
 
 const QUESTION: &str = "Heat pumps in cold climates?";
 /// How far the research comes before the server is killed.
@@ -25,7 +25,7 @@ const DEAD_FOR: Duration = Duration::from_millis(1_500);
 /// No demo lasts longer.
 const MAX_DEMO: Duration = Duration::from_secs(120);
 
-pub(super) async fn run() -> Result<ExitCode, CommandError> {
+pub(super) async fn run() -> CommandResult {
     let folder = tempfile::tempdir().context("make a folder for the demo's job store")?;
     let simulator =
         Simulator::start(Options::default()).await.context("start the simulated provider")?;
@@ -44,7 +44,7 @@ pub(super) async fn run() -> Result<ExitCode, CommandError> {
     played.map_err(|_| anyhow!("the demo did not end within {} s", MAX_DEMO.as_secs()))?
 }
 
-async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandError> {
+async fn play(simulator: &Simulator, folder: &Path) -> CommandResult {
     ui::heading("outlast: a tool call that outlasts its client");
     ui::remark(&ui::dim(
         "A simulated provider, the real server as a child process, a real kill -9.",
@@ -55,31 +55,28 @@ async fn play(simulator: &Simulator, folder: &Path) -> Result<ExitCode, CommandE
     ui::mark(Mark::Good, &format!("server started {}", ui::dim(&format!("(pid {})", server.pid))));
     ui::mark(Mark::Step, &format!("question: {QUESTION}"));
     let asked = Instant::now();
-    let started = server.call("perplexity_research_start", question()).await?;
+    let question = json!({ "role": "user", "content": QUESTION });
+    let question = json!({ "messages": [question], "reasoning_effort": "low" });
+    let started = server.call("perplexity_research_start", question).await?;
     let job = started["jobId"].as_str().context("the server gave no job id")?.to_owned();
-    let answered_in = format!("{:.1} ms", asked.elapsed().as_secs_f64() * 1000.0);
-    ui::mark(
-        Mark::Good,
-        &format!("job {job} is durable {}", ui::dim(&format!("(answered in {answered_in})"))),
-    );
+    let answered = format!("(answered in {:.1} ms)", asked.elapsed().as_secs_f64() * 1000.0);
+    ui::mark(Mark::Good, &format!("job {job} is durable {}", ui::dim(&answered)));
 
     let poll = polled(&server, &job, KILL_AT_PERCENT).await?;
     if !is_unfinished(&poll) {
         return Err(anyhow!("the research ended before the server could be killed: {poll}").into());
     }
 
-    server.kill().await?;
-    ui::mark(
-        Mark::Bad,
-        &format!("kill -9 {}: the server is gone, in the middle of the research", server.pid),
-    );
+    // SIGKILL: the server gets no chance to say or save anything.
+    server.child.kill().await.context("kill the server")?;
+    let killed =
+        format!("kill -9 {}: the server is gone, in the middle of the research", server.pid);
+    ui::mark(Mark::Bad, &killed);
     ui::remark(&ui::dim("  no server is listening; the provider goes on with what was paid for"));
     tokio::time::sleep(DEAD_FOR).await;
     let server = DemoServer::spawn(simulator.url(), folder).await?;
-    ui::mark(
-        Mark::Again,
-        &format!("server started again {}", ui::dim(&format!("(pid {})", server.pid))),
-    );
+    let pid = ui::dim(&format!("(pid {})", server.pid));
+    ui::mark(Mark::Again, &format!("server started again {pid}"));
     ui::mark(Mark::Step, &format!("polling the same job {job}"));
 
     let report = polled(&server, &job, 101).await?;
@@ -104,13 +101,12 @@ fn show(response: &str) {
 }
 
 /// The point of it all, counted by the provider.
-fn summary(simulator: &Simulator) -> Result<ExitCode, CommandError> {
+fn summary(simulator: &Simulator) -> CommandResult {
     let submits = simulator.stats().submits;
     ui::remark("");
     if submits != 1 {
-        return Err(
-            anyhow!("{submits} submits seen by the provider, where there should be 1").into()
-        );
+        let error = anyhow!("{submits} submits seen by the provider, where there should be 1");
+        return Err(error.into());
     }
     ui::mark(Mark::Good, "1 submit seen by the provider: one question, two servers, paid for once");
     ui::remark("");
@@ -121,20 +117,16 @@ fn summary(simulator: &Simulator) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn question() -> Value {
-    json!({ "messages": [{ "role": "user", "content": QUESTION }], "reasoning_effort": "low" })
-}
-
 /// Polls until the research has ended or come so far, and shows how far it is.
-async fn polled(server: &DemoServer, job: &str, percent: u64) -> Result<Value, CommandError> {
-    let mut bar = Bar::start();
+async fn polled(server: &DemoServer, job: &str, percent: u64) -> CommandResult<Value> {
+    let mut bar = Bars::one();
     loop {
         let poll = server.call("perplexity_research_poll", json!({ "jobId": job })).await?;
         let (reached, message) = progress(&poll);
         if !is_unfinished(&poll) || reached >= percent {
             return Ok(poll);
         }
-        bar.show(Some(reached), &message);
+        bar.show(0, Some(reached), &message);
     }
 }
 
@@ -164,16 +156,13 @@ struct DemoServer {
 }
 
 impl DemoServer {
-    async fn spawn(provider: &str, folder: &Path) -> Result<Self, CommandError> {
+    async fn spawn(provider: &str, folder: &Path) -> CommandResult<Self> {
         let program = std::env::current_exe().context("find this program")?;
         let log =
             std::fs::File::options().create(true).append(true).open(folder.join("server.log"))?;
         let mut child = Command::new(program)
-            .arg("serve")
-            .arg("--data-dir")
+            .args(["serve", "--config", "/dev/null", "--data-dir"])
             .arg(folder)
-            .arg("--config")
-            .arg("/dev/null")
             .env_remove("OUTLAST_STORE")
             .env_remove("OUTLAST_TOOLS")
             .env_remove("PERPLEXITY_PROXY")
@@ -195,18 +184,13 @@ impl DemoServer {
         Ok(Self { child, client, pid })
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Result<Value, CommandError> {
+    async fn call(&self, tool: &str, arguments: Value) -> CommandResult<Value> {
         let called = self.client.call_tool(tool, arguments, CallOptions::default()).await;
         let answer = called.with_context(|| format!("call {tool}"))?;
         if answer.is_error {
             return Err(anyhow!("{tool} answered {}", answer.text).into());
         }
         Ok(answer.structured.context("the server's answer has no structured content")?)
-    }
-
-    /// SIGKILL: the server gets no chance to say or save anything.
-    async fn kill(&mut self) -> Result<(), CommandError> {
-        Ok(self.child.kill().await.context("kill the server")?)
     }
 
     /// The end of its input is all a server needs to leave.

@@ -13,16 +13,16 @@ use tokio::time::Instant;
 
 use crate::cli::{DoctorArgs, Global};
 use crate::config::{Flags, Places, ShownConfig};
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::ui;
 use check::{Check, Verdict, bounded};
 
-pub(super) async fn run(global: &Global, args: DoctorArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, args: DoctorArgs) -> CommandResult {
     if let Some(dir) = &args.try_locks {
         return Ok(store::try_locks(dir));
     }
     let begun = Instant::now();
-    let flags = super::flags_of(global, Vec::new())?;
+    let flags = super::flags_of(global, &[])?;
     let checks = checks(flags).await;
     let failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
     if args.json {

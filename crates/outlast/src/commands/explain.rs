@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use crate::cli::ExplainArgs;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui;
 
 const ERRORS_PAGE: &str = include_str!("../../../../docs/errors.md");
 
-pub(super) fn run(args: &ExplainArgs) -> Result<ExitCode, CommandError> {
+pub(super) fn run(args: &ExplainArgs) -> CommandResult {
     let Some(code) = &args.code else {
         sections().for_each(|(code, _)| ui::line(code));
         return Ok(ExitCode::SUCCESS);

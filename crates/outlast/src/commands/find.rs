@@ -1,11 +1,14 @@
 //! From what a person types to a job or a conversation: the whole id, or a beginning that is unique.
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{ConversationId, ConversationQuery, Job, JobId, JobQuery, OwnerId, Scope};
+use outlast_core::{
+    ConversationId, ConversationQuery, ConversationSummary, Job, JobId, JobQuery, OwnerId, Scope,
+    StateKind,
+};
 use outlast_engine::Engine;
 use outlast_mirror::ArchivedConversation;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::open_store::OpenEngine;
 use crate::ui;
 
@@ -15,48 +18,38 @@ const SHORTEST_PREFIX: usize = 8;
 const JOB_IDS: &str = "`outlast jobs list` shows the ids";
 /// How many ids an ambiguous prefix is answered with.
 const SHOWN: usize = 5;
-/// How many conversations are read at a time to find one by its prefix.
+/// How many conversations are read at a time.
 const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
 /// The job of this id or unique prefix.
-pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> Result<Job, CommandError> {
-    let is_prefix = given.len() >= SHORTEST_PREFIX
-        && given.len() <= 32
+pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> CommandResult<Job> {
+    let is_prefix = (SHORTEST_PREFIX..=32).contains(&given.len())
         && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if !is_prefix {
-        if let Some(failed) = is_conversation(engine, scope, given).await? {
-            return Err(failed);
-        }
-        let error = anyhow::anyhow!("`{}` is not the id of a job", ui::short(given, 64));
-        return Err(CommandError::usage(
-            error,
-            format!("give 8 to 32 lower-case hexadecimal digits; {JOB_IDS}"),
-        ));
-    }
-    if let Ok(id) = given.parse::<JobId>() {
-        return match engine.job(scope, &id).await? {
-            Some(job) => Ok(job),
-            None => Err(no_job(engine, scope, given).await?),
-        };
-    }
-    let query =
-        JobQuery { id_prefix: Some(given.to_owned()), limit: SHOWN as u32, ..JobQuery::default() };
-    let found = engine.list(scope, &query).await?;
-    let ids: Vec<JobId> = found.jobs.iter().map(|job| job.id).collect();
+    let id_prefix = Some(given.to_owned());
+    let query = JobQuery { id_prefix, limit: SHOWN as u32, ..JobQuery::default() };
+    let ids: Vec<JobId> = match given.parse() {
+        _ if !is_prefix => Vec::new(),
+        Ok(id) => vec![id],
+        Err(_) => engine.list(scope, &query).await?.jobs.iter().map(|job| job.id).collect(),
+    };
     let job = match ids.as_slice() {
         [id] => engine.job(scope, id).await?,
         [] => None,
-        many => return Err(ambiguous("jobs", given, many.iter().map(JobId::to_string))),
+        many => return Err(ambiguous("jobs", given, many)),
     };
-    match job {
-        Some(job) => Ok(job),
-        None => Err(no_job(engine, scope, given).await?),
+    if let Some(job) = job {
+        return Ok(job);
     }
-}
-
-async fn no_job(engine: &Engine, scope: &Scope, given: &str) -> Result<CommandError, CommandError> {
-    let no_job = || CommandError::from(anyhow::anyhow!("there is no job `{given}`")).hint(JOB_IDS);
-    Ok(is_conversation(engine, scope, given).await?.unwrap_or_else(no_job))
+    if let Some(failed) = is_conversation(engine, scope, given).await? {
+        return Err(failed);
+    }
+    if is_prefix {
+        let error = anyhow::anyhow!("there is no job `{given}`");
+        return Err(CommandError::from(error).hint(JOB_IDS));
+    }
+    let error = anyhow::anyhow!("`{}` is not the id of a job", ui::short(given, 64));
+    let hint = format!("give 8 to 32 lower-case hexadecimal digits; {JOB_IDS}");
+    Err(CommandError::usage(error, hint))
 }
 
 /// Where a job was asked for: that this is a conversation, if it is.
@@ -64,16 +57,14 @@ async fn is_conversation(
     engine: &Engine,
     scope: &Scope,
     given: &str,
-) -> Result<Option<CommandError>, CommandError> {
+) -> CommandResult<Option<CommandError>> {
     let Scope::Owner(owner) = scope else { return Ok(None) };
     let is_prefix = given.len() >= SHORTEST_PREFIX;
     let found = if is_prefix { starting_with(engine, owner, given).await? } else { Vec::new() };
     let [id] = found.as_slice() else { return Ok(None) };
     let error = anyhow::anyhow!("`{given}` is a conversation, not a job");
-    Ok(Some(CommandError::from(error).hint(format!(
-        "`outlast conversations show {}` shows it, with the ids of its jobs",
-        id.as_str()
-    ))))
+    let hint = format!("`outlast conversations show {id}` shows it, with the ids of its jobs");
+    Ok(Some(CommandError::from(error).hint(hint)))
 }
 
 /// Where a conversation was asked for: that this is a job, if it is.
@@ -81,19 +72,18 @@ async fn is_job(
     engine: &Engine,
     owner: &OwnerId,
     given: &str,
-) -> Result<Option<CommandError>, CommandError> {
+) -> CommandResult<Option<CommandError>> {
     let scope = Scope::Owner(owner.clone());
     let query = JobQuery { id_prefix: Some(given.to_owned()), limit: 2, ..JobQuery::default() };
     let found = engine.list(&scope, &query).await?.jobs;
     let [job] = found.as_slice() else { return Ok(None) };
     let error = anyhow::anyhow!("`{given}` is a job, not a conversation");
     let hint = match &job.conversation {
-        Some(id) => format!("it is a turn of the conversation {}", id.as_str()),
+        Some(id) => format!("it is a turn of the conversation {id}"),
         None => "it belongs to no conversation".to_owned(),
     };
-    Ok(Some(
-        CommandError::from(error).hint(format!("{hint}; `outlast jobs show {}` shows it", job.id)),
-    ))
+    let hint = format!("{hint}; `outlast jobs show {}` shows it", job.id);
+    Ok(Some(CommandError::from(error).hint(hint)))
 }
 
 /// A conversation, and who knows it.
@@ -109,17 +99,14 @@ pub(super) async fn conversation(
     opened: &OpenEngine,
     owner: &OwnerId,
     given: &str,
-) -> Result<FoundConversation, CommandError> {
+) -> CommandResult<FoundConversation> {
     let hint = "`outlast conversations list` shows the ids";
-    let is_prefix = given.len() >= SHORTEST_PREFIX
-        && given.len() <= 64
+    let is_prefix = (SHORTEST_PREFIX..=64).contains(&given.len())
         && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     if !is_prefix {
         let error = anyhow::anyhow!("`{}` is not the id of a conversation", ui::short(given, 64));
-        return Err(CommandError::usage(
-            error,
-            format!("give its first 8 characters or more; {hint}"),
-        ));
+        let hint = format!("give its first 8 characters or more; {hint}");
+        return Err(CommandError::usage(error, hint));
     }
     if let Some(found) = whole(opened, owner, &ConversationId::new(given)).await? {
         return Ok(found);
@@ -128,24 +115,21 @@ pub(super) async fn conversation(
     let found = match ids.as_slice() {
         [id] => whole(opened, owner, id).await?,
         [] => None,
-        many => {
-            let ids = many.iter().map(|id| id.as_str().to_owned());
-            return Err(ambiguous("conversations", given, ids));
-        }
+        many => return Err(ambiguous("conversations", given, many)),
     };
-    match found {
-        Some(found) => Ok(found),
-        None => Err(is_job(&opened.engine, owner, given).await?.unwrap_or_else(|| {
-            CommandError::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
-        })),
+    if let Some(found) = found {
+        return Ok(found);
     }
+    Err(is_job(&opened.engine, owner, given).await?.unwrap_or_else(|| {
+        CommandError::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
+    }))
 }
 
 async fn whole(
     opened: &OpenEngine,
     owner: &OwnerId,
     id: &ConversationId,
-) -> Result<Option<FoundConversation>, CommandError> {
+) -> CommandResult<Option<FoundConversation>> {
     if let Some(stored) = opened.engine.conversation(owner, id).await? {
         return Ok(Some(FoundConversation::Stored(Box::new(stored))));
     }
@@ -159,24 +143,35 @@ async fn starting_with(
     engine: &Engine,
     owner: &OwnerId,
     given: &str,
-) -> Result<Vec<ConversationId>, CommandError> {
-    let mut query =
-        ConversationQuery { limit: CONVERSATIONS_PER_PAGE, ..ConversationQuery::default() };
-    let mut found = Vec::new();
+) -> CommandResult<Vec<ConversationId>> {
+    let starts = |found: &ConversationSummary| found.id.as_str().starts_with(given);
+    let mut ids = conversations(engine, owner, Vec::new(), starts).await?;
+    ids.truncate(SHOWN);
+    Ok(ids)
+}
+
+/// The ids of the conversations in these states, or in any, that are wanted.
+pub(super) async fn conversations(
+    engine: &Engine,
+    owner: &OwnerId,
+    states: Vec<StateKind>,
+    is_wanted: impl Fn(&ConversationSummary) -> bool,
+) -> CommandResult<Vec<ConversationId>> {
+    let limit = CONVERSATIONS_PER_PAGE;
+    let mut query = ConversationQuery { states, limit, ..ConversationQuery::default() };
+    let mut ids = Vec::new();
     loop {
         let page = engine.conversations(owner, &query).await?;
-        let ids = page.conversations.into_iter().map(|conversation| conversation.id);
-        found.extend(ids.filter(|id| id.as_str().starts_with(given)));
-        if page.next.is_none() || found.len() >= SHOWN {
-            found.truncate(SHOWN);
-            return Ok(found);
+        ids.extend(page.conversations.into_iter().filter(&is_wanted).map(|found| found.id));
+        if page.next.is_none() {
+            return Ok(ids);
         }
         query.after = page.next;
     }
 }
 
-fn ambiguous(what: &str, given: &str, ids: impl Iterator<Item = String>) -> CommandError {
-    let list = ids.map(|id| format!("  {id}")).collect::<Vec<_>>().join("\n");
+fn ambiguous(what: &str, given: &str, ids: &[impl std::fmt::Display]) -> CommandError {
+    let list = ids.iter().map(|id| format!("  {id}")).collect::<Vec<_>>().join("\n");
     let error = anyhow::anyhow!("several {what} start with `{given}`:\n{list}");
     CommandError::usage(error, "give more of the id")
 }

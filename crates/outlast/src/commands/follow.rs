@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::job_view::outcome;
-use crate::error::CommandError;
-use crate::ui::Bar;
+use crate::error::CommandResult;
+use crate::ui::Bars;
 
 /// How late a try that has become due may be begun.
 const CARRY_AGAIN: Duration = Duration::from_millis(250);
@@ -38,13 +38,13 @@ pub(super) async fn with_bar(
     engine: &Engine,
     job: Job,
     carried_by: CarriedBy,
-) -> Result<Job, CommandError> {
-    let mut bar = Bar::start();
+) -> CommandResult<Job> {
+    let mut bar = Bars::one();
     let options = FollowOptions { carried_by, until: None };
     let mut show = |_, reading: &Reading| {
         if !reading.job.state.kind().is_terminal() {
             let (percent, words) = standing(reading);
-            bar.show(percent, &words);
+            bar.show(0, percent, &words);
         }
     };
     let mut jobs = follow(engine, vec![job.clone()], options, &mut show).await?;
@@ -57,7 +57,7 @@ pub(super) async fn follow(
     mut jobs: Vec<Job>,
     options: FollowOptions,
     show: &mut dyn FnMut(usize, &Reading),
-) -> Result<Vec<Job>, CommandError> {
+) -> CommandResult<Vec<Job>> {
     let FollowOptions { carried_by, until } = options;
     let carries = carried_by == CarriedBy::ThisProcess;
     let (sender, mut readings) = mpsc::channel(jobs.len().max(1));
@@ -120,7 +120,7 @@ async fn watch(
     job: Job,
     row: usize,
     sender: mpsc::Sender<(usize, Reading)>,
-) -> Result<(), CommandError> {
+) -> CommandResult<()> {
     let scope = Scope::Owner(job.new.owner.clone());
     let removed = || anyhow::anyhow!("job {} was removed while it was waited for", job.id);
     let (mut reading, mut watch) = engine.watch(&scope, &job.id).await?.ok_or_else(removed)?;

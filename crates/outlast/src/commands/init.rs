@@ -20,13 +20,13 @@ use anyhow::Context as _;
 
 use crate::cli::{Client, Global, InitArgs};
 use crate::config::{Places, ShownConfig, Source};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
 use file::Document;
 use json::Refusal;
 
-pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, CommandError> {
+pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
     let InitArgs { client, library, print, dry_run, remove } = args;
     let places = Places::read().ok_or_else(|| {
         CommandError::usage(
@@ -37,14 +37,14 @@ pub(super) fn run(global: &Global, args: InitArgs) -> Result<ExitCode, CommandEr
     let path = client.file(&places);
     let program = program(global, &library)?;
     let entry = client.entry(&program);
+    let refused = |refusal: Refusal| refused(client, &path, refusal);
     if print {
-        ui::raw(client.format().snippet(&entry).as_bytes());
+        ui::raw(client.format().put("", &entry).map_err(refused)?.as_bytes());
         ui::remark(&format!("For {}.", places.short(&path)));
         return Ok(ExitCode::SUCCESS);
     }
     let document = Document::read(&path)?;
     let before = document.text.as_deref();
-    let refused = |refusal: Refusal| refused(client, &path, refusal);
     let step = if remove {
         removal(client, &document).map_err(refused)?
     } else {
@@ -165,7 +165,7 @@ fn refused(client: Client, path: &Path, refusal: Refusal) -> CommandError {
 }
 
 /// How this program is to be run: by its whole path, because clients on a desktop know no shell's PATH.
-fn program(global: &Global, library: &[PathBuf]) -> Result<Program, CommandError> {
+fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
     let command = std::env::current_exe().context("find this program's own file")?;
     let mut args = vec!["serve".to_owned()];
     for (flag, path) in [("--config", &global.config), ("--data-dir", &global.data_dir)] {
@@ -179,8 +179,7 @@ fn program(global: &Global, library: &[PathBuf]) -> Result<Program, CommandError
     if global.no_mirror {
         args.push("--no-mirror".to_owned());
     }
-    let showing =
-        ShownConfig::read(super::flags_of(global, Vec::new())?).map_err(super::misconfigured)?;
+    let showing = ShownConfig::read(super::flags_of(global, &[])?).map_err(super::misconfigured)?;
     let key = showing.setting("perplexity.api_key");
     let key_in_file = key.is_some_and(|key| matches!(key.source, Source::File(_)));
     let library_given = !library.is_empty();
@@ -206,7 +205,7 @@ fn inherited_library(showing: &ShownConfig) -> Vec<PathBuf> {
 }
 
 /// These folders as one variable, by their whole paths: the client runs elsewhere. `None` where there are none.
-fn joined(folders: &[PathBuf]) -> Result<Option<String>, CommandError> {
+fn joined(folders: &[PathBuf]) -> CommandResult<Option<String>> {
     let mut paths = Vec::new();
     for folder in folders {
         if !folder.is_dir() {
@@ -231,7 +230,7 @@ fn joined(folders: &[PathBuf]) -> Result<Option<String>, CommandError> {
     Ok(Some(joined))
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
+fn absolute(path: &Path) -> CommandResult<PathBuf> {
     Ok(std::path::absolute(path).with_context(|| format!("find {}", path.display()))?)
 }
 

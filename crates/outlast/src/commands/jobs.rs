@@ -14,18 +14,15 @@ use outlast_engine::{Engine, Providers};
 use super::engine::with_engine;
 use super::find;
 use super::job_view::{json, show};
-use crate::cli::{Global, JobsCommand, PruneArgs, ShowArgs};
+use crate::cli::{Global, JobArgs, JobsCommand, PruneArgs};
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::open_store::OpenStore;
 use crate::ui;
 use crate::wire::research_providers;
 
-/// What the shell sees when the time that was given ended first.
-const STILL_RUNNING: u8 = 3;
-
-pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCode, CommandError> {
-    let config = super::configured(global, Vec::new())?;
+pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult {
+    let config = super::configured(global, &[])?;
     let store = match &command {
         JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config.store).await?,
         // Both put the jobs of dead workers back into the queue, so that what is said of a job is true.
@@ -42,7 +39,7 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> Result<ExitCod
     // Known, so that what a cancel or a new run means there can be said; no worker is started.
     let providers = match &command {
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) => {
-            research_providers(&config, None).unwrap_or_default().into_iter().collect()
+            research_providers(&config).unwrap_or_default().into_iter().collect()
         }
         _ => Providers::new(),
     };
@@ -69,11 +66,11 @@ fn own_or_all(config: &Config, all: bool) -> Scope {
     if all { Scope::Operator } else { own(config) }
 }
 
-async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCode, CommandError> {
+async fn show(engine: &Engine, config: &Config, args: JobArgs) -> CommandResult {
     let scope = own(config);
     let job = find::job(engine, &scope, &args.id).await?;
     if args.json {
-        ui::line(&json::job(&job, engine.now()));
+        ui::json(&json::job(&job, engine.now()));
     } else {
         let retries = retry::retries_of(engine, &scope, &job).await?;
         let waits = engine.reading(&scope, &job.id).await?.and_then(|reading| reading.waits);
@@ -82,24 +79,17 @@ async fn show(engine: &Engine, config: &Config, args: ShowArgs) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-async fn prune(
-    engine: &Engine,
-    config: &Config,
-    args: PruneArgs,
-) -> Result<ExitCode, CommandError> {
+async fn prune(engine: &Engine, config: &Config, args: PruneArgs) -> CommandResult {
     let prune = match args.older_than {
         Some(age) => Prune::EndedBefore(engine.now().before(age)),
         None => Prune::Expired,
     };
     let pruned = engine.prune(&own_or_all(config, args.all), &prune).await?;
     if args.json {
-        ui::line(&json::pruned(pruned.jobs));
+        ui::json(&serde_json::json!({ "removed": pruned.jobs }));
         return Ok(ExitCode::SUCCESS);
     }
     ui::line(&pruned.jobs.to_string());
-    ui::remark(match pruned.jobs {
-        1 => "job removed",
-        _ => "jobs removed",
-    });
+    ui::remark(if pruned.jobs == 1 { "job removed" } else { "jobs removed" });
     Ok(ExitCode::SUCCESS)
 }

@@ -20,17 +20,17 @@ use super::job_view::{json, show};
 use super::signals::stop_on_signals;
 use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 
 /// As long as the tools allow.
 const MAX_QUESTION_CHARS: usize = 10_000;
 
-pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
     let question = question(&args.question)?;
     check(&question, &args)?;
-    let config = super::configured(global, Vec::new())?;
+    let config = super::configured(global, &[])?;
     super::start_quiet_log(global, &config)?;
     start::check_detach(args.detach, &config)?;
     let providers = asking::providers(&config, &args)?;
@@ -39,10 +39,9 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
     let flags = Flags { global, config: &config, library: &args.library };
     let store = OpenStore::open(&config.store).await?;
     let providers: Providers = providers.into_iter().collect();
-    let asked = asking::NewQuestion { profiles: &profiles, question: &question };
     with_engine(store, &config, providers, async |opened, stop| {
         let engine = &opened.engine;
-        let job = asking::new_job(opened, &config, asked, &args).await?;
+        let job = asking::new_job(opened, &config, &profiles, &question, &args).await?;
         if args.detach {
             let job = start::start(engine, job).await?;
             return start::detach(engine, &flags, &job, args.json).await;
@@ -57,7 +56,7 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> Result<ExitCode,
 }
 
 /// What can be known to be wrong before anything is paid for.
-fn check(question: &str, args: &ResearchArgs) -> Result<(), CommandError> {
+fn check(question: &str, args: &ResearchArgs) -> CommandResult<()> {
     let example = "outlast research \"How does a job survive a crash?\"";
     match question.chars().count() {
         0 => return Err(CommandError::usage(anyhow::anyhow!("the question is empty"), example)),
@@ -78,7 +77,7 @@ fn check(question: &str, args: &ResearchArgs) -> Result<(), CommandError> {
 }
 
 /// The question as it was typed, quoted or not; `-` is read from standard input.
-fn question(words: &[String]) -> Result<String, CommandError> {
+fn question(words: &[String]) -> CommandResult<String> {
     if words != ["-"] {
         return Ok(words.join(" ").trim().to_owned());
     }
@@ -98,7 +97,7 @@ pub(super) fn is_stdout(path: &Path) -> bool {
 }
 
 /// Whether a file can be made there, as far as that is known beforehand.
-pub(super) fn writable(path: &Path) -> Result<(), CommandError> {
+pub(super) fn writable(path: &Path) -> CommandResult<()> {
     if is_stdout(path) {
         return Ok(());
     }
@@ -121,7 +120,7 @@ async fn attended(
     job: NewJob,
     args: &ResearchArgs,
     stop: &Shutdown,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let worker = tokio::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
     let job = match start::start(engine, job).await {
         Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
@@ -130,15 +129,7 @@ async fn attended(
     // An unfinished job is given back before another worker is asked to go on with it.
     stop.ask();
     drop(worker.await);
-    ended_or_left(engine, flags, args, job?).await
-}
-
-async fn ended_or_left(
-    engine: &Engine,
-    flags: &Flags<'_>,
-    args: &ResearchArgs,
-    job: Job,
-) -> Result<ExitCode, CommandError> {
+    let job = job?;
     // The worker may have come to the end after the last reading.
     let scope = Scope::Owner(job.new.owner.clone());
     let job = engine.job(&scope, &job.id).await?.unwrap_or(job);
@@ -149,9 +140,9 @@ async fn ended_or_left(
     Ok(detached_worker::left(&carrier, &job))
 }
 
-fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> Result<ExitCode, CommandError> {
+fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult {
     if args.json {
-        ui::line(&json::job(job, engine.now()));
+        ui::json(&json::job(job, engine.now()));
     }
     let JobState::Succeeded { output, .. } = &job.state else {
         return Err(unsuccessful("research", job));

@@ -19,16 +19,16 @@ use super::signals::stop_on_signals;
 use super::start;
 use crate::cli::{Global, RunArgs};
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
 
-pub(super) async fn run(global: &Global, args: RunArgs) -> Result<ExitCode, CommandError> {
-    let config = super::configured(global, Vec::new())?;
+pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
+    let config = super::configured(global, &[])?;
     super::start_quiet_log(global, &config)?;
     start::check_detach(args.detach, &config)?;
-    let research = research_providers(&config, None)?;
+    let research = research_providers(&config)?;
     let job = new_job(&config, &research, &args)?;
     let mut providers: Providers = workflow_providers(&config, None)?;
     providers.extend(research);
@@ -51,7 +51,7 @@ fn new_job(
     config: &Config,
     research: &[crate::wire::Profiled],
     args: &RunArgs,
-) -> Result<NewJob, CommandError> {
+) -> CommandResult<NewJob> {
     let workflows = startable(config, research.first().map(|(profile, _)| profile));
     let Some(workflow) = workflows.iter().find(|workflow| workflow.name == args.workflow) else {
         let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.as_str()).collect();
@@ -91,7 +91,7 @@ async fn attended(
     job: Job,
     args: &RunArgs,
     stop: &Shutdown,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let carrier = flags.ensure_worker(engine, &job).await?;
     let own_worker = matches!(carrier, Carrier::ThisProcess)
         .then(|| tokio::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
@@ -107,9 +107,9 @@ async fn attended(
     Ok(detached_worker::left(&carrier, &job))
 }
 
-fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> Result<ExitCode, CommandError> {
+fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
     if args.json {
-        ui::line(&json::job(job, engine.now()));
+        ui::json(&json::job(job, engine.now()));
     }
     let JobState::Succeeded { output, .. } = &job.state else {
         return Err(unsuccessful("workflow", job));

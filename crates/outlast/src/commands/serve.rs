@@ -19,7 +19,7 @@ use outlast_store::Judgement;
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
 use crate::test_clock::TestClock;
@@ -34,19 +34,17 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// How long a search may take.
 const SEARCH: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, CommandError> {
-    let mut flags = Vec::new();
-    flags.extend(args.tools.clone().map(|tools| ("server.tools", "--tools", tools)));
-    flags.extend(args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string())));
-    let asked = args.async_mode.then(|| ("server.async_mode", "--async", "true".to_owned()));
-    flags.extend(asked);
-    flags.extend(args.workflow.clone().map(|name| ("server.fixed_workflow", "--workflow", name)));
-    flags.extend(
-        args.poll_timeout.clone().map(|n| ("server.long_poll_timeout", "--poll-timeout", n)),
-    );
-    let mut config = super::configured(global, flags)?;
+pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
+    let flags = [
+        ("server.tools", "--tools", args.tools.clone()),
+        ("server.concurrency", "--concurrency", args.concurrency.map(|n| n.to_string())),
+        ("server.async_mode", "--async", args.async_mode.then(|| "true".to_owned())),
+        ("server.fixed_workflow", "--workflow", args.workflow.clone()),
+        ("server.long_poll_timeout", "--poll-timeout", args.poll_timeout.clone()),
+    ];
+    let mut config = super::configured(global, &flags)?;
     super::start_log(global, &config)?;
-    let research = research_providers(&config, args.kill_at)?;
+    let research = research_providers(&config)?;
     if research.is_empty() && needs_research(&config) {
         leave_research_out(&mut config)?;
     }
@@ -142,7 +140,7 @@ fn needs_research(config: &Config) -> bool {
 
 /// Workflows need no research provider (E16): without one the research sets of the default are left out. Sets that were
 /// named are not.
-fn leave_research_out(config: &mut Config) -> Result<(), CommandError> {
+fn leave_research_out(config: &mut Config) -> CommandResult<()> {
     if config.workflows.is_empty() {
         return Err(no_provider());
     }

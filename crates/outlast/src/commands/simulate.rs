@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use outlast_simulator::{ClockMode, Options, Simulator, SonarMode};
 
-use crate::cli::{SimulateArgs, SimulatedClock, SonarState};
-use crate::error::CommandError;
+use crate::cli::SimulateArgs;
+use crate::error::{CommandError, CommandResult};
 use crate::ui;
 
-pub(super) async fn run(args: SimulateArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(args: SimulateArgs) -> CommandResult {
     if !(args.speed.is_finite() && args.speed > 0.0) {
         return Err(CommandError::usage(
             anyhow::anyhow!("--speed must be greater than 0"),
@@ -38,13 +38,7 @@ fn options(args: &SimulateArgs) -> Options {
         port: args.port,
         speed: args.speed,
         seed: args.seed,
-        sonar: match args.sonar {
-            SonarState::Retired => SonarMode::Retired,
-            SonarState::Live => SonarMode::Live,
-        },
-        clock: match args.clock {
-            SimulatedClock::Real => ClockMode::Real,
-            SimulatedClock::Virtual => ClockMode::Virtual,
-        },
+        sonar: if args.sonar == "live" { SonarMode::Live } else { SonarMode::Retired },
+        clock: if args.clock == "virtual" { ClockMode::Virtual } else { ClockMode::Real },
     }
 }

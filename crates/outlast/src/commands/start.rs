@@ -34,7 +34,7 @@ pub(super) async fn detach(
 ) -> Result<ExitCode, CommandError> {
     // First of all, so that the id is known whatever follows.
     match as_json {
-        true => ui::line(&json::job(job, engine.now())),
+        true => ui::json(&json::job(job, engine.now())),
         false => ui::line(&job.id.to_string()),
     }
     let carrier = flags.ensure_worker(engine, job).await?;

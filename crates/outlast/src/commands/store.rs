@@ -24,7 +24,7 @@ const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 const GIVE_A_BACKUP: &str = "give the file that `outlast store backup FILE` made";
 
 pub(super) async fn run(global: &Global, command: StoreCommand) -> Result<ExitCode, CommandError> {
-    let config = super::configured(global, Vec::new())?;
+    let config = super::configured(global, &[])?;
     super::start_quiet_log(global, &config)?;
     let StoreUrl::Sqlite(path) = &config.store else {
         let error = anyhow::anyhow!("a memory store has no file");

@@ -6,25 +6,25 @@ use outlast_engine::{Shutdown, Takes, Until, Worker};
 
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs};
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::open_store::{OpenEngine, OpenStore};
 use crate::ui;
 use crate::wire::{library_provider, no_provider, research_providers, workflow_providers};
 
-pub(super) async fn run(global: &Global, args: WorkerArgs) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     if args.own_session {
         // Refused only to a process that leads one already.
         if let Err(error) = rustix::process::setsid() {
             tracing::debug!(%error, "no session of its own");
         }
     }
-    let concurrency =
-        args.concurrency.map(|n| ("server.concurrency", "--concurrency", n.to_string()));
-    let config = super::configured(global, concurrency.into_iter().collect())?;
+    let concurrency = args.concurrency.map(|n| n.to_string());
+    let config =
+        super::configured(global, &[("server.concurrency", "--concurrency", concurrency)])?;
     super::start_log(global, &config)?;
     let mut providers = workflow_providers(&config, None)?;
     let research = match args.library.as_slice() {
-        [] => research_providers(&config, None)?,
+        [] => research_providers(&config)?,
         folders => vec![library_provider(&config, folders.to_vec())?],
     };
     providers.extend(research);

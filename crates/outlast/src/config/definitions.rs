@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigResult};
 
 /// What the file has of both.
 #[derive(Debug, Default, Deserialize)]
@@ -51,7 +51,7 @@ pub(super) struct UpstreamEntry {
 }
 
 /// Reads the definitions; the settings are read elsewhere.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Definitions, ConfigError> {
+pub(super) fn parse(path: &Path, text: &str) -> ConfigResult<Definitions> {
     toml::from_str(text).map_err(|error| {
         let at = FilePlace { path, text };
         let span = error.span().unwrap_or_default();

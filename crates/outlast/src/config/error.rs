@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+pub(crate) type ConfigResult<T> = Result<T, ConfigError>;
+
 /// The configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy as _;
 
 use super::definitions::{self, Definitions};
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigResult};
 use super::redact::is_secret;
 use super::settings::SETTINGS;
 
@@ -24,7 +24,7 @@ impl ConfigFile {
     pub(super) fn find(
         named: Option<&Path>,
         environment: &HashMap<String, String>,
-    ) -> Result<Option<Self>, ConfigError> {
+    ) -> ConfigResult<Option<Self>> {
         match named {
             Some(path) => Self::read(path).map(Some),
             None => match default_path(environment) {
@@ -34,7 +34,7 @@ impl ConfigFile {
         }
     }
 
-    fn read(path: &Path) -> Result<Self, ConfigError> {
+    fn read(path: &Path) -> ConfigResult<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
             path: path.to_owned(),
             why: error.to_string(),
@@ -43,7 +43,7 @@ impl ConfigFile {
     }
 
     /// `section.key` to value; lists become comma-separated text, as variables have them.
-    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+    pub(super) fn parse(path: &Path, text: &str) -> ConfigResult<Self> {
         let table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| syntax_error(path, text, &error))?;
         let definitions = definitions::parse(path, text)?;
@@ -73,7 +73,7 @@ fn insert_settings(
     section: &str,
     entries: toml::Table,
     values: &mut HashMap<String, String>,
-) -> Result<(), ConfigError> {
+) -> ConfigResult<()> {
     for (name, value) in entries {
         let key = format!("{section}.{name}");
         let below = format!("{key}.");
@@ -98,17 +98,18 @@ fn default_path(environment: &HashMap<String, String>) -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("outlast").join("outlast.toml"))
 }
 
+/// Where a byte of a text stands, counted from one.
+pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
+    (before.matches('\n').count() + 1, column)
+}
+
 /// Where the file is no TOML, and why, in the parser's own words; these repeat nothing of the file.
 fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
-    let at = error.span().map_or(0, |span| span.start);
-    let before = text.get(..at).unwrap_or_default();
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    ConfigError::Syntax {
-        path: path.to_owned(),
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
-        why: error.message().replace('\n', "; "),
-    }
+    let (line, column) = line_and_column(text, error.span().map_or(0, |span| span.start));
+    let why = error.message().replace('\n', "; ");
+    ConfigError::Syntax { path: path.to_owned(), line, column, why }
 }
 
 fn plain(value: &toml::Value) -> String {

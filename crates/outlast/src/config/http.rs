@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_server::{BadToken, Hosts, Origins, Token, Tokens};
 
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigResult};
 use super::layers::{FoundValue, Layers};
 
 /// Whose token it is that is made at first start: the same owner as stdio and the command line have by default.
@@ -28,7 +28,7 @@ pub(crate) struct Http {
 
 impl Http {
     /// The token of a server that has none configured, made when it is needed first; and the file it is in.
-    pub(crate) fn own_token(&self) -> Result<(Tokens, &Path), ConfigError> {
+    pub(crate) fn own_token(&self) -> ConfigResult<(Tokens, &Path)> {
         let Some(path) = &self.token_file else {
             return Err(ConfigError::NoDataDir("the server's own token has no place".to_owned()));
         };
@@ -65,7 +65,7 @@ fn make_token(path: &Path) -> std::io::Result<()> {
 }
 
 impl Layers {
-    pub(super) fn http(&self) -> Result<Http, ConfigError> {
+    pub(super) fn http(&self) -> ConfigResult<Http> {
         let hosts = match self.is_set("server.allowed_hosts") {
             false => None,
             true => Some(self.parsed(
@@ -107,7 +107,7 @@ impl fmt::Debug for TokenSources {
 
 impl TokenSources {
     /// All tokens that are configured; there may be none.
-    pub(crate) fn read(&self) -> Result<Tokens, ConfigError> {
+    pub(crate) fn read(&self) -> ConfigResult<Tokens> {
         let mut tokens = Tokens::default();
         let found = &self.list;
         for entry in found.text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {

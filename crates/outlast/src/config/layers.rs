@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigResult};
 use super::file::ConfigFile;
 use super::redact::presentable;
 use super::settings::{SETTINGS, Setting};
@@ -25,6 +25,16 @@ pub(crate) enum Source {
     Variable(&'static str),
     File(PathBuf),
     Default,
+}
+
+impl Source {
+    /// What a setting is called there, where it has a name of its own.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        match self {
+            Self::Flag(name) | Self::Variable(name) => Some(name),
+            Self::File(_) | Self::Default => None,
+        }
+    }
 }
 
 impl fmt::Display for Source {
@@ -48,10 +58,7 @@ pub(super) struct FoundValue {
 impl FoundValue {
     /// What it is called in its layer.
     pub(super) fn name(&self) -> String {
-        match &self.source {
-            Source::Flag(name) | Source::Variable(name) => (*name).to_owned(),
-            Source::File(_) | Source::Default => self.setting.key.to_owned(),
-        }
+        self.source.name().unwrap_or(self.setting.key).to_owned()
     }
 
     /// The value is not one of those allowed.
@@ -72,17 +79,14 @@ pub(super) struct Layers {
 
 impl Layers {
     /// Reads the environment and the file.
-    pub(super) fn read(flags: Flags) -> Result<Self, ConfigError> {
+    pub(super) fn read(flags: Flags) -> ConfigResult<Self> {
         let environment = environment();
         let file = ConfigFile::find(flags.config.as_deref(), &environment)?;
         Ok(Self { flags, environment, file, warnings: Vec::new() })
     }
 
     #[cfg(test)]
-    pub(super) fn of(
-        environment: &[(&str, &str)],
-        file: Option<&str>,
-    ) -> Result<Self, ConfigError> {
+    pub(super) fn of(environment: &[(&str, &str)], file: Option<&str>) -> ConfigResult<Self> {
         let environment = environment
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -144,7 +148,7 @@ impl Layers {
         key: &str,
         allowed: &str,
         parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, ConfigError> {
+    ) -> ConfigResult<T> {
         let found = self.find(key);
         parse(&found.text).ok_or_else(|| found.bad(allowed))
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::error::ConfigError;
+use super::error::ConfigResult;
 use super::file::ConfigFile;
 use super::layers::{Flags, Layers, Source};
 use super::redact::presentable;
@@ -30,12 +30,12 @@ pub(crate) struct ShownConfig {
     pub(crate) file_has_secrets: bool,
     pub(crate) settings: Vec<ShownSetting>,
     /// What the program makes of it.
-    pub(crate) config: Result<Config, ConfigError>,
+    pub(crate) config: ConfigResult<Config>,
 }
 
 impl ShownConfig {
     /// Reads all layers; fails only where the file itself cannot be read.
-    pub(crate) fn read(flags: Flags) -> Result<Self, ConfigError> {
+    pub(crate) fn read(flags: Flags) -> ConfigResult<Self> {
         Ok(Self::of(&mut Layers::read(flags)?))
     }
 

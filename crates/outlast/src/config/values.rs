@@ -8,7 +8,7 @@ use etcetera::BaseStrategy;
 use outlast_provider::http::{ProxyOptions, ProxyScope};
 use outlast_server::{ResearchMode, ToolSet};
 
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigResult};
 use super::layers::{Layers, Source, is_placeholder};
 use super::redact::is_http;
 use super::{Dialect, Secret, StoreUrl};
@@ -42,7 +42,7 @@ impl Layers {
     }
 
     /// A program: its name, or where it is.
-    pub(super) fn program(&self, key: &str) -> Result<PathBuf, ConfigError> {
+    pub(super) fn program(&self, key: &str) -> ConfigResult<PathBuf> {
         self.parsed(key, "the name of a program, or an absolute path", |text| {
             let program = PathBuf::from(text);
             (program.is_absolute() || !text.contains('/')).then_some(program)
@@ -50,7 +50,7 @@ impl Layers {
     }
 
     /// What is spoken at the provider.
-    pub(super) fn dialect(&self) -> Result<Dialect, ConfigError> {
+    pub(super) fn dialect(&self) -> ConfigResult<Dialect> {
         self.parsed("perplexity.api", "agent, sonar", |text| match text {
             "agent" => Some(Dialect::Agent),
             "sonar" => Some(Dialect::Sonar),
@@ -59,14 +59,14 @@ impl Layers {
     }
 
     /// A whole number in a range.
-    pub(super) fn number(&self, key: &str, range: RangeInclusive<u32>) -> Result<u32, ConfigError> {
+    pub(super) fn number(&self, key: &str, range: RangeInclusive<u32>) -> ConfigResult<u32> {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
         let within = |text: &str| text.parse().ok().filter(|number| range.contains(number));
         self.parsed(key, &allowed, within)
     }
 
     /// A number of bytes, or of KiB, MiB or GiB.
-    pub(super) fn bytes(&self, key: &str) -> Result<u64, ConfigError> {
+    pub(super) fn bytes(&self, key: &str) -> ConfigResult<u64> {
         let allowed = "a number of bytes above 0, or one with KiB, MiB or GiB";
         self.parsed(key, allowed, |text| {
             let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
@@ -91,7 +91,7 @@ impl Layers {
     }
 
     /// Milliseconds; what is no positive number is refused.
-    pub(super) fn duration(&self, key: &str) -> Result<Duration, ConfigError> {
+    pub(super) fn duration(&self, key: &str) -> ConfigResult<Duration> {
         let millis = self.number(key, 1..=u32::MAX)?;
         Ok(Duration::from_millis(millis.into()))
     }
@@ -101,7 +101,7 @@ impl Layers {
         &mut self,
         key: &str,
         range: RangeInclusive<u32>,
-    ) -> Result<Duration, ConfigError> {
+    ) -> ConfigResult<Duration> {
         let found = self.find(key);
         let (least, most) = (f64::from(*range.start()), f64::from(*range.end()));
         let Some(number) = found.text.parse::<f64>().ok().filter(|number| number.is_finite())
@@ -121,7 +121,7 @@ impl Layers {
     }
 
     /// A switch.
-    pub(super) fn flag(&self, key: &str) -> Result<bool, ConfigError> {
+    pub(super) fn flag(&self, key: &str) -> ConfigResult<bool> {
         self.parsed(key, "true, 1, false, 0", |text| match text.to_lowercase().as_str() {
             "true" | "1" => Some(true),
             "false" | "0" | "" => Some(false),
@@ -147,7 +147,7 @@ impl Layers {
 
     /// An HTTP address. Credentials in it are left out, with one warning: the key is what a provider knows us by, and the
     /// address becomes part of every job's profile.
-    pub(super) fn url(&mut self, key: &str) -> Result<String, ConfigError> {
+    pub(super) fn url(&mut self, key: &str) -> ConfigResult<String> {
         let found = self.find(key);
         if !is_http(&found.text) {
             return Err(found.bad("an address that starts with https:// or http://"));
@@ -175,7 +175,7 @@ impl Layers {
     }
 
     /// Whose jobs; a name that is safe in every store and log.
-    pub(super) fn owner(&self) -> Result<String, ConfigError> {
+    pub(super) fn owner(&self) -> ConfigResult<String> {
         let allowed = "1 to 64 of the characters A-Z a-z 0-9 - _ . @";
         self.parsed("server.owner", allowed, |text| {
             let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
@@ -189,8 +189,8 @@ impl Layers {
         self.text("server.log").or_else(|| self.text("perplexity.log_level")).unwrap_or_default()
     }
 
-    /// The tool sets; those of the default that do not exist yet are left out, those named must exist.
-    pub(super) fn tools(&self) -> Result<Vec<ToolSet>, ConfigError> {
+    /// The tool sets.
+    pub(super) fn tools(&self) -> ConfigResult<Vec<ToolSet>> {
         let mut found = self.find("server.tools");
         let allowed = ToolSet::ALL.map(ToolSet::name).join(", ");
         let mut sets = Vec::new();
@@ -198,7 +198,6 @@ impl Layers {
             match ToolSet::named(name) {
                 Ok(set) if sets.contains(&set) => {}
                 Ok(set) => sets.push(set),
-                Err(_) if found.source == Source::Default => {}
                 Err(_) => {
                     found.text = name.to_owned();
                     return Err(found.bad(allowed));
@@ -212,7 +211,7 @@ impl Layers {
     }
 
     /// Where jobs live.
-    pub(super) fn store(&self) -> Result<StoreUrl, ConfigError> {
+    pub(super) fn store(&self) -> ConfigResult<StoreUrl> {
         if self.text("store.url").is_none() {
             return Ok(StoreUrl::Sqlite(self.data_dir()?.join("outlast.db")));
         }
@@ -228,10 +227,7 @@ impl Layers {
     }
 
     /// Where conversations are shown as files, if they are to be. A store of many machines shows them where it is told to.
-    pub(super) fn conversation_logs(
-        &self,
-        store: &StoreUrl,
-    ) -> Result<Option<PathBuf>, ConfigError> {
+    pub(super) fn conversation_logs(&self, store: &StoreUrl) -> ConfigResult<Option<PathBuf>> {
         if !self.flag("store.mirror")? {
             return Ok(None);
         }
@@ -243,14 +239,14 @@ impl Layers {
     }
 
     /// The directory for everything but configuration; beside the job store where there is no other.
-    pub(super) fn data_dir_beside(&self, store: &StoreUrl) -> Result<PathBuf, ConfigError> {
+    pub(super) fn data_dir_beside(&self, store: &StoreUrl) -> ConfigResult<PathBuf> {
         self.data_dir().or_else(|error| match store {
             StoreUrl::Sqlite(path) => Ok(path.parent().unwrap_or(Path::new(".")).to_owned()),
             StoreUrl::Memory | StoreUrl::Postgres(_) => Err(error),
         })
     }
 
-    pub(super) fn data_dir(&self) -> Result<PathBuf, ConfigError> {
+    pub(super) fn data_dir(&self) -> ConfigResult<PathBuf> {
         if let Some(dir) = self.text("store.data_dir") {
             return Ok(PathBuf::from(dir));
         }

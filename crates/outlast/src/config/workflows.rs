@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::Secret;
 use super::definitions::{FilePlace, UpstreamEntry, WorkflowEntry};
-use super::error::ConfigError;
+use super::error::ConfigResult;
 use super::layers::Layers;
 
 /// How long a command may run when its workflow does not say.
@@ -78,10 +78,7 @@ impl fmt::Debug for Environment {
 
 impl Layers {
     /// The one workflow that can be started, if there is only one.
-    pub(super) fn fixed_workflow(
-        &self,
-        workflows: &[Workflow],
-    ) -> Result<Option<String>, ConfigError> {
+    pub(super) fn fixed_workflow(&self, workflows: &[Workflow]) -> ConfigResult<Option<String>> {
         let names = workflows.iter().map(|workflow| workflow.name.as_str());
         let names: Vec<&str> = [DEEP_RESEARCH].into_iter().chain(names).collect();
         self.parsed("server.fixed_workflow", &names.join(", "), |name| match name {
@@ -91,9 +88,7 @@ impl Layers {
     }
 
     /// The configured workflows, and the servers that some of them are tools of.
-    pub(super) fn workflows(
-        &self,
-    ) -> Result<(Vec<Workflow>, BTreeMap<String, Upstream>), ConfigError> {
+    pub(super) fn workflows(&self) -> ConfigResult<(Vec<Workflow>, BTreeMap<String, Upstream>)> {
         let Some(file) = &self.file else { return Ok((Vec::new(), BTreeMap::new())) };
         let reader = Reader { layers: self, at: FilePlace { path: &file.path, text: &file.text } };
         let mut upstreams = BTreeMap::new();
@@ -122,29 +117,25 @@ impl Reader<'_> {
         &self,
         entry: &WorkflowEntry,
         upstreams: &BTreeMap<String, Upstream>,
-    ) -> Result<Workflow, ConfigError> {
+    ) -> ConfigResult<Workflow> {
         let name = self.name(&entry.name, "name")?;
         if name == DEEP_RESEARCH {
-            return Err(self.at.wrong(
-                &entry.name.span(),
-                "name",
-                "is that of the built-in workflow",
-            ));
+            return self.wrong(&entry.name, "name", "is that of the built-in workflow");
         }
         let work = match (&entry.command, &entry.tool) {
             (Some(command), None) => self.command(entry, command)?,
             (None, Some(tool)) => self.tool(entry, tool, upstreams)?,
             (Some(_), Some(tool)) => {
-                return Err(self.at.wrong(&tool.span(), "tool", "cannot stand beside `command`"));
+                return self.wrong(tool, "tool", "cannot stand beside `command`");
             }
             (None, None) => {
                 let why = "is missing, and so is `tool`: a workflow needs one of them";
-                return Err(self.at.wrong(&entry.name.span(), "command", why));
+                return self.wrong(&entry.name, "command", why);
             }
         };
         let retries = match &entry.retries {
             Some(retries) if *retries.get_ref() > 100 => {
-                return Err(self.at.wrong(&retries.span(), "retries", "must be 0 to 100"));
+                return self.wrong(retries, "retries", "must be 0 to 100");
             }
             Some(retries) => *retries.get_ref(),
             None => 0,
@@ -163,18 +154,14 @@ impl Reader<'_> {
         &self,
         entry: &WorkflowEntry,
         command: &Spanned<Vec<String>>,
-    ) -> Result<WorkflowAction, ConfigError> {
+    ) -> ConfigResult<WorkflowAction> {
         let of_tools = "is for tools of an upstream server, not for commands";
-        self.absent("message_argument", entry.message_argument.as_ref(), of_tools)?;
-        self.absent(
-            "reset_timeout_on_progress",
-            entry.reset_timeout_on_progress.as_ref(),
-            of_tools,
-        )?;
-        self.absent("max_total_timeout", entry.max_total_timeout.as_ref(), of_tools)?;
-        let timeout = self.duration("timeout", entry.timeout.as_ref())?;
-        let program =
-            self.program(command, entry.cwd.as_ref(), entry.env.as_ref(), entry.pass_env.as_ref())?;
+        self.absent("message_argument", &entry.message_argument, of_tools)?;
+        let resets = &entry.reset_timeout_on_progress;
+        self.absent("reset_timeout_on_progress", resets, of_tools)?;
+        self.absent("max_total_timeout", &entry.max_total_timeout, of_tools)?;
+        let timeout = self.duration("timeout", &entry.timeout)?;
+        let program = self.program(command, &entry.cwd, &entry.env, &entry.pass_env)?;
         Ok(WorkflowAction::Command { program, timeout: timeout.unwrap_or(COMMAND_TIMEOUT) })
     }
 
@@ -183,22 +170,20 @@ impl Reader<'_> {
         entry: &WorkflowEntry,
         tool: &Spanned<String>,
         upstreams: &BTreeMap<String, Upstream>,
-    ) -> Result<WorkflowAction, ConfigError> {
+    ) -> ConfigResult<WorkflowAction> {
         let of_commands = "is for commands; a tool's server has its own, in [upstream]";
-        self.absent("cwd", entry.cwd.as_ref(), of_commands)?;
-        self.absent("env", entry.env.as_ref(), of_commands)?;
-        self.absent("pass_env", entry.pass_env.as_ref(), of_commands)?;
-        let wrong = |why: String| self.at.wrong(&tool.span(), "tool", why);
+        self.absent("cwd", &entry.cwd, of_commands)?;
+        self.absent("env", &entry.env, of_commands)?;
+        self.absent("pass_env", &entry.pass_env, of_commands)?;
         let named = tool.get_ref().split_once('.');
         let Some((upstream, name)) = named.filter(|(_, name)| !name.is_empty()) else {
-            return Err(wrong(
-                "must be the name of an upstream, a dot and the name of its tool".to_owned(),
-            ));
+            let why = "must be the name of an upstream, a dot and the name of its tool";
+            return self.wrong(tool, "tool", why);
         };
         if !upstreams.contains_key(upstream) {
-            return Err(wrong(format!(
-                "names the server `{upstream}`, but there is no [upstream.{upstream}]"
-            )));
+            let why =
+                format!("names the server `{upstream}`, but there is no [upstream.{upstream}]");
+            return self.wrong(tool, "tool", why);
         }
         let resets =
             entry.reset_timeout_on_progress.as_ref().is_none_or(|resets| *resets.get_ref());
@@ -206,58 +191,49 @@ impl Reader<'_> {
             upstream: upstream.to_owned(),
             name: name.to_owned(),
             message_argument: entry.message_argument.as_ref().map(|name| name.get_ref().clone()),
-            idle_timeout: self.duration("timeout", entry.timeout.as_ref())?.unwrap_or(TOOL_TIMEOUT),
+            idle_timeout: self.duration("timeout", &entry.timeout)?.unwrap_or(TOOL_TIMEOUT),
             reset_on_progress: resets,
-            total_timeout: self.duration("max_total_timeout", entry.max_total_timeout.as_ref())?,
+            total_timeout: self.duration("max_total_timeout", &entry.max_total_timeout)?,
         }))
     }
 
-    fn upstream(
-        &self,
-        name: &Spanned<String>,
-        entry: &UpstreamEntry,
-    ) -> Result<Upstream, ConfigError> {
+    fn upstream(&self, name: &Spanned<String>, entry: &UpstreamEntry) -> ConfigResult<Upstream> {
         self.name(name, "upstream")?;
         match (&entry.command, &entry.url) {
             (Some(command), None) => {
                 let of_urls = "is for servers with a `url`";
-                self.absent("headers", entry.headers.as_ref(), of_urls)?;
-                self.absent("bearer_env", entry.bearer_env.as_ref(), of_urls)?;
-                let (cwd, env) = (entry.cwd.as_ref(), entry.env.as_ref());
-                Ok(Upstream::Program(self.program(command, cwd, env, entry.pass_env.as_ref())?))
+                self.absent("headers", &entry.headers, of_urls)?;
+                self.absent("bearer_env", &entry.bearer_env, of_urls)?;
+                let program = self.program(command, &entry.cwd, &entry.env, &entry.pass_env)?;
+                Ok(Upstream::Program(program))
             }
             (None, Some(url)) => {
                 let of_programs = "is for servers with a `command`";
-                self.absent("cwd", entry.cwd.as_ref(), of_programs)?;
-                self.absent("env", entry.env.as_ref(), of_programs)?;
-                self.absent("pass_env", entry.pass_env.as_ref(), of_programs)?;
+                self.absent("cwd", &entry.cwd, of_programs)?;
+                self.absent("env", &entry.env, of_programs)?;
+                self.absent("pass_env", &entry.pass_env, of_programs)?;
                 self.url(url, entry)
             }
-            (Some(_), Some(url)) => {
-                Err(self.at.wrong(&url.span(), "url", "cannot stand beside `command`"))
-            }
+            (Some(_), Some(url)) => self.wrong(url, "url", "cannot stand beside `command`"),
             (None, None) => {
                 let why = "is missing, and so is `url`: an upstream needs one of them";
-                Err(self.at.wrong(&name.span(), "command", why))
+                self.wrong(name, "command", why)
             }
         }
     }
 
-    fn url(&self, url: &Spanned<String>, entry: &UpstreamEntry) -> Result<Upstream, ConfigError> {
+    fn url(&self, url: &Spanned<String>, entry: &UpstreamEntry) -> ConfigResult<Upstream> {
         let text = url.get_ref();
         if !text.starts_with("https://") && !text.starts_with("http://") {
-            return Err(self.at.wrong(&url.span(), "url", "must start with https:// or http://"));
+            return self.wrong(url, "url", "must start with https:// or http://");
         }
-        let given = entry.headers.as_ref().map(Spanned::get_ref);
-        let mut headers: Vec<(String, Secret)> = given
-            .into_iter()
-            .flatten()
-            .map(|(name, value)| (name.clone(), Secret(value.clone())))
-            .collect();
+        let given = entry.headers.iter().flat_map(|headers| headers.get_ref());
+        let mut headers: Vec<_> =
+            given.map(|(name, value)| (name.clone(), Secret(value.clone()))).collect();
         if let Some(bearer) = &entry.bearer_env {
             let Some(token) = self.layers.environment.get(bearer.get_ref()) else {
                 let why = format!("names the variable {}, which is not set", bearer.get_ref());
-                return Err(self.at.wrong(&bearer.span(), "bearer_env", why));
+                return self.wrong(bearer, "bearer_env", why);
             };
             headers.push(("Authorization".to_owned(), Secret(format!("Bearer {token}"))));
         }
@@ -267,40 +243,32 @@ impl Reader<'_> {
     fn program(
         &self,
         command: &Spanned<Vec<String>>,
-        cwd: Option<&Spanned<PathBuf>>,
-        env: Option<&Spanned<BTreeMap<String, String>>>,
-        pass_env: Option<&Spanned<Vec<String>>>,
-    ) -> Result<Program, ConfigError> {
+        cwd: &Option<Spanned<PathBuf>>,
+        env: &Option<Spanned<BTreeMap<String, String>>>,
+        pass_env: &Option<Spanned<Vec<String>>>,
+    ) -> ConfigResult<Program> {
         let argv = command.get_ref();
         if argv.first().is_none_or(|program| program.is_empty()) {
             let why = "must be a list: the program, then its arguments";
-            return Err(self.at.wrong(&command.span(), "command", why));
+            return self.wrong(command, "command", why);
         }
-        let mut environment = BTreeMap::new();
-        let passed = PASSED
+        let passed = pass_env.iter().flat_map(|names| names.get_ref()).map(String::as_str);
+        let own = PASSED
             .into_iter()
-            .chain(pass_env.map(Spanned::get_ref).into_iter().flatten().map(String::as_str));
-        for name in passed {
-            if let Some(value) = self.layers.environment.get(name) {
-                environment.insert(name.to_owned(), value.clone());
-            }
-        }
-        for (name, value) in env.map(Spanned::get_ref).into_iter().flatten() {
-            environment.insert(name.clone(), value.clone());
-        }
-        for (name, value) in &environment {
-            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-                let span = env.map(Spanned::span).unwrap_or_default();
-                return Err(self.at.wrong(
-                    &span,
-                    "env",
-                    "has a name or a value no variable can have",
-                ));
-            }
+            .chain(passed)
+            .filter_map(|name| Some((name.to_owned(), self.layers.environment.get(name)?.clone())));
+        let mut environment: BTreeMap<String, String> = own.collect();
+        environment.extend(env.iter().flat_map(|variables| variables.get_ref().clone()));
+        let is_bad = |(name, value): (&String, &String)| {
+            name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+        };
+        if environment.iter().any(is_bad) {
+            let span = env.as_ref().map(Spanned::span).unwrap_or_default();
+            return Err(self.at.wrong(&span, "env", "has a name or a value no variable can have"));
         }
         Ok(Program {
             argv: argv.clone(),
-            cwd: self.folder().join(cwd.map_or(Path::new(""), |cwd| cwd.get_ref())),
+            cwd: self.folder().join(cwd.as_ref().map_or(Path::new(""), |cwd| cwd.get_ref())),
             environment: Environment(environment.into_iter().collect()),
         })
     }
@@ -319,35 +287,40 @@ impl Reader<'_> {
         path.parent().unwrap_or(Path::new("/")).to_owned()
     }
 
-    fn name(&self, name: &Spanned<String>, key: &str) -> Result<String, ConfigError> {
+    fn name(&self, name: &Spanned<String>, key: &str) -> ConfigResult<String> {
         let text = name.get_ref();
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if (1..=48).contains(&text.len()) && text.bytes().all(fits) {
             return Ok(text.clone());
         }
-        Err(self.at.wrong(&name.span(), key, "must have 1 to 48 of the characters A-Z a-z 0-9 - _"))
+        self.wrong(name, key, "must have 1 to 48 of the characters A-Z a-z 0-9 - _")
     }
 
     fn duration(
         &self,
         key: &str,
-        given: Option<&Spanned<String>>,
-    ) -> Result<Option<Duration>, ConfigError> {
+        given: &Option<Spanned<String>>,
+    ) -> ConfigResult<Option<Duration>> {
         let Some(given) = given else { return Ok(None) };
         let parsed = crate::duration::parse(given.get_ref());
         let parsed = parsed.map_err(|why| self.at.wrong(&given.span(), key, why))?;
         if parsed.is_zero() {
-            return Err(self.at.wrong(&given.span(), key, "must be longer than nothing"));
+            return self.wrong(given, key, "must be longer than nothing");
         }
         Ok(Some(parsed))
     }
 
-    fn absent<T>(
+    fn absent<T>(&self, key: &str, given: &Option<Spanned<T>>, why: &str) -> ConfigResult<()> {
+        given.as_ref().map_or(Ok(()), |given| self.wrong(given, key, why))
+    }
+
+    /// What is wrong with a value, and where it stands.
+    fn wrong<T, N>(
         &self,
+        value: &Spanned<T>,
         key: &str,
-        given: Option<&Spanned<T>>,
-        why: &str,
-    ) -> Result<(), ConfigError> {
-        given.map_or(Ok(()), |given| Err(self.at.wrong(&given.span(), key, why)))
+        why: impl Into<String>,
+    ) -> ConfigResult<N> {
+        Err(self.at.wrong(&value.span(), key, why))
     }
 }

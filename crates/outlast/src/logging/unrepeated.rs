@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -78,7 +79,7 @@ where
             Some(Some(unsaid)) => unsaid,
             None => 0,
         };
-        super::time(&mut writer)?;
+        SystemTime.format_time(&mut writer)?;
         write!(writer, " {line}")?;
         if unsaid > 0 {
             write!(writer, " (and {unsaid} times before)")?;

@@ -1,15 +1,10 @@
 //! Markdown on a terminal: headings stand out, prose is wrapped, code stays as it is. Every word of the report is kept.
 
-mod paragraph;
-
 use anstyle::Style;
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
-use unicode_width::UnicodeWidthStr;
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
+use super::wrap::{width, wrapped, wrapped_behind};
 use super::{BOLD, CYAN, DIM};
-use paragraph::Paragraph;
-
-const UNDERLINE: Style = Style::new().underline();
 
 /// The report, set for so many columns. Colour goes away on output that has none.
 pub(super) fn rendered(markdown: &str, columns: usize) -> String {
@@ -25,29 +20,21 @@ pub(super) fn rendered(markdown: &str, columns: usize) -> String {
 struct RenderedReport {
     out: String,
     columns: usize,
-    block: Paragraph,
+    /// The block or the table's cell that is open: its words, each with its style.
+    block: String,
     styles: Vec<Style>,
     /// The number of the next entry of each list that is open; `None` for bullets.
     lists: Vec<Option<u64>>,
     /// What the first line of the next block begins with, instead of its indent.
     marker: Option<String>,
     quotes: usize,
-    code: Option<String>,
-    links: Vec<Link>,
-    table: Option<Table>,
+    is_code: bool,
+    /// The address of each link that is open, and where in the block its text begins.
+    links: Vec<(String, usize)>,
+    /// The rows of the table that is open.
+    rows: Vec<Vec<String>>,
     /// Whether a blank line follows the block before.
     gap: bool,
-}
-
-struct Link {
-    address: String,
-    text: String,
-}
-
-#[derive(Default)]
-struct Table {
-    rows: Vec<Vec<String>>,
-    cell: String,
 }
 
 impl RenderedReport {
@@ -56,21 +43,24 @@ impl RenderedReport {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             // Whatever a page would do with it, here it is text.
-            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
+            Event::Text(text)
+            | Event::Html(text)
+            | Event::InlineHtml(text)
+            | Event::InlineMath(text)
+            | Event::DisplayMath(text) => self.text(&text),
             Event::Code(code) => {
                 self.styles.push(CYAN);
                 self.text(&code);
                 self.styles.pop();
             }
             Event::SoftBreak => self.text(" "),
-            Event::HardBreak => self.block.break_line(),
+            Event::HardBreak => self.block.push('\n'),
             Event::Rule => {
                 self.open_gap();
                 let rule = "\u{2500}".repeat(self.columns);
                 self.out.push_str(&format!("{DIM}{rule}{DIM:#}\n"));
                 self.gap = true;
             }
-            Event::InlineMath(text) | Event::DisplayMath(text) => self.text(&text),
             Event::FootnoteReference(name) => self.text(&format!("[^{name}]")),
             Event::TaskListMarker(done) => self.text(if done { "[x] " } else { "[ ] " }),
         }
@@ -78,135 +68,106 @@ impl RenderedReport {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Heading { level, .. } => {
-                self.close_block();
-                self.gap = true;
-                self.styles.push(match level as usize {
-                    1 => BOLD.underline(),
-                    _ => BOLD,
-                });
-            }
-            Tag::BlockQuote(_) => {
-                self.close_block();
-                self.quotes += 1;
-            }
-            Tag::CodeBlock(_) => {
-                self.close_block();
-                self.code = Some(String::new());
-            }
-            Tag::List(first) => {
-                self.close_block();
-                self.lists.push(first);
-            }
-            Tag::Item => {
-                self.close_block();
-                let indent = "  ".repeat(self.lists.len());
-                let sign = match self.lists.last_mut() {
-                    Some(Some(number)) => {
-                        let sign = format!("{number}. ");
-                        *number += 1;
-                        sign
-                    }
-                    _ => "\u{2022} ".to_owned(),
-                };
-                self.marker = Some(format!("{}{sign}", &indent[2..]));
-            }
             Tag::Emphasis => self.styles.push(Style::new().italic()),
             Tag::Strong => self.styles.push(BOLD),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.links.push(Link { address: dest_url.to_string(), text: String::new() });
-                self.styles.push(UNDERLINE);
+                self.links.push((dest_url.to_string(), self.block.len()));
+                self.styles.push(Style::new().underline());
             }
-            Tag::Table(_) => {
+            Tag::TableHead | Tag::TableRow => self.rows.push(Vec::new()),
+            Tag::TableCell => {}
+            block => {
                 self.close_block();
-                self.table = Some(Table::default());
+                self.start_block(block);
             }
-            Tag::TableHead | Tag::TableRow => {
-                if let Some(table) = &mut self.table {
-                    table.rows.push(Vec::new());
-                }
+        }
+    }
+
+    fn start_block(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Heading { level, .. } => {
+                self.gap = true;
+                let is_first = level == HeadingLevel::H1;
+                self.styles.push(if is_first { BOLD.underline() } else { BOLD });
             }
-            Tag::Paragraph | Tag::HtmlBlock => self.close_block(),
+            Tag::BlockQuote(_) => self.quotes += 1,
+            Tag::CodeBlock(_) => self.is_code = true,
+            Tag::List(first) => self.lists.push(first),
+            Tag::Item => {
+                let outer = "  ".repeat(self.lists.len().saturating_sub(1));
+                self.marker = Some(match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{outer}{}. ", *number - 1)
+                    }
+                    _ => format!("{outer}\u{2022} "),
+                });
+            }
             _ => {}
         }
     }
 
     fn end(&mut self, tag: TagEnd) {
         match tag {
-            TagEnd::Heading(_) => {
-                self.close_block();
-                self.styles.pop();
-                self.gap = true;
+            TagEnd::Emphasis | TagEnd::Strong => drop(self.styles.pop()),
+            TagEnd::Link | TagEnd::Image => self.close_link(),
+            TagEnd::TableHead | TagEnd::TableRow => {}
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.block);
+                self.rows.last_mut().into_iter().for_each(|row| row.push(cell.trim().to_owned()));
             }
-            TagEnd::BlockQuote(_) => {
-                self.close_block();
-                self.quotes -= 1;
-                self.gap = true;
-            }
+            TagEnd::Table => self.close_table(),
             TagEnd::CodeBlock => self.close_code(),
-            TagEnd::List(_) => {
+            block => {
                 self.close_block();
+                self.gap = true;
+                self.end_block(block);
+            }
+        }
+    }
+
+    fn end_block(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Heading(_) => drop(self.styles.pop()),
+            TagEnd::BlockQuote(_) => self.quotes -= 1,
+            TagEnd::List(_) => {
                 self.lists.pop();
                 self.gap = self.lists.is_empty();
             }
             TagEnd::Item => {
-                self.close_block();
                 self.marker = None;
                 self.gap = false;
-            }
-            TagEnd::Emphasis | TagEnd::Strong => drop(self.styles.pop()),
-            TagEnd::Link | TagEnd::Image => self.close_link(),
-            TagEnd::TableCell => {
-                if let Some(table) = &mut self.table {
-                    let cell = std::mem::take(&mut table.cell);
-                    if let Some(row) = table.rows.last_mut() {
-                        row.push(cell.trim().to_owned());
-                    }
-                }
-            }
-            TagEnd::Table => self.close_table(),
-            TagEnd::Paragraph | TagEnd::HtmlBlock => {
-                self.close_block();
-                self.gap = true;
             }
             _ => {}
         }
     }
 
+    /// Adds text to the block; white space in it is where lines may break. Code stays as it is.
     fn text(&mut self, text: &str) {
-        if let Some(code) = &mut self.code {
-            code.push_str(text);
-        } else if let Some(table) = &mut self.table {
-            table.cell.push_str(text);
-        } else {
-            let style = self.style();
-            self.block.push(text, style);
+        if self.is_code {
+            return self.block.push_str(text);
         }
-        if let Some(link) = self.links.last_mut() {
-            link.text.push_str(text);
+        let style = self.styles.iter().fold(Style::new(), |all, style| {
+            let color = style.get_fg_color().or(all.get_fg_color());
+            all.fg_color(color) | style.get_effects()
+        });
+        for (number, word) in text.split(char::is_whitespace).enumerate() {
+            if number > 0 && !self.block.is_empty() && !self.block.ends_with([' ', '\n']) {
+                self.block.push(' ');
+            }
+            if !word.is_empty() {
+                self.block.push_str(&format!("{style}{word}{style:#}"));
+            }
         }
-    }
-
-    fn style(&self) -> Style {
-        self.styles.iter().fold(Style::new(), |all, style| {
-            let all = match style.get_fg_color() {
-                Some(color) => all.fg_color(Some(color)),
-                None => all,
-            };
-            all | style.get_effects()
-        })
     }
 
     fn close_link(&mut self) {
         self.styles.pop();
-        let Some(link) = self.links.pop() else { return };
+        let Some((address, start)) = self.links.pop() else { return };
+        let is_shown = self.block.get(start..).is_some_and(|text| text.contains(&address));
         // A link to a place in the report itself leads nowhere on a terminal.
-        if link.address != link.text && !link.address.starts_with('#') {
-            let address = format!(" <{}>", link.address);
-            match &mut self.table {
-                Some(table) => table.cell.push_str(&address),
-                None => self.block.push(&address, DIM),
-            }
+        if !is_shown && !address.starts_with('#') {
+            self.block.push_str(&format!(" {DIM}<{address}>{DIM:#}"));
         }
     }
 
@@ -222,14 +183,16 @@ impl RenderedReport {
             Some(marker) => format!("{quote}{marker}"),
             None => rest.clone(),
         };
-        block.wrap_into(&mut self.out, self.columns, &first, &rest);
+        let lines = block.trim_end().replace('\n', &format!("\n{rest}"));
+        self.out.push_str(&wrapped_behind(&rest, &format!("{first}{lines}"), self.columns));
+        self.out.push('\n');
     }
 
     fn close_code(&mut self) {
-        let Some(code) = self.code.take() else { return };
+        self.is_code = false;
         self.open_gap();
         let indent = " ".repeat(4 + 2 * self.lists.len());
-        for line in code.lines() {
+        for line in std::mem::take(&mut self.block).lines() {
             self.out.push_str(&format!("{indent}{CYAN}{line}{CYAN:#}\n"));
         }
         self.gap = true;
@@ -237,19 +200,18 @@ impl RenderedReport {
 
     /// As columns where they fit, else each row as a list of names and values: nothing is cut.
     fn close_table(&mut self) {
-        let Some(Table { rows, .. }) = self.table.take() else { return };
+        let rows = std::mem::take(&mut self.rows);
         self.open_gap();
         self.gap = true;
-        let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max()
+        let Some((heads, values)) = rows.split_first() else { return };
+        let widest = |column: usize| {
+            rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max()
         };
-        let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
-        let total: usize = widths.iter().map(|width| width + 2).sum();
-        if total <= self.columns + 2 {
+        let widths: Vec<usize> = (0..heads.len()).filter_map(widest).collect();
+        if widths.iter().map(|width| width + 2).sum::<usize>() <= self.columns + 2 {
             for (at, row) in rows.iter().enumerate() {
-                let cells = row.iter().zip(&widths).map(|(cell, width)| {
-                    format!("{cell}{}", " ".repeat(width.saturating_sub(cell.width())))
+                let cells = row.iter().zip(&widths).map(|(cell, widest)| {
+                    format!("{cell}{}", " ".repeat(widest.saturating_sub(width(cell))))
                 });
                 let line = cells.collect::<Vec<_>>().join("  ");
                 let style = if at == 0 { BOLD } else { Style::new() };
@@ -257,16 +219,14 @@ impl RenderedReport {
             }
             return;
         }
-        let Some((heads, rows)) = rows.split_first() else { return };
-        for (at, row) in rows.iter().enumerate() {
+        for (at, row) in values.iter().enumerate() {
             if at > 0 {
                 self.out.push('\n');
             }
             for (head, cell) in heads.iter().zip(row) {
-                let mut block = Paragraph::default();
-                block.push(&format!("{head}: "), BOLD);
-                block.push(cell, Style::new());
-                block.wrap_into(&mut self.out, self.columns, "", "  ");
+                let line = format!("{BOLD}{head}:{BOLD:#} {cell}");
+                self.out.push_str(&wrapped(&line, self.columns, 2));
+                self.out.push('\n');
             }
         }
     }
@@ -292,6 +252,16 @@ mod tests {
         let markdown = "# One\n\nSome *words* that go **on** and on.\n\n- first entry that is long\n- second\n  1. inner\n\nEnd";
         let expected = "One\n\nSome words that go on\nand on.\n\n\u{2022} first entry that is\n  long\n\u{2022} second\n  1. inner\n\nEnd\n";
         assert_eq!(plain(markdown, 22), expected);
+    }
+
+    #[test]
+    fn quotes_and_asked_for_breaks_keep_their_indent() {
+        let quote = "> Some *quoted words* that go on\n\n- one  \n  two";
+        assert_eq!(
+            plain(quote, 20),
+            "\u{2502} Some quoted words\n\u{2502} that go on\n\n\u{2022} one\n  two\n"
+        );
+        assert_eq!(plain("<https://example.org> [x](#y)", 40), "https://example.org x\n");
     }
 
     #[test]

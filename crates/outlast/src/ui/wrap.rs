@@ -5,11 +5,16 @@ use unicode_width::UnicodeWidthChar;
 
 /// The text, with lines of at most so many columns where its words let it; a line that goes on is set in by `hang`.
 pub(super) fn wrapped(text: &str, columns: usize, hang: usize) -> String {
-    let lines: Vec<String> = text.split('\n').map(|line| broken(line, columns, hang)).collect();
+    wrapped_behind(&" ".repeat(hang), text, columns)
+}
+
+/// The same; a line that goes on begins with `hang`.
+pub(super) fn wrapped_behind(hang: &str, text: &str, columns: usize) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| broken(hang, line, columns)).collect();
     lines.join("\n")
 }
 
-fn broken(line: &str, columns: usize, hang: usize) -> String {
+fn broken(hang: &str, line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.to_owned();
     }
@@ -17,10 +22,10 @@ fn broken(line: &str, columns: usize, hang: usize) -> String {
     let mut at = 0;
     for (gap, word) in words(line) {
         // What would not stand further to the left in the next line stays in this one.
-        if at + gap.len() > hang && at + gap.len() + width(word) > columns {
+        if at + gap.len() > width(hang) && at + gap.len() + width(word) > columns {
             out.push('\n');
-            out.push_str(&" ".repeat(hang));
-            at = hang;
+            out.push_str(hang);
+            at = width(hang);
         } else {
             out.push_str(gap);
             at += gap.len();
@@ -50,7 +55,7 @@ fn words(line: &str) -> Vec<(&str, &str)> {
 }
 
 /// The columns a text takes; colour takes none.
-fn width(text: &str) -> usize {
+pub(super) fn width(text: &str) -> usize {
     let mut width = 0;
     let mut characters = text.chars();
     while let Some(character) = characters.next() {

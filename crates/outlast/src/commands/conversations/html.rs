@@ -4,6 +4,7 @@
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 use super::transcript::{Transcript, Turn, TurnAnswer};
+use crate::ui;
 
 /// The page.
 pub(super) fn page(told: &Transcript) -> String {
@@ -18,7 +19,7 @@ pub(super) fn page(told: &Transcript) -> String {
          <header>\n<h1>{title}</h1>\n<p class=\"facts\">{} &middot; {} &middot; conversation {}</p>\n</header>\n\
          {turns}</body>\n</html>\n",
         escaped(&told.created_at),
-        count(told.turns.len()),
+        ui::count(told.turns.len(), "question", "questions"),
         escaped(&told.id),
     )
 }
@@ -119,13 +120,6 @@ fn escaped(text: &str) -> String {
         }
     }
     escaped
-}
-
-fn count(turns: usize) -> String {
-    match turns {
-        1 => "1 question".to_owned(),
-        many => format!("{many} questions"),
-    }
 }
 
 #[cfg(test)]

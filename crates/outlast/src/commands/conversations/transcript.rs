@@ -4,13 +4,18 @@ use outlast_core::conversation::Conversation;
 use outlast_core::{Body, Job, JobState, ResearchAsk, Role, Source, StateKind};
 use outlast_mirror::{ArchivedConversation, CostShape, ErrorEntry, SearchResult, UsageShape};
 
+use serde::{Serialize, Serializer};
+
 use crate::commands::job_view::show;
 use crate::ui;
 
-/// A conversation.
+/// A conversation. As JSON it is what `conversations show --json` prints, with times in RFC 3339.
+#[derive(Serialize)]
 pub(super) struct Transcript {
     pub(super) id: String,
+    #[serde(skip)]
     pub(super) title: String,
+    #[serde(serialize_with = "state_word")]
     pub(super) state: StateKind,
     pub(super) created_at: String,
     pub(super) updated_at: String,
@@ -18,9 +23,11 @@ pub(super) struct Transcript {
 }
 
 /// A question, and what came of it.
+#[derive(Serialize)]
 pub(super) struct Turn {
     pub(super) job: Option<String>,
     pub(super) question: String,
+    #[serde(serialize_with = "state_word")]
     pub(super) state: StateKind,
     pub(super) asked_at: Option<String>,
     pub(super) ended_at: Option<String>,
@@ -29,6 +36,7 @@ pub(super) struct Turn {
 }
 
 /// A report.
+#[derive(Serialize)]
 pub(super) struct TurnAnswer {
     pub(super) text: String,
     pub(super) sources: Vec<Source>,
@@ -36,6 +44,7 @@ pub(super) struct TurnAnswer {
     pub(super) usage: Option<UsageShape>,
     pub(super) cost: Option<CostShape>,
     /// The cost in words.
+    #[serde(skip)]
     pub(super) price: String,
 }
 
@@ -94,15 +103,13 @@ impl Transcript {
         ui::fact_styled("state", self.state.as_str(), self.state);
         ui::fact("created", &self.created_at);
         ui::fact("updated", &self.updated_at);
-        ui::fact("turns", &self.turns.len().to_string());
+        ui::fact("turns", self.turns.len());
         for (number, turn) in self.turns.iter().enumerate() {
             ui::line("");
             ui::title(&format!("{}. {}", number + 1, turn.question));
-            if let Some(job) = &turn.job {
-                ui::fact("job", job);
-            }
+            ui::facts("job", &turn.job);
             for failure in &turn.failures {
-                ui::fact("failure", &format!("{}: {}", failure.code, failure.message));
+                ui::fact("failure", format_args!("{}: {}", failure.code, failure.message));
             }
             let Some(answer) = &turn.answer else {
                 ui::fact_styled("state", turn.state.as_str(), turn.state);
@@ -172,6 +179,10 @@ impl TurnAnswer {
         let price = "unknown".to_owned();
         Self { text: text.to_owned(), sources: Vec::new(), model, usage: None, cost: None, price }
     }
+}
+
+fn state_word<S: Serializer>(state: &StateKind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(state.as_str())
 }
 
 fn question(job: &Job) -> String {

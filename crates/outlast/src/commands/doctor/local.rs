@@ -9,27 +9,22 @@ use clap::ValueEnum as _;
 use super::check::Check;
 use crate::cli::Client;
 use crate::commands::init::{self, ClientSetup};
-use crate::config::{ConfigError, Places, ShownConfig, Source};
+use crate::config::{ConfigError, ConfigResult, Places, ShownConfig, Source};
 
 /// The port of the examples.
 const PORT: u16 = 8080;
 
 /// The configuration can be used, and where it comes from.
-pub(super) fn configuration(
-    showing: &Result<ShownConfig, ConfigError>,
-    places: Option<&Places>,
-) -> Check {
+pub(super) fn configuration(showing: &ConfigResult<ShownConfig>, places: Option<&Places>) -> Check {
     const NAME: &str = "configuration";
-    let showing = match showing {
-        Ok(showing) => showing,
-        Err(error) => return Check::fail(NAME, error.to_string(), error.hint()),
-    };
-    let config = match &showing.config {
-        Ok(config) => config,
-        Err(error) => return Check::fail(NAME, error.to_string(), error.hint()),
+    let usable = showing.as_ref().and_then(|showing| Ok((showing, showing.config.as_ref()?)));
+    let unusable = |error: &ConfigError| Check::fail(NAME, error.to_string(), error.hint());
+    let (showing, config) = match usable {
+        Ok(usable) => usable,
+        Err(error) => return unusable(error),
     };
     if let Err(error) = config.http.tokens.read() {
-        return Check::fail(NAME, error.to_string(), error.hint());
+        return unusable(&error);
     }
     let (mut lines, mut fixes): (Vec<_>, Vec<_>) =
         open_to_others(showing, places).into_iter().unzip();
@@ -44,21 +39,16 @@ pub(super) fn configuration(
         Some(places) => places.short(file),
         None => file.display().to_string(),
     });
-    let named = |wanted: fn(&Source) -> Option<&'static str>| {
-        let names: Vec<_> =
-            showing.settings.iter().filter_map(|shown| wanted(&shown.source)).collect();
-        names.join(", ")
-    };
-    let variables = named(|source| match source {
-        Source::Variable(name) => Some(name),
-        Source::Flag(_) | Source::File(_) | Source::Default => None,
-    });
-    let flags = named(|source| match source {
-        Source::Flag(name) => Some(name),
-        Source::Variable(_) | Source::File(_) | Source::Default => None,
-    });
+    let (mut variables, mut flags) = (Vec::new(), Vec::new());
+    for shown in &showing.settings {
+        match shown.source {
+            Source::Variable(name) => variables.push(name),
+            Source::Flag(name) => flags.push(name),
+            Source::File(_) | Source::Default => {}
+        }
+    }
     let none = if file.is_none() { "; there is no file" } else { "" };
-    let parts = [file.unwrap_or_default(), variables, flags];
+    let parts = [file.unwrap_or_default(), variables.join(", "), flags.join(", ")];
     let from: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     match from.is_empty() {
         true => Check::pass(NAME, format!("all defaults{none}")),
@@ -120,12 +110,9 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
             }
             ClientSetup::Unreadable(why) => {
                 let file = places.short(&client.file(places));
-                let line = format!("{} cannot be read: {why}", file);
-                return [Check::warn(
-                    NAME,
-                    line,
-                    format!("correct it; {} cannot read it either", client.id()),
-                )];
+                let line = format!("{file} cannot be read: {why}");
+                let fix = format!("correct it; {} cannot read it either", client.id());
+                return [Check::warn(NAME, line, fix)];
             }
         }
     }
@@ -135,12 +122,8 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
             Check::warn(NAME, line, format!("outlast init {client}"))
         }
         ([], None) => {
-            let known = Client::value_variants()
-                .iter()
-                .map(|client| client.id())
-                .collect::<Vec<_>>()
-                .join(", ");
-            Check::skipped(NAME, format!("none of {known} is used here"))
+            let known: Vec<_> = Client::value_variants().iter().map(|it| it.id()).collect();
+            Check::skipped(NAME, format!("none of {} is used here", known.join(", ")))
         }
         (_, None) => Check::pass(NAME, format!("set up: {}", set_up.join(", "))),
         (_, Some(_)) => {

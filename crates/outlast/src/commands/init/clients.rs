@@ -8,7 +8,6 @@ use super::codex;
 use super::edit;
 use super::entry::{Entry, Field};
 use super::json::{Refusal, parse};
-use super::layout::Layout;
 use crate::cli::Client;
 use crate::config::Places;
 
@@ -134,16 +133,18 @@ impl Client {
         let mut environment = Vec::new();
         match self.key_way() {
             _ if program.key_in_file => {}
-            KeyWay::Reference(reference) => environment.push((KEY, reference.to_owned())),
+            KeyWay::Reference(reference) => {
+                environment.push((KEY, Field::Text(reference.to_owned())))
+            }
             KeyWay::Named => fields.push(("env_vars", Field::List(vec![KEY.to_owned()]))),
             KeyWay::Inherited | KeyWay::OwnFile => {}
         }
-        environment.push((MODE.0, MODE.1.to_owned()));
+        environment.push((MODE.0, Field::Text(MODE.1.to_owned())));
         if let Some(library) = &program.library {
-            environment.push((LIBRARY, library.clone()));
+            environment.push((LIBRARY, Field::Text(library.clone())));
         }
         fields.push(("env", Field::Map(environment)));
-        Entry { fields, given: program.library_given.then_some(LIBRARY) }
+        Entry { value: Field::Map(fields), given: program.library_given.then_some(LIBRARY) }
     }
 }
 
@@ -165,11 +166,7 @@ impl Format {
     /// Whether the text is `before` with nothing but our entry put in.
     pub(super) fn is_only_added(self, before: &str, text: &str) -> bool {
         match self {
-            Self::Json(container) => {
-                let ours = parse(text).ok().and_then(|root| edit::ours(&root, container));
-                let put = ours.and_then(|it| edit::put_raw(before, container, &it.to_string()));
-                put.is_some_and(|put| put == text)
-            }
+            Self::Json(container) => edit::is_only_added(before, text, container),
             Self::Toml => codex::is_only_added(before, text),
         }
     }
@@ -182,20 +179,6 @@ impl Format {
                 let ours = edit::ours(&parse(text)?, container);
                 let ours = ours.map(|ours| ours.to_serde_value().unwrap_or_default());
                 Ok(ours.map(|ours| ours["command"].as_str().unwrap_or_default().to_owned()))
-            }
-        }
-    }
-
-    /// The entry in a document of its own.
-    pub(super) fn snippet(self, entry: &Entry) -> String {
-        match self {
-            Self::Toml => codex::block(entry),
-            Self::Json(container) => {
-                let layout = Layout::fresh("");
-                let document = layout.nested(container, &|layout| {
-                    layout.nested(edit::NAME, &|layout| layout.entry(entry))
-                });
-                format!("{document}\n")
             }
         }
     }

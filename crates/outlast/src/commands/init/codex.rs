@@ -7,7 +7,7 @@ use super::entry::{Entry, Field};
 use super::json::Refusal;
 
 /// The table of tables the entry stands in.
-pub(super) const CONTAINER: &str = "mcp_servers";
+const CONTAINER: &str = "mcp_servers";
 
 /// Puts the entry in, or brings the one that is there up to date.
 pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
@@ -33,25 +33,23 @@ pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
     let Some(table) = table.and_then(Item::as_table_like_mut) else {
         return Err(Refusal::at(text, 0, format!("`{CONTAINER}.{NAME}` must be a table")));
     };
-    for (name, field) in &entry.fields {
-        match (table.get_mut(name), field) {
-            (Some(item), Field::Map(wanted)) if item.is_table_like() => {
-                let Some(inner) = item.as_table_like_mut() else { continue };
-                for (name, value) in wanted {
-                    match inner.get_mut(name) {
-                        None => drop(inner.insert(name, Value::from(value.as_str()).into())),
-                        Some(item) if entry.given == Some(name) => {
-                            bring_up_to_date(item, &Field::Text(value.clone()));
-                        }
-                        Some(_) => {}
-                    }
-                }
-            }
-            (Some(item), _) => bring_up_to_date(item, field),
-            (None, _) => drop(table.insert(name, value(field).into())),
+    put_into(table, &entry.value, entry.given, false);
+    Ok(style.of(document.to_string()))
+}
+
+/// Brings a table up to date. A variable that a person set otherwise stays, unless it is given anew.
+fn put_into(table: &mut dyn TableLike, wanted: &Field, given: Option<&str>, are_variables: bool) {
+    let Field::Map(members) = wanted else { return };
+    for (name, field) in members {
+        match table.get_mut(name) {
+            None => drop(table.insert(name, value(field).into())),
+            Some(item) => match (item.as_table_like_mut(), field) {
+                (Some(inner), Field::Map(_)) => put_into(inner, field, given, true),
+                _ if are_variables && given != Some(*name) => {}
+                _ => bring_up_to_date(item, field),
+            },
         }
     }
-    Ok(style.of(document.to_string()))
 }
 
 /// Takes the entry out; `None` when there is none.
@@ -84,23 +82,24 @@ pub(super) fn command(text: &str) -> Result<Option<String>, Refusal> {
 }
 
 /// The entry as text.
-pub(super) fn block(entry: &Entry) -> String {
+fn block(entry: &Entry) -> String {
     let mut lines = format!("[{CONTAINER}.{NAME}]\n");
-    let mut tables = String::new();
-    for (name, field) in &entry.fields {
+    let Field::Map(members) = &entry.value else { return lines };
+    for (name, field) in members {
         match field {
             Field::Text(_) | Field::List(_) => {
-                lines.push_str(&format!("{name} = {}\n", value(field)))
+                lines.push_str(&format!("{name} = {}\n", value(field)));
             }
-            Field::Map(pairs) => {
-                tables.push_str(&format!("\n[{CONTAINER}.{NAME}.{name}]\n"));
-                for (name, text) in pairs {
-                    tables.push_str(&format!("{name} = {}\n", Value::from(text.as_str())));
+            // The last of them, so that it does not take the others in.
+            Field::Map(members) => {
+                lines.push_str(&format!("\n[{CONTAINER}.{NAME}.{name}]\n"));
+                for (name, field) in members {
+                    lines.push_str(&format!("{name} = {}\n", value(field)));
                 }
             }
         }
     }
-    lines + &tables
+    lines
 }
 
 fn parse(text: &str) -> Result<DocumentMut, Refusal> {
@@ -170,8 +169,8 @@ fn value(field: &Field) -> Value {
     match field {
         Field::Text(text) => text.as_str().into(),
         Field::List(items) => items.iter().map(String::as_str).collect(),
-        Field::Map(pairs) => {
-            Value::InlineTable(pairs.iter().map(|(name, text)| (*name, text.as_str())).collect())
+        Field::Map(members) => {
+            Value::InlineTable(members.iter().map(|(name, it)| (*name, value(it))).collect())
         }
     }
 }

@@ -9,41 +9,78 @@ use super::layout::Layout;
 
 /// The name of our entry.
 pub(super) const NAME: &str = "outlast";
+/// How deep in a document the variables of the entry are: in the container, in the entry, in its `env`.
+const PATH_OF_VARIABLES: usize = 3;
 
 /// Puts the entry into the object called `container`, or brings the one that is there up to date: what it lacks is
 /// added, what runs this program is replaced, everything else in it stays.
-pub(super) fn put(text: &str, container: &str, entry: &Entry) -> Result<String, Refusal> {
-    let mut done = put_new(text, container, &|layout: &Layout| layout.entry(entry))?;
-    if done != text {
-        return Ok(done);
+pub(super) fn put(text: &str, container: &'static str, entry: &Entry) -> Result<String, Refusal> {
+    let members = [(container, Field::Map(vec![(NAME, entry.value.clone())]))];
+    let root = parse(text)?;
+    match root.value() {
+        None => {
+            let layout = Layout::fresh(text);
+            let is_empty = text.trim_start_matches('\u{feff}').is_empty();
+            let gap = if is_empty || text.ends_with('\n') { "" } else { layout.eol() };
+            Ok(format!("{text}{gap}{}{}", layout.object(&members), layout.eol()))
+        }
+        Some(value) if value.as_object().is_none() => {
+            let why = "`{` is expected: the file must hold an object";
+            Err(Refusal::at(text, span(&value).start, why))
+        }
+        Some(_) => put_into(text.to_owned(), &[], &members, entry.given),
     }
-    for (name, field) in &entry.fields {
-        let root = parse(&done)?;
-        let Some(ours) = ours(&root, container).and_then(|ours| ours.as_object()) else { break };
-        done = match (member(&ours, name), field) {
-            (None, _) => add(&done, &root, &ours, name, &|layout: &Layout| layout.field(field)),
-            (Some(node), Field::Map(wanted)) if node.as_object().is_some() => {
-                add_missing(&done, container, name, wanted, entry.given)?
+}
+
+/// Brings the object at this path up to date.
+fn put_into(
+    mut text: String,
+    path: &[&str],
+    members: &[(&'static str, Field)],
+    given: Option<&str>,
+) -> Result<String, Refusal> {
+    for (name, field) in members {
+        let root = parse(&text)?;
+        let Some(object) = object_at(&root, path) else { break };
+        text = match (member(&object, name), field) {
+            (None, _) => add(&text, &root, &object, name, field),
+            (Some(node), Field::Map(inner)) if node.as_object().is_some() => {
+                put_into(text, &[path, &[name]].concat(), inner, given)?
             }
-            (Some(node), _) if node.to_serde_value() == Some(field.value()) => done,
+            (Some(node), _) if path.is_empty() => {
+                let why = format!("`{name}` must be an object");
+                return Err(Refusal::at(&text, span(&node).start, why));
+            }
+            // A variable that a person set otherwise stays, unless it is given anew.
+            (Some(_), _) if path.len() == PATH_OF_VARIABLES && given != Some(*name) => text,
+            (Some(node), _) if node.to_serde_value() == Some(field.value()) => text,
             (Some(node), _) => {
-                let layout = Layout::around(&done, &root, span(&node).start);
-                replaced(&done, &node, &layout.field(field))
+                let layout = Layout::around(&text, &root, span(&node).start);
+                replaced(&text, &node, &layout.rendered(field))
             }
         };
     }
-    Ok(done)
+    Ok(text)
 }
 
-/// Puts an entry in that is text already, where none is; `None` when the document has no place for it.
-pub(super) fn put_raw(text: &str, container: &str, raw: &str) -> Option<String> {
-    let done = put_new(text, container, &|_: &Layout| raw.to_owned()).ok()?;
-    (done != text).then_some(done)
+/// Whether the text is `before` with nothing but our entry put in.
+pub(super) fn is_only_added(before: &str, text: &str, container: &'static str) -> bool {
+    let (Ok(old), Ok(new)) = (parse(before), parse(text)) else { return false };
+    let had_entry = ours(&old, container).is_some_and(|entry| entry.as_object().is_some());
+    let (false, Some(entry)) = (had_entry, ours(&new, container)) else { return false };
+    // Whatever the entry says: the same word stands for it in both.
+    let word = Field::Text(NAME.to_owned());
+    let put = put(before, container, &Entry { value: word.clone(), given: None });
+    put.is_ok_and(|put| put == replaced(text, &entry, &word.value().to_string()))
 }
 
 /// The entry, if there is one.
 pub(super) fn ours(root: &CstRootNode, container: &str) -> Option<CstNode> {
-    member(&member(&root.object_value()?, container)?.as_object()?, NAME)
+    member(&object_at(root, &[container])?, NAME)
+}
+
+fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
+    path.iter().try_fold(root.object_value()?, |object, name| member(&object, name)?.as_object())
 }
 
 /// Takes the entry out; `None` when there is none.
@@ -52,8 +89,7 @@ pub(super) fn take(text: &str, container: &str) -> Result<Option<String>, Refusa
     loop {
         let text = done.as_deref().unwrap_or(text);
         let root = parse(text)?;
-        let place = root.object_value().and_then(|root| member(&root, container)?.as_object());
-        match place.and_then(|place| taken(text, &place)) {
+        match object_at(&root, &[container]).and_then(|place| taken(text, &place)) {
             Some(without) => done = Some(without),
             None => return Ok(done),
         }
@@ -98,75 +134,10 @@ fn taken(text: &str, object: &CstObject) -> Option<String> {
     Some(done)
 }
 
-type Render<'a> = &'a dyn Fn(&Layout) -> String;
-
-/// Puts the entry in where none is. The same text where one is an object already.
-fn put_new(text: &str, container: &str, render: Render<'_>) -> Result<String, Refusal> {
-    let root = parse(text)?;
-    let Some(value) = root.value() else {
-        let layout = Layout::fresh(text);
-        let eol = layout.eol();
-        let gap = if text.trim_start_matches('\u{feff}').is_empty() || text.ends_with('\n') {
-            ""
-        } else {
-            eol
-        };
-        let document = layout.nested(container, &|layout| layout.nested(NAME, render));
-        return Ok(format!("{text}{gap}{document}{eol}"));
-    };
-    let refused = |node: &CstNode, why: String| Refusal::at(text, span(node).start, why);
-    let Some(object) = value.as_object() else {
-        return Err(refused(&value, "`{` is expected: the file must hold an object".to_owned()));
-    };
-    let Some(place) = member(&object, container) else {
-        return Ok(add(text, &root, &object, container, &|layout| layout.nested(NAME, render)));
-    };
-    let Some(object) = place.as_object() else {
-        return Err(refused(&place, format!("`{container}` must be an object")));
-    };
-    Ok(match member(&object, NAME) {
-        None => add(text, &root, &object, NAME, render),
-        Some(ours) if ours.as_object().is_none() => {
-            let layout = Layout::around(text, &root, span(&ours).start);
-            replaced(text, &ours, &render(&layout))
-        }
-        Some(_) => text.to_owned(),
-    })
-}
-
-fn add_missing(
-    text: &str,
-    container: &str,
-    field: &str,
-    wanted: &[(&'static str, String)],
-    given: Option<&str>,
-) -> Result<String, Refusal> {
-    let mut done = text.to_owned();
-    for (name, value) in wanted {
-        let root = parse(&done)?;
-        let place = ours(&root, container).and_then(|ours| member(&ours.as_object()?, field));
-        let Some(place) = place.and_then(|place| place.as_object()) else { continue };
-        match member(&place, name) {
-            None => done = add(&done, &root, &place, name, &|_| Layout::quoted(value)),
-            Some(node) if given == Some(*name) => {
-                done = replaced(&done, &node, &Layout::quoted(value));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(done)
-}
-
 /// Adds a member to the end of an object. The comma goes to the value before it, the member behind its comments.
-fn add(
-    text: &str,
-    root: &CstRootNode,
-    object: &CstObject,
-    name: &str,
-    render: Render<'_>,
-) -> String {
+fn add(text: &str, root: &CstRootNode, object: &CstObject, name: &str, field: &Field) -> String {
     let layout = Layout::inside(text, root, object);
-    let member = format!("{}: {}", Layout::quoted(name), render(&layout));
+    let member = format!("{}: {}", Layout::quoted(name), layout.rendered(field));
     let close = span(&object.clone().into()).end - 1;
     let is_space = |node: &CstNode| node.is_whitespace() || node.is_newline();
     let mut before_close = object.children().into_iter().rev().skip(1);

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// Names and values, in the order people expect.
+/// The entry of this program.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub(super) fields: Vec<(&'static str, Field)>,
+    pub(super) value: Field,
     /// The variable that was given on the command line: it replaces the one that is there.
     pub(super) given: Option<&'static str>,
 }
@@ -14,8 +14,8 @@ pub(super) struct Entry {
 pub(super) enum Field {
     Text(String),
     List(Vec<String>),
-    /// Values that are only added: what a person set otherwise stays, unless it is given anew.
-    Map(Vec<(&'static str, String)>),
+    /// Names and values, in the order people expect.
+    Map(Vec<(&'static str, Field)>),
 }
 
 impl Field {
@@ -24,7 +24,7 @@ impl Field {
         match self {
             Self::Text(text) => text.as_str().into(),
             Self::List(items) => items.as_slice().into(),
-            Self::Map(pairs) => pairs.iter().map(|(name, value)| (*name, value.as_str())).collect(),
+            Self::Map(members) => members.iter().map(|(name, it)| (*name, it.value())).collect(),
         }
     }
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstContainerNode, CstNode, CstObject, CstRootNode};
 
+use crate::config::line_and_column;
+
 /// A byte order mark, which the parser does not know.
 const BOM: &str = "\u{feff}";
 /// As long as the mark, so that places in the text stay the same.
@@ -22,9 +24,7 @@ pub(super) struct Refusal {
 impl Refusal {
     /// At this byte.
     pub(super) fn at(text: &str, at: usize, why: impl Into<String>) -> Self {
-        let before = text.get(..at).unwrap_or(text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
+        let (line, column) = line_and_column(text, at);
         Self { line, column, why: why.into() }
     }
 }

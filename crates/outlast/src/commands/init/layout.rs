@@ -2,13 +2,14 @@
 
 use jsonc_parser::cst::{CstObject, CstRootNode};
 
-use super::entry::{Entry, Field};
+use super::entry::Field;
 use super::json::span;
 
 /// How new text is laid out at one place.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    lines: Lines,
+    /// Whether members stand beside one another, not on a line each.
+    is_one_line: bool,
     eol: &'static str,
     /// What one level adds.
     unit: String,
@@ -16,45 +17,35 @@ pub(super) struct Layout {
     indent: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lines {
-    /// A member on each line.
-    Many,
-    /// All on one.
-    One,
-}
-
 impl Layout {
     /// Of a document that is still to be written, after this text.
     pub(super) fn fresh(text: &str) -> Self {
-        Self { lines: Lines::Many, eol: eol(text), unit: "  ".to_owned(), indent: String::new() }
+        Self { is_one_line: false, eol: eol(text), unit: "  ".to_owned(), indent: String::new() }
     }
 
     /// Of a new member of this object.
     pub(super) fn inside(text: &str, root: &CstRootNode, object: &CstObject) -> Self {
         let start = span(&object.clone().into()).start;
         let members = object.properties();
-        let has_lines = match (members.is_empty(), root.object_value()) {
-            (false, _) => object.to_string().contains('\n'),
+        let is_one_line = match (members.is_empty(), root.object_value()) {
+            (false, _) => !object.to_string().contains('\n'),
             // An empty object says nothing; the document does.
-            (true, Some(root)) => root.properties().is_empty() || root.to_string().contains('\n'),
-            (true, None) => true,
+            (true, Some(root)) => !root.properties().is_empty() && !root.to_string().contains('\n'),
+            (true, None) => false,
         };
         let around = Self::around(text, root, start);
         let starts = members.iter().rev().map(|member| span(&member.clone().into()).start);
         let indent = starts.into_iter().find_map(|start| own_line(text, start));
         let indent =
             indent.map_or_else(|| format!("{}{}", around.indent, around.unit), str::to_owned);
-        let lines = if has_lines { Lines::Many } else { Lines::One };
-        Self { lines, indent, ..around }
+        Self { is_one_line, indent, ..around }
     }
 
     /// Of a value that stands here already.
     pub(super) fn around(text: &str, root: &CstRootNode, at: usize) -> Self {
         let value = root.value().map(|value| value.to_string()).unwrap_or_default();
-        let lines = if value.contains('\n') { Lines::Many } else { Lines::One };
         let indent = line_indent(text, at).to_owned();
-        Self { lines, eol: eol(text), unit: unit(text, root), indent }
+        Self { is_one_line: !value.contains('\n'), eol: eol(text), unit: unit(text, root), indent }
     }
 
     pub(super) fn eol(&self) -> &'static str {
@@ -63,73 +54,45 @@ impl Layout {
 
     /// What goes in front of a new last member and behind it; `rest` is the space up to the closing brace.
     pub(super) fn around_member(&self, rest: &str, only_member: bool) -> (String, String) {
-        match self.lines {
-            Lines::One if only_member => (String::new(), String::new()),
-            Lines::One => (" ".to_owned(), String::new()),
-            Lines::Many => {
-                let gap = format!("{}{}", self.eol, self.indent);
-                let closed = !only_member || rest.contains('\n');
-                let outer = self.indent.strip_suffix(&self.unit).unwrap_or_default();
-                let tail = if closed { String::new() } else { format!("{}{outer}", self.eol) };
-                (gap, tail)
-            }
+        if self.is_one_line {
+            return (if only_member { "" } else { " " }.to_owned(), String::new());
         }
+        let gap = format!("{}{}", self.eol, self.indent);
+        let closed = !only_member || rest.contains('\n');
+        let outer = self.indent.strip_suffix(&self.unit).unwrap_or_default();
+        (gap, if closed { String::new() } else { format!("{}{outer}", self.eol) })
     }
 
-    /// An object with one member.
-    pub(super) fn nested(&self, name: &str, value: &dyn Fn(&Self) -> String) -> String {
-        let inner = self.deeper();
-        self.object(vec![format!("{}: {}", Self::quoted(name), value(&inner))])
-    }
-
-    /// The whole entry.
-    pub(super) fn entry(&self, entry: &Entry) -> String {
-        let inner = self.deeper();
-        let fields = entry.fields.iter();
-        self.object(
-            fields
-                .map(|(name, field)| format!("{}: {}", Self::quoted(name), inner.field(field)))
-                .collect(),
-        )
-    }
-
-    /// One value of it.
-    pub(super) fn field(&self, field: &Field) -> String {
+    /// A value as text.
+    pub(super) fn rendered(&self, field: &Field) -> String {
         match field {
             Field::Text(text) => Self::quoted(text),
             Field::List(items) => {
                 let items: Vec<String> = items.iter().map(|item| Self::quoted(item)).collect();
                 format!("[{}]", items.join(", "))
             }
-            Field::Map(pairs) => {
-                let pairs = pairs.iter();
-                self.object(
-                    pairs
-                        .map(|(name, value)| {
-                            format!("{}: {}", Self::quoted(name), Self::quoted(value))
-                        })
-                        .collect(),
-                )
-            }
+            Field::Map(members) => self.object(members),
         }
+    }
+
+    /// An object as text.
+    pub(super) fn object(&self, members: &[(&str, Field)]) -> String {
+        let Self { eol, unit, indent, .. } = self;
+        let inner = Self { indent: format!("{indent}{unit}"), ..self.clone() };
+        let members: Vec<String> = members
+            .iter()
+            .map(|(name, field)| format!("{}: {}", Self::quoted(name), inner.rendered(field)))
+            .collect();
+        if self.is_one_line || members.is_empty() {
+            return format!("{{{}}}", members.join(", "));
+        }
+        let members = members.join(&format!(",{eol}{indent}{unit}"));
+        format!("{{{eol}{indent}{unit}{members}{eol}{indent}}}")
     }
 
     /// Text in quotes.
     pub(super) fn quoted(text: &str) -> String {
         serde_json::Value::from(text).to_string()
-    }
-
-    fn deeper(&self) -> Self {
-        Self { indent: format!("{}{}", self.indent, self.unit), ..self.clone() }
-    }
-
-    fn object(&self, members: Vec<String>) -> String {
-        if self.lines == Lines::One || members.is_empty() {
-            return format!("{{{}}}", members.join(", "));
-        }
-        let Self { eol, unit, indent, .. } = self;
-        let members = members.join(&format!(",{eol}{indent}{unit}"));
-        format!("{{{eol}{indent}{unit}{members}{eol}{indent}}}")
     }
 }
 

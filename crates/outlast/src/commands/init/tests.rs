@@ -7,8 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::clients::{Format, Program};
-use super::edit;
-use super::entry::Entry;
+use super::entry::{Entry, Field};
 use super::json::parse;
 use crate::cli::Client;
 
@@ -51,7 +50,7 @@ fn others(text: &str) -> Value {
 
 #[test]
 fn an_entry_looks_as_if_it_had_always_been_there() {
-    let ours = "{\n      \"command\": \"c\"\n    }";
+    let ours = Entry { value: Field::Text("ours".to_owned()), given: None };
     let cases = [
         ("", "{\n  \"mcpServers\": {\n    \"outlast\": X\n  }\n}\n"),
         ("{}", "{\n  \"mcpServers\": {\n    \"outlast\": X\n  }\n}"),
@@ -72,8 +71,7 @@ fn an_entry_looks_as_if_it_had_always_been_there() {
         ),
     ];
     for (before, after) in cases {
-        let put = edit::put_raw(before, "mcpServers", ours).unwrap();
-        assert_eq!(put, after.replace('X', ours), "{before}");
+        assert_eq!(JSON.put(before, &ours).unwrap(), after.replace('X', "\"ours\""), "{before}");
     }
 }
 
@@ -167,14 +165,13 @@ fn every_client_has_a_file_of_its_own_and_no_key_in_its_entry() {
     files.dedup();
     assert_eq!(files.len(), Client::value_variants().len());
     for client in Client::value_variants() {
-        let snippet = client.format().snippet(&client.entry(&program()));
+        let snippet = client.format().put("", &client.entry(&program())).unwrap();
         assert!(snippet.contains("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"), "{snippet}");
         assert!(snippet.contains("/opt/outlast") && snippet.contains("\"serve\""), "{snippet}");
-        let put = client.format().put("", &client.entry(&program())).unwrap();
-        assert_eq!(put, snippet);
-        assert!(client.format().is_only_added("", &put), "{}", client.id());
+        assert!(client.format().is_only_added("", &snippet), "{}", client.id());
         let quiet = client.entry(&Program { key_in_file: true, ..program() });
-        assert!(!client.format().snippet(&quiet).contains("API_KEY"), "the file's key must win");
+        let quiet = client.format().put("", &quiet).unwrap();
+        assert!(!quiet.contains("API_KEY"), "the file's key must win");
     }
 }
 

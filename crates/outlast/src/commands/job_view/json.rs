@@ -1,36 +1,26 @@
 //! Jobs as JSON for scripts. Times are RFC 3339 in UTC.
 
 use outlast_core::{
-    Body, Cost, Failure, Job, JobPage, JobState, Output, Profile, Progress, Summary, Timestamp,
+    Body, Cost, Failure, Job, JobPage, JobState, Output, Profile, Summary, Timestamp,
 };
 use serde_json::{Value, json};
 
 use super::retry_of;
-use crate::ui;
 
 /// `jobs list --json`
-pub(in crate::commands) fn page(page: &JobPage) -> String {
+pub(in crate::commands) fn page(page: &JobPage) -> Value {
     let jobs: Vec<Value> = page.jobs.iter().map(summary).collect();
-    pretty(&json!({ "jobs": jobs, "more": page.next.is_some() }))
-}
-
-/// `jobs show --json`
-pub(in crate::commands) fn job(job: &Job, now: Timestamp) -> String {
-    pretty(&whole(job, now))
+    json!({ "jobs": jobs, "more": page.next.is_some() })
 }
 
 /// `jobs watch --json`, `jobs wait --json`
-pub(in crate::commands) fn jobs(jobs: &[Job], now: Timestamp) -> String {
-    let jobs: Vec<Value> = jobs.iter().map(|job| whole(job, now)).collect();
-    pretty(&json!({ "jobs": jobs }))
+pub(in crate::commands) fn jobs(jobs: &[Job], now: Timestamp) -> Value {
+    let jobs: Vec<Value> = jobs.iter().map(|it| job(it, now)).collect();
+    json!({ "jobs": jobs })
 }
 
-/// `jobs prune --json`
-pub(in crate::commands) fn pruned(jobs: u32) -> String {
-    pretty(&json!({ "removed": jobs }))
-}
-
-fn whole(job: &Job, now: Timestamp) -> Value {
+/// `jobs show --json`
+pub(in crate::commands) fn job(job: &Job, now: Timestamp) -> Value {
     let output = match &job.state {
         JobState::Succeeded { output, .. } => self::output(output),
         _ => Value::Null,
@@ -46,7 +36,7 @@ fn whole(job: &Job, now: Timestamp) -> Value {
         "state": job.state.kind().as_str(),
         "attempts": job.failures.len(),
         "max_attempts": job.new.max_failures + 1,
-        "progress": job.progress.as_ref().map(progress),
+        "progress": job.progress,
         "checkpoint": job.checkpoint,
         "profile": profile(&job.new.profile),
         "created_at": job.created_at.to_string(),
@@ -67,7 +57,7 @@ fn summary(job: &Summary) -> Value {
         "question": job.title,
         "state": job.state.as_str(),
         "attempts": job.failures,
-        "progress": job.progress.as_ref().map(progress),
+        "progress": job.progress,
         "created_at": job.created_at.to_string(),
         "updated_at": job.updated_at.to_string(),
         "ended_at": job.ended_at.map(|at| at.to_string()),
@@ -86,11 +76,7 @@ fn profile(profile: &Profile) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn progress(progress: &Progress) -> Value {
-    json!({ "percent": progress.percent, "message": progress.message })
-}
-
-pub(in crate::commands) fn failure(failure: &Failure) -> Value {
+fn failure(failure: &Failure) -> Value {
     json!({
         "code": failure.code.as_str(),
         "message": failure.message,
@@ -109,7 +95,7 @@ fn output(output: &Output) -> Value {
     json!({ "body": body, "model": output.model, "usage": output.usage, "cost": cost(output.cost) })
 }
 
-pub(in crate::commands) fn cost(cost: Cost) -> Value {
+fn cost(cost: Cost) -> Value {
     let (kind, nanos) = match cost {
         Cost::Reported(nanos) => ("reported", Some(nanos)),
         Cost::Computed(nanos) => ("computed", Some(nanos)),
@@ -117,8 +103,4 @@ pub(in crate::commands) fn cost(cost: Cost) -> Value {
         Cost::Unknown => ("unknown", None),
     };
     json!({ "kind": kind, "nano_usd": nanos })
-}
-
-pub(in crate::commands) fn pretty(value: &Value) -> String {
-    ui::pretty_json(value)
 }

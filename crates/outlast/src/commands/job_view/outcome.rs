@@ -13,7 +13,7 @@ use crate::ui;
 /// Prints how jobs have ended; the exit code says whether all did well.
 pub(in crate::commands) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
     if as_json {
-        ui::line(&json::jobs(jobs, engine.now()));
+        ui::json(&json::jobs(jobs, engine.now()));
     } else {
         for job in jobs {
             let words = match job.state.kind() {

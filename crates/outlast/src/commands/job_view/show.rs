@@ -12,23 +12,17 @@ use crate::ui;
 
 pub(in crate::commands) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
     ui::line(&job.id.to_string());
-    if job.new.workflow != DEEP_RESEARCH {
-        ui::fact("workflow", &job.new.workflow);
-    }
+    ui::facts("workflow", Some(&job.new.workflow).filter(|name| *name != DEEP_RESEARCH));
     ui::fact("question", &job.new.title);
     ui::fact_styled("state", &state(job), job.state.kind());
-    if let Some(needs) = needs(job) {
-        ui::fact("needs", &needs);
-    }
-    ui::fact(
-        "created",
-        &format!("{} ({} ago)", job.created_at, ui::ago(now.since(job.created_at))),
-    );
+    ui::facts("needs", needs(job));
+    let age = ui::ago(now.since(job.created_at));
+    ui::fact("created", format_args!("{} ({age} ago)", job.created_at));
     if let Some(ended_at) = job.ended_at() {
-        ui::fact("ended", &format!("{ended_at} (after {})", ui::took(job.elapsed(now))));
+        ui::fact("ended", format_args!("{ended_at} (after {})", ui::took(job.elapsed(now))));
     }
     if !job.state.kind().is_terminal() {
-        ui::fact("progress", &Standing::of(job, waits).to_string());
+        ui::fact("progress", Standing::of(job, waits));
     } else if let Some(progress) = &job.progress {
         ui::fact("progress", &progress.message);
     }
@@ -36,44 +30,31 @@ pub(in crate::commands) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, 
         Checkpoint::NotBegun => {}
         Checkpoint::Beginning { .. } => ui::fact("remote run", "asked for; no answer recorded"),
         Checkpoint::Running(run) => {
-            ui::fact("remote run", &format!("{} at {}", run.id, run.provider))
+            ui::fact("remote run", format_args!("{} at {}", run.id, run.provider));
         }
     }
-    ui::fact("owner", job.new.owner.as_str());
-    if let Some(conversation) = &job.new.conversation {
-        ui::fact("conversation", &format!("{conversation}, turn {}", job.turn));
+    ui::fact("owner", &job.new.owner);
+    let conversation = job.new.conversation.as_ref();
+    ui::facts("conversation", conversation.map(|id| format!("{id}, turn {}", job.turn)));
+    ui::facts("retry of", retry_of(job));
+    ui::facts("retried as", retries);
+    for (number, failure) in (1..).zip(&job.failures) {
+        let said = format!("{} {}: {}", failure.at, failure.code, failure.message);
+        ui::fact(&format!("failure {number}"), said);
+        ui::facts("", failure.detail.as_ref().map(|detail| ui::short(detail, 500)));
     }
-    if let Some(first) = retry_of(job) {
-        ui::fact("retry of", &first.to_string());
-    }
-    for retry in retries {
-        ui::fact("retried as", &retry.to_string());
-    }
-    for (number, failure) in job.failures.iter().enumerate() {
-        ui::fact(
-            &format!("failure {}", number + 1),
-            &format!("{} {}: {}", failure.at, failure.code, failure.message),
-        );
-        if let Some(detail) = &failure.detail {
-            ui::fact("", &ui::short(detail, 500));
-        }
-    }
-    if let Some(told) = job.run_left_text().or(job.stop_text().map(str::to_owned)) {
-        ui::fact("its run", &told);
-    }
+    ui::facts("its run", job.run_left_text().or(job.stop_text().map(str::to_owned)));
     for (number, (at, what)) in timeline(job, now).into_iter().enumerate() {
         let name = if number == 0 { "timeline" } else { "" };
         let after = format!("+{}", ui::took(at.since(job.created_at)));
-        ui::fact(name, &format!("{after:>12}  {what}"));
+        ui::fact(name, format_args!("{after:>12}  {what}"));
     }
     let JobState::Succeeded { output, .. } = &job.state else { return };
-    if let Some(model) = &output.model {
-        ui::fact("model", model);
-    }
+    ui::facts("model", &output.model);
     // Commands and tools of others have neither.
     if let Body::Report { .. } = output.body {
-        ui::fact("tokens", &output.usage.total_tokens.to_string());
-        ui::fact("cost", &cost(output.cost));
+        ui::fact("tokens", output.usage.total_tokens);
+        ui::fact("cost", cost(output.cost));
     }
     ui::line("");
     report(&output.body);

@@ -6,17 +6,13 @@ use outlast_core::{Cancelled, JobState, RemoteStop, StateKind};
 use outlast_engine::Engine;
 
 use super::{find, own};
-use crate::cli::CancelArgs;
+use crate::cli::JobArgs;
 use crate::commands::job_view::json;
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui;
 
-pub(super) async fn run(
-    engine: &Engine,
-    config: &Config,
-    args: CancelArgs,
-) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(engine: &Engine, config: &Config, args: JobArgs) -> CommandResult {
     let scope = own(config);
     let job = find::job(engine, &scope, &args.id).await?;
     let Some(cancelled) = engine.cancel(&scope, &job.id).await? else {
@@ -32,7 +28,7 @@ pub(super) async fn run(
         return Err(CommandError::from(error).hint("`outlast jobs show` has what came of it"));
     }
     if args.json {
-        ui::line(&json::job(&job, engine.now()));
+        ui::json(&json::job(&job, engine.now()));
     } else {
         ui::outcome(&job.id.to_string(), job.state.kind(), "");
     }

@@ -9,21 +9,17 @@ use super::own_or_all;
 use crate::cli::ListArgs;
 use crate::commands::job_view::json;
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::CommandResult;
 use crate::ui;
 
-pub(super) async fn run(
-    engine: &Engine,
-    config: &Config,
-    args: ListArgs,
-) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(engine: &Engine, config: &Config, args: ListArgs) -> CommandResult {
     let states: Vec<StateKind> =
         args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
     let is_filtered = !states.is_empty() || args.search.is_some();
     let query = JobQuery { states, search: args.search, limit: args.limit, ..JobQuery::default() };
     let page = engine.list(&own_or_all(config, args.all), &query).await?;
     if args.json {
-        ui::line(&json::page(&page));
+        ui::json(&json::page(&page));
         return Ok(ExitCode::SUCCESS);
     }
     if page.jobs.is_empty() {

@@ -17,7 +17,7 @@ use crate::commands::job_view::outcome::why;
 use crate::commands::job_view::{RETRY_OF, json, retry_of};
 use crate::commands::start::refused;
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
 
@@ -29,7 +29,7 @@ pub(super) async fn run(
     global: &Global,
     config: &Config,
     args: RetryArgs,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let job = find::job(engine, &own(config), &args.id).await?;
     let hint = match job.state.kind() {
         StateKind::Failed | StateKind::Cancelled => None,
@@ -81,7 +81,7 @@ pub(super) async fn run(
 /// The new job as data.
 fn print(engine: &Engine, job: &Job, as_json: bool) {
     if as_json {
-        ui::line(&json::job(job, engine.now()));
+        ui::json(&json::job(job, engine.now()));
     } else {
         ui::line(&job.id.to_string());
     }
@@ -99,7 +99,7 @@ pub(super) async fn retries_of(
     engine: &Engine,
     scope: &Scope,
     job: &Job,
-) -> Result<Vec<JobId>, CommandError> {
+) -> CommandResult<Vec<JobId>> {
     if !matches!(job.state.kind(), StateKind::Failed | StateKind::Cancelled) {
         return Ok(Vec::new());
     }
@@ -160,7 +160,7 @@ fn again(job: &Job, config: &Config) -> NewJob {
 /// a job that left none is asked with those of today, since correcting the key or the base URL is a reason to try again.
 fn profile(job: &Job, config: &Config) -> Profile {
     let was = &job.new.profile;
-    let providers = research_providers(config, None).unwrap_or_default();
+    let providers = research_providers(config).unwrap_or_default();
     let mut same = providers.iter().map(|(it, _)| it).filter(|it| it.provider() == was.provider());
     if job.run_left().is_some() || same.clone().any(|it| it == was) {
         return was.clone();
@@ -174,13 +174,8 @@ fn key(id: &JobId) -> Key {
 }
 
 /// Makes sure that a worker goes on with the job, if this configuration has one that can.
-async fn go_on(
-    engine: &Engine,
-    global: &Global,
-    config: &Config,
-    job: &Job,
-) -> Result<(), CommandError> {
-    let providers = research_providers(config, None).unwrap_or_default();
+async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> CommandResult<()> {
+    let providers = research_providers(config).unwrap_or_default();
     let fits = providers.iter().any(|(profile, _)| *profile == job.new.profile)
         || workflow_providers(config, None).is_ok_and(|all| all.contains_key(&job.new.profile));
     if fits || engine.has_worker(&job.new.profile).await? {

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use outlast_engine::{Engine, Shutdown};
 use tokio::time::Instant;
 
-use super::{STILL_RUNNING, own, watch};
+use super::{own, watch};
 use crate::cli::WaitArgs;
 use crate::commands::follow::{CarriedBy, FollowOptions, follow};
 use crate::commands::job_view::outcome;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandResult, TIMED_OUT};
 use crate::ui;
 
 pub(super) async fn run(
@@ -19,7 +19,7 @@ pub(super) async fn run(
     config: &Config,
     args: WaitArgs,
     stop: &Shutdown,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let scope = own(config);
     let until = args.timeout.map(|timeout| Instant::now() + timeout);
     let jobs = watch::named(engine, &scope, &args.ids).await?;
@@ -36,5 +36,5 @@ pub(super) async fn run(
         return Ok(ExitCode::from(INTERRUPTED));
     }
     ui::remark(&goes_on);
-    Ok(ExitCode::from(STILL_RUNNING))
+    Ok(ExitCode::from(TIMED_OUT))
 }

@@ -12,8 +12,8 @@ use crate::commands::follow::{CarriedBy, FollowOptions, follow, standing};
 use crate::commands::job_view::outcome;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::config::Config;
-use crate::error::CommandError;
-use crate::ui::{self, Mark, Rows};
+use crate::error::CommandResult;
+use crate::ui::{self, Bars, Mark};
 
 /// How many unfinished jobs are watched when none is named.
 const MAX_WATCHED: u32 = 20;
@@ -23,7 +23,7 @@ pub(super) async fn run(
     config: &Config,
     args: WatchArgs,
     stop: &Shutdown,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     let scope = own(config);
     let jobs = named(engine, &scope, &args.ids).await?;
     if jobs.is_empty() {
@@ -48,7 +48,7 @@ pub(super) async fn named(
     engine: &Engine,
     scope: &Scope,
     ids: &[String],
-) -> Result<Vec<Job>, CommandError> {
+) -> CommandResult<Vec<Job>> {
     let mut jobs: Vec<Job> = Vec::new();
     if ids.is_empty() {
         let states = vec![StateKind::Queued, StateKind::Running];
@@ -71,7 +71,7 @@ pub(super) async fn what_goes_on(
     engine: &Engine,
     scope: &Scope,
     jobs: &[Job],
-) -> Result<String, CommandError> {
+) -> CommandResult<String> {
     // A job whose worker has died waits for one, whatever its row says.
     engine.find_dead_workers().await;
     let (mut unfinished, mut waiting) = (0, Vec::new());
@@ -91,28 +91,27 @@ pub(super) async fn what_goes_on(
             waiting.push(reading.standing().words());
         }
     }
-    let count = |jobs: usize| if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
-    let is = |jobs: usize| if jobs == 1 { "is" } else { "are" };
+    let are = |jobs: usize| ui::count(jobs, "job is", "jobs are");
     let goes = |jobs: usize| if jobs == 1 { "it goes on" } else { "they go on" };
     Ok(match (unfinished, waiting.first()) {
         (0, _) => "no job is unfinished any more".to_owned(),
-        (all, None) => format!("{} {} unfinished; {}", count(all), is(all), goes(all)),
+        (all, None) => format!("{} unfinished; {}", are(all), goes(all)),
         (all, Some(why)) => {
             let idle = waiting.len();
             let them = if idle == all { String::new() } else { format!(", {} of them wait", idle) };
-            format!("{} {} unfinished{them}. {why}", count(all), is(all))
+            format!("{} unfinished{them}. {why}", are(all))
         }
     })
 }
 
 /// The jobs as they ended, or as they stand when the person leaves.
-async fn followed(engine: &Engine, jobs: Vec<Job>) -> Result<Vec<Job>, CommandError> {
+async fn followed(engine: &Engine, jobs: Vec<Job>) -> CommandResult<Vec<Job>> {
     let named = jobs.iter().map(|job| (short_id(job), job.elapsed(engine.now())));
     ui::captions(jobs.iter().map(|job| (short_id(job), job.new.title.as_str())));
-    let mut rows = Rows::start(named);
+    let mut rows = Bars::start(named);
     let mut warned = false;
     let options = FollowOptions { carried_by: CarriedBy::Workers, until: None };
-    let jobs = follow(engine, jobs, options, &mut |row, reading| {
+    follow(engine, jobs, options, &mut |row, reading| {
         let (percent, message) = standing(reading);
         rows.show(row, percent, &message);
         if reading.job.state.kind().is_terminal() {
@@ -123,7 +122,5 @@ async fn followed(engine: &Engine, jobs: Vec<Job>) -> Result<Vec<Job>, CommandEr
             rows.remark(&format!("{message}."));
         }
     })
-    .await;
-    rows.end();
-    jobs
+    .await
 }

@@ -1,31 +1,26 @@
 //! From the arguments to a job: in which conversation it is asked, and of which provider (P1).
 
-use outlast_core::{
-    ConversationId, Effort, Message, NewJob, Profile, ResearchAsk, Role, Visibility,
-};
+use outlast_core::{ConversationId, Message, NewJob, Profile, ResearchAsk, Role, Visibility};
 use outlast_server::research_instructions;
 
-use crate::cli::{ProviderName, ResearchArgs, ResearchEffort};
+use crate::cli::ResearchArgs;
 use crate::commands::find::{self, FoundConversation};
 use crate::config::Config;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::open_store::OpenEngine;
 use crate::ui::{self, Mark};
 use crate::wire::{Profiled, library_provider, no_provider, research_providers};
 
 /// The providers that may be asked, in line. The folders of `--library` stand for the configured ones and come first.
-pub(super) fn providers(
-    config: &Config,
-    args: &ResearchArgs,
-) -> Result<Vec<Profiled>, CommandError> {
+pub(super) fn providers(config: &Config, args: &ResearchArgs) -> CommandResult<Vec<Profiled>> {
     if args.library.is_empty() {
-        let providers = research_providers(config, None)?;
+        let providers = research_providers(config)?;
         return match providers.is_empty() && args.follow_up.is_none() {
             true => Err(no_provider()),
             false => Ok(providers),
         };
     }
-    if args.provider == Some(ProviderName::Perplexity) {
+    if args.provider.as_deref() == Some(Profile::PERPLEXITY) {
         let error = anyhow::anyhow!("--library and --provider perplexity exclude each other");
         return Err(CommandError::usage(
             error,
@@ -35,12 +30,6 @@ pub(super) fn providers(
     Ok(vec![library_provider(config, args.library.clone())?])
 }
 
-/// What is asked, and who may be asked, the first in line first.
-pub(super) struct NewQuestion<'a> {
-    pub(super) profiles: &'a [Profile],
-    pub(super) question: &'a str,
-}
-
 /// What was said before, and whose conversation it is.
 struct Earlier {
     id: ConversationId,
@@ -48,14 +37,14 @@ struct Earlier {
     said: Vec<Message>,
 }
 
-/// The job for the question. Says so where what was said before goes to another provider.
+/// The job for the question; of the profiles, the first is asked first. Says so where what was said before goes to another provider.
 pub(super) async fn new_job(
     opened: &OpenEngine,
     config: &Config,
-    asked: NewQuestion<'_>,
+    profiles: &[Profile],
+    question: &str,
     args: &ResearchArgs,
-) -> Result<NewJob, CommandError> {
-    let NewQuestion { profiles, question } = asked;
+) -> CommandResult<NewJob> {
     let earlier = match &args.follow_up {
         Some(given) => Some(earlier(opened, config, given).await?),
         None => None,
@@ -70,11 +59,7 @@ pub(super) async fn new_job(
         }
         None => (ConversationId::new(uuid::Uuid::new_v4().simple().to_string()), Vec::new()),
     };
-    let effort = match args.effort {
-        ResearchEffort::Low => Effort::Low,
-        ResearchEffort::Medium => Effort::Medium,
-        ResearchEffort::High => Effort::High,
-    };
+    let effort = args.effort;
     let question_asked = Message { role: Role::User, content: question.to_owned() };
     let messages = std::iter::once(research_instructions(effort)).chain(said);
     let messages = messages.chain([question_asked]).collect();
@@ -96,11 +81,7 @@ pub(super) async fn new_job(
     Ok(job.made_by("outlast research"))
 }
 
-async fn earlier(
-    opened: &OpenEngine,
-    config: &Config,
-    given: &str,
-) -> Result<Earlier, CommandError> {
+async fn earlier(opened: &OpenEngine, config: &Config, given: &str) -> CommandResult<Earlier> {
     Ok(match find::conversation(opened, &config.owner, given).await? {
         FoundConversation::Stored(earlier) => Earlier {
             id: earlier.id.clone(),
@@ -125,13 +106,9 @@ fn profile(
     profiles: &[Profile],
     args: &ResearchArgs,
     earlier: Option<&Earlier>,
-) -> Result<Profile, CommandError> {
-    let named = match args.provider {
-        Some(ProviderName::Perplexity) => Some(Profile::PERPLEXITY),
-        Some(ProviderName::Library) => Some(Profile::LIBRARY),
-        None if args.library.is_empty() => None,
-        None => Some(Profile::LIBRARY),
-    };
+) -> CommandResult<Profile> {
+    let library = (!args.library.is_empty()).then_some(Profile::LIBRARY);
+    let named = args.provider.as_deref().or(library);
     let wanted = named.or(earlier.map(|earlier| earlier.provider.as_str()));
     let found = match wanted {
         Some(wanted) => profiles.iter().find(|profile| profile.provider() == wanted),
@@ -162,8 +139,7 @@ fn profile(
 }
 
 fn tell_of_the_move(from: &str, to: &str, messages: usize) {
-    let count =
-        if messages == 1 { "1 earlier message" } else { &format!("{messages} earlier messages") };
+    let count = ui::count(messages, "earlier message", "earlier messages");
     ui::mark(
         Mark::Step,
         &format!(

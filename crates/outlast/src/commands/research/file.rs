@@ -7,10 +7,10 @@ use outlast_core::{Body, Job, Output, ResearchAsk, printable};
 
 use crate::commands::job_view::markdown::{self, quoted};
 use crate::commands::job_view::show;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 
 /// Writes the report, or says why it cannot be. The job keeps it in any case.
-pub(super) fn write(path: &Path, job: &Job, output: &Output) -> Result<(), CommandError> {
+pub(super) fn write(path: &Path, job: &Job, output: &Output) -> CommandResult<()> {
     let written = std::fs::write(path, printable(&text(job, output)));
     let written = written.with_context(|| format!("write the report to {}", path.display()));
     written.map_err(|error| {

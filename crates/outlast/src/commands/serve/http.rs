@@ -11,8 +11,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
-use crate::config::{Config, ConfigError, LOCAL, StoreUrl};
-use crate::error::CommandError;
+use crate::commands::misconfigured;
+use crate::config::{Config, LOCAL, StoreUrl};
+use crate::error::{CommandError, CommandResult};
 use crate::open_store::check_owner;
 
 /// How long an unused session is kept. Clients that lose one are slow to notice, so it is long.
@@ -28,7 +29,7 @@ pub(super) async fn open(
     address: SocketAddr,
     args: &ServeArgs,
     config: &Config,
-) -> Result<(TcpListener, HttpOptions), CommandError> {
+) -> CommandResult<(TcpListener, HttpOptions)> {
     let (local, no_auth) = (address.ip().is_loopback(), args.no_auth);
     if no_auth && !local {
         let error = anyhow::anyhow!("--no-auth would let in everyone who can reach {address}");
@@ -67,11 +68,7 @@ pub(super) async fn open(
     Ok((listener, options))
 }
 
-fn callers(no_auth: bool, config: &Config) -> Result<Callers, CommandError> {
-    let unusable = |error: ConfigError| {
-        let hint = error.hint();
-        CommandError::usage(error, hint)
-    };
+fn callers(no_auth: bool, config: &Config) -> CommandResult<Callers> {
     let is_shared = matches!(config.store, StoreUrl::Postgres(_));
     if no_auth {
         tracing::warn!("no token is asked for: every program on this machine can start jobs");
@@ -81,7 +78,7 @@ fn callers(no_auth: bool, config: &Config) -> Result<Callers, CommandError> {
         }
         return Ok(Callers::WithoutToken(OwnerId::new(LOCAL)));
     }
-    let tokens = config.http.tokens.read().map_err(unusable)?;
+    let tokens = config.http.tokens.read().map_err(misconfigured)?;
     if !tokens.is_empty() {
         return Ok(Callers::WithToken(tokens));
     }
@@ -91,7 +88,7 @@ fn callers(no_auth: bool, config: &Config) -> Result<Callers, CommandError> {
         );
         return Err(CommandError::usage(error, "set OUTLAST_TOKENS or OUTLAST_TOKENS_FILE"));
     }
-    let (tokens, file) = config.http.own_token().map_err(unusable)?;
+    let (tokens, file) = config.http.own_token().map_err(misconfigured)?;
     tracing::info!("clients need the token in {}", file.display());
     Ok(Callers::WithToken(tokens))
 }

@@ -6,13 +6,13 @@ use outlast_core::Profile;
 use outlast_server::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Tools, Work, Workflow};
 
 use crate::config::{self, Config};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 
 /// The options of the tool set; `None` where it would have no tool.
 pub(super) fn options(
     config: &Config,
     research: Option<&Profile>,
-) -> Result<Option<JobsOptions>, CommandError> {
+) -> CommandResult<Option<JobsOptions>> {
     let (mode, workflows) = if config.async_mode {
         let workflows = startable(config, research);
         if workflows.is_empty() {
@@ -55,7 +55,7 @@ pub(in crate::commands) fn startable(config: &Config, research: Option<&Profile>
 }
 
 /// Refuses a workflow whose name, or that of the tool that would start it, is a tool's already (E2).
-pub(super) fn check_names(sets: &[Tools], config: &Config) -> Result<(), CommandError> {
+pub(super) fn check_names(sets: &[Tools], config: &Config) -> CommandResult<()> {
     let others = sets.iter().filter(|set| !matches!(set, Tools::Jobs(_)));
     let mut taken: HashSet<String> = others.flat_map(Tools::names).collect();
     if config.async_mode {

@@ -134,7 +134,7 @@ async fn a_bar_leaves_room_for_ctrl_c_and_is_never_of_another_kind() {
     }
 }
 
-/// Bars, too: they come from a library that has ideas of its own.
+/// Bars, too: they are written beside the stream that takes colour out.
 #[tokio::test]
 async fn no_colour_means_none_while_something_runs() {
     let mut world = World::new().await;
