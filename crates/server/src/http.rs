@@ -12,6 +12,8 @@ mod app;
 mod routes;
 mod mcp;
 mod sessions;
+mod session_id;
+mod lost_calls;
 mod metrics_route;
 
 mod listener;
