@@ -6,25 +6,25 @@
 use outlast_core::OwnerId;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use sha2::{Digest, Sha256};
-
-/// How many characters of an id are random; the others are a digest of these and of the owner.
-const RANDOM_CHARS: usize = 32;
+use uuid::Uuid;
 
 /// A new id.
 pub(super) fn new_session_id(owner: &OwnerId) -> SessionId {
-    let random = uuid::Uuid::new_v4().simple().to_string();
-    format!("{random}{}", digest(&random, owner)).into()
+    session_id(Uuid::new_v4(), owner).into()
 }
 
 /// Whether a server gave this id to this owner.
 pub(super) fn is_session_of(owner: &OwnerId, id: &str) -> bool {
-    let parts = id.split_at_checked(RANDOM_CHARS);
-    parts.is_some_and(|(random, rest)| rest == digest(random, owner))
+    Uuid::parse_str(id).is_ok_and(|uuid| session_id(uuid, owner) == id)
 }
 
-fn digest(random: &str, owner: &OwnerId) -> String {
-    let digest = Sha256::new().chain_update(random).chain_update(owner.as_str()).finalize();
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+/// The first half of the UUID, and a digest of this half and the owner in the place of the other.
+fn session_id(random: Uuid, owner: &OwnerId) -> String {
+    let mut bytes = random.into_bytes();
+    let (random, check) = bytes.split_at_mut(8);
+    let digest = Sha256::new().chain_update(&*random).chain_update(owner.as_str()).finalize();
+    check.copy_from_slice(&digest[..8]);
+    Uuid::from_bytes(bytes).to_string()
 }
 
 #[cfg(test)]
@@ -38,7 +38,8 @@ mod tests {
         assert!(is_session_of(&ann, &id));
         assert_ne!(id, new_session_id(&ann));
         assert!(!is_session_of(&bob, &id), "another owner's session is an unknown one");
-        for unknown in ["", "never-was", &id[1..], &id[..32], &format!("{id}0"), &"ä".repeat(32)] {
+        let [other, upper] = [Uuid::new_v4().to_string(), id.to_uppercase()];
+        for unknown in ["", "never-was", &id[1..], &id.replace('-', ""), &upper, &other] {
             assert!(!is_session_of(&ann, unknown), "{unknown}");
         }
     }
