@@ -13,6 +13,7 @@ mod routes;
 mod mcp;
 mod sessions;
 mod session_id;
+mod unheld_calls;
 mod lost_calls;
 mod metrics_route;
 
@@ -115,6 +116,7 @@ pub async fn serve_http_as<H: ServerHandler + Clone>(
         limits: Limits::new(rates),
         bodies: Capacity::new(room.body_bytes, sharing),
         sessions: Arc::new(Sessions::new()),
+        unheld_calls: Arc::default(),
         stop: stop.clone(),
         closed: closed.clone(),
     });

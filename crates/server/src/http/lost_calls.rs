@@ -26,15 +26,9 @@ pub(super) fn parse_event_id(id: &str) -> Option<(&str, RequestId)> {
     Some((id, serde_json::from_slice(&bytes.collect::<Option<Vec<u8>>>()?).ok()?))
 }
 
-/// The first event of a request that is served without a session: with an id, so that the client comes back if the stream
-/// breaks.
-pub(super) fn first_event(message: &[u8]) -> Option<Bytes> {
-    #[derive(serde::Deserialize)]
-    struct Request {
-        id: RequestId,
-    }
-    let Request { id } = serde_json::from_slice(message).ok()?;
-    Some(format!("id: {}\nretry: 3000\ndata: \n\n", event_id("", &id)?).into())
+/// The first event on the stream of a request: nothing but an id to come back with.
+pub(super) fn first_event(request: &RequestId) -> Option<Bytes> {
+    Some(format!("id: {}\nretry: 3000\ndata: \n\n", event_id("", request)?).into())
 }
 
 /// The answer to a client that comes back, with these headers, for a request that this server does not have.

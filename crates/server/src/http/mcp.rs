@@ -23,6 +23,7 @@ use super::capacity::CapacityShare;
 use super::http_refusal::HttpRefusal;
 use super::lost_calls;
 use super::sessions::{NamedSession, OwnSessions, SessionUse};
+use super::unheld_calls::UnheldCall;
 use crate::caller::{BodyRoom, Principal};
 use crate::malformed;
 
@@ -57,36 +58,30 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     } else {
         Bytes::new()
     };
-    let session = match session(&parts.headers) {
-        Some(id) => {
-            let session = app.sessions.enter(&owner, &id).ok_or_else(HttpRefusal::no_session)?;
-            if parts.method == Method::DELETE {
-                app.sessions.delete(&id).await;
-                // Some clients take 202 for a failure.
-                return Ok(StatusCode::NO_CONTENT.into_response());
+    let (mut config, mut in_use, mut unheld) = (config(app), None, None);
+    if let Some(id) = session(&parts.headers) {
+        let session = app.sessions.enter(&owner, &id).ok_or_else(HttpRefusal::no_session)?;
+        if parts.method == Method::DELETE {
+            app.sessions.delete(&id).await;
+            // Some clients take 202 for a failure.
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+        match session {
+            NamedSession::Held(session) => {
+                let session = Arc::new(session);
+                // Goes with the call, so that the session is in use until it is answered, also when no client listens any more.
+                parts.extensions.insert(Arc::clone(&session));
+                in_use = Some(session);
             }
-            Some(session)
-        }
-        None => None,
-    };
-    let (mut config, mut first_event) = (config(app), None);
-    let in_use = match session {
-        Some(NamedSession::Held(in_use)) => {
-            let in_use = Arc::new(in_use);
-            // Goes with the call, so that the session is in use until it is answered, also when no client listens any more.
-            parts.extensions.insert(Arc::clone(&in_use));
-            Some(in_use)
-        }
-        Some(NamedSession::NotHeld) => {
-            if let Some(lost) = lost_calls::answer(&parts.headers) {
-                return Ok(lost);
+            NamedSession::NotHeld => {
+                if let Some(lost) = lost_calls::answer(&parts.headers) {
+                    return Ok(lost);
+                }
+                config.legacy_session_mode = false;
+                unheld = app.unheld_calls.heard(id, &body);
             }
-            config.legacy_session_mode = false;
-            first_event = lost_calls::first_event(&body);
-            None
         }
-        None => None,
-    };
+    }
     let method = parts.method.clone();
     let sessions = Arc::new(OwnSessions {
         sessions: Arc::clone(&app.sessions),
@@ -105,7 +100,7 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     {
         return Ok((StatusCode::BAD_REQUEST, Json(answer)).into_response());
     }
-    rendered(app, &method, response, in_use, first_event).await
+    rendered(app, &method, response, in_use, unheld).await
 }
 
 /// The service over this handler.
@@ -200,7 +195,7 @@ async fn rendered(
     method: &Method,
     response: Response,
     in_use: Option<Arc<SessionUse>>,
-    first_event: Option<Bytes>,
+    unheld: Option<UnheldCall>,
 ) -> Result<Response, HttpRefusal> {
     let (parts, body) = response.into_parts();
     let is = |kind: &str| parts.headers.get(CONTENT_TYPE).is_some_and(|found| found == kind);
@@ -212,8 +207,10 @@ async fn rendered(
             let _in_use = &in_use;
             piece
         });
+        if let Some(call) = unheld {
+            return Ok(Response::from_parts(parts, Body::from_stream(call.events(events))));
+        }
         if method != Method::GET {
-            let events = futures_util::stream::iter(first_event.map(Ok)).chain(events);
             return Ok(Response::from_parts(parts, Body::from_stream(events)));
         }
         // A stream without a call ends for no other reason, and would keep a leaving server waiting.

@@ -45,7 +45,7 @@ impl RoundRobin {
 /// Two servers on one store, and a proxy before them.
 async fn replicas(world: &mut World) -> (Served, Served, RoundRobin) {
     world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "3600000");
-    world.set("OUTLAST_TOOLS", "perplexity,research-jobs,jobs");
+    world.set("OUTLAST_TOOLS", "perplexity,research,research-jobs,jobs");
     world.set("OUTLAST_OWNER", "ann");
     let first = Served::start(world, &[]).await;
     let second = Served::start(world, &[]).await;
@@ -75,6 +75,15 @@ async fn stream(client: &Client, session: &str, last_event_id: Option<&str>) -> 
     let mut headers = vec![("Mcp-Session-Id", session), JSON[1]];
     headers.extend(last_event_id.map(|id| ("Last-Event-ID", id)));
     client.send("GET /mcp", &headers, "").await
+}
+
+/// The stream tells that the answer to this request cannot be had, and ends.
+async fn assert_lost(stream: Reply, request: &str) {
+    assert_eq!(stream.status, 200, "{}", stream.head);
+    let body = stream.body().await;
+    let data = body.lines().find_map(|line| line.strip_prefix("data: "));
+    let told: Value = serde_json::from_str(data.unwrap_or_default()).unwrap_or_default();
+    assert_eq!((&told["id"], &told["error"]["code"]), (&json!(request), &json!(-32603)), "{body}");
 }
 
 #[tokio::test]
@@ -159,9 +168,7 @@ async fn f5_a_client_goes_on_when_a_server_is_killed() {
     first.process.kill().await;
     while at_first.event().await.is_some() {}
     let broken = at_first.last_event_id.expect("events have ids");
-    let mut told = stream(&ann, &session, Some(&broken)).await;
-    let told = told.event().await.unwrap();
-    assert_eq!((&told["id"], &told["error"]["code"]), (&json!("y"), &json!(-32603)), "{told}");
+    assert_lost(stream(&ann, &session, Some(&broken)).await, "y").await;
     let mut again = ann.post(Some(&session), &poll(&id, "z")).await;
     assert_progress(&mut again, "z").await;
     world.simulator.release();
@@ -178,6 +185,33 @@ async fn f5_a_client_goes_on_when_a_server_is_killed() {
     }
 }
 
+/// A7: the wait, never the job.
+#[tokio::test]
+async fn f5_a_cancellation_ends_the_wait_at_the_server_that_has_the_call() {
+    let mut world = World::new().await;
+    let (first, second, _proxy) = replicas(&mut world).await;
+    let session = first.client(ANN).initialize().await;
+    let ann = second.client(ANN);
+    let id = ann.call(START, question("ok;words=60;hold=true")).await["jobId"].clone();
+    let id = id.as_str().unwrap();
+    running(&world, id).await;
+    let [mut given_up, mut kept] = [
+        ann.post(Some(&session), &poll(id, "x")).await,
+        ann.post(Some(&session), &poll(id, "y")).await,
+    ];
+    assert_progress(&mut given_up, "x").await;
+    assert_progress(&mut kept, "y").await;
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+                            "params": { "requestId": "x" } });
+    assert_eq!(ann.post(Some(&session), &cancelled).await.status, 202);
+    while let Some(message) = given_up.event().await {
+        assert_eq!(message["method"], "notifications/progress", "{message}");
+    }
+    world.simulator.release();
+    let answer = kept.result().await;
+    assert_eq!(answer["result"]["structuredContent"]["status"], "COMPLETED", "{answer}");
+}
+
 /// A stream that broke without its server: the client that comes back is served as if it had stayed.
 #[tokio::test]
 async fn f5_a_broken_stream_is_resumed_by_the_server_that_holds_the_call() {
@@ -192,16 +226,14 @@ async fn f5_a_broken_stream_is_resumed_by_the_server_that_holds_the_call() {
     assert_progress(&mut broken, "x").await;
     let last = broken.last_event_id.take().expect("events have ids");
     drop(broken);
-    let mut elsewhere = stream(&second.client(ANN), &session, Some(&last)).await;
-    assert_eq!(elsewhere.event().await.unwrap()["error"]["code"], -32603);
+    assert_lost(stream(&second.client(ANN), &session, Some(&last)).await, "x").await;
     let resumed = stream(&ann, &session, Some(&last)).await;
     world.simulator.release();
     let answer = resumed.result().await;
     assert_eq!(answer["id"], "x", "{answer}");
     assert_eq!(answer["result"]["structuredContent"]["status"], "COMPLETED", "{answer}");
     // An answer that was given is not kept: the client that comes back for it is told.
-    let late = stream(&ann, &session, Some(&last)).await.result().await;
-    assert_eq!((&late["id"], &late["error"]["code"]), (&json!("x"), &json!(-32603)), "{late}");
+    assert_lost(stream(&ann, &session, Some(&last)).await, "x").await;
 }
 
 /// A request of the newest era, by a client that takes tasks.
@@ -256,5 +288,7 @@ async fn f5_any_server_answers_the_newest_era_and_its_tasks() {
     let limit = std::time::Duration::from_secs(60);
     let task = tokio::time::timeout(limit, task).await.expect("the task ends");
     assert_eq!(task["result"]["status"], "completed", "{task}");
+    let answer = polls.remove(0).result().await;
+    assert_eq!(answer["result"]["structuredContent"]["status"], "COMPLETED", "{answer}");
     assert_eq!(world.submits(), 1);
 }
