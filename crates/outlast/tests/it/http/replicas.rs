@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::client::{ANN, BOB, Client, JSON, Reply, Served, call};
+use crate::faults::hostile::{assert_error, malformed};
 use crate::support::{POLL, START, World, question, running};
 
 /// Sends every connection to the next server in turn, and past one that takes none.
@@ -141,6 +142,14 @@ async fn f5_a_session_is_its_owner_s_on_every_server_and_ends_where_it_is_delete
     }
     let ann = second.client(ANN);
     assert_eq!(ann.post(Some(&session), &ping()).await.status, 200);
+    for (message, id, code, words) in malformed() {
+        let reply = ann.post_text(Some(&session), &message).await;
+        let answer = match reply.status {
+            400 => serde_json::from_str(&reply.body().await).unwrap(),
+            _ => reply.result().await,
+        };
+        assert_error(&message, &answer, &id, code, words);
+    }
     assert_eq!(ann.send("DELETE /mcp", &headers, "").await.status, 204);
     assert_eq!(ann.post(Some(&session), &ping()).await.status, 404);
     assert_eq!(stream(&ann, &session, None).await.status, 404);
