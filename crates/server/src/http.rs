@@ -12,6 +12,9 @@ mod app;
 mod routes;
 mod mcp;
 mod sessions;
+mod session_id;
+mod unheld_calls;
+mod lost_calls;
 
 mod listener;
 mod connections;
@@ -103,6 +106,7 @@ pub async fn serve_http<H: ServerHandler + Clone>(
         limits: Limits::new(rates),
         bodies: Capacity::new(room.body_bytes, sharing),
         sessions: Arc::new(Sessions::new()),
+        unheld_calls: Arc::default(),
         stop: stop.clone(),
         closed: closed.clone(),
     });

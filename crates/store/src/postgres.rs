@@ -28,6 +28,7 @@ mod time;
 
 mod fault;
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -403,20 +404,21 @@ async fn renew(tx: &mut Tx, leases: &[Lease], lease: Duration) -> Result<Vec<Job
              on jobs.id = lease.id and jobs.worker = lease.worker and jobs.fence = lease.fence
            where state = 'running' order by jobs.seq for update of jobs)
          update jobs set lease_until = coalesce($4::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) + $5
-         from held where jobs.seq = held.seq returning jobs.id";
+         from held where jobs.seq = held.seq returning jobs.id, jobs.fence";
     let ids: Vec<String> = leases.iter().map(|lease| lease.job.to_string()).collect();
     let workers: Vec<String> =
         leases.iter().map(|lease| escaped(lease.worker.as_str()).into_owned()).collect();
     let fences: Vec<i64> = leases.iter().map(|lease| columns::signed(lease.fence.0)).collect();
     let (given, millis) = (tx.given(), columns::millis(lease));
     let [renewed] = tx.load([(RENEW, &[&ids, &workers, &fences, &given, &millis])]).await?;
-    let renewed: Vec<String> =
-        renewed.iter().map(|row| get(row, "id")).collect::<Result<_, _>>()?;
-    Ok(leases
+    let renewed: HashSet<(String, i64)> = renewed
         .iter()
-        .map(|lease| lease.job)
-        .filter(|job| !renewed.contains(&job.to_string()))
-        .collect())
+        .map(|row| Ok((get(row, "id")?, get(row, "fence")?)))
+        .collect::<Result<_, Fault>>()?;
+    let is_lost = |lease: &&Lease| {
+        !renewed.contains(&(lease.job.to_string(), columns::signed(lease.fence.0)))
+    };
+    Ok(leases.iter().filter(is_lost).map(|lease| lease.job).collect())
 }
 
 /// Records that a call was answered with the outcome of the job.

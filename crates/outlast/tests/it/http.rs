@@ -9,5 +9,6 @@ mod floods;
 mod hostile;
 mod leaving;
 mod limits;
+mod replicas;
 mod sessions;
 mod tokens;

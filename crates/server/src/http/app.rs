@@ -17,6 +17,7 @@ use super::capacity::Capacity;
 use super::limits::Limits;
 use super::sessions::{OwnSessions, Sessions};
 use super::tokens::Callers;
+use super::unheld_calls::UnheldCalls;
 use crate::server::Server;
 
 /// The one route that asks for no token.
@@ -33,6 +34,7 @@ pub(super) struct App {
     /// The bytes of requests that are being read or worked on.
     pub(super) bodies: Arc<Capacity<OwnerId>>,
     pub(super) sessions: Arc<Sessions>,
+    pub(super) unheld_calls: Arc<UnheldCalls>,
     pub(super) stop: Shutdown,
     /// Ends every stream.
     pub(super) closed: CancellationToken,

@@ -21,7 +21,9 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use super::app::{App, McpService};
 use super::capacity::CapacityShare;
 use super::http_refusal::HttpRefusal;
-use super::sessions::{OwnSessions, SessionUse};
+use super::lost_calls;
+use super::sessions::{NamedSession, OwnSessions, SessionUse};
+use super::unheld_calls::UnheldCall;
 use crate::caller::{BodyRoom, Principal};
 use crate::malformed;
 
@@ -56,14 +58,29 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     } else {
         Bytes::new()
     };
-    let in_use = match session(&parts.headers) {
-        Some(id) => Some(app.sessions.enter(&owner, &id).ok_or_else(HttpRefusal::no_session)?),
-        None => None,
-    };
-    let in_use = in_use.map(Arc::new);
-    if let Some(in_use) = &in_use {
-        // Goes with the call, so that the session is in use until it is answered, also when no client listens any more.
-        parts.extensions.insert(Arc::clone(in_use));
+    let (mut config, mut in_use, mut unheld) = (config(app), None, None);
+    if let Some(id) = session(&parts.headers) {
+        let session = app.sessions.enter(&owner, &id).ok_or_else(HttpRefusal::no_session)?;
+        if parts.method == Method::DELETE {
+            app.sessions.delete(&id).await;
+            // Some clients take 202 for a failure.
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+        match session {
+            NamedSession::Held(session) => {
+                let session = Arc::new(session);
+                // Goes with the call, so that the session is in use until it is answered, also when no client listens any more.
+                parts.extensions.insert(Arc::clone(&session));
+                in_use = Some(session);
+            }
+            NamedSession::NotHeld => {
+                if let Some(lost) = lost_calls::answer(&parts.headers) {
+                    return Ok(lost);
+                }
+                config.legacy_session_mode = false;
+                unheld = app.unheld_calls.heard(id, &body);
+            }
+        }
     }
     let method = parts.method.clone();
     let sessions = Arc::new(OwnSessions {
@@ -73,7 +90,7 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     });
     let message = body.clone();
     let request = Request::from_parts(parts, Full::new(body));
-    let response = (app.mcp_service)(request, Arc::clone(&sessions), config(app)).await;
+    let response = (app.mcp_service)(request, Arc::clone(&sessions), config).await;
     if sessions.refused.load(Ordering::Relaxed) {
         return Err(HttpRefusal::too_many_sessions());
     }
@@ -83,7 +100,7 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     {
         return Ok((StatusCode::BAD_REQUEST, Json(answer)).into_response());
     }
-    rendered(app, &method, response, in_use).await
+    rendered(app, &method, response, in_use, unheld).await
 }
 
 /// The service over this handler.
@@ -178,14 +195,11 @@ async fn rendered(
     method: &Method,
     response: Response,
     in_use: Option<Arc<SessionUse>>,
+    unheld: Option<UnheldCall>,
 ) -> Result<Response, HttpRefusal> {
-    let (mut parts, body) = response.into_parts();
+    let (parts, body) = response.into_parts();
     let is = |kind: &str| parts.headers.get(CONTENT_TYPE).is_some_and(|found| found == kind);
     if parts.status.is_success() {
-        if method == Method::DELETE {
-            // Some clients take 202 for a failure.
-            parts.status = StatusCode::NO_CONTENT;
-        }
         if !is("text/event-stream") {
             return Ok(Response::from_parts(parts, body));
         }
@@ -193,6 +207,9 @@ async fn rendered(
             let _in_use = &in_use;
             piece
         });
+        if let Some(call) = unheld {
+            return Ok(Response::from_parts(parts, Body::from_stream(call.events(events))));
+        }
         if method != Method::GET {
             return Ok(Response::from_parts(parts, Body::from_stream(events)));
         }

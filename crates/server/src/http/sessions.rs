@@ -1,13 +1,17 @@
-//! Sessions of the older era: each belongs to the owner who made it, and is ended when it has been idle for a while.
+//! Sessions of the older era that this server opened and still holds: each belongs to the owner who made it, and is
+//! forgotten when it has been idle for a while.
+//!
+//! A session that another server opened, or that this one has forgotten, is served without being held: nothing that a
+//! client is owed is in a session. What a held one adds are a stream of its own, resumed streams and cancellations.
 //!
 //! rmcp would count the silence of a long call as idleness, so its own time-out is off and ours counts calls.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::Stream;
 use futures_util::future::Either;
+use futures_util::{Stream, StreamExt};
 use outlast_core::OwnerId;
 use rmcp::model::{
     ClientJsonRpcMessage, GetExtensions, JsonRpcRequest, RequestId, ServerJsonRpcMessage,
@@ -16,21 +20,34 @@ use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
 };
 use rmcp::transport::streamable_http_server::session::{
-    ServerSseMessage, SessionId, SessionManager,
+    RestoreOutcome, ServerSseMessage, SessionId, SessionManager,
 };
 use tokio::time::Instant;
 
+use super::lost_calls::{event_id, lost_call, parse_event_id};
+use super::session_id::{is_session_of, new_session_id};
 use crate::reply::id_in_use;
 
 /// How many sessions one owner may have. Above it the one that has been idle longest makes room.
 const MAX_SESSIONS_PER_OWNER: usize = 100;
 /// How many there may be in all.
 const MAX_SESSIONS: usize = 1000;
+/// How many sessions that a client ended here are remembered.
+const MAX_DELETED: usize = 1000;
 
 /// All sessions.
 pub(super) struct Sessions {
     rmcp: LocalSessionManager,
     known: Mutex<HashMap<SessionId, Session>>,
+    deleted: Mutex<VecDeque<SessionId>>,
+}
+
+/// A session that a request names.
+pub(super) enum NamedSession {
+    /// This server holds it.
+    Held(SessionUse),
+    /// Another server holds it, or none does any more.
+    NotHeld,
 }
 
 struct Session {
@@ -46,18 +63,33 @@ impl Sessions {
     pub(super) fn new() -> Self {
         let mut rmcp = LocalSessionManager::default();
         rmcp.session_config.keep_alive = None;
-        Self { rmcp, known: Mutex::default() }
+        Self { rmcp, known: Mutex::default(), deleted: Mutex::default() }
     }
 
-    /// Uses a session until the returned value is dropped; `None` when the owner has no such session.
-    pub(super) fn enter(self: &Arc<Self>, owner: &OwnerId, id: &SessionId) -> Option<SessionUse> {
+    /// Uses a session, a held one until the returned value is dropped; `None` when the owner has no such session.
+    pub(super) fn enter(self: &Arc<Self>, owner: &OwnerId, id: &SessionId) -> Option<NamedSession> {
+        if !is_session_of(owner, id) || self.deleted().contains(id) {
+            return None;
+        }
         let mut known = self.known();
-        let session = known.get_mut(id).filter(|session| session.owner == *owner)?;
+        let Some(session) = known.get_mut(id) else { return Some(NamedSession::NotHeld) };
         session.uses += 1;
-        Some(SessionUse { sessions: Arc::clone(self), id: id.clone() })
+        Some(NamedSession::Held(SessionUse { sessions: Arc::clone(self), id: id.clone() }))
     }
 
-    /// Ends sessions that have been idle for so long, for ever.
+    /// Ends a session because its client says so. Other servers do not learn of it.
+    pub(super) async fn delete(&self, id: &SessionId) {
+        {
+            let mut deleted = self.deleted();
+            deleted.push_back(id.clone());
+            if deleted.len() > MAX_DELETED {
+                deleted.pop_front();
+            }
+        }
+        self.end(id).await;
+    }
+
+    /// Forgets sessions that have been idle for so long, for ever.
     pub(super) async fn reap(&self, idle: Duration) {
         let pause = (idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(60));
         loop {
@@ -116,6 +148,10 @@ impl Sessions {
     fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn deleted(&self) -> MutexGuard<'_, VecDeque<SessionId>> {
+        self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn longest_idle(
@@ -162,6 +198,9 @@ pub(super) enum SessionError {
     /// All of them are in use.
     #[error("too many sessions are in use")]
     TooMany,
+    /// rmcp already had one with a new id.
+    #[error("the session could not be made")]
+    NotMade,
     /// rmcp says so.
     #[error(transparent)]
     Rmcp(#[from] LocalSessionManagerError),
@@ -176,14 +215,6 @@ pub(super) struct OwnSessions {
 }
 
 impl OwnSessions {
-    fn own(&self, id: &SessionId) -> Result<&LocalSessionManager, SessionError> {
-        let known = self.sessions.known();
-        if known.get(id).is_some_and(|session| session.owner == self.owner) {
-            return Ok(&self.sessions.rmcp);
-        }
-        Err(LocalSessionManagerError::SessionNotFound(id.clone()).into())
-    }
-
     /// Takes the request's id until the request is answered, whether or not the client still listens; returns the refusal of
     /// one that is taken, because answers find their request by its id.
     fn ask(
@@ -216,7 +247,12 @@ impl SessionManager for OwnSessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
-        let (id, transport) = self.sessions.rmcp.create_session().await?;
+        let id = new_session_id(&self.owner);
+        // The only way to give rmcp an id of ours.
+        let restored = self.sessions.rmcp.restore_session(id.clone()).await?;
+        let RestoreOutcome::Restored(transport) = restored else {
+            return Err(SessionError::NotMade);
+        };
         if let Err(error) = self.sessions.register(&self.owner, &id).await {
             self.refused.store(true, std::sync::atomic::Ordering::Relaxed);
             return Err(error);
@@ -229,17 +265,15 @@ impl SessionManager for OwnSessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, SessionError> {
-        Ok(self.own(id)?.initialize_session(id, message).await?)
+        Ok(self.sessions.rmcp.initialize_session(id, message).await?)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
-        Ok(self.own(id).is_ok())
+        Ok(self.sessions.rmcp.has_session(id).await?)
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        if self.own(id).is_ok() {
-            self.sessions.end(id).await;
-        }
+        self.sessions.end(id).await;
         Ok(())
     }
 
@@ -248,12 +282,15 @@ impl SessionManager for OwnSessions {
         id: &SessionId,
         mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        let rmcp = self.own(id)?;
         if let Some(refused) = self.ask(id, &mut message) {
-            let refused = std::future::ready(ServerSseMessage::from_message(refused));
-            return Ok(Either::Left(futures_util::stream::once(refused)));
+            return Ok(Either::Left(only(refused)));
         }
-        Ok(Either::Right(rmcp.create_stream(id, message).await?))
+        let request = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let events = self.sessions.rmcp.create_stream(id, message).await?;
+        Ok(Either::Right(events.map(move |event| with_request(event, request.as_ref()))))
     }
 
     async fn accept_message(
@@ -261,14 +298,14 @@ impl SessionManager for OwnSessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<(), SessionError> {
-        Ok(self.own(id)?.accept_message(id, message).await?)
+        Ok(self.sessions.rmcp.accept_message(id, message).await?)
     }
 
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.own(id)?.create_standalone_stream(id).await?)
+        Ok(self.sessions.rmcp.create_standalone_stream(id).await?)
     }
 
     async fn resume(
@@ -276,6 +313,28 @@ impl SessionManager for OwnSessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.own(id)?.resume(id, last_event_id).await?)
+        let (event, request) = match parse_event_id(&last_event_id) {
+            Some((event, request)) => (event.to_owned(), Some(request)),
+            None => (last_event_id, None),
+        };
+        match (self.sessions.rmcp.resume(id, event).await, request) {
+            (Ok(events), request) => {
+                Ok(Either::Left(events.map(move |event| with_request(event, request.as_ref()))))
+            }
+            (Err(_), Some(request)) => Ok(Either::Right(only(lost_call(request)))),
+            (Err(error), None) => Err(error.into()),
+        }
     }
+}
+
+fn only(message: ServerJsonRpcMessage) -> impl Stream<Item = ServerSseMessage> {
+    futures_util::stream::once(std::future::ready(ServerSseMessage::from_message(message)))
+}
+
+/// The event with an id that names the request on whose stream it is.
+fn with_request(mut event: ServerSseMessage, request: Option<&RequestId>) -> ServerSseMessage {
+    if let Some(request) = request {
+        event.event_id = event.event_id.and_then(|id| event_id(&id, request));
+    }
+    event
 }

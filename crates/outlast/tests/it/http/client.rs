@@ -164,6 +164,8 @@ fn modern_call(tool: &str, arguments: Value, mut meta: Value) -> Value {
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) head: String,
+    /// The id of the last event that was read.
+    pub(crate) last_event_id: Option<String>,
     input: BufReader<OwnedReadHalf>,
     /// Kept, so that the connection stays open as long as this does.
     _writing: tokio::task::JoinHandle<OwnedWriteHalf>,
@@ -190,7 +192,7 @@ impl Reply {
             return None;
         }
         let status = head.split(' ').nth(1)?.parse().ok()?;
-        Some(Self { status, head, input, _writing: writing })
+        Some(Self { status, head, last_event_id: None, input, _writing: writing })
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
@@ -232,6 +234,9 @@ impl Reply {
     pub(crate) async fn event(&mut self) -> Option<Value> {
         loop {
             let piece = String::from_utf8(self.piece().await?).unwrap();
+            if let Some(id) = piece.lines().find_map(|line| line.strip_prefix("id: ")) {
+                self.last_event_id = Some(id.to_owned());
+            }
             let data = piece.lines().find_map(|line| line.strip_prefix("data: "));
             if let Some(message) = data.and_then(|data| serde_json::from_str(data).ok()) {
                 return Some(message);

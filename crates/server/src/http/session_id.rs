@@ -1,0 +1,46 @@
+//! Ids of sessions. Any server can tell whose a session is by its id alone, also one that never saw the session.
+//!
+//! The check needs no secret: it only keeps a client from using another owner's session by mistake. What a request may do
+//! is decided by its token, and an owner who makes up an id gets no more than `initialize` would give.
+
+use outlast_core::OwnerId;
+use rmcp::transport::streamable_http_server::session::SessionId;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// A new id.
+pub(super) fn new_session_id(owner: &OwnerId) -> SessionId {
+    session_id(Uuid::new_v4(), owner).into()
+}
+
+/// Whether a server gave this id to this owner.
+pub(super) fn is_session_of(owner: &OwnerId, id: &str) -> bool {
+    Uuid::parse_str(id).is_ok_and(|uuid| session_id(uuid, owner) == id)
+}
+
+/// The first half of the UUID, and a digest of this half and the owner in the place of the other.
+fn session_id(random: Uuid, owner: &OwnerId) -> String {
+    let mut bytes = random.into_bytes();
+    let (random, check) = bytes.split_at_mut(8);
+    let digest = Sha256::new().chain_update(&*random).chain_update(owner.as_str()).finalize();
+    check.copy_from_slice(&digest[..8]);
+    Uuid::from_bytes(bytes).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f5_any_server_knows_an_owners_session_by_its_id() {
+        let (ann, bob) = (OwnerId::new("ann"), OwnerId::new("bob"));
+        let id = new_session_id(&ann);
+        assert!(is_session_of(&ann, &id));
+        assert_ne!(id, new_session_id(&ann));
+        assert!(!is_session_of(&bob, &id), "another owner's session is an unknown one");
+        let [other, upper] = [Uuid::new_v4().to_string(), id.to_uppercase()];
+        for unknown in ["", "never-was", &id[1..], &id.replace('-', ""), &upper, &other] {
+            assert!(!is_session_of(&ann, unknown), "{unknown}");
+        }
+    }
+}
