@@ -27,7 +27,7 @@ pub(crate) fn run(ask: Ask, scenario: Scenario, context: &RunContext<'_>) -> Run
     let mut ids =
         fastrand::Rng::with_seed(fnv1a64(&[&seed.to_le_bytes(), &context.ordinal.to_le_bytes()]));
     let ending = match &scenario.ending {
-        Ending::Failed { times, .. } if !times.covers(context.earlier) => &Ending::Completed,
+        Ending::Fail { times: Some(times), .. } if context.earlier >= *times => &Ending::Completed,
         ending => ending,
     };
     let style = match &ask.api {
@@ -40,6 +40,7 @@ pub(crate) fn run(ask: Ask, scenario: Scenario, context: &RunContext<'_>) -> Run
         model: ask.model,
         shape: &scenario.shape,
         ending,
+        hostile: scenario.inject.map(|inject| inject.line),
         style,
         seed,
         speed: context.clock.speed(),

@@ -84,7 +84,7 @@ impl Refusal {
     pub(crate) fn scripted(fault: &HttpFault) -> Self {
         let status =
             StatusCode::from_u16(fault.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let known_as = if fault.out_of_credits { StatusCode::PAYMENT_REQUIRED } else { status };
+        let known_as = if fault.quota { StatusCode::PAYMENT_REQUIRED } else { status };
         let (kind, message) = usual(known_as);
         let mut message = message.to_owned();
         if let Some(secret) = &fault.secret {
@@ -106,7 +106,7 @@ impl Refusal {
 
     /// 429: the bucket is empty.
     pub(crate) fn limited(allowance: Allowance) -> Self {
-        let seconds = allowance.says_when.then(|| limits::seconds(allowance.wait));
+        let seconds = allowance.retry_after.then(|| limits::seconds(allowance.wait));
         let refusal = Self::usual(StatusCode::TOO_MANY_REQUESTS);
         Self { retry_after: seconds, allowance: Some(allowance), ..refusal }
     }

@@ -17,7 +17,7 @@ use crate::errors::Refusal;
 use crate::faults::{Call, CancelMode, Channel};
 use crate::ids::is_agent_id;
 use crate::run::{Opening, RunApi};
-use crate::scenario::{Answer, Scenario};
+use crate::scenario::{Lost, Scenario, SubmitAnswer};
 use crate::script::Event;
 use crate::state::State;
 use crate::stats::{RunStats, Stats};
@@ -37,7 +37,7 @@ pub(crate) struct Runs {
 /// How the submit is to be answered.
 pub(crate) struct SubmitReceipt {
     pub(crate) id: String,
-    pub(crate) answer: Answer,
+    pub(crate) answer: SubmitAnswer,
     pub(crate) delivery: Delivery,
     pub(crate) transport: TransportFault,
 }
@@ -79,7 +79,7 @@ impl Runs {
             let object = run.object(run.seen(self.clock.now()));
             return Ok(SubmitReceipt {
                 id: run.id.clone(),
-                answer: Answer::Full,
+                answer: SubmitAnswer::Full,
                 delivery: Delivery::Queued(object),
                 transport: TransportFault { allowance, ..TransportFault::default() },
             });
@@ -99,7 +99,7 @@ impl Runs {
         };
         let receipt = SubmitReceipt {
             id: run.id.clone(),
-            answer: run.scenario.answer,
+            answer: run.scenario.answer.clone(),
             delivery,
             transport: TransportFault { allowance, ..transport },
         };
@@ -168,7 +168,7 @@ impl Runs {
         run.counts.attaches += 1;
         run.meet(Call::Attach, run.counts.attaches)?;
         run.readable(&self.clock)?;
-        if run.scenario.refuses_attach || !run.ask.stream || !run.ask.background {
+        if run.scenario.no_stream.is_some() || !run.ask.stream || !run.ask.background {
             return Err(Refusal::invalid("stream is not available for this response"));
         }
         let Ok(next) = usize::try_from(after.saturating_add(1)) else {
@@ -194,15 +194,15 @@ impl Runs {
         if run.readable(&self.clock).is_err() || run.last(run.seen(now)).is_terminal() {
             return Err(Refusal::not_cancellable());
         }
-        let ms = match run.scenario.cancel {
-            CancelMode::Works => CANCEL_MS,
-            CancelMode::Slow { ms } => ms as f64,
-            CancelMode::Terminal400 => return Err(Refusal::not_cancellable()),
-            CancelMode::Unknown400 => {
-                run.scenario.lost_after = Some(0);
+        let ms = match run.scenario.cancel.map(|cancel| (cancel.mode, cancel.ms)) {
+            None | Some((CancelMode::Ok, _)) => CANCEL_MS,
+            Some((CancelMode::Slow, ms)) => ms as f64,
+            Some((CancelMode::Terminal400, _)) => return Err(Refusal::not_cancellable()),
+            Some((CancelMode::Unknown400, _)) => {
+                run.scenario.lost = Some(Lost { after: 0 });
                 return Err(Refusal::not_cancellable());
             }
-            CancelMode::Ignored => return Ok(()),
+            Some((CancelMode::Ignored, _)) => return Ok(()),
         };
         run.timeline.cancel(run.age(now) + self.clock.scaled(ms));
         run.changed.send_replace(());

@@ -26,6 +26,8 @@ pub(crate) struct Brief<'a> {
     pub(crate) model: &'static str,
     pub(crate) shape: &'a Shape,
     pub(crate) ending: &'a Ending,
+    /// The length of the longest line among hostile text, if there is any.
+    pub(crate) hostile: Option<usize>,
     pub(crate) style: Style,
     pub(crate) seed: u64,
     pub(crate) speed: f64,
@@ -100,14 +102,14 @@ impl Script {
         let numbering = brief.style.numbering();
         let mut searches = sources::search(&topic, count, sources, numbering, &mut rng);
         for source in searches.iter_mut().flat_map(|search| &mut search.results) {
-            source.apply(brief.shape);
+            source.apply(brief.shape, brief.hostile);
         }
         let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
         let cited: Vec<String> =
             found.iter().map(|source| source.marker(brief.shape.markers)).collect();
         let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();
         let mut text = report::write(&topic, words, &cited, &mut rng);
-        if let Some(line) = brief.shape.hostile {
+        if let Some(line) = brief.hostile {
             text.push_str("\n\n");
             text.push_str(&hostile::text(line));
         }
@@ -116,8 +118,8 @@ impl Script {
         }
         let mut deltas = deltas(&text, brief.style.words_per_delta(words));
         let mut kept = KeptOutput::Partial;
-        if let Ending::Incomplete(how) = brief.ending {
-            kept = *how;
+        if let Ending::Incomplete { output } = brief.ending {
+            kept = *output;
             deltas.truncate(deltas.len() / 2);
             text.truncate(deltas.last().map_or(0, |range| range.end));
         }
@@ -160,14 +162,14 @@ impl Script {
             self.held_from = Some(working);
         }
         match brief.ending {
-            Ending::Completed | Ending::Incomplete(_) => {}
+            Ending::Completed | Ending::Incomplete { .. } => {}
             Ending::Stuck { .. } => self.timed_events.truncate(working),
-            Ending::RequiresAction => {
+            Ending::RequiresAction {} => {
                 let due = self.timed_events.get(working).map_or(Duration::ZERO, |timed| timed.due);
                 self.timed_events.truncate(working);
                 self.timed_events.push(TimedEvent { due, event: Event::RequiresAction });
             }
-            Ending::Failed { at, code, .. } => {
+            Ending::Fail { at, code, .. } => {
                 let cut = match at {
                     Phase::Search => working,
                     Phase::Write => self.middle_of_the_text(),
@@ -228,6 +230,7 @@ mod tests {
             model: "openai/gpt-6-luna",
             shape,
             ending,
+            hostile: None,
             style: Style::Agent,
             seed: 3,
             speed,
@@ -273,15 +276,14 @@ mod tests {
 
     #[test]
     fn a_run_has_one_terminal_event_at_its_end_unless_it_is_stuck() {
-        let fail =
-            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::clause::Times::Always };
+        let fail = |at| Ending::Fail { at, code: "x".to_owned(), times: None };
         for (ending, terminals) in [
             (Ending::Completed, 1),
             (fail(Phase::Search), 1),
             (fail(Phase::Write), 1),
-            (Ending::Incomplete(KeptOutput::Partial), 1),
+            (Ending::Incomplete { output: KeptOutput::Partial }, 1),
             (Ending::Stuck { pings: false }, 0),
-            (Ending::RequiresAction, 0),
+            (Ending::RequiresAction {}, 0),
         ] {
             for (words, searches) in [(0, 0), (1, 1), (50, 3)] {
                 let shape = Shape {

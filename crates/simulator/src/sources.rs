@@ -39,14 +39,14 @@ pub(crate) enum Numbering {
 
 impl Source {
     /// Applies the dates and the hostile text that the scenario asks for.
-    pub(crate) fn apply(&mut self, shape: &Shape) {
+    pub(crate) fn apply(&mut self, shape: &Shape, hostile: Option<usize>) {
         self.dates = match (shape.dates, self.id % 3) {
             (Dates::Mixed, 1) => Dates::Null,
             (Dates::Mixed, 2) => Dates::Absent,
             (Dates::Mixed, _) => Dates::Given,
             (dates, _) => dates,
         };
-        if let Some(line) = shape.hostile
+        if let Some(line) = hostile
             && self.id == 1
         {
             self.title = hostile::TITLE.to_owned();

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::bucket::{Allowance, Bucket};
 use crate::clock::Clock;
 use crate::errors::Refusal;
-use crate::faults::{Call, Rate};
+use crate::faults::{Call, Rate, RateScope};
 use crate::ids::is_agent_id;
 use crate::run::{Run, RunApi};
 use crate::scenario::Scenario;
@@ -55,7 +55,7 @@ impl State {
         scenario: &Scenario,
         clock: &Clock,
     ) -> Result<Option<Allowance>, Refusal> {
-        let allowance = self.take(scenario.rate.as_ref(), clock)?;
+        let allowance = self.take(scenario.ratelimit.as_ref(), clock)?;
         let input = self.inputs.entry(input.to_owned()).or_default();
         input.tries += 1;
         match scenario.fault(Call::Submit, input.tries - 1) {
@@ -72,7 +72,7 @@ impl State {
     ) -> Result<Option<Allowance>, Refusal> {
         let Some(rate) = rate else { return Ok(None) };
         let now = clock.now();
-        let bucket = self.buckets.entry(rate.rpm).or_insert_with(|| Bucket::full(rate, now));
+        let bucket = self.buckets.entry(rate.rpm.get()).or_insert_with(|| Bucket::full(rate, now));
         bucket.take(rate, now, clock.speed()).map(Some).map_err(Refusal::limited)
     }
 
@@ -82,7 +82,8 @@ impl State {
         id: &str,
         clock: &Clock,
     ) -> Result<Option<Allowance>, Refusal> {
-        let rate = self.run(id).and_then(|run| run.scenario.rate).filter(|rate| rate.everything);
+        let rate = self.run(id).and_then(|run| run.scenario.ratelimit);
+        let rate = rate.filter(|rate| rate.on == RateScope::Any);
         self.take(rate.as_ref(), clock)
     }
 

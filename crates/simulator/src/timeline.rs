@@ -135,6 +135,7 @@ mod tests {
             model: "openai/gpt-6-luna",
             shape: &scenario.shape,
             ending: &scenario.ending,
+            hostile: None,
             style: Style::Agent,
             seed: 0,
             speed: 1.0,

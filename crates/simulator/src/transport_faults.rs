@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::bucket::Allowance;
 use crate::clock::Clock;
-use crate::faults::{Cut, CutAfter, Malformed, Slow};
+use crate::faults::{Cut, Malformed, Slow};
 use crate::limits;
 use crate::malformed;
 use crate::socket::Hangup;
@@ -52,7 +52,7 @@ impl TransportFault {
             Some(slow) => dripped(body, slow, clock.clone()),
         };
         let body = match self.cut {
-            Some(Cut { after: CutAfter::Bytes(bytes), rst, .. }) => {
+            Some(Cut { after_bytes: Some(bytes), rst, .. }) => {
                 cut(body, bytes, rst.then(|| hangup.clone()))
             }
             _ => body,
@@ -96,7 +96,7 @@ impl Drip {
             self.due = self.due.max(self.clock.now());
         }
         self.due += self.clock.scaled(self.slow.chunk_ms as f64);
-        let piece = self.rest.split_to(self.slow.chunk_bytes.min(self.rest.len()));
+        let piece = self.rest.split_to(self.slow.chunk_bytes.max(1).min(self.rest.len()));
         Some(Ok(piece))
     }
 }

@@ -150,7 +150,7 @@ fn output(run: &Run, seen: usize) -> Vec<Value> {
     let script = &run.timeline.script;
     let last = run.last(seen);
     let cut_short = *last == Event::Incomplete;
-    if cut_short && script.kept == KeptOutput::Nothing {
+    if cut_short && script.kept == KeptOutput::Empty {
         return Vec::new();
     }
     let mut items = Vec::new();

@@ -33,10 +33,10 @@ async fn search(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    let key = authorize(&headers)?;
+    authorize(&headers)?;
     let query = request::parse(&body)?;
     let prompt = query.texts.join("\n");
-    let scenario = app.scenario(&headers, key, &prompt)?;
+    let scenario = app.scenario(&prompt)?;
     let cost = if query.fast { FAST_NANOS } else { NANOS };
     let clock = &app.runs.clock;
     let transport = app.runs.searched(&prompt, &scenario, cost)?;
@@ -59,7 +59,8 @@ fn answer(app: &App, query: &Query, scenario: &Scenario) -> Value {
         let topic = Topic::of(&question);
         let found = sources::search(&topic, 1, wanted, Numbering::NoGaps, &mut rng);
         let mut found: Vec<Source> = found.into_iter().flat_map(|search| search.results).collect();
-        found.iter_mut().for_each(|source| source.apply(&scenario.shape));
+        let hostile = scenario.inject.map(|inject| inject.line);
+        found.iter_mut().for_each(|source| source.apply(&scenario.shape, hostile));
         results.extend(found.iter().map(|source| result(source, query.page_tokens)));
     }
     json!({"id": uuid(&mut fastrand::Rng::new()).to_string(), "results": results})
