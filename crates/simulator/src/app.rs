@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, post};
 use serde_json::Value;
 
 use crate::ask::Ask;
@@ -25,7 +27,7 @@ pub(crate) struct App {
 
 impl App {
     /// Turns a submit into a run, or counts why it was refused.
-    pub(crate) fn accept(
+    fn accept(
         &self,
         headers: &HeaderMap,
         parse: impl FnOnce() -> Result<Ask, Refusal>,
@@ -43,12 +45,21 @@ impl App {
     }
 }
 
+/// An endpoint that takes submits which `parse` reads.
+pub(crate) fn submits(parse: fn(&[u8]) -> Result<Ask, Refusal>) -> MethodRouter<Arc<App>> {
+    post(
+        async move |State(app): State<Arc<App>>,
+                    ConnectInfo(hangup): ConnectInfo<Hangup>,
+                    headers: HeaderMap,
+                    body: Bytes| {
+            let receipt = app.accept(&headers, || parse(&body))?;
+            answer(&app, receipt, &hangup).await
+        },
+    )
+}
+
 /// Answers a submit as its scenario says.
-pub(crate) async fn answer(
-    app: &App,
-    receipt: SubmitReceipt,
-    hangup: &Hangup,
-) -> Result<Response, Refusal> {
+async fn answer(app: &App, receipt: SubmitReceipt, hangup: &Hangup) -> Result<Response, Refusal> {
     let naming = match receipt.answer {
         SubmitAnswer::Full => Naming::Named,
         SubmitAnswer::NoId {} => Naming::Nameless,

@@ -32,7 +32,7 @@ pub(crate) fn run(ask: Ask, scenario: Scenario, context: &RunContext<'_>) -> Run
     };
     let style = match &ask.api {
         Api::Agent => Style::Agent,
-        Api::Sonar(sonar) => Style::Sonar { thinks: sonar.model.thinks },
+        Api::Sonar(sonar) => Style::Sonar { thinks: sonar.model.thinks() },
     };
     let script = Script::write(&Brief {
         question: &ask.question,

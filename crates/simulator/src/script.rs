@@ -97,8 +97,9 @@ impl Script {
         let mut rng = fastrand::Rng::with_seed(brief.seed);
         let topic = Topic::of(brief.question);
         let count = brief.shape.searches.unwrap_or(SEARCHES);
-        let sources = brief.shape.sources.unwrap_or(brief.effort.sources());
-        let words = brief.shape.words.unwrap_or(brief.effort.words());
+        let (words, sources, _) = brief.effort.scale();
+        let sources = brief.shape.sources.unwrap_or(sources);
+        let words = brief.shape.words.unwrap_or(words);
         let numbering = brief.style.numbering();
         let mut searches = sources::search(&topic, count, sources, numbering, &mut rng);
         for source in searches.iter_mut().flat_map(|search| &mut search.results) {
