@@ -3,14 +3,14 @@
 
 mod pace;
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use pace::{Pace, deltas};
 
 use crate::effort::Effort;
 use crate::scenario::{Ending, KeptOutput, Phase, Shape};
-use crate::sources::{self, Numbering, Search, Source};
+use crate::sources::{self, Search, Source};
 use crate::topic::Topic;
 use crate::{hostile, prices::Used, report};
 
@@ -100,8 +100,7 @@ impl Script {
         let (words, sources, _) = brief.effort.scale();
         let sources = brief.shape.sources.unwrap_or(sources);
         let words = brief.shape.words.unwrap_or(words);
-        let numbering = brief.style.numbering();
-        let mut searches = sources::search(&topic, count, sources, numbering, &mut rng);
+        let mut searches = sources::search(&topic, count, sources, brief.style.gaps(), &mut rng);
         for source in searches.iter_mut().flat_map(|search| &mut search.results) {
             source.apply(brief.shape, brief.hostile);
         }
@@ -194,10 +193,11 @@ impl Script {
 }
 
 impl Style {
-    fn numbering(self) -> Numbering {
+    /// How many numbers of sources are left out between two searches.
+    fn gaps(self) -> RangeInclusive<u32> {
         match self {
-            Self::Agent => Numbering::Gaps,
-            Self::Sonar { .. } => Numbering::NoGaps,
+            Self::Agent => 1..=3,
+            Self::Sonar { .. } => 0..=0,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::errors::Refusal;
 use crate::ids::uuid;
 use crate::scenario::{Ending, Scenario, without_markers};
 use crate::socket::Hangup;
-use crate::sources::{self, Numbering, Source};
+use crate::sources::{self, Source};
 use crate::topic::Topic;
 
 const NANOS: u64 = 5_000_000;
@@ -57,7 +57,7 @@ fn answer(app: &App, query: &Query, scenario: &Scenario) -> Value {
         let question = without_markers(text);
         let mut rng = app.runs.search_rng(&question);
         let topic = Topic::of(&question);
-        let found = sources::search(&topic, 1, wanted, Numbering::NoGaps, &mut rng);
+        let found = sources::search(&topic, 1, wanted, 0..=0, &mut rng);
         let mut found: Vec<Source> = found.into_iter().flat_map(|search| search.results).collect();
         let hostile = scenario.inject.map(|inject| inject.line);
         found.iter_mut().for_each(|source| source.apply(&scenario.shape, hostile));
