@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::ask::Ask;
 use crate::errors::Refusal;
 use crate::journal::Journal;
-use crate::limits::{Limits, REQUEST_ID};
+use crate::limits::REQUEST_ID;
 use crate::runs::{Delivery, Runs, SubmitReceipt};
 use crate::scenario::{Scenario, SubmitAnswer};
 use crate::socket::Hangup;
@@ -22,7 +22,6 @@ use crate::stream::{self, Naming};
 pub(crate) struct App {
     pub(crate) runs: Arc<Runs>,
     pub(crate) journal: Journal,
-    pub(crate) limits: Limits,
 }
 
 impl App {

@@ -13,13 +13,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::{App, authorize, event_stream, mark, submits};
+use crate::ask::Api;
 use crate::errors::Refusal;
 use crate::options::SonarMode;
 use crate::prices::MODELS;
-use crate::run::RunApi;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
-use crate::{agent, control, search, sonar};
+use crate::{agent, control, limits, search, sonar};
 
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
@@ -59,8 +59,8 @@ async fn look(
     let Ok(Query(look)) = query else { return Err(Refusal::invalid("invalid request")) };
     let (response, transport) = match look.stream.as_deref() {
         None | Some("false") => {
-            let looked = app.runs.poll(RunApi::Agent, &id)?;
-            (looked.transport.json(looked.object), looked.transport)
+            let (object, transport) = app.runs.poll(Api::Agent, &id)?;
+            (transport.json(object), transport)
         }
         Some("true") => {
             let Some(after) = look.starting_after else {
@@ -106,6 +106,6 @@ async fn record(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
         }
         Err(_) => Refusal::usual(StatusCode::PAYLOAD_TOO_LARGE).into_response(),
     };
-    app.limits.mark(response.status(), response.headers_mut());
+    limits::mark(response.status(), response.headers_mut());
     response
 }

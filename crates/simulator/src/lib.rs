@@ -41,7 +41,6 @@ mod report;
 mod sources;
 mod topic;
 
-mod create;
 mod run;
 mod render;
 mod runs;

@@ -5,24 +5,15 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::ask::{Api, Ask, Sonar, Via};
+use crate::ask::{Api, Ask};
 use crate::clock::Clock;
 use crate::errors::Refusal;
-use crate::faults::{Call, Channel, Sse};
+use crate::faults::{Call, Channel, Cut, Sse};
 use crate::scenario::Scenario;
 use crate::script::Event;
 use crate::sonar;
 use crate::timeline::Timeline;
 use crate::transport_faults::TransportFault;
-
-/// Which API's endpoints reach a run by its id.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum RunApi {
-    Agent,
-    SonarJobs,
-    /// A chat answer has an id that no endpoint takes.
-    Nowhere,
-}
 
 /// One research run.
 pub(crate) struct Run {
@@ -55,39 +46,24 @@ pub(crate) struct Counts {
     cuttable: u64,
 }
 
-/// Where a stream breaks off.
-#[derive(Clone, Copy)]
-pub(crate) struct Break {
-    pub(crate) events: usize,
-    pub(crate) rst: bool,
-}
-
 /// A stream that is about to start.
 pub(crate) struct Opening {
     pub(crate) id: String,
     /// The number of its first event.
     pub(crate) next: usize,
     /// After so many events the connection breaks.
-    pub(crate) cut_after: Option<Break>,
+    pub(crate) cut_after: Option<Cut>,
     pub(crate) sse: Sse,
     pub(crate) transport: TransportFault,
 }
 
 impl Run {
-    pub(crate) fn reached_by(&self) -> RunApi {
-        match &self.ask.api {
-            Api::Agent => RunApi::Agent,
-            Api::Sonar(Sonar { via: Via::Async(_), .. }) => RunApi::SonarJobs,
-            Api::Sonar(Sonar { via: Via::Chat, .. }) => RunApi::Nowhere,
-        }
-    }
-
     /// The name of where it was submitted.
     pub(crate) fn api(&self) -> &'static str {
-        match self.reached_by() {
-            RunApi::Agent => "agent",
-            RunApi::SonarJobs => "sonar-async",
-            RunApi::Nowhere => "sonar-chat",
+        match self.ask.api {
+            Api::Agent => "agent",
+            Api::SonarAsync => "sonar-async",
+            Api::SonarChat => "sonar-chat",
         }
     }
 
@@ -108,9 +84,9 @@ impl Run {
     /// The `usage` of a finished answer.
     pub(crate) fn usage(&self) -> Value {
         let used = &self.timeline.script.used;
-        let mut usage = match &self.ask.api {
-            Api::Agent => used.json(),
-            Api::Sonar(sonar) => sonar::prices::usage(sonar.model, sonar.context, used),
+        let mut usage = match &self.ask.sonar {
+            None => used.json(),
+            Some(sonar) => sonar::prices::usage(sonar.model, sonar.context, used),
         };
         if let Some(cost) = self.scenario.cost {
             match (cost.total, usage.as_object_mut()) {
@@ -125,10 +101,10 @@ impl Run {
     /// What it costs once it has ended well.
     pub(crate) fn nanos(&self) -> u64 {
         let used = &self.timeline.script.used;
-        match (&self.ask.api, self.scenario.cost.and_then(|cost| cost.nanos())) {
+        match (&self.ask.sonar, self.scenario.cost.and_then(|cost| cost.nanos())) {
             (_, Some(nanos)) => nanos,
-            (Api::Agent, _) => used.nanos(),
-            (Api::Sonar(sonar), _) => sonar::prices::total(sonar.model, sonar.context, used),
+            (None, _) => used.nanos(),
+            (Some(sonar), _) => sonar::prices::total(sonar.model, sonar.context, used),
         }
     }
 
@@ -184,9 +160,7 @@ impl Run {
         self.counts.streams += 1;
         let transport = self.transport(Channel::Stream);
         let by_events = self.scenario.drop.filter(|cut| cut.after_bytes.is_none());
-        let cut = by_events.filter(|cut| nth < cut.times);
-        let cut_after =
-            cut.map(|cut| Break { events: cut.after_events.unwrap_or(1), rst: cut.rst });
+        let cut_after = by_events.filter(|cut| nth < cut.times);
         Opening { id: self.id.clone(), next, cut_after, sse: self.scenario.sse, transport }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) struct Scenario {
     pub(crate) http: Vec<HttpFault>,
     pub(crate) drop: Option<Cut>,
     pub(crate) no_stream: Option<NoKeys>,
-    no_terminal: Option<NoKeys>,
+    pub(crate) no_terminal: Option<NoKeys>,
     pub(crate) lost: Option<Lost>,
     pub(crate) flap404: Option<Flap>,
     pub(crate) cancel: Option<CancelFault>,

@@ -3,13 +3,13 @@
 
 mod pace;
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::time::Duration;
 
 use pace::{Pace, deltas};
 
-use crate::effort::Effort;
-use crate::scenario::{Ending, KeptOutput, Phase, Shape};
+use crate::ask::Ask;
+use crate::scenario::{Ending, KeptOutput, Phase, Scenario};
 use crate::sources::{self, Search, Source};
 use crate::topic::Topic;
 use crate::{hostile, prices::Used, report};
@@ -18,30 +18,6 @@ const SEARCHES: usize = 4;
 const FETCHES: usize = 2;
 const WORDS_PER_DELTA: usize = 5;
 const MAX_CHUNKS: usize = 100;
-
-/// What the script is written for.
-pub(crate) struct Brief<'a> {
-    pub(crate) question: &'a str,
-    pub(crate) effort: Effort,
-    pub(crate) model: &'static str,
-    pub(crate) shape: &'a Shape,
-    pub(crate) ending: &'a Ending,
-    /// The length of the longest line among hostile text, if there is any.
-    pub(crate) hostile: Option<usize>,
-    pub(crate) style: Style,
-    pub(crate) seed: u64,
-    pub(crate) speed: f64,
-}
-
-/// What the APIs differ in.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Style {
-    Agent,
-    /// Sources are numbered without gaps; some models put their thoughts before the report.
-    Sonar {
-        thinks: bool,
-    },
-}
 
 /// Everything a run will say, and when.
 #[derive(Debug)]
@@ -93,39 +69,44 @@ impl Event {
 }
 
 impl Script {
-    pub(crate) fn write(brief: &Brief<'_>) -> Self {
-        let mut rng = fastrand::Rng::with_seed(brief.seed);
-        let topic = Topic::of(brief.question);
-        let count = brief.shape.searches.unwrap_or(SEARCHES);
-        let (words, sources, _) = brief.effort.scale();
-        let sources = brief.shape.sources.unwrap_or(sources);
-        let words = brief.shape.words.unwrap_or(words);
-        let mut searches = sources::search(&topic, count, sources, brief.style.gaps(), &mut rng);
+    pub(crate) fn write(ask: &Ask, scenario: &Scenario, seed: u64, speed: f64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let topic = Topic::of(&ask.question);
+        let shape = &scenario.shape;
+        let (words, sources, _) = ask.effort.scale();
+        let words = shape.words.unwrap_or(words);
+        let sources = shape.sources.unwrap_or(sources);
+        let count = shape.searches.unwrap_or(SEARCHES);
+        let hostile = scenario.inject.map(|inject| inject.line);
+        // Sonar numbers its sources without gaps.
+        let gaps = if ask.sonar.is_none() { 1..=3 } else { 0..=0 };
+        let mut searches = sources::search(&topic, count, sources, gaps, &mut rng);
         for source in searches.iter_mut().flat_map(|search| &mut search.results) {
-            source.apply(brief.shape, brief.hostile);
+            source.apply(shape, hostile);
         }
         let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
-        let cited: Vec<String> =
-            found.iter().map(|source| source.marker(brief.shape.markers)).collect();
+        let cited: Vec<String> = found.iter().map(|source| source.marker(shape.markers)).collect();
         let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();
         let mut text = report::write(&topic, words, &cited, &mut rng);
-        if let Some(line) = brief.hostile {
+        if let Some(line) = hostile {
             text.push_str("\n\n");
             text.push_str(&hostile::text(line));
         }
-        if brief.shape.thinks || matches!(brief.style, Style::Sonar { thinks: true }) {
+        if shape.thinks || ask.sonar.as_ref().is_some_and(|sonar| sonar.model.thinks()) {
             text.insert_str(0, &thoughts(&topic, &searches));
         }
-        let mut deltas = deltas(&text, brief.style.words_per_delta(words));
+        // Sonar repeats the text so far in every chunk, so a long text must come in few.
+        let more_words = if ask.sonar.is_some() { words / MAX_CHUNKS } else { 0 };
+        let mut deltas = deltas(&text, WORDS_PER_DELTA.max(more_words));
         let mut kept = KeptOutput::Partial;
-        if let Ending::Incomplete { output } = brief.ending {
-            kept = *output;
+        if let Ending::Incomplete { output } = scenario.ending {
+            kept = output;
             deltas.truncate(deltas.len() / 2);
             text.truncate(deltas.last().map_or(0, |range| range.end));
         }
         let used = Used {
-            model: brief.model,
-            words_in: brief.question.split_whitespace().count(),
+            model: ask.model,
+            words_in: ask.question.split_whitespace().count(),
             words_out: text.split_whitespace().count(),
             sources,
             searches: searches.len(),
@@ -133,11 +114,11 @@ impl Script {
         };
         let mut pace = Pace::default();
         pace.research(searches.len(), fetched.len());
-        pace.writing(deltas, &text, brief.ending);
+        pace.writing(deltas, &text, &scenario.ending);
+        let timed_events = pace.timed_events(shape.delay_ms, speed);
         let mut script =
-            Self { searches, fetched, text, timed_events: Vec::new(), held_from: None, kept, used };
-        script.timed_events = pace.timed_events(brief.shape.delay_ms, brief.speed);
-        script.end_early(brief);
+            Self { searches, fetched, text, timed_events, held_from: None, kept, used };
+        script.end_early(scenario);
         script
     }
 
@@ -152,16 +133,16 @@ impl Script {
     }
 
     /// Cuts or holds the finished script where the scenario says so.
-    fn end_early(&mut self, brief: &Brief<'_>) {
+    fn end_early(&mut self, scenario: &Scenario) {
         let first_search = self
             .timed_events
             .iter()
             .position(|timed| matches!(timed.event, Event::SearchResults(_)));
         let working = first_search.map_or(2, |index| index + 1);
-        if brief.shape.hold {
+        if scenario.shape.hold {
             self.held_from = Some(working);
         }
-        match brief.ending {
+        match &scenario.ending {
             Ending::Completed | Ending::Incomplete { .. } => {}
             Ending::Stuck { .. } => self.timed_events.truncate(working),
             Ending::RequiresAction {} => {
@@ -192,24 +173,6 @@ impl Script {
     }
 }
 
-impl Style {
-    /// How many numbers of sources are left out between two searches.
-    fn gaps(self) -> RangeInclusive<u32> {
-        match self {
-            Self::Agent => 1..=3,
-            Self::Sonar { .. } => 0..=0,
-        }
-    }
-
-    /// Sonar repeats the text so far in every chunk, so a long text must come in few.
-    fn words_per_delta(self, words: usize) -> usize {
-        match self {
-            Self::Agent => WORDS_PER_DELTA,
-            Self::Sonar { .. } => WORDS_PER_DELTA.max(words / MAX_CHUNKS),
-        }
-    }
-}
-
 /// What a reasoning model says before its report.
 fn thoughts(topic: &Topic, searches: &[Search]) -> String {
     let mut thoughts = format!("<think>\nThe question is about {}.", topic.terms[0]);
@@ -223,19 +186,13 @@ fn thoughts(topic: &Topic, searches: &[Search]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effort::Effort;
+    use crate::scenario::Shape;
 
     fn script(ending: &Ending, shape: &Shape, speed: f64) -> Script {
-        Script::write(&Brief {
-            question: "How do heat pumps age?",
-            effort: Effort::Medium,
-            model: "openai/gpt-6-luna",
-            shape,
-            ending,
-            hostile: None,
-            style: Style::Agent,
-            seed: 3,
-            speed,
-        })
+        let scenario =
+            Scenario { ending: ending.clone(), shape: shape.clone(), ..Scenario::default() };
+        Script::write(&Ask::to_agent("How do heat pumps age?", Effort::Medium), &scenario, 3, speed)
     }
 
     #[test]

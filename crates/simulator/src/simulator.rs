@@ -14,7 +14,6 @@ use crate::app::App;
 use crate::clock::Clock;
 use crate::http;
 use crate::journal::{Journal, SeenRequest};
-use crate::limits::Limits;
 use crate::options::{ClockMode, Options};
 use crate::runs::Runs;
 use crate::scenario::Scenario;
@@ -54,7 +53,6 @@ impl Simulator {
         let app = Arc::new(App {
             runs: Arc::new(Runs::new(options.seed, clock)),
             journal: Journal::new(),
-            limits: Limits::default(),
         });
         let shutdown = CancellationToken::new();
         let tasks = TaskTracker::new();

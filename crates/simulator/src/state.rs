@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::ask::Api;
 use crate::bucket::{Allowance, Bucket};
 use crate::clock::Clock;
 use crate::errors::Refusal;
 use crate::faults::{Call, Rate, RateScope};
 use crate::ids::is_agent_id;
-use crate::run::{Run, RunApi};
+use crate::run::Run;
 use crate::scenario::Scenario;
 use crate::stats::Stats;
 
@@ -39,13 +40,13 @@ impl State {
         self.runs.get(*self.places.get(id)?)
     }
 
-    pub(crate) fn find(&mut self, api: RunApi, id: &str) -> Result<&mut Run, Refusal> {
-        if api == RunApi::Agent && !is_agent_id(id) {
+    pub(crate) fn find(&mut self, api: Api, id: &str) -> Result<&mut Run, Refusal> {
+        if api == Api::Agent && !is_agent_id(id) {
             return Err(Refusal::invalid("invalid response id"));
         }
         let place = self.places.get(id).copied();
         let run = place.and_then(|place| self.runs.get_mut(place));
-        run.filter(|run| run.reached_by() == api).ok_or_else(Refusal::not_found)
+        run.filter(|run| run.ask.api == api).ok_or_else(Refusal::not_found)
     }
 
     /// Counts a try of this input; the scenario may refuse it.

@@ -9,9 +9,9 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::faults::{Malformation, Malformed, Sse};
+use crate::faults::{Cut, Malformation, Malformed, Sse};
 use crate::frame::Frame;
-use crate::run::{Break, Opening};
+use crate::run::Opening;
 use crate::runs::{Runs, Step};
 use crate::socket::Hangup;
 
@@ -61,7 +61,7 @@ struct Follower {
     sse: Sse,
     malformed: Option<Malformed>,
     /// Events until the connection breaks.
-    cut: Option<Break>,
+    cut: Option<Cut>,
     hangup: Hangup,
     over: bool,
 }
@@ -75,7 +75,7 @@ impl Follower {
                 return (!batch.is_empty()).then(|| Ok(batch.into()));
             }
             if let Some(cut) = self.cut
-                && cut.events == 0
+                && cut.after_events == Some(0)
             {
                 if !batch.is_empty() {
                     return Some(Ok(batch.into()));
@@ -102,7 +102,7 @@ impl Follower {
         }
     }
 
-    async fn broken(&mut self, cut: Break) -> io::Error {
+    async fn broken(&mut self, cut: Cut) -> io::Error {
         self.over = true;
         // Lets hyper flush what it has: an error in the same breath would swallow the events before it.
         tokio::task::yield_now().await;
@@ -151,8 +151,8 @@ impl Follower {
                 }
             }
             if let Some(cut) = &mut self.cut {
-                cut.events = cut.events.saturating_sub(1);
-                if cut.events == 0 {
+                cut.after_events = Some(cut.after_events.unwrap_or(1).saturating_sub(1));
+                if cut.after_events == Some(0) {
                     return;
                 }
             }

@@ -123,23 +123,13 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ask::Ask;
     use crate::effort::Effort;
     use crate::scenario::Scenario;
-    use crate::script::{Brief, Style};
 
     fn timeline(scenario: &str) -> Timeline {
         let scenario = Scenario::parse(scenario).unwrap();
-        Timeline::new(Script::write(&Brief {
-            question: "wind",
-            effort: Effort::Low,
-            model: "openai/gpt-6-luna",
-            shape: &scenario.shape,
-            ending: &scenario.ending,
-            hostile: None,
-            style: Style::Agent,
-            seed: 0,
-            speed: 1.0,
-        }))
+        Timeline::new(Script::write(&Ask::to_agent("wind", Effort::Low), &scenario, 0, 1.0))
     }
 
     const LATE: Duration = Duration::from_secs(1_000_000);

@@ -58,6 +58,8 @@ pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
     check_recency(&body["tools"])?;
     let ask = Ask {
         api: Api::Agent,
+        sonar: None,
+        key: None,
         input: body["input"].to_string(),
         prompt: messages.join("\n"),
         question: messages.last().map(|text| without_markers(text)).unwrap_or_default(),

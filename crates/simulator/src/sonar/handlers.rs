@@ -10,10 +10,9 @@ use axum::routing::{any, get};
 
 use super::request;
 use crate::app::{App, authorize, submits};
+use crate::ask::Api;
 use crate::errors::Refusal;
 use crate::options::SonarMode;
-use crate::run::RunApi;
-use crate::runs::PolledRun;
 use crate::socket::Hangup;
 
 pub(crate) fn router(mode: SonarMode) -> Router<Arc<App>> {
@@ -42,6 +41,6 @@ async fn poll(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     authorize(&headers)?;
-    let PolledRun { object, transport } = app.runs.poll(RunApi::SonarJobs, &id)?;
+    let (object, transport) = app.runs.poll(Api::SonarAsync, &id)?;
     Ok(transport.apply(transport.json(object), &app.runs.clock, &hangup))
 }

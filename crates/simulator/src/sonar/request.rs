@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::prices::{Context, MODELS};
-use crate::ask::{Api, Ask, IdempotencyKey, Sonar, Via};
+use crate::ask::{Api, Ask, IdempotencyKey, Sonar};
 use crate::errors::Refusal;
 use crate::fastapi::{self, DATE, FLAG, Rule, Rules, TEXT, TEXTS, text_of};
 use crate::scenario::without_markers;
@@ -75,7 +75,7 @@ const JOB_FIELDS: Rules = &[
 
 /// Reads `POST /chat/completions`.
 pub(crate) fn chat(bytes: &[u8]) -> Result<Ask, Refusal> {
-    ask(&fastapi::body(bytes, &[FIELDS, FILTERS])?, Via::Chat)
+    ask(&fastapi::body(bytes, &[FIELDS, FILTERS])?, Api::SonarChat)
 }
 
 /// Reads `POST /v1/async/sonar`: the same request in an envelope with an idempotency key.
@@ -84,10 +84,10 @@ pub(crate) fn job(bytes: &[u8]) -> Result<Ask, Refusal> {
     let request = &envelope["request"];
     let key = envelope["idempotency_key"].as_str();
     let key = key.map(|key| IdempotencyKey { key: key.to_owned(), request: request.to_string() });
-    ask(request, Via::Async(key))
+    Ok(Ask { key, ..ask(request, Api::SonarAsync)? })
 }
 
-fn ask(request: &Value, via: Via) -> Result<Ask, Refusal> {
+fn ask(request: &Value, api: Api) -> Result<Ask, Refusal> {
     let name = request["model"].as_str().unwrap_or_default();
     let Some(model) = MODELS.iter().find(|model| model.id == name) else {
         let message = format!("Invalid model '{name}'. Permitted models are the sonar models.");
@@ -108,11 +108,12 @@ fn ask(request: &Value, via: Via) -> Result<Ask, Refusal> {
         effort: model.effort,
         label: model.id.to_owned(),
         model: model.id,
-        background: matches!(via, Via::Async(_)),
-        stream: request["stream"] == true && matches!(via, Via::Chat),
+        background: api == Api::SonarAsync,
+        stream: request["stream"] == true && api == Api::SonarChat,
         store: true,
-        api: Api::Sonar(Sonar {
-            via,
+        key: None,
+        api,
+        sonar: Some(Sonar {
             model,
             context: context.and_then(Context::named).unwrap_or(Context::Low),
             related_questions: request["return_related_questions"] == true,
@@ -189,8 +190,7 @@ mod tests {
         let ask = parse(&body).unwrap();
         assert_eq!(ask.question, "new");
         assert!(ask.stream && ask.prompt.contains("old") && ask.prompt.contains("[[sim:ok]]"));
-        let Api::Sonar(sonar) = ask.api else { panic!("not for sonar") };
-        assert_eq!(sonar.context, Context::High);
+        assert_eq!(ask.sonar.unwrap().context, Context::High);
     }
 
     #[test]
