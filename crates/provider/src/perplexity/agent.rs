@@ -84,7 +84,7 @@ impl Provider for Agent {
         if ask.kind == AskKind::Results {
             return search::begin(&self.api, Self::NAME, &ask, key).await;
         }
-        let request = self.api.post(&["v1", "agent"], &wire::Submit::from(&ask))?;
+        let request = self.api.post(&["v1", "agent"], &wire::submit(&ask))?;
         let submit = Submit::new(&self.api);
         let response = submit.send(request, |answer| self.api.refusal(answer)).await?;
         if is_event_stream(&response) {

@@ -3,11 +3,12 @@
 use outlast_core::{
     Again, BeginError, Body, Cost, Nature, Output, ResearchAsk, Resumes, Run, Source, Usage,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::api::Api;
 use super::delivered::Delivered;
-use super::narrowing::Narrowing;
+use super::narrowing::narrowed;
 use super::submit::Submit;
 use super::wire::{is_name, known, known_items, object};
 use crate::prices::Prices;
@@ -20,27 +21,14 @@ const MAX_TOKENS_PER_PAGE: u32 = 1024;
 pub(super) const NATURE: Nature =
     Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
 
-#[derive(Debug, Serialize)]
-struct Request<'a> {
-    query: &'a str,
-    max_results: u32,
-    max_tokens_per_page: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    country: Option<&'a str>,
-    #[serde(flatten)]
-    narrowing: Narrowing<'a>,
-}
-
-impl<'a> From<&'a ResearchAsk> for Request<'a> {
-    fn from(ask: &'a ResearchAsk) -> Self {
-        Self {
-            query: ask.question(),
-            max_results: ask.filters.max_results.unwrap_or(MAX_RESULTS),
-            max_tokens_per_page: ask.filters.max_tokens_per_page.unwrap_or(MAX_TOKENS_PER_PAGE),
-            country: ask.filters.country.as_deref(),
-            narrowing: Narrowing::from(&ask.filters),
-        }
-    }
+fn request(ask: &ResearchAsk) -> Value {
+    let body = json!({
+        "query": ask.question(),
+        "max_results": ask.filters.max_results.unwrap_or(MAX_RESULTS),
+        "max_tokens_per_page": ask.filters.max_tokens_per_page.unwrap_or(MAX_TOKENS_PER_PAGE),
+        "country": ask.filters.country,
+    });
+    narrowed(body, &ask.filters)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -73,7 +61,7 @@ pub(super) async fn begin(
     ask: &ResearchAsk,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
-    let request = api.post(&["search"], &Request::from(ask))?;
+    let request = api.post(&["search"], &request(ask))?;
     let submit = Submit::new(api);
     let response = submit.send(request, |answer| api.refusal(answer)).await?;
     let raw = submit.read(response).await?;

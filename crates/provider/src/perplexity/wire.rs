@@ -17,7 +17,7 @@ pub(super) use output::Page;
 use output::{ContentPart, OutputItem, output_items};
 pub(super) use run_error::{ErrorCode, RunError};
 pub(crate) use submit::effort;
-pub(super) use submit::{DEEP_RESEARCH, Submit};
+pub(super) use submit::{DEEP_RESEARCH, submit};
 pub(super) use usage::{InputTokens, Usage, UsageCost};
 
 /// The longest id of a run that is taken: it becomes part of an address, of every row and of log lines.
