@@ -23,7 +23,7 @@ pub fn event(bytes: &[u8]) -> Result<(), String> {
         return Err(format!("{percent:?} percent before the end"));
     }
     let status = event.status();
-    match (status, event.response) {
+    match (status, event.response.0) {
         (Some(status), Some(mut response)) => {
             finished(&report::finished(status, &mut response, event.raw))
         }
@@ -46,7 +46,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     let mut meter = Meter::default();
     drop(meter.snapshot(&response));
     finished(&report::finished(response.status(), &mut response, bytes.to_vec()))?;
-    drop(errors::run_ended(response.status(), response.error, "key"));
+    drop(errors::run_ended(response.status(), response.error.0, "key"));
     Ok(())
 }
 
@@ -66,7 +66,7 @@ pub fn followed(stream: &[u8], size: usize) -> Option<String> {
                 continue;
             };
             drop(meter.event(&event));
-            let (Some(status), Some(response)) = (event.status(), &mut event.response) else {
+            let (Some(status), Some(response)) = (event.status(), &mut *event.response) else {
                 continue;
             };
             let step = report::finished(status, response, event.raw);

@@ -10,7 +10,7 @@ use super::api::Api;
 use super::delivered::Delivered;
 use super::narrowing::narrowed;
 use super::submit::Submit;
-use super::wire::{is_name, known, known_items, object};
+use super::wire::{Known, is_name, known_items, object};
 use crate::prices::Prices;
 
 /// What the vendor's own tool asks for.
@@ -34,8 +34,7 @@ fn request(ask: &ResearchAsk) -> Value {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Found {
-    #[serde(deserialize_with = "known")]
-    id: Option<String>,
+    id: Known<String>,
     #[serde(deserialize_with = "known_items")]
     results: Option<Vec<Hit>>,
 }
@@ -43,14 +42,10 @@ struct Found {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Hit {
-    #[serde(deserialize_with = "known")]
-    url: Option<String>,
-    #[serde(deserialize_with = "known")]
-    title: Option<String>,
-    #[serde(deserialize_with = "known")]
-    snippet: Option<String>,
-    #[serde(deserialize_with = "known")]
-    date: Option<String>,
+    url: Known<String>,
+    title: Known<String>,
+    snippet: Known<String>,
+    date: Known<String>,
 }
 
 /// Makes the search; the run is done before it is followed. Where the provider gives the search no name it goes by
@@ -83,22 +78,23 @@ pub(super) fn read(body: &[u8]) -> Option<(Option<String>, Output)> {
         usage: Usage { searches: 1, ..Usage::default() },
         cost: Cost::Computed(Prices::current().search()),
     };
-    Some((found.id.filter(|id| is_name(id)), output))
+    Some((found.id.0.filter(|id| is_name(id)), output))
 }
 
 /// Hits in their order; one without an address is none.
 fn sources(hits: Vec<Hit>) -> Vec<Source> {
     let text = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-    let found =
-        hits.into_iter().filter_map(|hit| Some((text(hit.url)?, hit.title, hit.date, hit.snippet)));
+    let found = hits
+        .into_iter()
+        .filter_map(|hit| Some((text(hit.url.0)?, hit.title, hit.date, hit.snippet)));
     (1..)
         .zip(found)
         .map(|(number, (url, title, date, snippet))| Source {
             number,
             url,
-            title: text(title),
-            date: text(date),
-            snippet: text(snippet),
+            title: text(title.0),
+            date: text(date.0),
+            snippet: text(snippet.0),
         })
         .collect()
 }

@@ -47,7 +47,7 @@ pub(super) async fn begin(
 }
 
 fn name(completion: &Completion, key: &str) -> String {
-    completion.id.clone().filter(|id| is_name(id)).unwrap_or_else(|| key.to_owned())
+    completion.id.0.clone().filter(|id| is_name(id)).unwrap_or_else(|| key.to_owned())
 }
 
 /// The chunk in an event. Keep-alives are no objects; an object that cannot be read is a part of the answer lost.

@@ -10,7 +10,7 @@ use super::wire::{Completion, Job};
 
 /// Says what is wrong with what we make of the bytes as a job, as an answer, and as chunks, one a line.
 pub(in crate::perplexity) fn fuzzed(bytes: &[u8]) -> Result<(), String> {
-    let job = Job::parse(bytes).and_then(|job| job.response).and_then(report::output);
+    let job = Job::parse(bytes).and_then(|job| job.response.0).and_then(report::output);
     let answer = Completion::parse(bytes).and_then(report::output);
     let mut joined = Joined::default();
     let mut deltas = String::new();

@@ -81,7 +81,7 @@ impl ResearchRun {
             return Ok(None);
         };
         match job.status() {
-            Status::Completed => match job.response.and_then(report::output) {
+            Status::Completed => match job.response.0.and_then(report::output) {
                 Some(output) => {
                     let done = Step::Done { output, raw: Some(body) };
                     let Some(progress) = self.milestones.finalizing() else {
