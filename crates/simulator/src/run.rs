@@ -122,7 +122,7 @@ impl Run {
     /// Whether a GET finds it, the requests before this one counted already.
     pub(crate) fn readable(&self, clock: &Clock) -> Result<(), Refusal> {
         let looks = self.counts.polls + self.counts.attaches;
-        let lost = self.scenario.lost.is_some_and(|lost| looks > lost.after || lost.after == 0);
+        let lost = self.scenario.lost.is_some_and(|after| looks > after || after == 0);
         let flaps = self.scenario.flap404.is_some_and(|flap| {
             let times = flap.times.unwrap_or(u64::from(flap.ms == 0));
             (1..=times).contains(&looks) || self.age(clock.now()) < clock.scaled(flap.ms as f64)
@@ -135,11 +135,11 @@ impl Run {
 
     /// Whether it ended longer ago than finished runs are kept.
     fn is_forgotten(&self, clock: &Clock) -> bool {
-        let Some(retention) = self.scenario.retention else { return false };
+        let Some(ms) = self.scenario.retention else { return false };
         let now = clock.now();
         let seen = self.seen(now);
         let ended = self.timeline.happened(seen - 1).filter(|_| self.last(seen).is_terminal());
-        ended.is_some_and(|ended| self.age(now) >= ended + clock.scaled(retention.ms as f64))
+        ended.is_some_and(|ended| self.age(now) >= ended + clock.scaled(ms as f64))
     }
 
     /// What befalls an answer that travels so.

@@ -17,7 +17,7 @@ use crate::errors::Refusal;
 use crate::faults::{Call, CancelMode, Channel};
 use crate::ids::{fnv1a64, is_agent_id, uuid};
 use crate::run::{Counts, Opening, Run};
-use crate::scenario::{Ending, Lost, Scenario, SubmitAnswer};
+use crate::scenario::{Ending, Scenario, SubmitAnswer};
 use crate::script::{Event, Script};
 use crate::state::State;
 use crate::stats::{RunStats, Stats};
@@ -127,9 +127,12 @@ impl Runs {
         }
     }
 
-    /// Queues scenarios for the submits that bring none.
-    pub(crate) fn queue(&self, scenarios: Vec<Scenario>) {
+    /// Queues scenarios for the submits that bring none; none of them when one is not understood.
+    pub(crate) fn queue(&self, scenarios: &[impl AsRef<str>]) -> Result<(), String> {
+        let scenarios = scenarios.iter().map(|text| Scenario::parse(text.as_ref()));
+        let scenarios: Vec<_> = scenarios.collect::<Result<_, _>>()?;
         self.lock().queue.extend(scenarios);
+        Ok(())
     }
 
     /// The next queued scenario.
@@ -183,7 +186,7 @@ impl Runs {
         run.counts.attaches += 1;
         run.meet(Call::Attach, run.counts.attaches)?;
         run.readable(&self.clock)?;
-        if run.scenario.no_stream.is_some() || !run.ask.stream || !run.ask.background {
+        if run.scenario.no_stream || !run.ask.stream || !run.ask.background {
             return Err(Refusal::invalid("stream is not available for this response"));
         }
         let Ok(next) = usize::try_from(after.saturating_add(1)) else {
@@ -214,7 +217,7 @@ impl Runs {
             Some((CancelMode::Slow, ms)) => ms as f64,
             Some((CancelMode::Terminal400, _)) => return Err(Refusal::not_cancellable()),
             Some((CancelMode::Unknown400, _)) => {
-                run.scenario.lost = Some(Lost { after: 0 });
+                run.scenario.lost = Some(0);
                 return Err(Refusal::not_cancellable());
             }
             Some((CancelMode::Ignored, _)) => return Ok(()),

@@ -54,9 +54,10 @@ pub(crate) struct Scenario {
     pub(crate) answer: SubmitAnswer,
     pub(crate) http: Vec<HttpFault>,
     pub(crate) drop: Option<Cut>,
-    pub(crate) no_stream: Option<NoKeys>,
-    pub(crate) no_terminal: Option<NoKeys>,
-    pub(crate) lost: Option<Lost>,
+    pub(crate) no_stream: bool,
+    pub(crate) no_terminal: bool,
+    /// From which GET on, counted from 0, the run cannot be found.
+    pub(crate) lost: Option<u64>,
     pub(crate) flap404: Option<Flap>,
     pub(crate) cancel: Option<CancelFault>,
     pub(crate) malformed: Option<Malformed>,
@@ -64,9 +65,11 @@ pub(crate) struct Scenario {
     pub(crate) sse: Sse,
     pub(crate) stale: Option<Stale>,
     pub(crate) ratelimit: Option<Rate>,
-    pub(crate) retention: Option<Retention>,
+    /// How many milliseconds a finished run can be found.
+    pub(crate) retention: Option<u64>,
     pub(crate) cost: Option<Cost>,
-    pub(crate) inject: Option<Inject>,
+    /// The length of the longest line among hostile text, if there is any.
+    pub(crate) inject: Option<usize>,
 }
 
 /// The size and pace of a run; what is `None` follows from the effort.
@@ -161,36 +164,11 @@ pub(crate) enum Dates {
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NoKeys {}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Lost {
-    /// From which GET on, counted from 0, the run cannot be found.
-    pub(crate) after: u64,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Flap {
     /// How many GETs do not find the run before it is found; unset, one where `ms` is 0.
     pub(crate) times: Option<u64>,
     /// For how long after its submit no GET finds the run.
     pub(crate) ms: u64,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Retention {
-    /// How long a finished run can be found.
-    pub(crate) ms: u64,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Inject {
-    /// The length of the longest line among the hostile text.
-    pub(crate) line: usize,
 }
 
 impl Scenario {
@@ -224,7 +202,7 @@ impl Scenario {
             ("words", self.shape.words, 1_000_000),
             ("sources", self.shape.sources, 10_000),
             ("searches", self.shape.searches, 10_000),
-            ("line", self.inject.map(|inject| inject.line), 64_000_000),
+            ("line", self.inject, 64_000_000),
             ("bytes", self.malformed.map(|malformed| malformed.bytes), 1 << 30),
         ] {
             if value > Some(most) {
@@ -273,7 +251,7 @@ impl Scenario {
     }
 
     pub(crate) fn hides_terminal(&self) -> bool {
-        self.no_terminal.is_some() || self.sse.no_terminal
+        self.no_terminal || self.sse.no_terminal
     }
 }
 
@@ -314,12 +292,19 @@ fn add_clause(scenario: &mut Value, clause: &str) -> Result<(), String> {
     }
     match (name, &mut scenario["http"]) {
         ("ok", _) if fields == json!({}) => {}
+        ("no_stream" | "no_terminal", _) if fields == json!({}) => scenario[name] = true.into(),
         ("http" | "quota", Value::Array(faults)) => faults.push(fields),
         ("fail" | "incomplete" | "stuck" | "requires_action", _) => {
             scenario["ending"] = json!({name: fields});
         }
         ("drop_submit" | "gateway" | "late_submit" | "no_id", _) => {
             scenario["answer"] = json!({name: fields});
+        }
+        // A clause with one key is the value of that key; what others it was given are refused as an object.
+        ("lost" | "retention" | "inject", _) => {
+            let keys: Vec<&Value> =
+                fields.as_object().into_iter().flat_map(|keys| keys.values()).collect();
+            scenario[name] = if let [only] = keys.as_slice() { (*only).clone() } else { fields };
         }
         _ => scenario[name] = fields,
     }

@@ -77,7 +77,7 @@ impl Script {
         let words = shape.words.unwrap_or(words);
         let sources = shape.sources.unwrap_or(sources);
         let count = shape.searches.unwrap_or(SEARCHES);
-        let hostile = scenario.inject.map(|inject| inject.line);
+        let hostile = scenario.inject;
         // Sonar numbers its sources without gaps.
         let gaps = if ask.sonar.is_none() { 1..=3 } else { 0..=0 };
         let mut searches = sources::search(&topic, count, sources, gaps, &mut rng);

@@ -59,8 +59,7 @@ fn answer(app: &App, query: &Query, scenario: &Scenario) -> Value {
         let topic = Topic::of(&question);
         let found = sources::search(&topic, 1, wanted, 0..=0, &mut rng);
         let mut found: Vec<Source> = found.into_iter().flat_map(|search| search.results).collect();
-        let hostile = scenario.inject.map(|inject| inject.line);
-        found.iter_mut().for_each(|source| source.apply(&scenario.shape, hostile));
+        found.iter_mut().for_each(|source| source.apply(&scenario.shape, scenario.inject));
         results.extend(found.iter().map(|source| result(source, query.page_tokens)));
     }
     json!({"id": uuid(&mut fastrand::Rng::new()).to_string(), "results": results})
