@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::hostile;
 use crate::phrases::{QUERIES, SENTENCES, TITLES, fill};
@@ -56,8 +56,9 @@ impl Source {
         }
     }
 
-    /// Adds `date` and `last_updated` as far as they are known.
-    pub(crate) fn add_dates(&self, result: &mut Value) {
+    /// What every API shows of it, with `date` and `last_updated` as far as they are known.
+    pub(crate) fn json(&self) -> Value {
+        let mut result = json!({"title": self.title, "url": self.url, "snippet": self.snippet});
         match self.dates {
             Dates::Absent => {}
             Dates::Null => {
@@ -71,6 +72,7 @@ impl Source {
                 }
             }
         }
+        result
     }
 }
 

@@ -181,11 +181,9 @@ fn text_part(run: &Run, name: &str, text: &str) -> Value {
 }
 
 fn result(source: &Source) -> Value {
-    let mut result = json!({
-        "id": source.id, "url": source.url, "title": source.title, "snippet": source.snippet,
-        "source": "web",
-    });
-    source.add_dates(&mut result);
+    let mut result = source.json();
+    result["id"] = source.id.into();
+    result["source"] = "web".into();
     result
 }
 

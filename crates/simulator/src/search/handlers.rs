@@ -66,8 +66,8 @@ fn answer(app: &App, query: &Query, scenario: &Scenario) -> Value {
 }
 
 fn result(source: &Source, tokens: usize) -> Value {
-    let snippet: String = source.snippet.chars().take(tokens * CHARS_PER_TOKEN).collect();
-    let mut result = json!({"title": source.title, "url": source.url, "snippet": snippet});
-    source.add_dates(&mut result);
+    let mut result = source.json();
+    let snippet = source.snippet.chars().take(tokens * CHARS_PER_TOKEN);
+    result["snippet"] = snippet.collect::<String>().into();
     result
 }
