@@ -10,4 +10,4 @@ pub mod prices;
 mod provider_error;
 
 #[doc(hidden)]
-pub mod fuzzing;
+pub use perplexity::fuzzing;
