@@ -76,7 +76,7 @@ async fn answer(app: &App, receipt: SubmitReceipt, hangup: &Hangup) -> Result<Re
     let transport = receipt.transport;
     let response = match receipt.delivery {
         Delivery::Stream(opening) => {
-            event_stream(stream::events(app.runs.clone(), opening, naming, hangup.clone()))
+            event_stream(stream::events(app.runs.clone(), *opening, naming, hangup.clone()))
         }
         Delivery::Queued(object) => transport.json(named(object, naming)),
         Delivery::Wait => {

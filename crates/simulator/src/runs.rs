@@ -45,7 +45,7 @@ pub(crate) struct SubmitReceipt {
 }
 
 pub(crate) enum Delivery {
-    Stream(Opening),
+    Stream(Box<Opening>),
     Queued(Value),
     /// The answer is the finished run.
     Wait,
@@ -83,7 +83,7 @@ impl Runs {
             (true, _) => {
                 let opening = run.open(0);
                 let transport = opening.transport;
-                (Delivery::Stream(opening), transport)
+                (Delivery::Stream(Box::new(opening)), transport)
             }
             (false, true) => (Delivery::Queued(run.object(1)), run.transport(Channel::Submit)),
             (false, false) => (Delivery::Wait, run.transport(Channel::Whole)),

@@ -54,7 +54,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
 /// Takes the bytes for all that the Sonar and the Search endpoints answer, and for the chunks of a stream, one a line.
 pub fn sonar(bytes: &[u8]) -> Result<(), String> {
     drop(search::read(bytes));
-    super::sonar::fuzzed(bytes)?.iter().try_for_each(|output| sound(output))
+    super::sonar::fuzzed(bytes)?.iter().try_for_each(sound)
 }
 
 /// Follows a stream that arrives in pieces of this size: the text at its end, if it has one.

@@ -70,7 +70,7 @@ const MESSAGE_FIELDS: Rules = &[
 
 const JOB_FIELDS: Rules = &[
     ("request", Rule::Required(&Rule::Object(&[FIELDS, FILTERS]))),
-    ("idempotency_key", Rule::Is(|key| key.as_str().is_some_and(|key| key != ""), "a key")),
+    ("idempotency_key", Rule::Is(|key| key.as_str().is_some_and(|key| !key.is_empty()), "a key")),
 ];
 
 /// Reads `POST /chat/completions`.

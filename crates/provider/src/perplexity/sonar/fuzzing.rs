@@ -7,7 +7,7 @@ use super::report;
 use super::wire::{Completion, Job};
 
 /// What we make of the bytes as a job, as an answer, and as chunks, one a line.
-pub(in crate::perplexity) fn fuzzed(bytes: &[u8]) -> Result<Vec<Box<Output>>, String> {
+pub(in crate::perplexity) fn fuzzed(bytes: &[u8]) -> Result<Vec<Output>, String> {
     let job = Job::parse(bytes).and_then(|job| job.response.0).and_then(report::output);
     let answer = Completion::parse(bytes).and_then(report::output);
     let mut joined = Joined::default();
@@ -29,5 +29,5 @@ pub(in crate::perplexity) fn fuzzed(bytes: &[u8]) -> Result<Vec<Box<Output>>, St
     {
         return Err(format!("text is lost: {text:?} of {deltas:?}"));
     }
-    Ok([job, answer, streamed].into_iter().flatten().collect())
+    Ok([job, answer, streamed].into_iter().flatten().map(|output| *output).collect())
 }
