@@ -2,6 +2,9 @@
 
 #![no_main]
 
+#[path = "../sse_check.rs"]
+mod sse_check;
+
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    assert_eq!(outlast_provider::fuzzing::sse(bytes), Ok(()));
+    assert_eq!(sse_check::check(bytes), Ok(()));
 });

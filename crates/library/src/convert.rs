@@ -122,11 +122,7 @@ impl InstalledConverters<'_> {
         let program = match format {
             Format::Pdf => self.pdftotext.as_ref(),
             Format::Office(_) => self.pandoc.as_ref(),
-            Format::Markdown
-            | Format::Plain
-            | Format::ReStructuredText
-            | Format::AsciiDoc
-            | Format::Html => None,
+            _ => None,
         };
         program.map(|program| program.stamp.as_str())
     }

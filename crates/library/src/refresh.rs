@@ -138,11 +138,7 @@ fn read(
     let text = match file.format {
         Format::Pdf => converters.pdf(&file.path, reporter)?,
         Format::Office(reader) => converters.office(reader, &file.path, reporter)?,
-        Format::Markdown
-        | Format::Plain
-        | Format::ReStructuredText
-        | Format::AsciiDoc
-        | Format::Html => text(file).map_err(ConvertError::LeftOut)?,
+        _ => text(file).map_err(ConvertError::LeftOut)?,
     };
     // No file is known to break a parser; should one do so, the others are still read.
     match catch_unwind(AssertUnwindSafe(|| parse(file.format, &text))) {
@@ -260,7 +256,7 @@ fn insert(
                 continue;
             }
             PassageKind::Row => format!("{body} {head}"),
-            PassageKind::Paragraph | PassageKind::Line | PassageKind::Item | PassageKind::Code => {
+            _ => {
                 head.clear();
                 body
             }

@@ -60,10 +60,8 @@ impl Format {
     /// How long a file may be.
     pub(super) fn largest(self) -> u64 {
         match self {
-            Self::Markdown | Self::Plain | Self::ReStructuredText | Self::AsciiDoc | Self::Html => {
-                MAX_TEXT_BYTES
-            }
             Self::Pdf | Self::Office(_) => MAX_DOCUMENT_BYTES,
+            _ => MAX_TEXT_BYTES,
         }
     }
 }

@@ -15,4 +15,4 @@ pub fn host_name() -> String {
 }
 
 #[doc(hidden)]
-pub mod fuzzing;
+pub use perplexity::fuzzing;

@@ -19,7 +19,8 @@ mod meter;
 mod errors;
 mod wire;
 
-pub(crate) mod fuzzing;
+#[doc(hidden)]
+pub mod fuzzing;
 
 pub use agent::Agent;
 pub use api::PerplexityOptions;

@@ -23,22 +23,16 @@ static CURRENT: LazyLock<Prices> = LazyLock::new(|| {
 pub struct Prices {
     as_of: String,
     unknown_model: Usd,
-    agent: Agent,
-    sonar: Sonar,
+    agent: DialectPrices,
+    sonar: DialectPrices,
     search: Search,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Agent {
+struct DialectPrices {
+    #[serde(default)]
     tools: HashMap<String, Usd>,
-    models: HashMap<String, Model>,
-    typical: HashMap<String, Usd>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sonar {
     models: HashMap<String, Model>,
     typical: HashMap<String, Usd>,
 }

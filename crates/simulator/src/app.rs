@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, post};
 use serde_json::Value;
 
 use crate::ask::Ask;
 use crate::errors::Refusal;
-use crate::faults::HttpFault;
 use crate::journal::Journal;
-use crate::limits::{Limits, REQUEST_ID};
+use crate::limits::REQUEST_ID;
 use crate::runs::{Delivery, Runs, SubmitReceipt};
-use crate::scenario::{Answer, Scenario};
+use crate::scenario::{Scenario, SubmitAnswer};
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
 
@@ -21,52 +22,52 @@ use crate::stream::{self, Naming};
 pub(crate) struct App {
     pub(crate) runs: Arc<Runs>,
     pub(crate) journal: Journal,
-    pub(crate) limits: Limits,
 }
 
 impl App {
     /// Turns a submit into a run, or counts why it was refused.
-    pub(crate) fn accept(
+    fn accept(
         &self,
         headers: &HeaderMap,
         parse: impl FnOnce() -> Result<Ask, Refusal>,
     ) -> Result<SubmitReceipt, Refusal> {
-        let accepted = authorize(headers).and_then(|key| {
+        let accepted = authorize(headers).and_then(|()| {
             let ask = parse()?;
-            let scenario = self.scenario(headers, key, &ask.prompt)?;
+            let scenario = self.scenario(&ask.prompt)?;
             self.runs.submit(ask, scenario)
         });
         accepted.inspect_err(|_| self.runs.refused())
     }
 
-    pub(crate) fn scenario(
-        &self,
-        headers: &HeaderMap,
-        key: &str,
-        prompt: &str,
-    ) -> Result<Scenario, Refusal> {
-        let header = headers.get("x-sim-scenario").and_then(|value| value.to_str().ok());
-        Scenario::select(header, key, prompt, || self.runs.queued()).map_err(Refusal::invalid)
+    pub(crate) fn scenario(&self, prompt: &str) -> Result<Scenario, Refusal> {
+        Scenario::select(prompt, || self.runs.queued()).map_err(Refusal::invalid)
     }
 }
 
+/// An endpoint that takes submits which `parse` reads.
+pub(crate) fn submits(parse: fn(&[u8]) -> Result<Ask, Refusal>) -> MethodRouter<Arc<App>> {
+    post(
+        async move |State(app): State<Arc<App>>,
+                    ConnectInfo(hangup): ConnectInfo<Hangup>,
+                    headers: HeaderMap,
+                    body: Bytes| {
+            let receipt = app.accept(&headers, || parse(&body))?;
+            answer(&app, receipt, &hangup).await
+        },
+    )
+}
+
 /// Answers a submit as its scenario says.
-pub(crate) async fn answer(
-    app: &App,
-    receipt: SubmitReceipt,
-    hangup: &Hangup,
-) -> Result<Response, Refusal> {
+async fn answer(app: &App, receipt: SubmitReceipt, hangup: &Hangup) -> Result<Response, Refusal> {
     let naming = match receipt.answer {
-        Answer::Full => Naming::Named,
-        Answer::WithoutId => Naming::Nameless,
-        Answer::Dropped => {
+        SubmitAnswer::Full => Naming::Named,
+        SubmitAnswer::NoId {} => Naming::Nameless,
+        SubmitAnswer::DropSubmit {} => {
             hangup.now();
             return Ok(StatusCode::OK.into_response());
         }
-        Answer::Gateway { status, body } => {
-            return Err(Refusal::scripted(&HttpFault::answered(status, body)));
-        }
-        Answer::Late { ms } => {
+        SubmitAnswer::Gateway(fault) => return Err(Refusal::scripted(&fault)),
+        SubmitAnswer::LateSubmit { ms } => {
             let clock = &app.runs.clock;
             clock.sleep_until(clock.now() + clock.scaled(ms as f64)).await;
             Naming::Named
@@ -75,7 +76,7 @@ pub(crate) async fn answer(
     let transport = receipt.transport;
     let response = match receipt.delivery {
         Delivery::Stream(opening) => {
-            event_stream(stream::events(app.runs.clone(), opening, naming, hangup.clone()))
+            event_stream(stream::events(app.runs.clone(), *opening, naming, hangup.clone()))
         }
         Delivery::Queued(object) => transport.json(named(object, naming)),
         Delivery::Wait => {
@@ -91,15 +92,15 @@ pub(crate) async fn answer(
     Ok(response)
 }
 
-/// The bearer key, unless it is missing or calls itself wrong.
-pub(crate) fn authorize(headers: &HeaderMap) -> Result<&str, Refusal> {
+/// Refuses a request whose bearer key is missing or calls itself wrong.
+pub(crate) fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
     let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let (scheme, key) = value.and_then(|value| value.split_once(' ')).unwrap_or_default();
     let key = key.trim();
     if !scheme.eq_ignore_ascii_case("bearer") || key.is_empty() || key.contains("wrong") {
         return Err(Refusal::bad_key());
     }
-    Ok(key)
+    Ok(())
 }
 
 pub(crate) fn event_stream(body: Body) -> Response {

@@ -7,6 +7,10 @@ use crate::sonar::prices::{Context, Model};
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) api: Api,
+    /// What only Sonar asks for.
+    pub(crate) sonar: Option<Sonar>,
+    /// The key that makes the submit of a job safe to repeat.
+    pub(crate) key: Option<IdempotencyKey>,
     /// The question as JSON: two submits with the same one are the same question asked twice.
     pub(crate) input: String,
     /// All texts of the question; markers are looked for here.
@@ -22,26 +26,19 @@ pub(crate) struct Ask {
     pub(crate) store: bool,
 }
 
-#[derive(Clone, Debug)]
+/// Where a run was submitted; the same endpoints reach it by its id, except that none takes the id of a chat answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Api {
     Agent,
-    Sonar(Sonar),
+    SonarAsync,
+    SonarChat,
 }
 
-/// What only Sonar asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Sonar {
-    pub(crate) via: Via,
     pub(crate) model: &'static Model,
     pub(crate) context: Context,
     pub(crate) related_questions: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Via {
-    Chat,
-    /// A job, with the key that makes its submit safe to repeat.
-    Async(Option<IdempotencyKey>),
 }
 
 #[derive(Clone, Debug)]
@@ -49,4 +46,24 @@ pub(crate) struct IdempotencyKey {
     pub(crate) key: String,
     /// The whole request: the same key with another one is a mistake.
     pub(crate) request: String,
+}
+
+#[cfg(test)]
+impl Ask {
+    pub(crate) fn to_agent(question: &str, effort: Effort) -> Self {
+        Self {
+            api: Api::Agent,
+            sonar: None,
+            key: None,
+            input: question.to_owned(),
+            prompt: question.to_owned(),
+            question: question.to_owned(),
+            effort,
+            label: String::new(),
+            model: "openai/gpt-6-luna",
+            background: true,
+            stream: false,
+            store: true,
+        }
+    }
 }

@@ -18,12 +18,12 @@ pub(crate) struct Allowance {
     pub(crate) remaining: u64,
     /// How long until one more request is allowed, as a client will measure it.
     pub(crate) wait: Duration,
-    pub(crate) says_when: bool,
+    pub(crate) retry_after: bool,
 }
 
 impl Bucket {
     pub(crate) fn full(rate: &Rate, now: Duration) -> Self {
-        Self { tokens: rate.burst as f64, at: now }
+        Self { tokens: rate.burst.unwrap_or(rate.rpm).get() as f64, at: now }
     }
 
     /// Takes one token; an error when there is none. `speed` makes the minutes pass faster.
@@ -33,10 +33,11 @@ impl Bucket {
         now: Duration,
         speed: f64,
     ) -> Result<Allowance, Allowance> {
-        let per_second = rate.rpm as f64 / 60.0 * speed;
+        let per_second = rate.rpm.get() as f64 / 60.0 * speed;
         let passed = now.saturating_sub(self.at).as_secs_f64();
         self.at = now;
-        self.tokens = (self.tokens + passed * per_second).min(rate.burst as f64);
+        self.tokens =
+            (self.tokens + passed * per_second).min(rate.burst.unwrap_or(rate.rpm).get() as f64);
         // A wait measured in whole nanoseconds may end a hair before the token is whole.
         let taken = self.tokens >= 1.0 - 1e-6;
         if taken {
@@ -44,10 +45,10 @@ impl Bucket {
         }
         let missing = (1.0 - self.tokens).max(0.0);
         let allowance = Allowance {
-            limit: rate.rpm,
+            limit: rate.rpm.get(),
             remaining: self.tokens.max(0.0) as u64,
             wait: Duration::from_secs_f64(missing / per_second),
-            says_when: rate.says_when,
+            retry_after: rate.retry_after,
         };
         if taken { Ok(allowance) } else { Err(allowance) }
     }
@@ -55,9 +56,17 @@ impl Bucket {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::num::NonZeroU64;
 
-    const RATE: Rate = Rate { rpm: 60, burst: 2, everything: false, says_when: false };
+    use super::*;
+    use crate::faults::RateScope;
+
+    const RATE: Rate = Rate {
+        rpm: NonZeroU64::new(60).unwrap(),
+        burst: NonZeroU64::new(2),
+        on: RateScope::Submit,
+        retry_after: false,
+    };
 
     #[test]
     fn a_burst_is_allowed_and_then_one_request_per_second() {

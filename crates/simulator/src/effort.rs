@@ -21,29 +21,13 @@ impl Effort {
         })
     }
 
-    pub(crate) fn words(self) -> usize {
+    /// Words of the report, sources, model.
+    pub(crate) fn scale(self) -> (usize, usize, &'static str) {
         match self {
-            Self::Fast | Self::Low => 150,
-            Self::Medium => 600,
-            Self::High => 1_500,
-            Self::Xhigh => 4_000,
-        }
-    }
-
-    pub(crate) fn sources(self) -> usize {
-        match self {
-            Self::Fast | Self::Low => 4,
-            Self::Medium => 8,
-            Self::High => 16,
-            Self::Xhigh => 32,
-        }
-    }
-
-    pub(crate) fn model(self) -> &'static str {
-        match self {
-            Self::Fast | Self::Low | Self::Medium => "openai/gpt-6-luna",
-            Self::High => "openai/gpt-6-sol",
-            Self::Xhigh => "anthropic/claude-opus-5-5",
+            Self::Fast | Self::Low => (150, 4, "openai/gpt-6-luna"),
+            Self::Medium => (600, 8, "openai/gpt-6-luna"),
+            Self::High => (1_500, 16, "openai/gpt-6-sol"),
+            Self::Xhigh => (4_000, 32, "anthropic/claude-opus-5-5"),
         }
     }
 }

@@ -12,21 +12,9 @@ use crate::limits;
 const RETIRED: &str = "Sonar is now the Agent API. Use /v1/responses instead of /v1/sonar. Migrate here: https://docs.perplexity.ai/docs/agent-api/migrate-from-sonar/overview";
 const BAD_KEY: &str = "Invalid API key provided. Ensure your API key is correct and active.";
 
-/// A request that was answered with an error.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refusal {
-    status: StatusCode,
-    body: Body,
-    retry_after: Option<u64>,
-    allowance: Option<Allowance>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Body {
-    Json(Value),
-    Html(String),
-    Empty,
-}
+/// An answer that is no success.
+#[derive(Debug)]
+pub(crate) struct Refusal(Box<Response>);
 
 impl Refusal {
     /// 400: the request itself is wrong.
@@ -49,8 +37,7 @@ impl Refusal {
 
     /// 422 as FastAPI words it, with all that is wrong.
     pub(crate) fn unprocessable(faults: Vec<Value>) -> Self {
-        let body = Body::Json(json!({"detail": faults}));
-        Self { status: StatusCode::UNPROCESSABLE_ENTITY, body, retry_after: None, allowance: None }
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, Json(json!({"detail": faults})))
     }
 
     /// 409: the idempotency key stands for another request.
@@ -84,58 +71,52 @@ impl Refusal {
     pub(crate) fn scripted(fault: &HttpFault) -> Self {
         let status =
             StatusCode::from_u16(fault.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let known_as = if fault.out_of_credits { StatusCode::PAYMENT_REQUIRED } else { status };
+        let known_as = if fault.quota { StatusCode::PAYMENT_REQUIRED } else { status };
         let (kind, message) = usual(known_as);
-        let mut message = message.to_owned();
-        if let Some(secret) = &fault.secret {
-            message = format!("{message} ({secret})");
-        }
-        let mut refusal = Self::envelope(status, kind, message.clone());
-        refusal.retry_after = fault.retry_after;
-        match fault.body {
+        let message = match &fault.secret {
+            None => message.to_owned(),
+            Some(secret) => format!("{message} ({secret})"),
+        };
+        let refusal = match fault.body {
             FaultBody::Json if status == StatusCode::UNPROCESSABLE_ENTITY => {
-                let detail = json!({"loc": ["body"], "msg": message, "type": "value_error"});
-                refusal.body = Body::Json(json!({"detail": [detail]}));
+                Self::unprocessable(vec![
+                    json!({"loc": ["body"], "msg": message, "type": "value_error"}),
+                ])
             }
-            FaultBody::Json => {}
-            FaultBody::Html => refusal.body = Body::Html(page(status, &message)),
-            FaultBody::Empty => refusal.body = Body::Empty,
-        }
-        refusal
+            FaultBody::Json => Self::envelope(status, kind, message),
+            FaultBody::Html => Self::new(status, Html(page(status, &message))),
+            FaultBody::Empty => Self::new(status, ()),
+        };
+        refusal.retry_after(fault.retry_after)
     }
 
     /// 429: the bucket is empty.
     pub(crate) fn limited(allowance: Allowance) -> Self {
-        let seconds = allowance.says_when.then(|| limits::seconds(allowance.wait));
-        let refusal = Self::usual(StatusCode::TOO_MANY_REQUESTS);
-        Self { retry_after: seconds, allowance: Some(allowance), ..refusal }
+        let mut refusal = Self::usual(StatusCode::TOO_MANY_REQUESTS);
+        limits::show(&allowance, refusal.0.headers_mut());
+        refusal.retry_after(allowance.retry_after.then(|| limits::seconds(allowance.wait)))
     }
 
     fn envelope(status: StatusCode, kind: &str, message: String) -> Self {
         let error = json!({"message": message, "type": kind, "code": status.as_u16()});
-        Self {
-            status,
-            body: Body::Json(json!({"error": error})),
-            retry_after: None,
-            allowance: None,
+        Self::new(status, Json(json!({"error": error})))
+    }
+
+    fn new(status: StatusCode, body: impl IntoResponse) -> Self {
+        Self(Box::new((status, body).into_response()))
+    }
+
+    fn retry_after(mut self, seconds: Option<u64>) -> Self {
+        if let Some(seconds) = seconds {
+            self.0.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        self
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut response = match self.body {
-            Body::Json(body) => (self.status, Json(body)).into_response(),
-            Body::Html(page) => (self.status, Html(page)).into_response(),
-            Body::Empty => self.status.into_response(),
-        };
-        if let Some(seconds) = self.retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if let Some(allowance) = &self.allowance {
-            limits::show(allowance, response.headers_mut());
-        }
-        response
+        *self.0
     }
 }
 

@@ -1,170 +1,134 @@
-//! Checks of a JSON object that answer as FastAPI does: 422 with every fault and where it is.
+//! Checks of a JSON body by a table of its fields, answered as FastAPI does: 422 with every fault and where it is.
 
-use std::fmt::Display;
-
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::errors::Refusal;
-
-/// One object under check; null counts as absent.
-pub(crate) struct Form<'a> {
-    fields: &'a Map<String, Value>,
-    /// Where the object stands in the request, such as `["body", "request"]`.
-    place: Vec<&'a str>,
-    faults: Vec<Value>,
-}
 
 /// The fields that an object may have, and what each must be.
 pub(crate) type Rules = &'static [(&'static str, Rule)];
 
-/// What a field must be.
-#[derive(Clone, Copy)]
+/// What a field must be; null counts as absent.
 pub(crate) enum Rule {
     Any,
-    Text,
-    Flag,
-    Object,
-    /// A day such as `10/31/2026`.
-    Date,
+    /// A check, and what it asks for.
+    Is(fn(&Value) -> bool, &'static str),
     /// From and to.
     Whole(u64, u64),
     Number(f64, f64),
     OneOf(&'static [&'static str]),
-    /// At most this many.
-    Texts(usize),
+    Object(&'static [Rules]),
+    /// At least one object.
+    Objects(Rules),
+    Required(&'static Rule),
 }
 
-/// The body as an object.
-pub(crate) fn body(bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
-    match serde_json::from_slice(bytes) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(fault(&["body"], "Input should be a valid dictionary", "dict_type")),
-        Err(_) => Err(fault(&["body"], "JSON decode error", "json_invalid")),
-    }
+pub(crate) const TEXT: Rule = Rule::Is(Value::is_string, "a valid string");
+pub(crate) const FLAG: Rule = Rule::Is(Value::is_boolean, "a valid boolean");
+pub(crate) const DATE: Rule = Rule::Is(is_date, "a date as MM/DD/YYYY");
+pub(crate) const TEXTS: Rule = Rule::Is(are_texts, "a list of at most 20 strings");
+
+/// What is wrong with one field.
+pub(crate) struct FieldFault {
+    /// Where the field stands in the request, such as `["body", "request", "model"]`.
+    pub(crate) place: Vec<String>,
+    pub(crate) message: String,
+    pub(crate) kind: &'static str,
 }
 
-/// A refusal with a single fault.
-pub(crate) fn fault(place: &[&str], message: &str, kind: &str) -> Refusal {
-    Refusal::unprocessable(vec![json!({"loc": place, "msg": message, "type": kind})])
+/// The body, if it keeps to the rules.
+pub(crate) fn body(bytes: &[u8], rules: &[Rules]) -> Result<Value, Refusal> {
+    let body = serde_json::from_slice(bytes).unwrap_or_default();
+    let faults = faults(&body, rules);
+    let faults: Vec<Value> = faults
+        .into_iter()
+        .map(|fault| json!({"loc": fault.place, "msg": fault.message, "type": fault.kind}))
+        .collect();
+    if faults.is_empty() { Ok(body) } else { Err(Refusal::unprocessable(faults)) }
 }
 
-impl<'a> Form<'a> {
-    /// Checks every field that is there. One without a rule is refused: a misspelt one must not pass as granted.
-    pub(crate) fn of(fields: &'a Map<String, Value>, place: &[&'a str], rules: &[Rules]) -> Self {
-        let mut form = Self { fields, place: place.to_vec(), faults: Vec::new() };
-        for (name, value) in fields {
-            match rules.iter().copied().flatten().find(|(known, _)| known == name) {
-                None => form.wrong(name, "Extra inputs are not permitted", "extra_forbidden"),
-                Some(_) if value.is_null() => {}
-                Some((_, rule)) => {
-                    if let Some((message, kind)) = rule.fault(value) {
-                        form.wrong(name, &message, kind);
-                    }
-                }
-            }
-        }
-        form
-    }
+/// All that is wrong with the body. A field without a rule is: a misspelt one must not pass as granted.
+pub(crate) fn faults(body: &Value, rules: &[Rules]) -> Vec<FieldFault> {
+    let mut faults = Vec::new();
+    check_object(body, rules, &["body".to_owned()], &mut faults);
+    faults
+}
 
-    pub(crate) fn finish(self) -> Result<(), Refusal> {
-        if self.faults.is_empty() { Ok(()) } else { Err(Refusal::unprocessable(self.faults)) }
+fn check_object(object: &Value, rules: &[Rules], place: &[String], faults: &mut Vec<FieldFault>) {
+    let Some(fields) = object.as_object() else {
+        let message = "Input should be a valid dictionary".to_owned();
+        return faults.push(FieldFault { place: place.to_vec(), message, kind: "dict_type" });
+    };
+    let inside = |name: &str| [place, &[name.to_owned()]].concat();
+    let rules = || rules.iter().copied().flatten();
+    for name in fields.keys().filter(|name| rules().all(|(known, _)| known != name)) {
+        let message = "Extra inputs are not permitted".to_owned();
+        faults.push(FieldFault { place: inside(name), message, kind: "extra_forbidden" });
     }
-
-    pub(crate) fn present(&self, name: &str) -> Option<&'a Value> {
-        self.fields.get(name).filter(|value| !value.is_null())
-    }
-
-    /// The field, which must be there.
-    pub(crate) fn required(&mut self, name: &str) -> Option<&'a Value> {
-        let value = self.present(name);
-        if value.is_none() {
-            self.wrong(name, "Field required", "missing");
-        }
-        value
-    }
-
-    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
-        self.present(name)?.as_str()
-    }
-
-    pub(crate) fn flag(&self, name: &str) -> bool {
-        self.present(name).and_then(Value::as_bool).unwrap_or(false)
-    }
-
-    pub(crate) fn whole(&self, name: &str) -> Option<usize> {
-        usize::try_from(self.present(name)?.as_u64()?).ok()
-    }
-
-    pub(crate) fn object(&self, name: &str) -> Option<&'a Map<String, Value>> {
-        self.present(name)?.as_object()
-    }
-
-    /// Takes over the faults of an object inside this one.
-    pub(crate) fn adopt(&mut self, inner: Form<'_>) {
-        self.faults.extend(inner.faults);
-    }
-
-    pub(crate) fn wrong(&mut self, name: &str, message: &str, kind: &str) {
-        let place: Vec<&str> = self.place.iter().copied().chain([name]).collect();
-        self.faults.push(json!({"loc": place, "msg": message, "type": kind}));
+    for (name, rule) in rules() {
+        rule.check(&object[name], inside(name), faults);
     }
 }
 
 impl Rule {
-    /// What is wrong with a value, and what the vendor calls that.
-    fn fault(&self, value: &Value) -> Option<(String, &'static str)> {
-        let is_text = |value: &Value| value.is_string();
-        let (fits, message, kind) = match *self {
-            Self::Any => return None,
-            Self::Flag => (value.is_boolean(), "Input should be a valid boolean", "bool_type"),
-            Self::Object => (value.is_object(), "Input should be a valid dictionary", "dict_type"),
-            Self::Whole(..) if !value.is_i64() && !value.is_u64() => {
-                (false, "Input should be a valid integer", "int_type")
+    fn check(&self, value: &Value, place: Vec<String>, faults: &mut Vec<FieldFault>) {
+        let wanted = match self {
+            Self::Required(_) if value.is_null() => {
+                let message = "Field required".to_owned();
+                return faults.push(FieldFault { place, message, kind: "missing" });
             }
-            Self::Whole(least, most) => {
-                let fits = value.as_u64().is_some_and(|value| (least..=most).contains(&value));
-                return (!fits).then(|| out_of_range(&least, &most));
-            }
+            Self::Required(rule) => return rule.check(value, place, faults),
+            Self::Any => return,
+            _ if value.is_null() => return,
+            Self::Is(fits, _) if fits(value) => return,
+            Self::Is(_, wanted) => (*wanted).to_owned(),
+            Self::Whole(least, most) => match value.as_u64() {
+                Some(number) if (least..=most).contains(&&number) => return,
+                _ => format!("a whole number from {least} to {most}"),
+            },
             Self::Number(least, most) => match value.as_f64() {
-                Some(value) if (least..=most).contains(&value) => return None,
-                Some(_) => return Some(out_of_range(&least, &most)),
-                None => (false, "Input should be a valid number", "float_type"),
+                Some(number) if (least..=most).contains(&&number) => return,
+                _ => format!("a number from {least} to {most}"),
             },
-            Self::Texts(most) => match value.as_array() {
-                Some(items) if items.len() > most => {
-                    return Some((format!("List should have at most {most} items"), "too_long"));
+            Self::OneOf(choices) => match value.as_str() {
+                Some(text) if choices.contains(&text) => return,
+                _ => format!("one of: {}", choices.join(", ")),
+            },
+            Self::Object(rules) => return check_object(value, rules, &place, faults),
+            Self::Objects(rules) => match value.as_array().map(Vec::as_slice) {
+                None | Some([]) => "a list of dictionaries".to_owned(),
+                Some(items) => {
+                    for (index, item) in items.iter().enumerate() {
+                        let place = [place.as_slice(), &[index.to_string()]].concat();
+                        check_object(item, &[rules], &place, faults);
+                    }
+                    return;
                 }
-                items => (
-                    items.is_some_and(|items| items.iter().all(is_text)),
-                    "Input should be a list of strings",
-                    "list_type",
-                ),
             },
-            Self::Text | Self::Date | Self::OneOf(_) if !value.is_string() => {
-                (false, "Input should be a valid string", "string_type")
-            }
-            Self::Text => return None,
-            Self::Date => (
-                value.as_str().is_some_and(is_date),
-                "Input should be a date as MM/DD/YYYY",
-                "date_format",
-            ),
-            Self::OneOf(choices) => {
-                let fits = value.as_str().is_some_and(|text| choices.contains(&text));
-                let message = || format!("Input should be one of: {}", choices.join(", "));
-                return (!fits).then(|| (message(), "enum"));
-            }
         };
-        (!fits).then(|| (message.to_owned(), kind))
+        let message = format!("Input should be {wanted}");
+        faults.push(FieldFault { place, message, kind: "value_error" });
     }
 }
 
-fn out_of_range(least: &dyn Display, most: &dyn Display) -> (String, &'static str) {
-    (format!("Input should be from {least} to {most}"), "out_of_range")
+/// The text of a message, which may come in parts; other parts than text say nothing.
+pub(crate) fn text_of(content: &Value) -> Option<String> {
+    let text = |part: &Value| match part["type"].as_str()? {
+        "image_url" | "file_url" | "pdf_url" | "video_url" => Some(String::new()),
+        _ => part["text"].as_str().map(str::to_owned),
+    };
+    match content {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => Some(parts.iter().map(text).collect::<Option<Vec<_>>>()?.join("\n")),
+        _ => None,
+    }
 }
 
-fn is_date(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('/').collect();
+fn are_texts(value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.len() <= 20 && items.iter().all(Value::is_string))
+}
+
+fn is_date(value: &Value) -> bool {
+    let parts: Vec<&str> = value.as_str().unwrap_or_default().split('/').collect();
     let [month, day, year] = parts.as_slice() else { return false };
     let number = |part: &str| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok());
     let in_range =
@@ -187,20 +151,22 @@ mod tests {
             ("+1/31/2026", false),
             ("", false),
         ] {
-            assert_eq!(is_date(text), good, "{text}");
+            assert_eq!(is_date(&text.into()), good, "{text}");
         }
     }
 
     #[test]
     fn all_faults_are_named_with_their_place() {
-        let fields = json!({"model": 5, "temprature": 1, "n": 9, "ok": null});
-        let fields = fields.as_object().unwrap();
-        const RULES: Rules = &[("model", Rule::Text), ("n", Rule::Whole(1, 5)), ("ok", Rule::Flag)];
-        let mut form = Form::of(fields, &["body"], &[RULES]);
-        form.required("messages");
-        let places: Vec<String> =
-            form.faults.iter().map(|fault| fault["loc"].to_string()).collect();
-        assert_eq!(places.len(), 4);
-        assert!(places.contains(&r#"["body","temprature"]"#.to_owned()), "{places:?}");
+        const RULES: Rules = &[
+            ("model", TEXT),
+            ("n", Rule::Whole(1, 5)),
+            ("ok", FLAG),
+            ("messages", Rule::Required(&Rule::Any)),
+        ];
+        let body = json!({"model": 5, "temprature": 1, "n": 9, "ok": null});
+        let mut places: Vec<String> =
+            faults(&body, &[RULES]).iter().map(|fault| fault.place.join(".")).collect();
+        places.sort();
+        assert_eq!(places, ["body.messages", "body.model", "body.n", "body.temprature"]);
     }
 }

@@ -1,23 +1,26 @@
-//! The faults a scenario may ask for. What they do is decided where they strike.
+//! The faults a scenario may ask for. What they do is decided where they strike; their defaults are in `scenario`.
 
-mod read;
+use std::num::NonZeroU64;
 
-use crate::clause::Times;
+use serde::Deserialize;
 
 /// An error in place of an answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct HttpFault {
     pub(crate) status: u16,
-    pub(crate) times: Times,
+    /// How many requests meet it; unset, all.
+    pub(crate) times: Option<u64>,
     pub(crate) on: Call,
     pub(crate) retry_after: Option<u64>,
     pub(crate) body: FaultBody,
     pub(crate) secret: Option<String>,
-    /// Replaces the type and message that usually come with the status.
-    pub(crate) out_of_credits: bool,
+    /// Says that there are no credits left, whatever the status.
+    pub(crate) quota: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Call {
     Submit,
     Poll,
@@ -25,7 +28,8 @@ pub(crate) enum Call {
     Cancel,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum FaultBody {
     Json,
     Html,
@@ -33,17 +37,19 @@ pub(crate) enum FaultBody {
 }
 
 /// A complete answer whose content is wrong.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Malformed {
     pub(crate) kind: Malformation,
-    pub(crate) times: Times,
+    pub(crate) times: Option<u64>,
     /// `None` strikes every answer that can carry a report.
     pub(crate) on: Option<Channel>,
     /// The size of a huge answer.
     pub(crate) bytes: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Malformation {
     Truncated,
     NotJson,
@@ -56,7 +62,8 @@ pub(crate) enum Malformation {
 }
 
 /// How an answer travels.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Channel {
     /// The receipt of a job.
     Submit,
@@ -66,8 +73,20 @@ pub(crate) enum Channel {
     Whole,
 }
 
+impl Malformed {
+    /// Whether it strikes an answer that travels so.
+    pub(crate) fn strikes(&self, channel: Channel) -> bool {
+        match (self.on, channel) {
+            (None, channel) => channel != Channel::Submit,
+            (Some(Channel::Submit), Channel::Whole) => true,
+            (Some(on), channel) => on == channel,
+        }
+    }
+}
+
 /// An answer that drips.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Slow {
     pub(crate) first_byte_ms: u64,
     pub(crate) chunk_ms: u64,
@@ -75,40 +94,44 @@ pub(crate) struct Slow {
 }
 
 /// Where the first answers of a run break off.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Cut {
-    pub(crate) after: CutAfter,
+    /// Events of a stream; other answers arrive.
+    pub(crate) after_events: Option<usize>,
+    pub(crate) after_bytes: Option<usize>,
     pub(crate) times: u64,
     /// Resets the connection in place of closing it.
     pub(crate) rst: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum CutAfter {
-    /// Events of a stream; other answers arrive.
-    Events(usize),
-    Bytes(usize),
-}
-
 /// Oddities of a stream that a client has to bear with.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Sse {
     pub(crate) crlf: bool,
     pub(crate) pings: bool,
     pub(crate) dup: bool,
     pub(crate) gap: bool,
     pub(crate) unknown: bool,
+    pub(crate) no_terminal: bool,
     /// Whether `[DONE]` ends the stream; unset, as the API has it.
     pub(crate) done: Option<bool>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CancelFault {
+    pub(crate) mode: CancelMode,
+    /// How long a slow cancel takes.
+    pub(crate) ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum CancelMode {
-    #[default]
-    Works,
-    Slow {
-        ms: u64,
-    },
+    Ok,
+    Slow,
     /// Answered as if the run had ended, which goes on.
     Terminal400,
     /// Answered as if the run had never been, and so are polls from then on.
@@ -117,26 +140,75 @@ pub(crate) enum CancelMode {
 }
 
 /// Polls that lag behind the end of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Stale {
     pub(crate) polls: u64,
     /// One poll tells the truth before the others take it back.
     pub(crate) backwards: bool,
 }
 
-/// A rate limit that is enforced.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rate {
-    pub(crate) rpm: u64,
-    pub(crate) burst: u64,
-    /// Whether polls, attaches and cancels count too.
-    pub(crate) everything: bool,
-    pub(crate) says_when: bool,
+impl Stale {
+    /// Whether the `nth` poll of a finished run, counted from 1, hides its end.
+    pub(crate) fn hides(&self, nth: u64) -> bool {
+        let truthful = u64::from(self.backwards);
+        nth > truthful && nth <= truthful + self.polls
+    }
 }
 
-/// What a finished run claims to have cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Cost {
-    Total { nanos: u64 },
-    Unsaid,
+/// A rate limit that is enforced.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rate {
+    pub(crate) rpm: NonZeroU64,
+    /// Unset, the same as `rpm`.
+    pub(crate) burst: Option<NonZeroU64>,
+    pub(crate) on: RateScope,
+    /// Whether a refusal says when to come back.
+    pub(crate) retry_after: bool,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RateScope {
+    Submit,
+    /// Polls, attaches and cancels count too.
+    Any,
+}
+
+/// What a finished run claims to have cost: so many dollars, or nothing at all.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cost {
+    pub(crate) total: Option<f64>,
+    pub(crate) none: bool,
+}
+
+impl Cost {
+    pub(crate) fn nanos(&self) -> Option<u64> {
+        self.total.map(|dollars| (dollars * 1e9).round() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_end_is_hidden_for_so_many_polls() {
+        let hidden = |stale: Stale| (1..6).filter(|nth| stale.hides(*nth)).collect::<Vec<_>>();
+        assert_eq!(hidden(Stale { polls: 2, backwards: false }), [1, 2]);
+        assert_eq!(hidden(Stale { polls: 2, backwards: true }), [2, 3]);
+    }
+
+    #[test]
+    fn what_strikes_everywhere_spares_the_receipt() {
+        let malformed =
+            |on| Malformed { kind: Malformation::NotJson, times: None, on, bytes: 1_000 };
+        let all = [Channel::Submit, Channel::Poll, Channel::Stream, Channel::Whole];
+        let struck = |on| all.map(|channel| malformed(on).strikes(channel));
+        assert_eq!(struck(None), [false, true, true, true]);
+        assert_eq!(struck(Some(Channel::Submit)), [true, false, false, true]);
+        assert_eq!(struck(Some(Channel::Poll)), [false, true, false, false]);
+    }
 }

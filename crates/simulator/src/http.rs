@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::{Bytes, to_bytes};
+use axum::body::to_bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
@@ -12,13 +12,14 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::app::{App, answer, authorize, event_stream, mark};
+use crate::app::{App, authorize, event_stream, mark, submits};
+use crate::ask::Api;
 use crate::errors::Refusal;
 use crate::options::SonarMode;
-use crate::run::RunApi;
+use crate::prices::MODELS;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
-use crate::{agent, control, prices, search, sonar};
+use crate::{agent, control, limits, search, sonar};
 
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
@@ -26,7 +27,7 @@ pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
     let mut router = Router::new().route("/v1/models", get(models));
     for base in ["/v1/agent", "/v1/responses"] {
         router = router
-            .route(base, post(submit))
+            .route(base, submits(agent::request::parse))
             .route(&format!("{base}/{{id}}"), get(look))
             .route(&format!("{base}/{{id}}/cancel"), post(cancel));
     }
@@ -39,16 +40,6 @@ pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
         .layer(from_fn_with_state(app.clone(), record))
         .merge(control::router())
         .with_state(app)
-}
-
-async fn submit(
-    State(app): State<Arc<App>>,
-    ConnectInfo(hangup): ConnectInfo<Hangup>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Refusal> {
-    let receipt = app.accept(&headers, || agent::request::parse(&body))?;
-    answer(&app, receipt, &hangup).await
 }
 
 #[derive(Deserialize)]
@@ -68,8 +59,8 @@ async fn look(
     let Ok(Query(look)) = query else { return Err(Refusal::invalid("invalid request")) };
     let (response, transport) = match look.stream.as_deref() {
         None | Some("false") => {
-            let looked = app.runs.poll(RunApi::Agent, &id)?;
-            (looked.transport.json(looked.object), looked.transport)
+            let (object, transport) = app.runs.poll(Api::Agent, &id)?;
+            (transport.json(object), transport)
         }
         Some("true") => {
             let Some(after) = look.starting_after else {
@@ -101,7 +92,8 @@ async fn cancel(
 
 async fn models(headers: HeaderMap) -> Result<Json<Value>, Refusal> {
     authorize(&headers)?;
-    Ok(Json(prices::models()))
+    let models = MODELS.iter().map(|model| json!({"id": model.id, "object": "model"}));
+    Ok(Json(json!({"object": "list", "data": models.collect::<Vec<_>>()})))
 }
 
 /// Records the request, then adds the headers of the vendor to its answer.
@@ -114,6 +106,6 @@ async fn record(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
         }
         Err(_) => Refusal::usual(StatusCode::PAYLOAD_TOO_LARGE).into_response(),
     };
-    app.limits.mark(response.status(), response.headers_mut());
+    limits::mark(response.status(), response.headers_mut());
     response
 }

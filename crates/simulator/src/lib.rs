@@ -9,9 +9,8 @@
 //!
 //! # Scenarios
 //!
-//! A scenario is chosen when a run is submitted, or a search made, and stays with it. The first of these that is present
-//! decides alone: the header `X-Sim-Scenario`, an API key that contains `sim-<name>`, the last `[[sim:...]]` marker in the
-//! question, the queue set by `POST /__sim/script`. Without any of them all goes well.
+//! A scenario is chosen when a run is submitted, or a search made, and stays with it. The last
+//! `[[sim:...]]` marker in the question decides, else the queue set by `POST /__sim/script`; without either all goes well.
 //!
 //! A scenario is one or more clauses joined by `|`; a clause is a name and its keys, joined by `;`:
 //!
@@ -19,8 +18,7 @@
 //! How do heat pumps age? [[sim:http;status=503;times=2|ok;words=50;delay_ms=0]]
 //! ```
 //!
-//! Clauses add up. An unknown name, key or value is answered with 400, so that a misspelt fault cannot pass as success;
-//! only in an API key is an unknown name taken for a part of the key.
+//! Clauses add up. An unknown name, key or value is answered with 400, so that a misspelt fault cannot pass as success.
 //!
 #![doc = include_str!("scenarios.md")]
 //!
@@ -35,7 +33,6 @@ mod scenario;
 mod script;
 mod timeline;
 
-mod clause;
 mod faults;
 mod hostile;
 mod phrases;
@@ -44,7 +41,6 @@ mod report;
 mod sources;
 mod topic;
 
-mod create;
 mod run;
 mod render;
 mod runs;

@@ -1,6 +1,5 @@
 //! The headers every answer of the vendor carries. This rate limit is shown, never enforced; `bucket` enforces one.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -38,33 +37,17 @@ fn write(headers: &mut HeaderMap, limit: u64, remaining: u64, reset: u64) {
     }
 }
 
-/// Requests in the current minute.
-#[derive(Default)]
-pub(crate) struct Limits {
-    window: AtomicU64,
-    used: AtomicU64,
-}
-
-impl Limits {
-    /// Counts one request and marks its answer.
-    pub(crate) fn mark(&self, status: StatusCode, headers: &mut HeaderMap) {
-        let window = wall_clock::unix_seconds() / WINDOW_SECONDS;
-        if self.window.swap(window, Ordering::Relaxed) != window {
-            self.used.store(0, Ordering::Relaxed);
-        }
-        let mut used = (self.used.fetch_add(1, Ordering::Relaxed) + 1).min(PER_MINUTE);
-        if status == StatusCode::TOO_MANY_REQUESTS {
-            used = PER_MINUTE;
-        }
-        // An enforced limit has said so already.
-        if !headers.contains_key(LIMIT) {
-            write(headers, PER_MINUTE, PER_MINUTE - used, (window + 1) * WINDOW_SECONDS);
-        }
-        headers.insert(header::SERVER, HeaderValue::from_static("drsim"));
-        if !headers.contains_key(REQUEST_ID)
-            && let Ok(id) = HeaderValue::from_str(&uuid(&mut fastrand::Rng::new()).to_string())
-        {
-            headers.insert(REQUEST_ID, id);
-        }
+/// Marks every answer; an enforced limit has said what is left already.
+pub(crate) fn mark(status: StatusCode, headers: &mut HeaderMap) {
+    if !headers.contains_key(LIMIT) {
+        let limited = status == StatusCode::TOO_MANY_REQUESTS;
+        let remaining = if limited { 0 } else { PER_MINUTE - 1 };
+        write(headers, PER_MINUTE, remaining, wall_clock::unix_seconds() + WINDOW_SECONDS);
+    }
+    headers.insert(header::SERVER, HeaderValue::from_static("drsim"));
+    if !headers.contains_key(REQUEST_ID)
+        && let Ok(id) = HeaderValue::from_str(&uuid(&mut fastrand::Rng::new()).to_string())
+    {
+        headers.insert(REQUEST_ID, id);
     }
 }

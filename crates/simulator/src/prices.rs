@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 const SEARCH_NANOS: u64 = 2_500_000;
 const FETCH_NANOS: u64 = 500_000;
 
+/// Pico-dollars per token; a dollar per million tokens is 1,000,000 of them.
 pub(crate) struct Model {
     pub(crate) id: &'static str,
     input: u64,
@@ -13,43 +14,21 @@ pub(crate) struct Model {
     cache_read: u64,
 }
 
-/// Pico-dollars per token; a dollar per million tokens is 1,000,000 of them.
 pub(crate) const MODELS: [Model; 9] = [
-    Model { id: "perplexity/sonar", input: 250_000, output: 2_500_000, cache_read: 62_500 },
-    Model { id: "openai/gpt-6-luna", input: 100_000, output: 500_000, cache_read: 10_000 },
-    Model {
-        id: "openai/gpt-6-astra",
-        input: 10_000_000,
-        output: 50_000_000,
-        cache_read: 1_000_000,
-    },
-    Model {
-        id: "google/gemini-3.1-pro-preview",
-        input: 2_000_000,
-        output: 12_000_000,
-        cache_read: 200_000,
-    },
-    Model { id: "xai/grok-4.7", input: 2_000_000, output: 6_000_000, cache_read: 500_000 },
-    Model {
-        id: "xai/grok-4.20-multi-agent",
-        input: 1_250_000,
-        output: 2_500_000,
-        cache_read: 200_000,
-    },
-    Model { id: "openai/gpt-6-sol", input: 2_000_000, output: 10_000_000, cache_read: 200_000 },
-    Model {
-        id: "anthropic/claude-opus-5-5",
-        input: 4_000_000,
-        output: 20_000_000,
-        cache_read: 200_000,
-    },
-    Model {
-        id: "anthropic/claude-sonnet-5-5",
-        input: 2_000_000,
-        output: 10_000_000,
-        cache_read: 200_000,
-    },
+    model("perplexity/sonar", 250_000, 2_500_000, 62_500),
+    model("openai/gpt-6-luna", 100_000, 500_000, 10_000),
+    model("openai/gpt-6-astra", 10_000_000, 50_000_000, 1_000_000),
+    model("google/gemini-3.1-pro-preview", 2_000_000, 12_000_000, 200_000),
+    model("xai/grok-4.7", 2_000_000, 6_000_000, 500_000),
+    model("xai/grok-4.20-multi-agent", 1_250_000, 2_500_000, 200_000),
+    model("openai/gpt-6-sol", 2_000_000, 10_000_000, 200_000),
+    model("anthropic/claude-opus-5-5", 4_000_000, 20_000_000, 200_000),
+    model("anthropic/claude-sonnet-5-5", 2_000_000, 10_000_000, 200_000),
 ];
+
+const fn model(id: &'static str, input: u64, output: u64, cache_read: u64) -> Model {
+    Model { id, input, output, cache_read }
+}
 
 /// What a run used.
 #[derive(Clone, Copy, Debug)]
@@ -65,18 +44,17 @@ pub(crate) struct Used {
 impl Used {
     /// The whole bill.
     pub(crate) fn nanos(&self) -> u64 {
-        let bill = self.bill();
-        bill.input + bill.output + bill.cache_read + bill.search + bill.fetch
+        self.costs().iter().sum()
     }
 
     /// The `usage` object of a finished run.
     pub(crate) fn json(&self) -> Value {
-        let bill = self.bill();
         let (input, cached, output) = self.tokens();
+        let [input_cost, output_cost, cache_cost, search_cost, fetch_cost] = self.costs();
         let mut calls = json!({});
         let mut call_costs = json!({});
         for (name, count, cost) in
-            [("search_web", self.searches, bill.search), ("fetch_url", self.fetches, bill.fetch)]
+            [("search_web", self.searches, search_cost), ("fetch_url", self.fetches, fetch_cost)]
         {
             if count > 0 {
                 calls[name] = json!({"invocation": count, "cost_usd": dollars(cost)});
@@ -96,10 +74,10 @@ impl Used {
             "tool_calls_details": calls,
             "cost": {
                 "currency": "USD",
-                "input_cost": dollars(bill.input),
-                "output_cost": dollars(bill.output),
-                "cache_read_cost": dollars(bill.cache_read),
-                "tool_calls_cost": dollars(bill.search + bill.fetch),
+                "input_cost": dollars(input_cost),
+                "output_cost": dollars(output_cost),
+                "cache_read_cost": dollars(cache_cost),
+                "tool_calls_cost": dollars(search_cost + fetch_cost),
                 "tool_calls_cost_details": call_costs,
                 "total_cost": dollars(self.nanos()),
             },
@@ -112,45 +90,18 @@ impl Used {
         (input, input / 2, tokens(self.words_out))
     }
 
-    fn bill(&self) -> Bill {
+    /// What input, output, cached input, searches and fetches cost.
+    fn costs(&self) -> [u64; 5] {
         let (input, cached, output) = self.tokens();
         let model = MODELS.iter().find(|model| model.id == self.model).unwrap_or(&MODELS[0]);
-        Bill {
-            input: nanos(input - cached, model.input),
-            output: nanos(output, model.output),
-            cache_read: nanos(cached, model.cache_read),
-            search: self.searches as u64 * SEARCH_NANOS,
-            fetch: self.fetches as u64 * FETCH_NANOS,
-        }
+        [
+            nanos(input - cached, model.input),
+            nanos(output, model.output),
+            nanos(cached, model.cache_read),
+            self.searches as u64 * SEARCH_NANOS,
+            self.fetches as u64 * FETCH_NANOS,
+        ]
     }
-}
-
-/// The list behind `GET /v1/models`.
-pub(crate) fn models() -> Value {
-    let per_million = |picos: u64| picos as f64 / 1e6;
-    let models = MODELS.iter().map(|model| {
-        json!({
-            "id": model.id,
-            "object": "model",
-            "created": 0,
-            "owned_by": model.id.split('/').next(),
-            "pricing": {
-                "input": per_million(model.input),
-                "output": per_million(model.output),
-                "cache_read": per_million(model.cache_read),
-                "unit": "usd_per_1m_tokens",
-            },
-        })
-    });
-    json!({"object": "list", "data": models.collect::<Vec<_>>()})
-}
-
-struct Bill {
-    input: u64,
-    output: u64,
-    cache_read: u64,
-    search: u64,
-    fetch: u64,
 }
 
 /// 1.33 tokens per word, rounded up.

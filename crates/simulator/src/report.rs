@@ -3,7 +3,7 @@
 //! A word is what stands between blanks, as `wc -w` counts: `##` is one, a marker such as `[3]` clings to its sentence
 //! and is none.
 
-use crate::phrases::{ENDINGS, HEADINGS, SENTENCES, fill};
+use crate::phrases::{HEADINGS, SENTENCES, fill};
 use crate::topic::Topic;
 
 const NOTE: &str =
@@ -23,144 +23,66 @@ pub(crate) fn write(
     cited: &[String],
     rng: &mut fastrand::Rng,
 ) -> String {
-    let mut draft = Draft { topic, deck: Vec::new(), blocks: Vec::new(), left: words, rng };
-    draft.compose();
-    draft.cite(cited);
-    draft.text()
+    let title = format!("# {}", topic.title);
+    let head: &[&str] = match words {
+        0..5 => &[],
+        _ if words < count(&title) + count(NOTE) + 12 => &["*Simulated.*"],
+        _ => &[&title, NOTE, SUMMARY],
+    };
+    let sections = (words / WORDS_PER_SECTION).clamp(1, HEADINGS.len());
+    let mut headings = Vec::new();
+    if words >= SECTIONED {
+        headings.extend(HEADINGS[..sections].iter().map(|heading| format!("## {heading}")));
+        headings.push(OPEN_QUESTIONS.to_owned());
+    }
+    let taken: usize =
+        head.iter().copied().chain(headings.iter().map(String::as_str)).map(count).sum();
+    let left = words.saturating_sub(taken);
+    let share = left / (headings.len() + 1);
+    let mut blocks: Vec<Vec<String>> = head.iter().map(|line| vec![(*line).to_owned()]).collect();
+    blocks.extend(paragraphs(left - share * headings.len(), topic, rng));
+    for heading in headings {
+        blocks.push(vec![heading]);
+        blocks.extend(paragraphs(share, topic, rng));
+    }
+    cite(&mut blocks, cited, rng);
+    blocks.iter().map(|block| block.join(" ")).collect::<Vec<_>>().join("\n\n")
 }
 
-enum Block {
-    Line(String),
-    Paragraph(Vec<String>),
+/// Sentences of exactly so many words, the last one cut to fit. None comes twice until all have come.
+fn paragraphs(words: usize, topic: &Topic, rng: &mut fastrand::Rng) -> Vec<Vec<String>> {
+    let first = rng.usize(..SENTENCES.len());
+    let mut sentences = Vec::new();
+    let mut left = words;
+    while left > 0 {
+        let phrase = SENTENCES[(first + sentences.len()) % SENTENCES.len()];
+        let mut sentence = fill(phrase, topic, rng);
+        if count(&sentence) > left {
+            let kept: Vec<&str> = sentence.split_whitespace().take(left).collect();
+            sentence = format!("{}.", kept.join(" ").trim_end_matches(','));
+        }
+        left -= count(&sentence);
+        sentences.push(sentence);
+    }
+    sentences.chunks(SENTENCES_PER_PARAGRAPH).map(<[String]>::to_vec).collect()
 }
 
-struct Draft<'a> {
-    topic: &'a Topic,
-    /// Sentences not used since the last shuffle: none comes twice until all have come.
-    deck: Vec<&'static str>,
-    blocks: Vec<Block>,
-    left: usize,
-    rng: &'a mut fastrand::Rng,
-}
-
-impl Draft<'_> {
-    fn compose(&mut self) {
-        let words = self.left;
-        let title = format!("# {}", self.topic.title);
-        let head = count(&title) + count(NOTE) + count(SUMMARY);
-        if words < head + ENDINGS.len() {
-            if words > 4 {
-                self.line("*Simulated.*");
-            }
-            return self.fill_up();
-        }
-        self.line(&title);
-        self.line(NOTE);
-        self.line(SUMMARY);
-        if words < SECTIONED {
-            return self.fill_up();
-        }
-        self.paragraphs(words / 5);
-        let sections = (words / WORDS_PER_SECTION).clamp(1, HEADINGS.len());
-        // The open questions get a share too, as one section more.
-        let share = self.left / (sections + 1);
-        for heading in &HEADINGS[..sections] {
-            let heading = format!("## {heading}");
-            self.line(&heading);
-            self.paragraphs(share.saturating_sub(count(&heading)));
-        }
-        self.line(OPEN_QUESTIONS);
-        self.fill_up();
+/// Spreads the sources evenly, then marks some of the sentences left without one.
+fn cite(blocks: &mut [Vec<String>], cited: &[String], rng: &mut fastrand::Rng) {
+    let lines = blocks.iter_mut().flatten();
+    let mut sentences: Vec<&mut String> =
+        lines.filter(|line| !line.starts_with(['#', '*'])).collect();
+    if sentences.is_empty() || cited.is_empty() {
+        return;
     }
-
-    fn line(&mut self, line: &str) {
-        self.left = self.left.saturating_sub(count(line));
-        self.blocks.push(Block::Line(line.to_owned()));
+    let total = sentences.len();
+    for (nth, marker) in cited.iter().enumerate() {
+        sentences[nth * total / cited.len()].push_str(marker);
     }
-
-    /// Writes whole sentences, at most `budget` words of them but one at least.
-    fn paragraphs(&mut self, budget: usize) {
-        let mut sentences = vec![self.sentence()];
-        let mut used = count(&sentences[0]);
-        loop {
-            let sentence = self.sentence();
-            if used + count(&sentence) > budget {
-                break;
-            }
-            used += count(&sentence);
-            sentences.push(sentence);
+    for sentence in sentences {
+        if sentence.ends_with('.') && rng.bool() {
+            sentence.push_str(&cited[rng.usize(..cited.len())]);
         }
-        self.add(sentences);
-    }
-
-    /// Writes exactly the words that are left.
-    fn fill_up(&mut self) {
-        let mut sentences = Vec::new();
-        let mut left = self.left;
-        while left > ENDINGS.len() {
-            let fitting = (0..8).map(|_| self.sentence()).find(|sentence| count(sentence) <= left);
-            let sentence = fitting.unwrap_or_else(|| ENDINGS[9].to_owned());
-            left -= count(&sentence);
-            sentences.push(sentence);
-        }
-        if left > 0 {
-            sentences.push(ENDINGS[left - 1].to_owned());
-        }
-        self.add(sentences);
-    }
-
-    fn add(&mut self, sentences: Vec<String>) {
-        for paragraph in sentences.chunks(SENTENCES_PER_PARAGRAPH) {
-            let used: usize = paragraph.iter().map(|sentence| count(sentence)).sum();
-            self.left = self.left.saturating_sub(used);
-            self.blocks.push(Block::Paragraph(paragraph.to_vec()));
-        }
-    }
-
-    fn sentence(&mut self) -> String {
-        if self.deck.is_empty() {
-            self.deck.extend(SENTENCES);
-            self.rng.shuffle(&mut self.deck);
-        }
-        let phrase = self.deck.pop().unwrap_or(SENTENCES[0]);
-        fill(phrase, self.topic, self.rng)
-    }
-
-    /// Spreads the sources evenly, then marks some of the sentences left without one.
-    fn cite(&mut self, cited: &[String]) {
-        let mut sentences: Vec<&mut String> = Vec::new();
-        for block in &mut self.blocks {
-            if let Block::Paragraph(paragraph) = block {
-                sentences.extend(paragraph);
-            }
-        }
-        if sentences.is_empty() || cited.is_empty() {
-            return;
-        }
-        let total = sentences.len();
-        let mut marked = vec![false; total];
-        for (nth, marker) in cited.iter().enumerate() {
-            let place = nth * total / cited.len();
-            sentences[place].push_str(marker);
-            marked[place] = true;
-        }
-        for (place, sentence) in sentences.into_iter().enumerate() {
-            if !marked[place] && self.rng.u32(..2) == 0 {
-                sentence.push_str(&cited[self.rng.usize(..cited.len())]);
-            }
-        }
-    }
-
-    fn text(self) -> String {
-        let blocks: Vec<String> = self
-            .blocks
-            .into_iter()
-            .map(|block| match block {
-                Block::Line(line) => line,
-                Block::Paragraph(sentences) => sentences.join(" "),
-            })
-            .collect();
-        blocks.join("\n\n")
     }
 }
 

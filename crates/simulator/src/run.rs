@@ -5,25 +5,15 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::ask::{Api, Ask, Sonar, Via};
+use crate::ask::{Api, Ask};
 use crate::clock::Clock;
 use crate::errors::Refusal;
-use crate::faults::{Call, Channel, Cost, CutAfter, Sse};
-use crate::prices::dollars;
+use crate::faults::{Call, Channel, Cut, Sse};
 use crate::scenario::Scenario;
 use crate::script::Event;
 use crate::sonar;
 use crate::timeline::Timeline;
 use crate::transport_faults::TransportFault;
-
-/// Which API's endpoints reach a run by its id.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum RunApi {
-    Agent,
-    SonarJobs,
-    /// A chat answer has an id that no endpoint takes.
-    Nowhere,
-}
 
 /// One research run.
 pub(crate) struct Run {
@@ -56,39 +46,24 @@ pub(crate) struct Counts {
     cuttable: u64,
 }
 
-/// Where a stream breaks off.
-#[derive(Clone, Copy)]
-pub(crate) struct Break {
-    pub(crate) events: usize,
-    pub(crate) rst: bool,
-}
-
 /// A stream that is about to start.
 pub(crate) struct Opening {
     pub(crate) id: String,
     /// The number of its first event.
     pub(crate) next: usize,
     /// After so many events the connection breaks.
-    pub(crate) cut_after: Option<Break>,
+    pub(crate) cut_after: Option<Cut>,
     pub(crate) sse: Sse,
     pub(crate) transport: TransportFault,
 }
 
 impl Run {
-    pub(crate) fn reached_by(&self) -> RunApi {
-        match &self.ask.api {
-            Api::Agent => RunApi::Agent,
-            Api::Sonar(Sonar { via: Via::Async(_), .. }) => RunApi::SonarJobs,
-            Api::Sonar(Sonar { via: Via::Chat, .. }) => RunApi::Nowhere,
-        }
-    }
-
     /// The name of where it was submitted.
     pub(crate) fn api(&self) -> &'static str {
-        match self.reached_by() {
-            RunApi::Agent => "agent",
-            RunApi::SonarJobs => "sonar-async",
-            RunApi::Nowhere => "sonar-chat",
+        match self.ask.api {
+            Api::Agent => "agent",
+            Api::SonarAsync => "sonar-async",
+            Api::SonarChat => "sonar-chat",
         }
     }
 
@@ -109,17 +84,15 @@ impl Run {
     /// The `usage` of a finished answer.
     pub(crate) fn usage(&self) -> Value {
         let used = &self.timeline.script.used;
-        let mut usage = match &self.ask.api {
-            Api::Agent => used.json(),
-            Api::Sonar(sonar) => sonar::prices::usage(sonar.model, sonar.context, used),
+        let mut usage = match &self.ask.sonar {
+            None => used.json(),
+            Some(sonar) => sonar::prices::usage(sonar.model, sonar.context, used),
         };
-        match self.scenario.cost {
-            None => {}
-            Some(Cost::Total { nanos }) => usage["cost"]["total_cost"] = dollars(nanos).into(),
-            Some(Cost::Unsaid) => {
-                if let Some(fields) = usage.as_object_mut() {
-                    fields.remove("cost");
-                }
+        if let Some(cost) = self.scenario.cost {
+            match (cost.total, usage.as_object_mut()) {
+                (Some(total), _) => usage["cost"]["total_cost"] = total.into(),
+                (None, Some(fields)) => _ = fields.remove("cost"),
+                (None, None) => {}
             }
         }
         usage
@@ -128,10 +101,10 @@ impl Run {
     /// What it costs once it has ended well.
     pub(crate) fn nanos(&self) -> u64 {
         let used = &self.timeline.script.used;
-        match (&self.ask.api, self.scenario.cost) {
-            (_, Some(Cost::Total { nanos })) => nanos,
-            (Api::Agent, _) => used.nanos(),
-            (Api::Sonar(sonar), _) => sonar::prices::total(sonar.model, sonar.context, used),
+        match (&self.ask.sonar, self.scenario.cost.and_then(|cost| cost.nanos())) {
+            (_, Some(nanos)) => nanos,
+            (None, _) => used.nanos(),
+            (Some(sonar), _) => sonar::prices::total(sonar.model, sonar.context, used),
         }
     }
 
@@ -149,9 +122,11 @@ impl Run {
     /// Whether a GET finds it, the requests before this one counted already.
     pub(crate) fn readable(&self, clock: &Clock) -> Result<(), Refusal> {
         let looks = self.counts.polls + self.counts.attaches;
-        let lost = self.scenario.lost_after.is_some_and(|after| looks > after || after == 0);
-        let flaps = (1..=self.scenario.flaps).contains(&looks)
-            || self.age(clock.now()) < clock.scaled(self.scenario.hidden_ms as f64);
+        let lost = self.scenario.lost.is_some_and(|after| looks > after || after == 0);
+        let flaps = self.scenario.flap404.is_some_and(|flap| {
+            let times = flap.times.unwrap_or(u64::from(flap.ms == 0));
+            (1..=times).contains(&looks) || self.age(clock.now()) < clock.scaled(flap.ms as f64)
+        });
         if lost || flaps || !self.ask.store || self.is_forgotten(clock) {
             return Err(Refusal::not_found());
         }
@@ -160,7 +135,7 @@ impl Run {
 
     /// Whether it ended longer ago than finished runs are kept.
     fn is_forgotten(&self, clock: &Clock) -> bool {
-        let Some(ms) = self.scenario.retention_ms else { return false };
+        let Some(ms) = self.scenario.retention else { return false };
         let now = clock.now();
         let seen = self.seen(now);
         let ended = self.timeline.happened(seen - 1).filter(|_| self.last(seen).is_terminal());
@@ -173,7 +148,7 @@ impl Run {
         let malformed = self.scenario.malformation(channel, self.counts.carried);
         self.counts.carried += u64::from(struck);
         // The receipt of a job is spared: losing it is what `drop_submit` is for.
-        let by_bytes = self.scenario.cut.filter(|cut| matches!(cut.after, CutAfter::Bytes(_)));
+        let by_bytes = self.scenario.drop.filter(|cut| cut.after_bytes.is_some());
         let cuttable = by_bytes.filter(|_| channel != Channel::Submit);
         let cut = cuttable.filter(|cut| self.counts.cuttable < cut.times);
         self.counts.cuttable += u64::from(cuttable.is_some());
@@ -184,13 +159,8 @@ impl Run {
         let nth = self.counts.streams;
         self.counts.streams += 1;
         let transport = self.transport(Channel::Stream);
-        let cut_after = match self.scenario.cut {
-            Some(cut) if nth < cut.times => match cut.after {
-                CutAfter::Events(events) => Some(Break { events, rst: cut.rst }),
-                CutAfter::Bytes(_) => None,
-            },
-            _ => None,
-        };
+        let by_events = self.scenario.drop.filter(|cut| cut.after_bytes.is_none());
+        let cut_after = by_events.filter(|cut| nth < cut.times);
         Opening { id: self.id.clone(), next, cut_after, sse: self.scenario.sse, transport }
     }
 }

@@ -8,20 +8,22 @@ pub(crate) use follow::Step;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::agent;
-use crate::ask::{Api, Ask, Sonar, Via};
+use crate::ask::{Api, Ask};
 use crate::clock::Clock;
-use crate::create::{self, RunContext};
 use crate::errors::Refusal;
 use crate::faults::{Call, CancelMode, Channel};
-use crate::ids::is_agent_id;
-use crate::run::{Opening, RunApi};
-use crate::scenario::{Answer, Scenario};
-use crate::script::Event;
+use crate::ids::{fnv1a64, is_agent_id, uuid};
+use crate::run::{Counts, Opening, Run};
+use crate::scenario::{Ending, Scenario, SubmitAnswer};
+use crate::script::{Event, Script};
 use crate::state::State;
 use crate::stats::{RunStats, Stats};
+use crate::timeline::Timeline;
 use crate::transport_faults::TransportFault;
+use crate::wall_clock;
 
 /// A cancelled run needs a moment to stop, as in live runs.
 const CANCEL_MS: f64 = 100.0;
@@ -37,19 +39,13 @@ pub(crate) struct Runs {
 /// How the submit is to be answered.
 pub(crate) struct SubmitReceipt {
     pub(crate) id: String,
-    pub(crate) answer: Answer,
+    pub(crate) answer: SubmitAnswer,
     pub(crate) delivery: Delivery,
     pub(crate) transport: TransportFault,
 }
 
-/// What a GET shows, and how it travels.
-pub(crate) struct PolledRun {
-    pub(crate) object: Value,
-    pub(crate) transport: TransportFault,
-}
-
 pub(crate) enum Delivery {
-    Stream(Opening),
+    Stream(Box<Opening>),
     Queued(Value),
     /// The answer is the finished run.
     Wait,
@@ -64,10 +60,7 @@ impl Runs {
     pub(crate) fn submit(&self, ask: Ask, scenario: Scenario) -> Result<SubmitReceipt, Refusal> {
         let mut state = self.lock();
         let allowance = state.count_try(&ask.input, &scenario, &self.clock)?;
-        let key = match &ask.api {
-            Api::Sonar(Sonar { via: Via::Async(Some(key)), .. }) => Some(key.clone()),
-            _ => None,
-        };
+        let key = ask.key.clone();
         if let Some(key) = &key
             && let Some((place, request)) = state.keys.get(&key.key).cloned()
         {
@@ -79,27 +72,25 @@ impl Runs {
             let object = run.object(run.seen(self.clock.now()));
             return Ok(SubmitReceipt {
                 id: run.id.clone(),
-                answer: Answer::Full,
+                answer: SubmitAnswer::Full,
                 delivery: Delivery::Queued(object),
                 transport: TransportFault { allowance, ..TransportFault::default() },
             });
         }
         let earlier = state.count_run(&ask.input);
-        let context =
-            RunContext { seed: self.seed, clock: &self.clock, earlier, ordinal: state.created };
-        let mut run = create::run(ask, scenario, &context);
+        let mut run = self.create(ask, scenario, earlier, state.created);
         let (delivery, transport) = match (run.ask.stream, run.ask.background) {
             (true, _) => {
                 let opening = run.open(0);
                 let transport = opening.transport;
-                (Delivery::Stream(opening), transport)
+                (Delivery::Stream(Box::new(opening)), transport)
             }
             (false, true) => (Delivery::Queued(run.object(1)), run.transport(Channel::Submit)),
             (false, false) => (Delivery::Wait, run.transport(Channel::Whole)),
         };
         let receipt = SubmitReceipt {
             id: run.id.clone(),
-            answer: run.scenario.answer,
+            answer: run.scenario.answer.clone(),
             delivery,
             transport: TransportFault { allowance, ..transport },
         };
@@ -112,9 +103,36 @@ impl Runs {
         Ok(receipt)
     }
 
-    /// Queues scenarios for the submits that bring none.
-    pub(crate) fn queue(&self, scenarios: Vec<Scenario>) {
+    /// Writes the run's script. Its text depends on seed, effort and input, its id also on how many runs came before:
+    /// `earlier` ones of the same input, `ordinal` of all.
+    fn create(&self, ask: Ask, mut scenario: Scenario, earlier: u64, ordinal: u64) -> Run {
+        let seed = fnv1a64(&[&self.seed.to_le_bytes(), ask.label.as_bytes(), ask.input.as_bytes()]);
+        let mut ids =
+            fastrand::Rng::with_seed(fnv1a64(&[&seed.to_le_bytes(), &ordinal.to_le_bytes()]));
+        if matches!(scenario.ending, Ending::Fail { times: Some(times), .. } if earlier >= times) {
+            scenario.ending = Ending::Completed;
+        }
+        let script = Script::write(&ask, &scenario, seed, self.clock.speed());
+        let prefix = if ask.api == Api::Agent { "resp_" } else { "" };
+        Run {
+            id: format!("{prefix}{}", uuid(&mut ids)),
+            message_id: format!("msg_{}", uuid(&mut ids)),
+            ask,
+            timeline: Timeline::new(script),
+            created_at: wall_clock::unix_seconds(),
+            scenario,
+            submitted_at: self.clock.now(),
+            counts: Counts::default(),
+            changed: watch::Sender::default(),
+        }
+    }
+
+    /// Queues scenarios for the submits that bring none; none of them when one is not understood.
+    pub(crate) fn queue(&self, scenarios: &[impl AsRef<str>]) -> Result<(), String> {
+        let scenarios = scenarios.iter().map(|text| Scenario::parse(text.as_ref()));
+        let scenarios: Vec<_> = scenarios.collect::<Result<_, _>>()?;
         self.lock().queue.extend(scenarios);
+        Ok(())
     }
 
     /// The next queued scenario.
@@ -128,7 +146,7 @@ impl Runs {
     }
 
     /// What a GET of the run shows now.
-    pub(crate) fn poll(&self, api: RunApi, id: &str) -> Result<PolledRun, Refusal> {
+    pub(crate) fn poll(&self, api: Api, id: &str) -> Result<(Value, TransportFault), Refusal> {
         let mut state = self.lock();
         state.stats.polls += 1;
         let allowance = state.take_for(id, &self.clock)?;
@@ -145,7 +163,7 @@ impl Runs {
             }
         }
         let transport = TransportFault { allowance, ..run.transport(Channel::Poll) };
-        Ok(PolledRun { object: run.object(seen), transport })
+        Ok((run.object(seen), transport))
     }
 
     /// What the run came to, for a client that waited for it; no scenario hides it.
@@ -153,8 +171,8 @@ impl Runs {
         let state = self.lock();
         let run = state.run(id).ok_or_else(Refusal::not_found)?;
         let seen = run.seen(self.clock.now());
-        match (run.reached_by(), run.last(seen)) {
-            (RunApi::Nowhere, Event::Failed { code }) => Err(Refusal::run_failed(code)),
+        match (run.ask.api, run.last(seen)) {
+            (Api::SonarChat, Event::Failed { code }) => Err(Refusal::run_failed(code)),
             _ => Ok(run.object(seen)),
         }
     }
@@ -164,11 +182,11 @@ impl Runs {
         let mut state = self.lock();
         state.stats.attaches += 1;
         let allowance = state.take_for(id, &self.clock)?;
-        let run = state.find(RunApi::Agent, id)?;
+        let run = state.find(Api::Agent, id)?;
         run.counts.attaches += 1;
         run.meet(Call::Attach, run.counts.attaches)?;
         run.readable(&self.clock)?;
-        if run.scenario.refuses_attach || !run.ask.stream || !run.ask.background {
+        if run.scenario.no_stream || !run.ask.stream || !run.ask.background {
             return Err(Refusal::invalid("stream is not available for this response"));
         }
         let Ok(next) = usize::try_from(after.saturating_add(1)) else {
@@ -185,7 +203,7 @@ impl Runs {
         let mut state = self.lock();
         state.stats.cancels += 1;
         state.take_for(id, &self.clock)?;
-        let run = match state.find(RunApi::Agent, id) {
+        let run = match state.find(Api::Agent, id) {
             Err(_) if is_agent_id(id) => return Err(Refusal::not_cancellable()),
             found => found?,
         };
@@ -194,15 +212,15 @@ impl Runs {
         if run.readable(&self.clock).is_err() || run.last(run.seen(now)).is_terminal() {
             return Err(Refusal::not_cancellable());
         }
-        let ms = match run.scenario.cancel {
-            CancelMode::Works => CANCEL_MS,
-            CancelMode::Slow { ms } => ms as f64,
-            CancelMode::Terminal400 => return Err(Refusal::not_cancellable()),
-            CancelMode::Unknown400 => {
-                run.scenario.lost_after = Some(0);
+        let ms = match run.scenario.cancel.map(|cancel| (cancel.mode, cancel.ms)) {
+            None | Some((CancelMode::Ok, _)) => CANCEL_MS,
+            Some((CancelMode::Slow, ms)) => ms as f64,
+            Some((CancelMode::Terminal400, _)) => return Err(Refusal::not_cancellable()),
+            Some((CancelMode::Unknown400, _)) => {
+                run.scenario.lost = Some(0);
                 return Err(Refusal::not_cancellable());
             }
-            CancelMode::Ignored => return Ok(()),
+            Some((CancelMode::Ignored, _)) => return Ok(()),
         };
         run.timeline.cancel(run.age(now) + self.clock.scaled(ms));
         run.changed.send_replace(());

@@ -1,86 +1,80 @@
 //! What a test asks of a run: parsed from text, decided before the run exists. The syntax is in the crate's docs.
 
-mod choose;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-pub(crate) use choose::without_markers;
-
-use crate::clause::{Keys, Times};
 use crate::faults::{
-    Call, CancelMode, Channel, Cost, Cut, FaultBody, HttpFault, Malformed, Rate, Slow, Sse, Stale,
+    Call, CancelFault, Channel, Cost, Cut, HttpFault, Malformed, Rate, Slow, Sse, Stale,
 };
 
 /// The scenarios and their keys, as a table in Markdown.
 pub const GUIDE: &str = include_str!("scenarios.md");
 
-/// Every clause name, for telling a scenario from an ordinary API key.
-pub(crate) const NAMES: [&str; 25] = [
-    "ok",
-    "fail",
-    "incomplete",
-    "stuck",
-    "http",
-    "drop_submit",
-    "gateway",
-    "late_submit",
-    "no_id",
-    "drop",
-    "no_stream",
-    "no_terminal",
-    "lost",
-    "cancel",
-    "requires_action",
-    "quota",
-    "flap404",
-    "malformed",
-    "slow",
-    "sse",
-    "stale",
-    "ratelimit",
-    "retention",
-    "cost",
-    "inject",
+/// Every clause and the keys it has where it does not say otherwise.
+const CLAUSES: [(&str, &str); 25] = [
+    ("ok", ""),
+    ("fail", "at=write;code=server_error"),
+    ("incomplete", "output=partial"),
+    ("stuck", "pings=false"),
+    ("requires_action", ""),
+    ("http", "status=500;on=submit;body=json;quota=false"),
+    ("quota", "status=401;on=submit;body=json;quota"),
+    ("ratelimit", "rpm=50;on=submit;retry_after=false"),
+    ("drop_submit", ""),
+    ("gateway", "status=504;on=submit;body=json;quota=false"),
+    // Longer than a test waits for an answer.
+    ("late_submit", "ms=60000"),
+    ("no_id", ""),
+    ("drop", "times=1;rst=false"),
+    ("no_stream", ""),
+    ("no_terminal", ""),
+    ("sse", ""),
+    ("slow", "first_byte_ms=0;chunk_ms=1;chunk_bytes=1"),
+    ("malformed", "kind=truncated;bytes=67108864"),
+    ("lost", "after=0"),
+    ("flap404", "ms=0"),
+    ("stale", "polls=1;backwards=false"),
+    ("retention", "ms=0"),
+    ("cancel", "mode=ok;ms=5000"),
+    ("cost", "none=false"),
+    // Longer than what terminals, logs and many parsers take in one line.
+    ("inject", "line=1000000"),
 ];
 
-/// A slip like `words=60000000` must not eat the machine the tests run on.
-const MAX_WORDS: usize = 1_000_000;
-const MAX_SOURCES: usize = 10_000;
-const MAX_LINE: usize = 64_000_000;
-/// What a gateway says that has waited long enough.
-const GATEWAY_TIMEOUT: u16 = 504;
-/// How late a late answer is: longer than a test waits for it.
-const LATE_MS: u64 = 60_000;
-/// Longer than what terminals, logs and many parsers take in one line.
-const LONG_LINE: usize = 1_000_000;
+/// The keys of the run itself, which may stand in any clause.
+const SHAPE_KEYS: [&str; 8] =
+    ["words", "sources", "searches", "delay_ms", "hold", "thinks", "markers", "dates"];
 
-/// How one run behaves, from its submit to its last poll.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// How one run behaves, from its submit to its last poll. Each field but the first three is the clause of that name.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Scenario {
     pub(crate) shape: Shape,
     pub(crate) ending: Ending,
+    pub(crate) answer: SubmitAnswer,
     pub(crate) http: Vec<HttpFault>,
-    pub(crate) answer: Answer,
-    pub(crate) cut: Option<Cut>,
-    pub(crate) refuses_attach: bool,
-    pub(crate) hides_terminal: bool,
+    pub(crate) drop: Option<Cut>,
+    pub(crate) no_stream: bool,
+    pub(crate) no_terminal: bool,
     /// From which GET on, counted from 0, the run cannot be found.
-    pub(crate) lost_after: Option<u64>,
-    /// How many GETs do not find the run before it is found.
-    pub(crate) flaps: u64,
-    /// For how long after its submit no GET finds the run.
-    pub(crate) hidden_ms: u64,
-    pub(crate) cancel: CancelMode,
+    pub(crate) lost: Option<u64>,
+    pub(crate) flap404: Option<Flap>,
+    pub(crate) cancel: Option<CancelFault>,
     pub(crate) malformed: Option<Malformed>,
     pub(crate) slow: Option<Slow>,
     pub(crate) sse: Sse,
     pub(crate) stale: Option<Stale>,
-    pub(crate) rate: Option<Rate>,
-    /// How long a finished run can be found.
-    pub(crate) retention_ms: Option<u64>,
+    pub(crate) ratelimit: Option<Rate>,
+    /// How many milliseconds a finished run can be found.
+    pub(crate) retention: Option<u64>,
     pub(crate) cost: Option<Cost>,
+    /// The length of the longest line among hostile text, if there is any.
+    pub(crate) inject: Option<usize>,
 }
 
 /// The size and pace of a run; what is `None` follows from the effort.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
 pub(crate) struct Shape {
     pub(crate) words: Option<usize>,
     pub(crate) sources: Option<usize>,
@@ -91,60 +85,61 @@ pub(crate) struct Shape {
     pub(crate) thinks: bool,
     pub(crate) markers: Markers,
     pub(crate) dates: Dates,
-    /// The length of the longest line among hostile text, if there is any.
-    pub(crate) hostile: Option<usize>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Ending {
     #[default]
     Completed,
-    Failed {
+    Fail {
         at: Phase,
         code: String,
-        times: Times,
+        times: Option<u64>,
     },
-    Incomplete(KeptOutput),
+    Incomplete {
+        output: KeptOutput,
+    },
     Stuck {
         pings: bool,
     },
     /// Waits for its client to run a tool.
-    RequiresAction,
+    RequiresAction {},
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Phase {
     Search,
     Write,
 }
 
 /// How much output an incomplete run still shows.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum KeptOutput {
     Partial,
-    Nothing,
+    Empty,
 }
 
 /// What the client hears of its submit.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Answer {
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum SubmitAnswer {
     #[default]
     Full,
-    WithoutId,
-    Dropped,
+    NoId {},
+    DropSubmit {},
     /// Something between the client and the API answers in its place.
-    Gateway {
-        status: u16,
-        body: FaultBody,
-    },
-    /// It comes so much later.
-    Late {
+    Gateway(HttpFault),
+    LateSubmit {
         ms: u64,
     },
 }
 
 /// What a citation looks like in the text.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Markers {
     /// `[3]`, the number of the source.
     #[default]
@@ -156,7 +151,8 @@ pub(crate) enum Markers {
 }
 
 /// Which sources have dates.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Dates {
     #[default]
     Given,
@@ -166,24 +162,81 @@ pub(crate) enum Dates {
     Mixed,
 }
 
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Flap {
+    /// How many GETs do not find the run before it is found; unset, one where `ms` is 0.
+    pub(crate) times: Option<u64>,
+    /// For how long after its submit no GET finds the run.
+    pub(crate) ms: u64,
+}
+
 impl Scenario {
+    /// Chooses by the last marker in the prompt, then by what is queued.
+    pub(crate) fn select(
+        prompt: &str,
+        queued: impl FnOnce() -> Option<Self>,
+    ) -> Result<Self, String> {
+        // The last marker wins: in a conversation the older turns still carry theirs.
+        let Some((_, marker)) = prompt.rsplit_once("[[sim:") else {
+            return Ok(queued().unwrap_or_default());
+        };
+        Self::parse(marker.split_once("]]").map_or(marker, |(text, _)| text))
+    }
+
     /// Reads `name;key=value;...|name;...`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut scenario = Self::default();
+        let mut fields = json!({"shape": {}, "http": []});
         for clause in text.split('|') {
-            scenario.add(clause)?;
+            add_clause(&mut fields, clause)?;
         }
+        let scenario: Self =
+            serde_json::from_value(fields).map_err(|error| format!("simulator: {error}"))?;
+        scenario.check()?;
         Ok(scenario)
     }
 
+    fn check(&self) -> Result<(), String> {
+        // A slip like `words=60000000` must not eat the machine the tests run on.
+        for (key, value, most) in [
+            ("words", self.shape.words, 1_000_000),
+            ("sources", self.shape.sources, 10_000),
+            ("searches", self.shape.searches, 10_000),
+            ("line", self.inject, 64_000_000),
+            ("bytes", self.malformed.map(|malformed| malformed.bytes), 1 << 30),
+        ] {
+            if value > Some(most) {
+                return Err(format!("simulator: `{key}` is at most {most}"));
+            }
+        }
+        let gateway = match &self.answer {
+            SubmitAnswer::Gateway(fault) => Some(fault),
+            _ => None,
+        };
+        for HttpFault { status, .. } in self.http.iter().chain(gateway) {
+            if !(300..=599).contains(status) {
+                return Err(format!("simulator: `status` must be 300 to 599, not {status}"));
+            }
+        }
+        if self.drop.is_some_and(|cut| cut.after_events.is_some() && cut.after_bytes.is_some()) {
+            return Err("simulator: `drop` is after events or after bytes".to_owned());
+        }
+        let bad_total = |total: f64| !(0.0..=1e6).contains(&total);
+        if self
+            .cost
+            .is_some_and(|cost| cost.total.map_or(!cost.none, |t| cost.none || bad_total(t)))
+        {
+            return Err("simulator: `cost` is `total=` dollars or `none`".to_owned());
+        }
+        Ok(())
+    }
+
     /// The error that the `nth` such request, counted from 0, meets.
-    pub(crate) fn fault(&self, on: Call, nth: u64) -> Option<&HttpFault> {
-        let mut earlier = 0;
+    pub(crate) fn fault(&self, on: Call, mut nth: u64) -> Option<&HttpFault> {
         for fault in self.http.iter().filter(|fault| fault.on == on) {
             match fault.times {
-                Times::Always => return Some(fault),
-                Times::First(times) if nth < earlier + times => return Some(fault),
-                Times::First(times) => earlier += times,
+                Some(times) if nth >= times => nth -= times,
+                _ => return Some(fault),
             }
         }
         None
@@ -191,99 +244,98 @@ impl Scenario {
 
     /// How the `nth` answer that travels so, counted from 0, is malformed.
     pub(crate) fn malformation(&self, channel: Channel, nth: u64) -> Option<Malformed> {
-        self.malformed.filter(|fault| fault.strikes(channel) && fault.times.covers(nth))
+        let strikes = |fault: &Malformed| {
+            fault.strikes(channel) && fault.times.is_none_or(|times| nth < times)
+        };
+        self.malformed.filter(strikes)
     }
 
-    fn add(&mut self, clause: &str) -> Result<(), String> {
-        let mut keys = Keys::read(clause)?;
-        match keys.name {
-            "ok" => {}
-            "fail" => {
-                self.ending = Ending::Failed {
-                    at: keys
-                        .choice("at", [("search", Phase::Search), ("write", Phase::Write)])?
-                        .unwrap_or(Phase::Write),
-                    code: keys.value("code")?.unwrap_or_else(|| "server_error".to_owned()),
-                    times: keys.times()?,
-                }
-            }
-            "incomplete" => {
-                let kept = [("partial", KeptOutput::Partial), ("empty", KeptOutput::Nothing)];
-                self.ending =
-                    Ending::Incomplete(keys.choice("output", kept)?.unwrap_or(KeptOutput::Partial));
-            }
-            "stuck" => self.ending = Ending::Stuck { pings: keys.value("pings")?.unwrap_or(false) },
-            "http" => self.http.push(HttpFault::read(&mut keys)?),
-            "drop_submit" => self.answer = Answer::Dropped,
-            "gateway" => {
-                let status = HttpFault::status(&mut keys, GATEWAY_TIMEOUT)?;
-                self.answer = Answer::Gateway { status, body: FaultBody::read(&mut keys)? };
-            }
-            "late_submit" => {
-                self.answer = Answer::Late { ms: keys.value("ms")?.unwrap_or(LATE_MS) };
-            }
-            "no_id" => self.answer = Answer::WithoutId,
-            "drop" => self.cut = Some(Cut::read(&mut keys)?),
-            "no_stream" => self.refuses_attach = true,
-            "no_terminal" => self.hides_terminal = true,
-            "lost" => self.lost_after = Some(keys.value("after")?.unwrap_or(0)),
-            "cancel" => self.cancel = CancelMode::read(&mut keys)?,
-            "requires_action" => self.ending = Ending::RequiresAction,
-            "quota" => self.http.push(HttpFault::quota(&mut keys)?),
-            "flap404" => {
-                self.hidden_ms = keys.value("ms")?.unwrap_or(0);
-                let times = keys.value("times")?;
-                self.flaps = times.unwrap_or(u64::from(self.hidden_ms == 0));
-            }
-            "malformed" => self.malformed = Some(Malformed::read(&mut keys)?),
-            "slow" => self.slow = Some(Slow::read(&mut keys)?),
-            "sse" => {
-                self.sse = Sse::read(&mut keys)?;
-                self.hides_terminal |= keys.value("no_terminal")?.unwrap_or(false);
-            }
-            "stale" => self.stale = Some(Stale::read(&mut keys)?),
-            "ratelimit" => self.rate = Some(Rate::read(&mut keys)?),
-            "retention" => self.retention_ms = Some(keys.value("ms")?.unwrap_or(0)),
-            "cost" => self.cost = Some(Cost::read(&mut keys)?),
-            "inject" => {
-                let line = keys.at_most("line", MAX_LINE)?.unwrap_or(LONG_LINE);
-                self.shape.hostile = Some(line);
-            }
-            name => match HttpFault::short(name) {
-                Some(fault) => self.http.push(fault),
-                None => return Err(format!("simulator: unknown scenario `{name}`")),
-            },
-        }
-        self.shape.read(&mut keys)?;
-        keys.all_used()
+    pub(crate) fn hides_terminal(&self) -> bool {
+        self.no_terminal || self.sse.no_terminal
     }
 }
 
-impl Shape {
-    fn read(&mut self, keys: &mut Keys<'_>) -> Result<(), String> {
-        self.words = keys.at_most("words", MAX_WORDS)?.or(self.words);
-        self.sources = keys.at_most("sources", MAX_SOURCES)?.or(self.sources);
-        self.searches = keys.at_most("searches", MAX_SOURCES)?.or(self.searches);
-        self.delay_ms = keys.value("delay_ms")?.or(self.delay_ms);
-        self.hold = keys.value("hold")?.unwrap_or(self.hold);
-        self.thinks = keys.value("thinks")?.unwrap_or(self.thinks);
-        let markers = [("number", Markers::Number), ("web", Markers::Web), ("link", Markers::Link)];
-        self.markers = keys.choice("markers", markers)?.unwrap_or(self.markers);
-        let dates = [
-            ("given", Dates::Given),
-            ("null", Dates::Null),
-            ("absent", Dates::Absent),
-            ("mixed", Dates::Mixed),
-        ];
-        self.dates = keys.choice("dates", dates)?.unwrap_or(self.dates);
-        Ok(())
+/// A prompt without its markers: what the report is about.
+pub(crate) fn without_markers(prompt: &str) -> String {
+    let mut rest = prompt;
+    let mut plain = String::new();
+    while let Some((before, marker)) = rest.split_once("[[sim:") {
+        plain.push_str(before);
+        rest = marker.split_once("]]").map_or("", |(_, after)| after);
     }
+    plain.push_str(rest);
+    plain.trim().to_owned()
+}
+
+/// Adds one clause to the JSON of its scenario.
+fn add_clause(scenario: &mut Value, clause: &str) -> Result<(), String> {
+    let long = long_form(clause);
+    let clause = long.as_deref().unwrap_or(clause);
+    let (name, keys) = clause.split_once(';').unwrap_or((clause, ""));
+    let name = name.trim();
+    let Some((name, defaults)) = CLAUSES.into_iter().find(|(known, _)| *known == name) else {
+        return Err(format!("simulator: unknown scenario `{name}`"));
+    };
+    let mut fields = json!({});
+    for (key, value) in pairs(defaults) {
+        fields[key] = value;
+    }
+    let mut seen = Vec::new();
+    for (key, value) in pairs(keys) {
+        if seen.contains(&key) {
+            return Err(format!("simulator: `{key}` stands twice in `{clause}`"));
+        }
+        seen.push(key);
+        let of_the_run = SHAPE_KEYS.contains(&key);
+        let object = if of_the_run { &mut scenario["shape"] } else { &mut fields };
+        object[key] = value;
+    }
+    match (name, &mut scenario["http"]) {
+        ("ok", _) if fields == json!({}) => {}
+        ("no_stream" | "no_terminal", _) if fields == json!({}) => scenario[name] = true.into(),
+        ("http" | "quota", Value::Array(faults)) => faults.push(fields),
+        ("fail" | "incomplete" | "stuck" | "requires_action", _) => {
+            scenario["ending"] = json!({name: fields});
+        }
+        ("drop_submit" | "gateway" | "late_submit" | "no_id", _) => {
+            scenario["answer"] = json!({name: fields});
+        }
+        // A clause with one key is the value of that key; what others it was given are refused as an object.
+        ("lost" | "retention" | "inject", _) => {
+            let keys: Vec<&Value> =
+                fields.as_object().into_iter().flat_map(|keys| keys.values()).collect();
+            scenario[name] = if let [only] = keys.as_slice() { (*only).clone() } else { fields };
+        }
+        _ => scenario[name] = fields,
+    }
+    Ok(())
+}
+
+/// What `503x2` is short for.
+fn long_form(clause: &str) -> Option<String> {
+    let (name, keys) = clause.split_once(';').unwrap_or((clause, ""));
+    let (status, times) = name.trim().split_once('x').unwrap_or((name.trim(), ""));
+    let status: u16 = status.parse().ok()?;
+    let times = if name.contains('x') { format!("times={times};") } else { String::new() };
+    Some(format!("http;status={status};{times}{keys}"))
+}
+
+/// Keys and values; a bare key means `true`.
+fn pairs(keys: &str) -> impl Iterator<Item = (&str, Value)> {
+    keys.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
+        let (key, value) = part.split_once('=').unwrap_or((part, "true"));
+        let value = value.trim();
+        let value = match serde_json::from_str(value) {
+            Ok(value @ (Value::Bool(_) | Value::Number(_))) => value,
+            _ => value.into(),
+        };
+        (key.trim(), value)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faults::CutAfter;
 
     #[test]
     fn every_scenario_in_the_table_is_understood_and_every_name_is_in_it() {
@@ -295,10 +347,10 @@ mod tests {
         }
         let names: Vec<&str> =
             clauses.iter().filter_map(|clause| clause.split(';').next()).collect();
-        for name in NAMES {
+        for (name, _) in CLAUSES {
             assert!(names.contains(&name), "{name} is not in the table");
         }
-        assert_eq!(names.len(), NAMES.len() + 1, "the short form of http is the only other");
+        assert_eq!(names.len(), CLAUSES.len() + 1, "the short form of http is the only other");
     }
 
     #[test]
@@ -309,8 +361,8 @@ mod tests {
         assert_eq!(scenario.http.len(), 1);
         assert_eq!(scenario.shape.words, Some(50));
         assert!(scenario.shape.hold);
-        let cut = Cut { after: CutAfter::Events(3), times: 1, rst: false };
-        assert_eq!(scenario.cut, Some(cut));
+        let cut = Cut { after_events: Some(3), after_bytes: None, times: 1, rst: false };
+        assert_eq!(scenario.drop, Some(cut));
         assert_eq!(scenario.ending, Ending::Completed);
     }
 
@@ -345,5 +397,31 @@ mod tests {
         assert_eq!(statuses, [Some(503), Some(503), Some(429), None]);
         assert_eq!(scenario.fault(Call::Poll, 99).map(|f| f.status), Some(500));
         assert_eq!(scenario.fault(Call::Cancel, 0), None);
+    }
+
+    #[test]
+    fn the_short_form_of_an_error_has_a_status_and_a_count() {
+        let fault = |text| Scenario::parse(text).unwrap().http.remove(0);
+        assert_eq!((fault("429x2").status, fault("429x2").times), (429, Some(2)));
+        assert_eq!(fault("503").times, None);
+        for name in ["200", "42x", "x2", "429x", "4290"] {
+            assert!(Scenario::parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_marker_goes_before_the_queue_and_the_last_marker_before_others() {
+        let queued = || Some(Scenario::parse("stuck").unwrap());
+        let select = |prompt| Scenario::select(prompt, queued).unwrap();
+        assert_eq!(select("q").ending, Ending::Stuck { pings: false });
+        assert_eq!(select("q [[sim:ok]]").ending, Ending::Completed);
+        assert!(select("a [[sim:stuck]] b [[sim:lost]] c").lost.is_some());
+        assert_eq!(Scenario::select("q", || None), Ok(Scenario::default()));
+    }
+
+    #[test]
+    fn markers_are_no_part_of_the_question() {
+        assert_eq!(without_markers("How [[sim:ok;words=3]] far? [[sim:lost]]"), "How  far?");
+        assert_eq!(without_markers("How far? [[sim:unclosed"), "How far?");
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use pace::{Pace, deltas};
 
-use crate::effort::Effort;
-use crate::scenario::{Ending, KeptOutput, Phase, Shape};
-use crate::sources::{self, Numbering, Search, Source};
+use crate::ask::Ask;
+use crate::scenario::{Ending, KeptOutput, Phase, Scenario};
+use crate::sources::{self, Search, Source};
 use crate::topic::Topic;
 use crate::{hostile, prices::Used, report};
 
@@ -18,28 +18,6 @@ const SEARCHES: usize = 4;
 const FETCHES: usize = 2;
 const WORDS_PER_DELTA: usize = 5;
 const MAX_CHUNKS: usize = 100;
-
-/// What the script is written for.
-pub(crate) struct Brief<'a> {
-    pub(crate) question: &'a str,
-    pub(crate) effort: Effort,
-    pub(crate) model: &'static str,
-    pub(crate) shape: &'a Shape,
-    pub(crate) ending: &'a Ending,
-    pub(crate) style: Style,
-    pub(crate) seed: u64,
-    pub(crate) speed: f64,
-}
-
-/// What the APIs differ in.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Style {
-    Agent,
-    /// Sources are numbered without gaps; some models put their thoughts before the report.
-    Sonar {
-        thinks: bool,
-    },
-}
 
 /// Everything a run will say, and when.
 #[derive(Debug)]
@@ -91,39 +69,44 @@ impl Event {
 }
 
 impl Script {
-    pub(crate) fn write(brief: &Brief<'_>) -> Self {
-        let mut rng = fastrand::Rng::with_seed(brief.seed);
-        let topic = Topic::of(brief.question);
-        let count = brief.shape.searches.unwrap_or(SEARCHES);
-        let sources = brief.shape.sources.unwrap_or(brief.effort.sources());
-        let words = brief.shape.words.unwrap_or(brief.effort.words());
-        let numbering = brief.style.numbering();
-        let mut searches = sources::search(&topic, count, sources, numbering, &mut rng);
+    pub(crate) fn write(ask: &Ask, scenario: &Scenario, seed: u64, speed: f64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let topic = Topic::of(&ask.question);
+        let shape = &scenario.shape;
+        let (words, sources, _) = ask.effort.scale();
+        let words = shape.words.unwrap_or(words);
+        let sources = shape.sources.unwrap_or(sources);
+        let count = shape.searches.unwrap_or(SEARCHES);
+        let hostile = scenario.inject;
+        // Sonar numbers its sources without gaps.
+        let gaps = if ask.sonar.is_none() { 1..=3 } else { 0..=0 };
+        let mut searches = sources::search(&topic, count, sources, gaps, &mut rng);
         for source in searches.iter_mut().flat_map(|search| &mut search.results) {
-            source.apply(brief.shape);
+            source.apply(shape, hostile);
         }
         let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
-        let cited: Vec<String> =
-            found.iter().map(|source| source.marker(brief.shape.markers)).collect();
+        let cited: Vec<String> = found.iter().map(|source| source.marker(shape.markers)).collect();
         let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();
         let mut text = report::write(&topic, words, &cited, &mut rng);
-        if let Some(line) = brief.shape.hostile {
+        if let Some(line) = hostile {
             text.push_str("\n\n");
             text.push_str(&hostile::text(line));
         }
-        if brief.shape.thinks || matches!(brief.style, Style::Sonar { thinks: true }) {
+        if shape.thinks || ask.sonar.as_ref().is_some_and(|sonar| sonar.model.thinks()) {
             text.insert_str(0, &thoughts(&topic, &searches));
         }
-        let mut deltas = deltas(&text, brief.style.words_per_delta(words));
+        // Sonar repeats the text so far in every chunk, so a long text must come in few.
+        let more_words = if ask.sonar.is_some() { words / MAX_CHUNKS } else { 0 };
+        let mut deltas = deltas(&text, WORDS_PER_DELTA.max(more_words));
         let mut kept = KeptOutput::Partial;
-        if let Ending::Incomplete(how) = brief.ending {
-            kept = *how;
+        if let Ending::Incomplete { output } = scenario.ending {
+            kept = output;
             deltas.truncate(deltas.len() / 2);
             text.truncate(deltas.last().map_or(0, |range| range.end));
         }
         let used = Used {
-            model: brief.model,
-            words_in: brief.question.split_whitespace().count(),
+            model: ask.model,
+            words_in: ask.question.split_whitespace().count(),
             words_out: text.split_whitespace().count(),
             sources,
             searches: searches.len(),
@@ -131,11 +114,11 @@ impl Script {
         };
         let mut pace = Pace::default();
         pace.research(searches.len(), fetched.len());
-        pace.writing(deltas, &text, brief.ending);
+        pace.writing(deltas, &text, &scenario.ending);
+        let timed_events = pace.timed_events(shape.delay_ms, speed);
         let mut script =
-            Self { searches, fetched, text, timed_events: Vec::new(), held_from: None, kept, used };
-        script.timed_events = pace.timed_events(brief.shape.delay_ms, brief.speed);
-        script.end_early(brief);
+            Self { searches, fetched, text, timed_events, held_from: None, kept, used };
+        script.end_early(scenario);
         script
     }
 
@@ -150,24 +133,24 @@ impl Script {
     }
 
     /// Cuts or holds the finished script where the scenario says so.
-    fn end_early(&mut self, brief: &Brief<'_>) {
+    fn end_early(&mut self, scenario: &Scenario) {
         let first_search = self
             .timed_events
             .iter()
             .position(|timed| matches!(timed.event, Event::SearchResults(_)));
         let working = first_search.map_or(2, |index| index + 1);
-        if brief.shape.hold {
+        if scenario.shape.hold {
             self.held_from = Some(working);
         }
-        match brief.ending {
-            Ending::Completed | Ending::Incomplete(_) => {}
+        match &scenario.ending {
+            Ending::Completed | Ending::Incomplete { .. } => {}
             Ending::Stuck { .. } => self.timed_events.truncate(working),
-            Ending::RequiresAction => {
+            Ending::RequiresAction {} => {
                 let due = self.timed_events.get(working).map_or(Duration::ZERO, |timed| timed.due);
                 self.timed_events.truncate(working);
                 self.timed_events.push(TimedEvent { due, event: Event::RequiresAction });
             }
-            Ending::Failed { at, code, .. } => {
+            Ending::Fail { at, code, .. } => {
                 let cut = match at {
                     Phase::Search => working,
                     Phase::Write => self.middle_of_the_text(),
@@ -190,23 +173,6 @@ impl Script {
     }
 }
 
-impl Style {
-    fn numbering(self) -> Numbering {
-        match self {
-            Self::Agent => Numbering::Gaps,
-            Self::Sonar { .. } => Numbering::NoGaps,
-        }
-    }
-
-    /// Sonar repeats the text so far in every chunk, so a long text must come in few.
-    fn words_per_delta(self, words: usize) -> usize {
-        match self {
-            Self::Agent => WORDS_PER_DELTA,
-            Self::Sonar { .. } => WORDS_PER_DELTA.max(words / MAX_CHUNKS),
-        }
-    }
-}
-
 /// What a reasoning model says before its report.
 fn thoughts(topic: &Topic, searches: &[Search]) -> String {
     let mut thoughts = format!("<think>\nThe question is about {}.", topic.terms[0]);
@@ -220,18 +186,13 @@ fn thoughts(topic: &Topic, searches: &[Search]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effort::Effort;
+    use crate::scenario::Shape;
 
     fn script(ending: &Ending, shape: &Shape, speed: f64) -> Script {
-        Script::write(&Brief {
-            question: "How do heat pumps age?",
-            effort: Effort::Medium,
-            model: "openai/gpt-6-luna",
-            shape,
-            ending,
-            style: Style::Agent,
-            seed: 3,
-            speed,
-        })
+        let scenario =
+            Scenario { ending: ending.clone(), shape: shape.clone(), ..Scenario::default() };
+        Script::write(&Ask::to_agent("How do heat pumps age?", Effort::Medium), &scenario, 3, speed)
     }
 
     #[test]
@@ -273,15 +234,14 @@ mod tests {
 
     #[test]
     fn a_run_has_one_terminal_event_at_its_end_unless_it_is_stuck() {
-        let fail =
-            |at| Ending::Failed { at, code: "x".to_owned(), times: crate::clause::Times::Always };
+        let fail = |at| Ending::Fail { at, code: "x".to_owned(), times: None };
         for (ending, terminals) in [
             (Ending::Completed, 1),
             (fail(Phase::Search), 1),
             (fail(Phase::Write), 1),
-            (Ending::Incomplete(KeptOutput::Partial), 1),
+            (Ending::Incomplete { output: KeptOutput::Partial }, 1),
             (Ending::Stuck { pings: false }, 0),
-            (Ending::RequiresAction, 0),
+            (Ending::RequiresAction {}, 0),
         ] {
             for (words, searches) in [(0, 0), (1, 1), (50, 3)] {
                 let shape = Shape {

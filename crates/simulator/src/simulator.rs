@@ -14,10 +14,8 @@ use crate::app::App;
 use crate::clock::Clock;
 use crate::http;
 use crate::journal::{Journal, SeenRequest};
-use crate::limits::Limits;
 use crate::options::{ClockMode, Options};
 use crate::runs::Runs;
-use crate::scenario::Scenario;
 use crate::socket::{Hangup, SocketListener};
 use crate::stats::Stats;
 
@@ -54,7 +52,6 @@ impl Simulator {
         let app = Arc::new(App {
             runs: Arc::new(Runs::new(options.seed, clock)),
             journal: Journal::new(),
-            limits: Limits::default(),
         });
         let shutdown = CancellationToken::new();
         let tasks = TaskTracker::new();
@@ -96,9 +93,7 @@ impl Simulator {
     ///
     /// When one of them is not understood; none is queued then.
     pub fn script(&self, scenarios: &[&str]) -> Result<(), String> {
-        let scenarios: Result<_, _> = scenarios.iter().map(|text| Scenario::parse(text)).collect();
-        self.app.runs.queue(scenarios?);
-        Ok(())
+        self.app.runs.queue(scenarios)
     }
 
     /// Moves the virtual clock on; the same as `POST /__sim/advance`. A real clock is not moved, and the answer is false.

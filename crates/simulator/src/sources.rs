@@ -1,13 +1,13 @@
 //! The invented searches of a run and what they found.
 
-use serde_json::Value;
+use std::ops::RangeInclusive;
+
+use serde_json::{Value, json};
 
 use crate::hostile;
 use crate::phrases::{QUERIES, SENTENCES, TITLES, fill};
 use crate::scenario::{Dates, Markers, Shape};
 use crate::topic::Topic;
-
-const DAYS_IN_MONTH: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /// One web search: a query and its results.
 #[derive(Clone, Debug)]
@@ -30,23 +30,16 @@ pub(crate) struct Source {
     dates: Dates,
 }
 
-/// How the sources of a run are numbered.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Numbering {
-    Gaps,
-    NoGaps,
-}
-
 impl Source {
     /// Applies the dates and the hostile text that the scenario asks for.
-    pub(crate) fn apply(&mut self, shape: &Shape) {
+    pub(crate) fn apply(&mut self, shape: &Shape, hostile: Option<usize>) {
         self.dates = match (shape.dates, self.id % 3) {
             (Dates::Mixed, 1) => Dates::Null,
             (Dates::Mixed, 2) => Dates::Absent,
             (Dates::Mixed, _) => Dates::Given,
             (dates, _) => dates,
         };
-        if let Some(line) = shape.hostile
+        if let Some(line) = hostile
             && self.id == 1
         {
             self.title = hostile::TITLE.to_owned();
@@ -63,8 +56,9 @@ impl Source {
         }
     }
 
-    /// Adds `date` and `last_updated` as far as they are known.
-    pub(crate) fn add_dates(&self, result: &mut Value) {
+    /// What every API shows of it, with `date` and `last_updated` as far as they are known.
+    pub(crate) fn json(&self) -> Value {
+        let mut result = json!({"title": self.title, "url": self.url, "snippet": self.snippet});
         match self.dates {
             Dates::Absent => {}
             Dates::Null => {
@@ -78,15 +72,17 @@ impl Source {
                 }
             }
         }
+        result
     }
 }
 
-/// Spreads `sources` results over `searches` searches, the early ones taking what does not divide.
+/// Spreads `sources` results over `searches` searches, the early ones taking what does not divide. Between two searches
+/// so many numbers are left out as `gaps` says.
 pub(crate) fn search(
     topic: &Topic,
     searches: usize,
     sources: usize,
-    numbering: Numbering,
+    gaps: RangeInclusive<u32>,
     rng: &mut fastrand::Rng,
 ) -> Vec<Search> {
     // Sources need a search that found them.
@@ -98,8 +94,7 @@ pub(crate) fn search(
             let query = fill(QUERIES[nth % QUERIES.len()], topic, rng);
             let results =
                 (0..count).map(|place| source(topic, next_id + place as u32, rng)).collect();
-            let gap = rng.u32(1..=3);
-            next_id += count as u32 + if numbering == Numbering::Gaps { gap } else { 0 };
+            next_id += count as u32 + rng.u32(gaps.clone());
             Search { query, results }
         })
         .collect()
@@ -113,15 +108,13 @@ fn source(topic: &Topic, id: u32, rng: &mut fastrand::Rng) -> Source {
         snippet.push_str(if snippet.is_empty() { "" } else { " " });
         snippet.push_str(&sentence);
     }
-    let published = rng.u32(..200);
-    let updated = published + rng.u32(..100);
     Source {
         id,
         url: format!("https://src{id}.example/{}", slug(&title)),
         title,
         snippet,
-        date: day_of_2026(published),
-        last_updated: (rng.u32(..4) > 0).then(|| day_of_2026(updated)),
+        date: format!("2026-0{}-{}", rng.u32(1..=6), rng.u32(10..=28)),
+        last_updated: (rng.u32(..4) > 0).then(|| format!("2026-0{}-15", rng.u32(7..=9))),
         dates: Dates::Given,
     }
 }
@@ -129,18 +122,6 @@ fn source(topic: &Topic, id: u32, rng: &mut fastrand::Rng) -> Source {
 fn slug(title: &str) -> String {
     let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
-}
-
-fn day_of_2026(mut day: u32) -> String {
-    let mut month = 1;
-    for length in DAYS_IN_MONTH {
-        if day < length {
-            break;
-        }
-        day -= length;
-        month += 1;
-    }
-    format!("2026-{month:02}-{:02}", day + 1)
 }
 
 #[cfg(test)]
@@ -151,18 +132,11 @@ mod tests {
     fn ids_start_at_one_rise_and_leave_gaps_between_searches() {
         let mut rng = fastrand::Rng::with_seed(1);
         let topic = Topic::of("wind power");
-        let searches = search(&topic, 3, 8, Numbering::Gaps, &mut rng);
+        let searches = search(&topic, 3, 8, 1..=3, &mut rng);
         let ids: Vec<Vec<u32>> =
             searches.iter().map(|search| search.results.iter().map(|s| s.id).collect()).collect();
         assert_eq!(ids[0], [1, 2, 3]);
         assert_eq!(ids.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 2]);
         assert!(ids[1][0] > 4 && ids[2][0] > ids[1][2] + 1, "{ids:?}");
-    }
-
-    #[test]
-    fn days_are_dates() {
-        assert_eq!(day_of_2026(0), "2026-01-01");
-        assert_eq!(day_of_2026(31), "2026-02-01");
-        assert_eq!(day_of_2026(299), "2026-10-27");
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::ask::Api;
 use crate::bucket::{Allowance, Bucket};
 use crate::clock::Clock;
 use crate::errors::Refusal;
-use crate::faults::{Call, Rate};
+use crate::faults::{Call, Rate, RateScope};
 use crate::ids::is_agent_id;
-use crate::run::{Run, RunApi};
+use crate::run::Run;
 use crate::scenario::Scenario;
 use crate::stats::Stats;
 
@@ -39,13 +40,13 @@ impl State {
         self.runs.get(*self.places.get(id)?)
     }
 
-    pub(crate) fn find(&mut self, api: RunApi, id: &str) -> Result<&mut Run, Refusal> {
-        if api == RunApi::Agent && !is_agent_id(id) {
+    pub(crate) fn find(&mut self, api: Api, id: &str) -> Result<&mut Run, Refusal> {
+        if api == Api::Agent && !is_agent_id(id) {
             return Err(Refusal::invalid("invalid response id"));
         }
         let place = self.places.get(id).copied();
         let run = place.and_then(|place| self.runs.get_mut(place));
-        run.filter(|run| run.reached_by() == api).ok_or_else(Refusal::not_found)
+        run.filter(|run| run.ask.api == api).ok_or_else(Refusal::not_found)
     }
 
     /// Counts a try of this input; the scenario may refuse it.
@@ -55,7 +56,7 @@ impl State {
         scenario: &Scenario,
         clock: &Clock,
     ) -> Result<Option<Allowance>, Refusal> {
-        let allowance = self.take(scenario.rate.as_ref(), clock)?;
+        let allowance = self.take(scenario.ratelimit.as_ref(), clock)?;
         let input = self.inputs.entry(input.to_owned()).or_default();
         input.tries += 1;
         match scenario.fault(Call::Submit, input.tries - 1) {
@@ -72,7 +73,7 @@ impl State {
     ) -> Result<Option<Allowance>, Refusal> {
         let Some(rate) = rate else { return Ok(None) };
         let now = clock.now();
-        let bucket = self.buckets.entry(rate.rpm).or_insert_with(|| Bucket::full(rate, now));
+        let bucket = self.buckets.entry(rate.rpm.get()).or_insert_with(|| Bucket::full(rate, now));
         bucket.take(rate, now, clock.speed()).map(Some).map_err(Refusal::limited)
     }
 
@@ -82,7 +83,8 @@ impl State {
         id: &str,
         clock: &Clock,
     ) -> Result<Option<Allowance>, Refusal> {
-        let rate = self.run(id).and_then(|run| run.scenario.rate).filter(|rate| rate.everything);
+        let rate = self.run(id).and_then(|run| run.scenario.ratelimit);
+        let rate = rate.filter(|rate| rate.on == RateScope::Any);
         self.take(rate.as_ref(), clock)
     }
 

@@ -9,9 +9,9 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::faults::{Malformation, Malformed, Sse};
+use crate::faults::{Cut, Malformation};
 use crate::frame::Frame;
-use crate::run::{Break, Opening};
+use crate::run::Opening;
 use crate::runs::{Runs, Step};
 use crate::socket::Hangup;
 
@@ -29,17 +29,7 @@ pub(crate) enum Naming {
 
 /// The body of a stream of server-sent events.
 pub(crate) fn events(runs: Arc<Runs>, opening: Opening, naming: Naming, hangup: Hangup) -> Body {
-    let follower = Follower {
-        runs,
-        id: opening.id,
-        next: opening.next,
-        naming,
-        sse: opening.sse,
-        malformed: opening.transport.malformed,
-        cut: opening.cut_after,
-        hangup,
-        over: false,
-    };
+    let follower = Follower { runs, opening, naming, hangup, over: false };
     Body::from_stream(stream::unfold(follower, async |mut follower| {
         let chunk = follower.chunk().await?;
         Some((chunk, follower))
@@ -55,13 +45,8 @@ pub(crate) async fn finished(runs: &Runs, id: &str) {
 
 struct Follower {
     runs: Arc<Runs>,
-    id: String,
-    next: usize,
+    opening: Opening,
     naming: Naming,
-    sse: Sse,
-    malformed: Option<Malformed>,
-    /// Events until the connection breaks.
-    cut: Option<Break>,
     hangup: Hangup,
     over: bool,
 }
@@ -74,18 +59,18 @@ impl Follower {
             if self.over {
                 return (!batch.is_empty()).then(|| Ok(batch.into()));
             }
-            if let Some(cut) = self.cut
-                && cut.events == 0
+            if let Some(cut) = self.opening.cut_after
+                && cut.after_events == Some(0)
             {
                 if !batch.is_empty() {
                     return Some(Ok(batch.into()));
                 }
                 return Some(Err(self.broken(cut).await));
             }
-            match self.runs.step(&self.id, self.next) {
+            match self.runs.step(&self.opening.id, self.opening.next) {
                 Step::Frames(frames) => {
                     self.write(frames, &mut batch);
-                    self.next += 1;
+                    self.opening.next += 1;
                     if batch.len() >= BATCH {
                         return Some(Ok(batch.into()));
                     }
@@ -102,7 +87,7 @@ impl Follower {
         }
     }
 
-    async fn broken(&mut self, cut: Break) -> io::Error {
+    async fn broken(&mut self, cut: Cut) -> io::Error {
         self.over = true;
         // Lets hyper flush what it has: an error in the same breath would swallow the events before it.
         tokio::task::yield_now().await;
@@ -113,9 +98,10 @@ impl Follower {
     }
 
     fn write(&mut self, frames: Vec<Frame>, batch: &mut Vec<u8>) {
+        let sse = self.opening.sse;
         for mut frame in frames {
             let left_out =
-                self.sse.gap && self.next % GAP_EVERY == GAP_EVERY - 1 && !frame.terminal;
+                sse.gap && self.opening.next % GAP_EVERY == GAP_EVERY - 1 && !frame.terminal;
             if left_out {
                 continue;
             }
@@ -124,8 +110,8 @@ impl Follower {
             }
             let at = batch.len();
             self.write_oddities(batch);
-            let done = frame.terminal && self.sse.done.unwrap_or(frame.closes());
-            match self.malformed.filter(|_| frame.terminal) {
+            let done = frame.terminal && sse.done.unwrap_or(frame.closes());
+            match self.opening.transport.malformed.filter(|_| frame.terminal) {
                 Some(malformed) => {
                     batch.extend(frame.spoilt(&malformed));
                     self.over |= malformed.kind == Malformation::Truncated;
@@ -133,7 +119,7 @@ impl Follower {
                 None => {
                     let bytes = frame.bytes();
                     batch.extend_from_slice(&bytes);
-                    if self.sse.dup {
+                    if sse.dup {
                         batch.extend_from_slice(&bytes);
                     }
                 }
@@ -141,7 +127,7 @@ impl Follower {
             if done {
                 batch.extend_from_slice(b"data: [DONE]\n\n");
             }
-            if self.sse.crlf {
+            if sse.crlf {
                 let lines = batch.split_off(at);
                 for byte in lines {
                     if byte == b'\n' {
@@ -150,9 +136,9 @@ impl Follower {
                     batch.push(byte);
                 }
             }
-            if let Some(cut) = &mut self.cut {
-                cut.events = cut.events.saturating_sub(1);
-                if cut.events == 0 {
+            if let Some(cut) = &mut self.opening.cut_after {
+                cut.after_events = Some(cut.after_events.unwrap_or(1).saturating_sub(1));
+                if cut.after_events == Some(0) {
                     return;
                 }
             }
@@ -161,10 +147,11 @@ impl Follower {
 
     /// Frames that carry nothing a client needs.
     fn write_oddities(&self, batch: &mut Vec<u8>) {
-        if self.sse.pings {
+        let Opening { sse, transport, .. } = &self.opening;
+        if sse.pings {
             batch.extend_from_slice(b": ping\n\nevent: ping\ndata: still here\n\n");
         }
-        if self.sse.unknown || self.malformed.is_some_and(|m| m.kind == Malformation::UnknownItem) {
+        if sse.unknown || transport.malformed.is_some_and(|m| m.kind == Malformation::UnknownItem) {
             let unknown = br#"{"type":"response.mystery","payload":{"answer":42}}"#;
             batch.extend_from_slice(b"event: response.mystery\ndata: ");
             batch.extend_from_slice(unknown);

@@ -39,10 +39,10 @@ impl Timeline {
     /// When event number `index` happens.
     pub(crate) fn due(&self, index: usize) -> Due {
         let Some((at, count)) = self.cancellation() else { return self.scripted(index) };
-        match index.cmp(&count) {
-            std::cmp::Ordering::Less => self.scripted(index),
-            std::cmp::Ordering::Equal => Due::At(at),
-            std::cmp::Ordering::Greater => Due::Never,
+        match index {
+            index if index < count => self.scripted(index),
+            index if index == count => Due::At(at),
+            _ => Due::Never,
         }
     }
 
@@ -84,20 +84,9 @@ impl Timeline {
     }
 
     fn scripted_until(&self, elapsed: Duration) -> usize {
-        let held_from = self.script.held_from.unwrap_or(usize::MAX);
-        let waited = self.waited();
-        let mut free = self.script.timed_events.partition_point(|timed| timed.due <= elapsed);
-        if free > held_from {
-            free = match waited {
-                None => held_from,
-                Some(waited) => self
-                    .script
-                    .timed_events
-                    .partition_point(|timed| timed.due + waited <= elapsed)
-                    .max(held_from),
-            };
-        }
-        free
+        let happened =
+            |index: &usize| matches!(self.scripted(*index), Due::At(at) if at <= elapsed);
+        (0..self.script.timed_events.len()).take_while(happened).count()
     }
 
     fn scripted(&self, index: usize) -> Due {
@@ -123,22 +112,13 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ask::Ask;
     use crate::effort::Effort;
     use crate::scenario::Scenario;
-    use crate::script::{Brief, Style};
 
     fn timeline(scenario: &str) -> Timeline {
         let scenario = Scenario::parse(scenario).unwrap();
-        Timeline::new(Script::write(&Brief {
-            question: "wind",
-            effort: Effort::Low,
-            model: "openai/gpt-6-luna",
-            shape: &scenario.shape,
-            ending: &scenario.ending,
-            style: Style::Agent,
-            seed: 0,
-            speed: 1.0,
-        }))
+        Timeline::new(Script::write(&Ask::to_agent("wind", Effort::Low), &scenario, 0, 1.0))
     }
 
     const LATE: Duration = Duration::from_secs(1_000_000);

@@ -11,7 +11,7 @@ const EMPTY_WORDS: &str = "a about affect again against age all an and any are a
     under up us use used using was we were what when where which who whose why will with work \
     works would write you your";
 
-/// A term longer than this is not a term but a pasted line.
+/// A word longer than this is pasted, and no term.
 const MAX_CHARS: usize = 40;
 const TERM_WORDS: usize = 3;
 const MAX_TERMS: usize = 5;
@@ -21,60 +21,37 @@ const MARKS: [char; 6] = [',', ';', ':', '.', '?', '!'];
 /// The subject of one question.
 #[derive(Clone, Debug)]
 pub(crate) struct Topic {
+    /// The first clause of the question, without its marks.
     pub(crate) title: String,
-    /// Never empty; the first is the main one.
+    /// Neighbouring subject words; never empty.
     pub(crate) terms: Vec<String>,
 }
 
 impl Topic {
     pub(crate) fn of(question: &str) -> Self {
-        Self { title: title(question), terms: terms(question) }
-    }
-}
-
-/// The first clause of the question, without its marks.
-fn title(question: &str) -> String {
-    let mut words = Vec::new();
-    for word in question.split_whitespace() {
-        let clean = bare(word);
-        if !clean.is_empty() {
-            words.push(clean);
+        // An empty word stands where a mark ends a clause: "wind, sun" are two things.
+        let mut words = Vec::new();
+        for word in question.split_whitespace() {
+            words.extend(Some(bare(word)).filter(|word| !word.is_empty()));
+            words.extend(word.ends_with(MARKS).then_some(""));
         }
-        let clause_ends = word.ends_with(MARKS) && words.len() >= 3;
-        if clause_ends || words.len() == TITLE_WORDS {
-            break;
+        let clause =
+            words.iter().skip(3).position(|word| word.is_empty()).map_or(words.len(), |at| at + 3);
+        let title = words[..clause].iter().copied().filter(|word| !word.is_empty());
+        let title = title.take(TITLE_WORDS).collect::<Vec<_>>().join(" ");
+        let runs = words.split(|word| !is_subject(word));
+        let mut terms: Vec<String> =
+            runs.flat_map(|run| run.chunks(TERM_WORDS)).map(|run| run.join(" ")).collect();
+        // Phrases say more than single words.
+        terms.sort_by_key(|term| !term.contains(' '));
+        terms.dedup();
+        terms.truncate(MAX_TERMS);
+        if terms.is_empty() {
+            terms.push("this subject".to_owned());
         }
+        let title = if title.is_empty() { "An open question" } else { &title };
+        Self { title: capitalised(title), terms }
     }
-    if words.is_empty() {
-        return "An open question".to_owned();
-    }
-    capitalised(&words.join(" "))
-}
-
-/// Neighbouring subject words, phrases before single words: those say more.
-fn terms(question: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for word in question.split_whitespace() {
-        words.push(bare(word));
-        // A mark ends the phrase: "wind, sun" are two things.
-        if word.ends_with(MARKS) {
-            words.push("");
-        }
-    }
-    let mut terms: Vec<String> = Vec::new();
-    for run in words.split(|word| !is_subject(word)) {
-        for term in run.chunks(TERM_WORDS).map(|words| words.join(" ")) {
-            if !terms.contains(&term) {
-                terms.push(term);
-            }
-        }
-    }
-    terms.sort_by_key(|term| !term.contains(' '));
-    terms.truncate(MAX_TERMS);
-    if terms.is_empty() {
-        terms.push("this subject".to_owned());
-    }
-    terms
 }
 
 /// The text with its first letter in upper case.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::bucket::Allowance;
 use crate::clock::Clock;
-use crate::faults::{Cut, CutAfter, Malformed, Slow};
+use crate::faults::{Cut, Malformed, Slow};
 use crate::limits;
 use crate::malformed;
 use crate::socket::Hangup;
@@ -47,84 +47,67 @@ impl TransportFault {
         if let Some(allowance) = &self.allowance {
             limits::show(allowance, &mut parts.headers);
         }
-        let body = match self.slow {
-            None => body,
-            Some(slow) => dripped(body, slow, clock.clone()),
+        if self.slow.is_none() && self.cut.is_none() {
+            return Response::from_parts(parts, body);
+        }
+        let first_byte_ms = self.slow.map_or(0, |slow| slow.first_byte_ms);
+        let transported = Transported {
+            body: body.into_data_stream().boxed(),
+            rest: Bytes::new(),
+            slow: self.slow,
+            cut: self.cut.and_then(|cut| cut.after_bytes),
+            reset: self.cut.is_some_and(|cut| cut.rst),
+            due: clock.now() + clock.scaled(first_byte_ms as f64),
+            clock: clock.clone(),
+            hangup: hangup.clone(),
         };
-        let body = match self.cut {
-            Some(Cut { after: CutAfter::Bytes(bytes), rst, .. }) => {
-                cut(body, bytes, rst.then(|| hangup.clone()))
-            }
-            _ => body,
-        };
-        Response::from_parts(parts, body)
+        let body = stream::try_unfold(transported, async |mut transported| {
+            let piece = transported.next().await?;
+            Ok::<_, axum::Error>(piece.map(|piece| (piece, transported)))
+        });
+        Response::from_parts(parts, Body::from_stream(body))
     }
 }
 
-/// The same bytes in small pieces, so that frames and characters are split.
-fn dripped(body: Body, slow: Slow, clock: Arc<Clock>) -> Body {
-    let due = clock.now() + clock.scaled(slow.first_byte_ms as f64);
-    let drip = Drip { body: body.into_data_stream().boxed(), rest: Bytes::new(), slow, clock, due };
-    Body::from_stream(stream::unfold(drip, async |mut drip| {
-        let piece = drip.next().await?;
-        Some((piece, drip))
-    }))
-}
-
-struct Drip {
+/// An answer under way: in small pieces, so that frames and characters are split, or only its first bytes.
+struct Transported {
     body: stream::BoxStream<'static, Result<Bytes, axum::Error>>,
     rest: Bytes,
-    slow: Slow,
+    slow: Option<Slow>,
+    /// Bytes until the connection breaks; a body that is shorter arrives whole.
+    cut: Option<usize>,
+    reset: bool,
     clock: Arc<Clock>,
     /// When the next piece leaves. Counted on from piece to piece: timers are coarser than fast drips.
     due: Duration,
+    hangup: Hangup,
 }
 
-impl Drip {
-    async fn next(&mut self) -> Option<Result<Bytes, axum::Error>> {
+impl Transported {
+    async fn next(&mut self) -> Result<Option<Bytes>, axum::Error> {
         if self.clock.now() < self.due {
             self.clock.sleep_until(self.due).await;
         } else {
-            // Lets hyper write what it has, so that the pieces stay pieces.
+            // Lets hyper write what it has: pieces stay pieces, and an error does not swallow what came before it.
             tokio::task::yield_now().await;
         }
-        while self.rest.is_empty() {
-            match self.body.next().await? {
-                Ok(bytes) => self.rest = bytes,
-                Err(error) => return Some(Err(error)),
+        if self.cut == Some(0) {
+            if self.reset {
+                self.hangup.reset();
             }
+            return Err(axum::Error::new(io::Error::from(io::ErrorKind::ConnectionAborted)));
+        }
+        while self.rest.is_empty() {
+            let Some(bytes) = self.body.next().await else { return Ok(None) };
+            self.rest = bytes?;
             self.due = self.due.max(self.clock.now());
         }
-        self.due += self.clock.scaled(self.slow.chunk_ms as f64);
-        let piece = self.rest.split_to(self.slow.chunk_bytes.min(self.rest.len()));
-        Some(Ok(piece))
-    }
-}
-
-/// The first bytes, then the end of the connection; a body that is shorter arrives whole.
-fn cut(body: Body, bytes: usize, reset: Option<Hangup>) -> Body {
-    let state = (body.into_data_stream().boxed(), Some(bytes));
-    Body::from_stream(stream::unfold(state, move |(mut body, left)| {
-        let reset = reset.clone();
-        async move {
-            match left? {
-                0 => {
-                    // Lets hyper write what it has: an error in the same breath would swallow it.
-                    tokio::task::yield_now().await;
-                    if let Some(hangup) = reset {
-                        hangup.reset();
-                    }
-                    Some((Err(io::Error::from(io::ErrorKind::ConnectionAborted)), (body, None)))
-                }
-                left => match body.next().await? {
-                    Ok(mut chunk) => {
-                        chunk.truncate(left);
-                        let left = left - chunk.len();
-                        Some((Ok(chunk), (body, Some(left))))
-                    }
-                    Err(error) => Some((Err(io::Error::other(error)), (body, None))),
-                },
-            }
+        let mut length = self.rest.len().min(self.cut.unwrap_or(usize::MAX));
+        if let Some(slow) = self.slow {
+            self.due += self.clock.scaled(slow.chunk_ms as f64);
+            length = length.min(slow.chunk_bytes.max(1));
         }
-    }))
+        self.cut = self.cut.map(|left| left - length);
+        Ok(Some(self.rest.split_to(length)))
+    }
 }

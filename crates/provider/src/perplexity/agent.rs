@@ -84,7 +84,7 @@ impl Provider for Agent {
         if ask.kind == AskKind::Results {
             return search::begin(&self.api, Self::NAME, &ask, key).await;
         }
-        let request = self.api.post(&["v1", "agent"], &wire::Submit::from(&ask))?;
+        let request = self.api.post(&["v1", "agent"], &wire::submit(&ask))?;
         let submit = Submit::new(&self.api);
         let response = submit.send(request, |answer| self.api.refusal(answer)).await?;
         if is_event_stream(&response) {
@@ -144,13 +144,13 @@ impl Agent {
                 continue;
             }
             let mut response = event.response.take().unwrap_or_default();
-            let error = event.error.or(response.error.take());
+            let error = event.error.0.or(response.error.take());
             let detail = error.map(|error| self.api.said(error));
             let no_id = || {
                 BeginError::Unknown(ProviderError { detail, ..errors::malformed(errors::NO_ID) })
             };
             let id = response.into_id().ok_or_else(no_id)?;
-            let heard = event.sequence_number;
+            let heard = *event.sequence_number;
             return Ok(AgentRun::streaming(self.api.clone(), self.remote(id), events, heard));
         }
     }

@@ -180,15 +180,15 @@ pub(super) fn run_ended(status: Status, error: Option<RunError>, key: &str) -> P
 
 /// What the provider says went wrong with a run: its code or type, and its message.
 pub(super) fn said(error: RunError, key: &str) -> String {
-    let code = error.code.map(|code| code.to_string()).or(error.kind).unwrap_or_default();
-    redacted(&format!("{code} {}", error.message.unwrap_or_default()), key)
+    let code = error.code.0.map(|code| code.to_string()).or(error.kind.0).unwrap_or_default();
+    redacted(&format!("{code} {}", error.message.0.unwrap_or_default()), key)
 }
 
 const FAILED: (Trouble, &str) = (Trouble::RunFailed, "the provider's run failed");
 
 /// Failures that a new run would only repeat, by the provider's word or number for them.
 fn why_failed(error: &RunError) -> (Trouble, &'static str) {
-    let (word, number) = match &error.code {
+    let (word, number) = match &*error.code {
         Some(ErrorCode::Word(word)) => (Some(word.as_str()), None),
         Some(ErrorCode::Number(number)) => (None, Some(*number)),
         None => (None, None),

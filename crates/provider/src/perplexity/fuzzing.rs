@@ -1,8 +1,9 @@
-//! Arbitrary bytes, read as the vendor's JSON.
+//! Arbitrary bytes, read as the vendor's JSON: what the fuzz targets, the test that runs their corpus, and benchmarks
+//! call. Not part of the API.
 
 use std::collections::HashSet;
 
-use outlast_core::{Body, Step};
+use outlast_core::{Body, Output, Step};
 use outlast_http::SseDecoder;
 use reqwest::StatusCode;
 
@@ -23,7 +24,7 @@ pub fn event(bytes: &[u8]) -> Result<(), String> {
         return Err(format!("{percent:?} percent before the end"));
     }
     let status = event.status();
-    match (status, event.response) {
+    match (status, event.response.0) {
         (Some(status), Some(mut response)) => {
             finished(&report::finished(status, &mut response, event.raw))
         }
@@ -46,14 +47,14 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     let mut meter = Meter::default();
     drop(meter.snapshot(&response));
     finished(&report::finished(response.status(), &mut response, bytes.to_vec()))?;
-    drop(errors::run_ended(response.status(), response.error, "key"));
+    drop(errors::run_ended(response.status(), response.error.0, "key"));
     Ok(())
 }
 
 /// Takes the bytes for all that the Sonar and the Search endpoints answer, and for the chunks of a stream, one a line.
 pub fn sonar(bytes: &[u8]) -> Result<(), String> {
     drop(search::read(bytes));
-    super::sonar::fuzzed(bytes)
+    super::sonar::fuzzed(bytes)?.iter().try_for_each(sound)
 }
 
 /// Follows a stream that arrives in pieces of this size: the text at its end, if it has one.
@@ -66,7 +67,7 @@ pub fn followed(stream: &[u8], size: usize) -> Option<String> {
                 continue;
             };
             drop(meter.event(&event));
-            let (Some(status), Some(response)) = (event.status(), &mut event.response) else {
+            let (Some(status), Some(response)) = (event.status(), &mut *event.response) else {
                 continue;
             };
             let step = report::finished(status, response, event.raw);
@@ -78,14 +79,24 @@ pub fn followed(stream: &[u8], size: usize) -> Option<String> {
     None
 }
 
-/// Every source has a number and an address of its own.
+/// A report says something, and every source has an address, and a number of its own.
+fn sound(output: &Output) -> Result<(), String> {
+    let Body::Report { text, sources, .. } = &output.body else { return Ok(()) };
+    let numbers: HashSet<u32> = sources.iter().map(|source| source.number).collect();
+    let addressed = sources.iter().all(|source| !source.url.is_empty());
+    match numbers.len() == sources.len() && addressed && !text.trim().is_empty() {
+        true => Ok(()),
+        false => Err(format!("{text:?} with {sources:?}")),
+    }
+}
+
+/// Of the Agent API also an address of its own.
 fn finished(step: &Option<Step>) -> Result<(), String> {
     let Some(Step::Done { output, .. }) = step else { return Ok(()) };
     let Body::Report { sources, .. } = &output.body else { return Ok(()) };
-    let numbers: HashSet<u32> = sources.iter().map(|source| source.number).collect();
     let urls: HashSet<&str> = sources.iter().map(|source| source.url.as_str()).collect();
-    match numbers.len() == sources.len() && urls.len() == sources.len() {
-        true => Ok(()),
+    match urls.len() == sources.len() {
+        true => sound(output),
         false => Err(format!("two sources are one: {sources:?}")),
     }
 }

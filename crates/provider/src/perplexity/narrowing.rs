@@ -1,53 +1,36 @@
 //! What a web search is narrowed to, in the vendor's words; what is not set is not sent.
 
-use outlast_core::{Recency, SearchFilters};
-use serde::Serialize;
+use outlast_core::SearchFilters;
+use serde_json::{Value, json};
+
+/// The object without the fields that are not set: null, or an empty list or object.
+pub(super) fn set_fields(mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|_, value| ![json!(null), json!([]), json!({})].contains(value));
+    }
+    object
+}
 
 /// What every endpoint knows.
-#[derive(Debug, Serialize)]
-pub(super) struct Filters<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    search_recency_filter: Option<Recency>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    search_domain_filter: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    search_after_date_filter: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    search_before_date_filter: Option<&'a str>,
+pub(super) fn filters(filters: &SearchFilters) -> Value {
+    set_fields(json!({
+        "search_recency_filter": filters.recency,
+        "search_domain_filter": filters.domains,
+        "search_after_date_filter": filters.after,
+        "search_before_date_filter": filters.before,
+    }))
 }
 
-impl Filters<'_> {
-    pub(super) fn is_empty(&self) -> bool {
-        self.search_recency_filter.is_none()
-            && self.search_domain_filter.is_empty()
-            && self.search_after_date_filter.is_none()
-            && self.search_before_date_filter.is_none()
+/// A body of the Sonar and the Search endpoints, which know one filter more and have them all beside their own fields.
+pub(super) fn narrowed(mut body: Value, narrowed_to: &SearchFilters) -> Value {
+    body["search_mode"] = narrowed_to.academic.then_some("academic").into();
+    if let (Some(fields), Value::Object(more)) = (body.as_object_mut(), filters(narrowed_to)) {
+        fields.extend(more);
     }
+    set_fields(body)
 }
 
-impl<'a> From<&'a SearchFilters> for Filters<'a> {
-    fn from(filters: &'a SearchFilters) -> Self {
-        Self {
-            search_recency_filter: filters.recency,
-            search_domain_filter: &filters.domains,
-            search_after_date_filter: filters.after.as_deref(),
-            search_before_date_filter: filters.before.as_deref(),
-        }
-    }
-}
-
-/// The same with what the Sonar and the Search endpoints know beyond it.
-#[derive(Debug, Serialize)]
-pub(super) struct Narrowing<'a> {
-    #[serde(flatten)]
-    filters: Filters<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    search_mode: Option<&'static str>,
-}
-
-impl<'a> From<&'a SearchFilters> for Narrowing<'a> {
-    fn from(filters: &'a SearchFilters) -> Self {
-        let search_mode = filters.academic.then_some("academic");
-        Self { filters: Filters::from(filters), search_mode }
-    }
+/// Where the user is.
+pub(super) fn location(filters: &SearchFilters) -> Option<Value> {
+    filters.country.as_ref().map(|country| json!({"country": country}))
 }

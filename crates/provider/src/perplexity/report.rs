@@ -50,11 +50,11 @@ pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) ->
 }
 
 fn resolved_model(response: &Response) -> Option<String> {
-    response.model.clone().filter(|model| !model.is_empty() && !PRESETS.contains(&model.as_str()))
+    response.model.0.clone().filter(|model| !model.is_empty() && !PRESETS.contains(&model.as_str()))
 }
 
 fn usage(response: &Response) -> Usage {
-    let Some(usage) = &response.usage else { return Usage::default() };
+    let Some(usage) = &*response.usage else { return Usage::default() };
     let input_tokens = usage.input_tokens.unwrap_or(0);
     let output_tokens = usage.output_tokens.unwrap_or(0);
     let reasoning = usage.output_tokens_details.as_ref();
@@ -62,7 +62,7 @@ fn usage(response: &Response) -> Usage {
         input_tokens,
         output_tokens,
         total_tokens: usage.total_tokens.unwrap_or(input_tokens.saturating_add(output_tokens)),
-        reasoning_tokens: reasoning.and_then(|details| details.reasoning_tokens).unwrap_or(0),
+        reasoning_tokens: reasoning.and_then(|details| *details.reasoning_tokens).unwrap_or(0),
         citation_tokens: 0,
         searches: usage
             .calls()
@@ -79,8 +79,8 @@ fn is_web_search(tool: &str) -> bool {
 
 /// The provider's own word first (C9).
 fn cost(response: &Response, consumed: &Usage) -> Cost {
-    let Some(usage) = &response.usage else { return Cost::Unknown };
-    let reported = usage.cost.as_ref().and_then(|cost| cost.total_cost);
+    let Some(usage) = &*response.usage else { return Cost::Unknown };
+    let reported = usage.cost.as_ref().and_then(|cost| *cost.total_cost);
     if let Some(reported) = reported.and_then(NanoUsd::from_usd) {
         return Cost::Reported(reported);
     }

@@ -71,7 +71,7 @@ impl AgentRun {
     /// What an event means: a step, or nothing to speak of.
     fn heard(&mut self, event: Event) -> Result<Option<Step>, ProviderError> {
         let known = event.sequence_number.is_some_and(|number| number <= self.cursor);
-        if let Some(number) = event.sequence_number
+        if let Some(number) = *event.sequence_number
             && !known
         {
             self.cursor = number;
@@ -91,7 +91,7 @@ impl AgentRun {
             Some(Status::Running) | None if known => Ok(None),
             Some(Status::Running) | None => Ok(self.meter.event(&event).map(Step::Progress)),
             Some(status @ (Status::Completed | Status::Incomplete)) => {
-                let mut response = event.response.unwrap_or_default();
+                let mut response = event.response.0.unwrap_or_default();
                 let step = report::finished(status, &mut response, event.raw);
                 if step.is_none() {
                     // The event came without the report; the check that follows has the last word.
@@ -100,7 +100,8 @@ impl AgentRun {
                 Ok(step)
             }
             Some(status @ (Status::Failed | Status::Cancelled | Status::RequiresAction)) => {
-                let error = event.error.or(event.response.and_then(|response| response.error));
+                let error =
+                    event.error.0.or(event.response.0.and_then(|response| response.error.0));
                 Err(self.api.run_ended(status, error))
             }
         }
@@ -133,11 +134,11 @@ impl AgentRun {
             status @ (Status::Completed | Status::Incomplete) => {
                 match report::finished(status, &mut response, body) {
                     Some(step) => Ok(Some(step)),
-                    None => Err(self.api.run_ended(status, response.error)),
+                    None => Err(self.api.run_ended(status, response.error.0)),
                 }
             }
             status @ (Status::Failed | Status::Cancelled | Status::RequiresAction) => {
-                Err(self.api.run_ended(status, response.error))
+                Err(self.api.run_ended(status, response.error.0))
             }
             Status::Running => {
                 self.take_up_stream().await;

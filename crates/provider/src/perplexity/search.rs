@@ -3,13 +3,14 @@
 use outlast_core::{
     Again, BeginError, Body, Cost, Nature, Output, ResearchAsk, Resumes, Run, Source, Usage,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::api::Api;
 use super::delivered::Delivered;
-use super::narrowing::Narrowing;
+use super::narrowing::narrowed;
 use super::submit::Submit;
-use super::wire::{is_name, known, known_items, object};
+use super::wire::{Known, is_name, known_items, object};
 use crate::prices::Prices;
 
 /// What the vendor's own tool asks for.
@@ -20,34 +21,20 @@ const MAX_TOKENS_PER_PAGE: u32 = 1024;
 pub(super) const NATURE: Nature =
     Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
 
-#[derive(Debug, Serialize)]
-struct Request<'a> {
-    query: &'a str,
-    max_results: u32,
-    max_tokens_per_page: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    country: Option<&'a str>,
-    #[serde(flatten)]
-    narrowing: Narrowing<'a>,
-}
-
-impl<'a> From<&'a ResearchAsk> for Request<'a> {
-    fn from(ask: &'a ResearchAsk) -> Self {
-        Self {
-            query: ask.question(),
-            max_results: ask.filters.max_results.unwrap_or(MAX_RESULTS),
-            max_tokens_per_page: ask.filters.max_tokens_per_page.unwrap_or(MAX_TOKENS_PER_PAGE),
-            country: ask.filters.country.as_deref(),
-            narrowing: Narrowing::from(&ask.filters),
-        }
-    }
+fn request(ask: &ResearchAsk) -> Value {
+    let body = json!({
+        "query": ask.question(),
+        "max_results": ask.filters.max_results.unwrap_or(MAX_RESULTS),
+        "max_tokens_per_page": ask.filters.max_tokens_per_page.unwrap_or(MAX_TOKENS_PER_PAGE),
+        "country": ask.filters.country,
+    });
+    narrowed(body, &ask.filters)
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Found {
-    #[serde(deserialize_with = "known")]
-    id: Option<String>,
+    id: Known<String>,
     #[serde(deserialize_with = "known_items")]
     results: Option<Vec<Hit>>,
 }
@@ -55,14 +42,10 @@ struct Found {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Hit {
-    #[serde(deserialize_with = "known")]
-    url: Option<String>,
-    #[serde(deserialize_with = "known")]
-    title: Option<String>,
-    #[serde(deserialize_with = "known")]
-    snippet: Option<String>,
-    #[serde(deserialize_with = "known")]
-    date: Option<String>,
+    url: Known<String>,
+    title: Known<String>,
+    snippet: Known<String>,
+    date: Known<String>,
 }
 
 /// Makes the search; the run is done before it is followed. Where the provider gives the search no name it goes by
@@ -73,7 +56,7 @@ pub(super) async fn begin(
     ask: &ResearchAsk,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
-    let request = api.post(&["search"], &Request::from(ask))?;
+    let request = api.post(&["search"], &request(ask))?;
     let submit = Submit::new(api);
     let response = submit.send(request, |answer| api.refusal(answer)).await?;
     let raw = submit.read(response).await?;
@@ -95,22 +78,23 @@ pub(super) fn read(body: &[u8]) -> Option<(Option<String>, Output)> {
         usage: Usage { searches: 1, ..Usage::default() },
         cost: Cost::Computed(Prices::current().search()),
     };
-    Some((found.id.filter(|id| is_name(id)), output))
+    Some((found.id.0.filter(|id| is_name(id)), output))
 }
 
 /// Hits in their order; one without an address is none.
 fn sources(hits: Vec<Hit>) -> Vec<Source> {
     let text = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-    let found =
-        hits.into_iter().filter_map(|hit| Some((text(hit.url)?, hit.title, hit.date, hit.snippet)));
+    let found = hits
+        .into_iter()
+        .filter_map(|hit| Some((text(hit.url.0)?, hit.title, hit.date, hit.snippet)));
     (1..)
         .zip(found)
         .map(|(number, (url, title, date, snippet))| Source {
             number,
             url,
-            title: text(title),
-            date: text(date),
-            snippet: text(snippet),
+            title: text(title.0),
+            date: text(date.0),
+            snippet: text(snippet.0),
         })
         .collect()
 }

@@ -12,12 +12,12 @@ mod lenient;
 use serde::Deserialize;
 
 pub(super) use event::Event;
-pub(super) use lenient::{known, known_items, known_places, object};
+pub(super) use lenient::{Known, known_items, known_places, object};
 pub(super) use output::Page;
 use output::{ContentPart, OutputItem, output_items};
 pub(super) use run_error::{ErrorCode, RunError};
 pub(crate) use submit::effort;
-pub(super) use submit::{DEEP_RESEARCH, Submit};
+pub(super) use submit::{DEEP_RESEARCH, submit};
 pub(super) use usage::{InputTokens, Usage, UsageCost};
 
 /// The longest id of a run that is taken: it becomes part of an address, of every row and of log lines.
@@ -32,20 +32,14 @@ pub(super) fn is_name(id: &str) -> bool {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Response {
-    #[serde(deserialize_with = "known")]
-    id: Option<String>,
-    #[serde(deserialize_with = "known")]
-    status: Option<String>,
-    #[serde(deserialize_with = "known")]
-    pub(super) model: Option<String>,
+    id: Known<String>,
+    status: Known<String>,
+    pub(super) model: Known<String>,
     #[serde(deserialize_with = "output_items")]
     output: Option<Vec<OutputItem>>,
-    #[serde(deserialize_with = "known")]
-    pub(super) usage: Option<Usage>,
-    #[serde(deserialize_with = "known")]
-    pub(super) error: Option<RunError>,
-    #[serde(deserialize_with = "known")]
-    pub(super) incomplete_details: Option<IncompleteDetails>,
+    pub(super) usage: Known<Usage>,
+    pub(super) error: Known<RunError>,
+    pub(super) incomplete_details: Known<IncompleteDetails>,
 }
 
 impl Response {
@@ -56,7 +50,7 @@ impl Response {
 
     /// The run's name, if it has one.
     pub(super) fn into_id(self) -> Option<String> {
-        self.id.filter(|id| is_name(id))
+        self.id.0.filter(|id| is_name(id))
     }
 
     pub(super) fn status(&self) -> Status {
@@ -120,8 +114,7 @@ impl Response {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct IncompleteDetails {
-    #[serde(deserialize_with = "known")]
-    pub(super) reason: Option<String>,
+    pub(super) reason: Known<String>,
 }
 
 /// Where a run stands. What we do not know is taken to be under way, and looked at again.
@@ -183,8 +176,8 @@ mod tests {
         let mut response = Response::parse(body).unwrap();
         assert_eq!(response.status(), Status::Completed);
         assert_eq!(response.take_text(), "hi");
-        assert_eq!(response.usage.as_ref().unwrap().output_tokens, Some(4));
-        assert_eq!(response.found().filter_map(|page| page.id).collect::<Vec<_>>(), [2]);
+        assert_eq!(response.usage.as_ref().unwrap().output_tokens.0, Some(4));
+        assert_eq!(response.found().filter_map(|page| *page.id).collect::<Vec<_>>(), [2]);
         assert_eq!(response.into_id().as_deref(), Some("resp_1"));
         let event =
             Event::parse(&mut r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
@@ -213,7 +206,7 @@ mod tests {
             {"type":"fetch_url_results","contents":[{"url":"b"},null,"c"]}]}"#;
         let response = Response::parse(body).unwrap();
         let urls = |pages: Vec<&Page>| -> Vec<_> {
-            pages.iter().filter_map(|page| page.url.clone()).collect()
+            pages.iter().filter_map(|page| page.url.0.clone()).collect()
         };
         assert_eq!(urls(response.found().collect()), ["a"]);
         assert_eq!(urls(response.read().collect()), ["i", "b"]);

@@ -1,75 +1,75 @@
 //! What a client submits to the Agent API, checked as strictly as the vendor does.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::ask::{Api, Ask};
 use crate::effort::Effort;
 use crate::errors::Refusal;
+use crate::fastapi::{FLAG, Rule, Rules, TEXT, faults, text_of};
 use crate::prices::MODELS;
 use crate::scenario::without_markers;
 
-const FIELDS: [&str; 24] = [
-    "input",
-    "effort",
-    "preset",
-    "model",
-    "models",
-    "profile",
-    "background",
-    "stream",
-    "store",
-    "instructions",
-    "max_output_tokens",
-    "max_steps",
-    "reasoning",
-    "response_format",
-    "tools",
-    "tool_choice",
-    "previous_response_id",
-    "language_preference",
-    "prompt_cache_key",
-    "service_tier",
-    "skills",
-    "step_budget_reminder",
-    "temperature",
-    "top_p",
+const FIELDS: Rules = &[
+    ("input", Rule::Any),
+    ("effort", TEXT),
+    ("preset", TEXT),
+    ("model", TEXT),
+    ("models", Rule::Any),
+    ("profile", Rule::Any),
+    ("background", FLAG),
+    ("stream", FLAG),
+    ("store", FLAG),
+    ("instructions", TEXT),
+    ("max_output_tokens", Rule::Any),
+    ("max_steps", Rule::Whole(1, 100)),
+    ("reasoning", Rule::Any),
+    ("response_format", Rule::Any),
+    ("tools", Rule::Is(are_tools, "a list of tools")),
+    ("tool_choice", Rule::Any),
+    // No answer here can be continued.
+    ("previous_response_id", Rule::Is(Value::is_null, "null")),
+    ("language_preference", Rule::Any),
+    ("prompt_cache_key", Rule::Any),
+    ("service_tier", Rule::Any),
+    ("skills", Rule::Any),
+    ("step_budget_reminder", Rule::Any),
+    ("temperature", Rule::Any),
+    ("top_p", Rule::Any),
 ];
 
 const RECENCIES: [&str; 5] = ["hour", "day", "week", "month", "year"];
 
 /// Reads a submit.
 pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
-    let Ok(Value::Object(fields)) = serde_json::from_slice(body) else {
-        return Err(Refusal::invalid("invalid request"));
-    };
-    if let Some(field) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
-        return Err(Refusal::invalid(format!("validation failed: unknown field `{field}`")));
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    if let Some(fault) = faults(&body, &[FIELDS]).first() {
+        return Err(Refusal::invalid(match (fault.kind, fault.place.last()) {
+            ("extra_forbidden", Some(field)) => {
+                format!("validation failed: unknown field `{field}`")
+            }
+            ("value_error", Some(field)) if field != "previous_response_id" => {
+                format!("validation failed: {field}: {}", fault.message)
+            }
+            _ => "invalid request".to_owned(),
+        }));
     }
-    let messages = messages(&fields)?;
-    let (effort, label, model) = chosen_model(&fields)?;
-    check_tools(&fields)?;
-    if let Some(steps) = present(&fields, "max_steps")
-        && !matches!(steps.as_u64(), Some(1..=100))
-    {
-        return Err(Refusal::invalid("validation failed: max_steps must be between 1 and 100"));
-    }
+    let messages = messages(&body["input"])?;
+    let (effort, label, model) = chosen_model(&body)?;
+    check_recency(&body["tools"])?;
     let ask = Ask {
         api: Api::Agent,
-        input: fields["input"].to_string(),
+        sonar: None,
+        key: None,
+        input: body["input"].to_string(),
         prompt: messages.join("\n"),
         question: messages.last().map(|text| without_markers(text)).unwrap_or_default(),
         effort,
         label,
         model,
-        background: flag(&fields, "background")?.unwrap_or(false),
-        stream: flag(&fields, "stream")?.unwrap_or(false),
-        store: flag(&fields, "store")?.unwrap_or(true),
+        background: body["background"] == true,
+        stream: body["stream"] == true,
+        store: body["store"] != false,
     };
-    text(&fields, "instructions")?;
-    // No answer here can be continued.
-    if present(&fields, "previous_response_id").is_some() {
-        return Err(Refusal::invalid("invalid request"));
-    }
     if ask.background && !ask.store {
         return Err(Refusal::invalid("validation failed: background requires store"));
     }
@@ -77,64 +77,52 @@ pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
 }
 
 /// The texts of `input`, oldest first.
-fn messages(fields: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
-    let texts = match present(fields, "input") {
-        None => Vec::new(),
-        Some(Value::String(text)) => vec![text.clone()],
-        Some(Value::Array(items)) => items.iter().map(message).collect::<Result<_, _>>()?,
-        Some(_) => return Err(Refusal::invalid("invalid request")),
+fn messages(input: &Value) -> Result<Vec<String>, Refusal> {
+    let texts = match input {
+        Value::Null => Some(Vec::new()),
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Array(items) => items.iter().map(message).collect(),
+        _ => None,
     };
+    let texts = texts.ok_or_else(|| Refusal::invalid("invalid request"))?;
     if texts.iter().all(|text| text.trim().is_empty()) {
         return Err(Refusal::invalid("validation failed: input cannot be empty"));
     }
     Ok(texts)
 }
 
-fn message(item: &Value) -> Result<String, Refusal> {
-    let malformed = || Refusal::invalid("invalid request");
-    let role = item["role"].as_str().unwrap_or_default();
-    if item["type"] != "message" || !["user", "assistant", "system", "developer"].contains(&role) {
-        return Err(malformed());
-    }
-    match &item["content"] {
-        Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => {
-            let texts: Option<Vec<&str>> = parts.iter().map(|part| part["text"].as_str()).collect();
-            Ok(texts.ok_or_else(malformed)?.join("\n"))
-        }
-        _ => Err(malformed()),
-    }
+fn message(item: &Value) -> Option<String> {
+    let known = ["user", "assistant", "system", "developer"].contains(&item["role"].as_str()?);
+    (known && item["type"] == "message").then(|| text_of(&item["content"]))?
 }
 
-fn chosen_model(fields: &Map<String, Value>) -> Result<(Effort, String, &'static str), Refusal> {
-    if let Some(name) = text(fields, "effort")?.or(text(fields, "preset")?) {
+fn chosen_model(body: &Value) -> Result<(Effort, String, &'static str), Refusal> {
+    if let Some(name) = body["effort"].as_str().or(body["preset"].as_str()) {
         let Some(effort) = Effort::named(name) else {
             let message = format!("effort \"{name}\" is not supported");
             return Err(Refusal::bad_parameter("invalid_parameter", message));
         };
-        return Ok((effort, name.to_owned(), effort.model()));
+        return Ok((effort, name.to_owned(), effort.scale().2));
     }
-    let first = present(fields, "models").and_then(|models| models[0].as_str());
-    let Some(name) = text(fields, "model")?.or(first) else {
-        return Ok((Effort::Medium, "medium".to_owned(), Effort::Medium.model()));
+    let Some(name) = body["model"].as_str().or(body["models"][0].as_str()) else {
+        return Ok((Effort::Medium, "medium".to_owned(), Effort::Medium.scale().2));
     };
     let Some(model) = MODELS.iter().find(|model| model.id == name) else {
         let message = format!("model \"{name}\" is not supported");
         return Err(Refusal::bad_parameter("invalid_model", message));
     };
-    if name.starts_with("anthropic/") && present(fields, "max_output_tokens").is_none() {
+    if name.starts_with("anthropic/") && body["max_output_tokens"].is_null() {
         return Err(Refusal::invalid("validation failed: max_output_tokens is required"));
     }
     Ok((Effort::Medium, name.to_owned(), model.id))
 }
 
-fn check_tools(fields: &Map<String, Value>) -> Result<(), Refusal> {
-    let Some(tools) = present(fields, "tools") else { return Ok(()) };
-    let Some(tools) = tools.as_array() else { return Err(Refusal::invalid("invalid request")) };
-    for (index, tool) in tools.iter().enumerate() {
-        if !tool["type"].is_string() {
-            return Err(Refusal::invalid("invalid request"));
-        }
+fn are_tools(tools: &Value) -> bool {
+    tools.as_array().is_some_and(|tools| tools.iter().all(|tool| tool["type"].is_string()))
+}
+
+fn check_recency(tools: &Value) -> Result<(), Refusal> {
+    for (index, tool) in tools.as_array().into_iter().flatten().enumerate() {
         let recency = &tool["filters"]["search_recency_filter"];
         if !recency.is_null() && !recency.as_str().is_some_and(|r| RECENCIES.contains(&r)) {
             return Err(Refusal::invalid(format!(
@@ -144,21 +132,6 @@ fn check_tools(fields: &Map<String, Value>) -> Result<(), Refusal> {
         }
     }
     Ok(())
-}
-
-/// The field, unless it is absent or null.
-fn present<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    fields.get(name).filter(|value| !value.is_null())
-}
-
-fn flag(fields: &Map<String, Value>, name: &str) -> Result<Option<bool>, Refusal> {
-    let wrong = || Refusal::invalid(format!("validation failed: {name} must be a boolean"));
-    present(fields, name).map(|value| value.as_bool().ok_or_else(wrong)).transpose()
-}
-
-fn text<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Refusal> {
-    let wrong = || Refusal::invalid(format!("validation failed: {name} must be a string"));
-    present(fields, name).map(|value| value.as_str().ok_or_else(wrong)).transpose()
 }
 
 #[cfg(test)]

@@ -61,22 +61,12 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
 pub(crate) fn status(last: &Event) -> &'static str {
     match last {
         Event::Created => "queued",
-        Event::InProgress
-        | Event::ReasoningStarted
-        | Event::SearchQueries(_)
-        | Event::SearchResults(_)
-        | Event::FetchQueries(_)
-        | Event::FetchResults(_)
-        | Event::ReasoningStopped
-        | Event::MessageAdded
-        | Event::TextDelta(_)
-        | Event::TextDone
-        | Event::MessageDone => "in_progress",
         Event::Completed => "completed",
         Event::Failed { .. } => "failed",
         Event::Incomplete => "incomplete",
         Event::RequiresAction => "requires_action",
         Event::Cancelled => "cancelled",
+        _ => "in_progress",
     }
 }
 
@@ -88,6 +78,7 @@ pub(crate) fn is_billed(last: &Event) -> bool {
 /// Event number `index` of the run's stream.
 pub(crate) fn event(run: &Run, index: usize) -> Value {
     let script = &run.timeline.script;
+    let ended = || json!({"response": object(run, index + 1)});
     let (kind, mut fields) = match run.timeline.event(index) {
         // The vendor opens a stream with a run in progress, though a poll calls it queued.
         Event::Created => ("response.created", json!({"response": begun(run)})),
@@ -126,13 +117,11 @@ pub(crate) fn event(run: &Run, index: usize) -> Value {
             "response.output_item.done",
             json!({"output_index": script.message_index(), "item": message(run, "completed")}),
         ),
-        Event::Completed => ("response.completed", json!({"response": object(run, index + 1)})),
         Event::Failed { code } => ("response.failed", json!({"error": failure(code)})),
-        Event::Incomplete => ("response.incomplete", json!({"response": object(run, index + 1)})),
-        Event::RequiresAction => {
-            ("response.requires_action", json!({"response": object(run, index + 1)}))
-        }
-        Event::Cancelled => ("response.cancelled", json!({"response": object(run, index + 1)})),
+        Event::Completed => ("response.completed", ended()),
+        Event::Incomplete => ("response.incomplete", ended()),
+        Event::RequiresAction => ("response.requires_action", ended()),
+        Event::Cancelled => ("response.cancelled", ended()),
     };
     fields["type"] = kind.into();
     fields["sequence_number"] = index.into();
@@ -150,7 +139,7 @@ fn output(run: &Run, seen: usize) -> Vec<Value> {
     let script = &run.timeline.script;
     let last = run.last(seen);
     let cut_short = *last == Event::Incomplete;
-    if cut_short && script.kept == KeptOutput::Nothing {
+    if cut_short && script.kept == KeptOutput::Empty {
         return Vec::new();
     }
     let mut items = Vec::new();
@@ -192,11 +181,9 @@ fn text_part(run: &Run, name: &str, text: &str) -> Value {
 }
 
 fn result(source: &Source) -> Value {
-    let mut result = json!({
-        "id": source.id, "url": source.url, "title": source.title, "snippet": source.snippet,
-        "source": "web",
-    });
-    source.add_dates(&mut result);
+    let mut result = source.json();
+    result["id"] = source.id.into();
+    result["source"] = "web".into();
     result
 }
 

@@ -28,7 +28,7 @@ impl Runs {
         if let Due::At(at) = due
             && at <= run.age(self.clock.now())
         {
-            let hidden = run.scenario.hides_terminal && run.timeline.event(next).is_terminal();
+            let hidden = run.scenario.hides_terminal() && run.timeline.event(next).is_terminal();
             return if hidden { Step::Over } else { Step::Frames(run.frames(next)) };
         }
         self.wait(run, due)

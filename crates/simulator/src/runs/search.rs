@@ -20,8 +20,8 @@ impl Runs {
         let answered = state.inputs.entry(input.to_owned()).or_default();
         let nth = answered.runs;
         answered.runs += 1;
-        if let Ending::Failed { code, times, .. } = &scenario.ending
-            && times.covers(nth)
+        if let Ending::Fail { code, times, .. } = &scenario.ending
+            && times.is_none_or(|times| nth < times)
         {
             return Err(Refusal::run_failed(code));
         }
@@ -30,7 +30,7 @@ impl Runs {
         Ok(TransportFault {
             malformed: scenario.malformation(Channel::Whole, nth),
             slow: scenario.slow,
-            cut: scenario.cut.filter(|cut| nth < cut.times),
+            cut: scenario.drop.filter(|cut| nth < cut.times),
             allowance,
         })
     }

@@ -50,7 +50,7 @@ impl Pace {
         }
         self.say(Event::TextDone);
         self.say(Event::MessageDone);
-        let incomplete = matches!(ending, Ending::Incomplete(_));
+        let incomplete = matches!(ending, Ending::Incomplete { .. });
         self.say(if incomplete { Event::Incomplete } else { Event::Completed });
     }
 

@@ -16,7 +16,7 @@ use crate::errors::Refusal;
 use crate::ids::uuid;
 use crate::scenario::{Ending, Scenario, without_markers};
 use crate::socket::Hangup;
-use crate::sources::{self, Numbering, Source};
+use crate::sources::{self, Source};
 use crate::topic::Topic;
 
 const NANOS: u64 = 5_000_000;
@@ -33,10 +33,10 @@ async fn search(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    let key = authorize(&headers)?;
+    authorize(&headers)?;
     let query = request::parse(&body)?;
     let prompt = query.texts.join("\n");
-    let scenario = app.scenario(&headers, key, &prompt)?;
+    let scenario = app.scenario(&prompt)?;
     let cost = if query.fast { FAST_NANOS } else { NANOS };
     let clock = &app.runs.clock;
     let transport = app.runs.searched(&prompt, &scenario, cost)?;
@@ -57,17 +57,17 @@ fn answer(app: &App, query: &Query, scenario: &Scenario) -> Value {
         let question = without_markers(text);
         let mut rng = app.runs.search_rng(&question);
         let topic = Topic::of(&question);
-        let found = sources::search(&topic, 1, wanted, Numbering::NoGaps, &mut rng);
+        let found = sources::search(&topic, 1, wanted, 0..=0, &mut rng);
         let mut found: Vec<Source> = found.into_iter().flat_map(|search| search.results).collect();
-        found.iter_mut().for_each(|source| source.apply(&scenario.shape));
+        found.iter_mut().for_each(|source| source.apply(&scenario.shape, scenario.inject));
         results.extend(found.iter().map(|source| result(source, query.page_tokens)));
     }
     json!({"id": uuid(&mut fastrand::Rng::new()).to_string(), "results": results})
 }
 
 fn result(source: &Source, tokens: usize) -> Value {
-    let snippet: String = source.snippet.chars().take(tokens * CHARS_PER_TOKEN).collect();
-    let mut result = json!({"title": source.title, "url": source.url, "snippet": snippet});
-    source.add_dates(&mut result);
+    let mut result = source.json();
+    let snippet = source.snippet.chars().take(tokens * CHARS_PER_TOKEN);
+    result["snippet"] = snippet.collect::<String>().into();
     result
 }

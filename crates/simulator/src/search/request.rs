@@ -3,21 +3,18 @@
 use serde_json::Value;
 
 use crate::errors::Refusal;
-use crate::fastapi::{self, Form, Rule, Rules};
+use crate::fastapi::{self, Rule, Rules};
 use crate::sonar::request::FILTERS;
 
 const FIELDS: Rules = &[
-    ("query", Rule::Any),
+    ("query", Rule::Required(&Rule::Is(is_query, "a string or a list of at most 5 strings"))),
     ("max_results", Rule::Whole(1, 20)),
     ("max_tokens", Rule::Whole(1, 1_000_000)),
     ("max_tokens_per_page", Rule::Whole(1, 1_000_000)),
-    ("country", Rule::Text),
+    ("country", Rule::Is(is_country, "two capital letters")),
     ("search_type", Rule::OneOf(&["web", "fast"])),
     ("search_context_size", Rule::OneOf(&["low", "medium", "high"])),
 ];
-
-const MAX_QUERIES: usize = 5;
-const RESULTS: usize = 10;
 
 /// One accepted search.
 #[derive(Clone, Debug)]
@@ -31,44 +28,31 @@ pub(crate) struct Query {
 
 /// Reads `POST /search`.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Query, Refusal> {
-    let fields = fastapi::body(bytes)?;
-    let mut form = Form::of(&fields, &["body"], &[FIELDS, FILTERS]);
-    let texts = queries(&mut form);
-    if form.text("country").is_some_and(|country| {
-        country.len() != 2 || !country.bytes().all(|letter| letter.is_ascii_uppercase())
-    }) {
-        form.wrong("country", "Input should be two capital letters", "string_pattern_mismatch");
-    }
-    let query = Query {
-        texts,
-        results: form.whole("max_results").unwrap_or(RESULTS),
-        page_tokens: form.whole("max_tokens_per_page").unwrap_or(1_024),
-        fast: form.text("search_type") == Some("fast"),
-    };
-    form.finish()?;
-    Ok(query)
+    let body = fastapi::body(bytes, &[FIELDS, FILTERS])?;
+    let whole = |name: &str, otherwise| body[name].as_u64().map_or(otherwise, |n| n as usize);
+    Ok(Query {
+        texts: texts(&body["query"]).into_iter().map(str::to_owned).collect(),
+        results: whole("max_results", 10),
+        page_tokens: whole("max_tokens_per_page", 1_024),
+        fast: body["search_type"] == "fast",
+    })
 }
 
-fn queries(form: &mut Form<'_>) -> Vec<String> {
-    let texts = match form.required("query") {
-        None => return Vec::new(),
-        Some(Value::String(text)) => vec![text.clone()],
-        Some(Value::Array(items)) if items.len() <= MAX_QUERIES => {
-            items.iter().map(|item| item.as_str().unwrap_or_default().to_owned()).collect()
-        }
-        Some(_) => {
-            form.wrong(
-                "query",
-                "Input should be a string or a list of at most 5 strings",
-                "string_type",
-            );
-            return Vec::new();
-        }
-    };
-    if texts.is_empty() || texts.iter().any(|text| text.trim().is_empty()) {
-        form.wrong("query", "Query should not be empty", "string_too_short");
+fn texts(query: &Value) -> Vec<&str> {
+    match query {
+        Value::Array(items) => items.iter().map(|item| item.as_str().unwrap_or_default()).collect(),
+        query => vec![query.as_str().unwrap_or_default()],
     }
-    texts
+}
+
+fn is_query(query: &Value) -> bool {
+    let texts = texts(query);
+    (1..=5).contains(&texts.len()) && texts.iter().all(|text| !text.trim().is_empty())
+}
+
+fn is_country(value: &Value) -> bool {
+    let country = value.as_str().unwrap_or_default().as_bytes();
+    country.len() == 2 && country.iter().all(u8::is_ascii_uppercase)
 }
 
 #[cfg(test)]

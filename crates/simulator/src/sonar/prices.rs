@@ -11,7 +11,6 @@ use crate::prices::{Used, dollars, nanos};
 pub(crate) struct Model {
     pub(crate) id: &'static str,
     pub(crate) effort: Effort,
-    pub(crate) thinks: bool,
     input: u64,
     output: u64,
     fee: Fee,
@@ -45,40 +44,28 @@ impl Context {
     }
 }
 
+const FEE: Fee = Fee::Request([5_000_000, 8_000_000, 12_000_000]);
+const PRO_FEE: Fee = Fee::Request([6_000_000, 10_000_000, 14_000_000]);
+const RESEARCH_FEE: Fee =
+    Fee::Parts { citation: 2_000_000, reasoning: 3_000_000, search: 5_000_000 };
+
 pub(crate) const MODELS: [Model; 4] = [
-    Model {
-        id: "sonar",
-        effort: Effort::Fast,
-        thinks: false,
-        input: 1_000_000,
-        output: 1_000_000,
-        fee: Fee::Request([5_000_000, 8_000_000, 12_000_000]),
-    },
-    Model {
-        id: "sonar-pro",
-        effort: Effort::Medium,
-        thinks: false,
-        input: 3_000_000,
-        output: 15_000_000,
-        fee: Fee::Request([6_000_000, 10_000_000, 14_000_000]),
-    },
-    Model {
-        id: "sonar-reasoning-pro",
-        effort: Effort::Medium,
-        thinks: true,
-        input: 2_000_000,
-        output: 8_000_000,
-        fee: Fee::Request([6_000_000, 10_000_000, 14_000_000]),
-    },
-    Model {
-        id: "sonar-deep-research",
-        effort: Effort::High,
-        thinks: true,
-        input: 2_000_000,
-        output: 8_000_000,
-        fee: Fee::Parts { citation: 2_000_000, reasoning: 3_000_000, search: 5_000_000 },
-    },
+    model("sonar", Effort::Fast, (1_000_000, 1_000_000), FEE),
+    model("sonar-pro", Effort::Medium, (3_000_000, 15_000_000), PRO_FEE),
+    model("sonar-reasoning-pro", Effort::Medium, (2_000_000, 8_000_000), PRO_FEE),
+    model("sonar-deep-research", Effort::High, (2_000_000, 8_000_000), RESEARCH_FEE),
 ];
+
+const fn model(id: &'static str, effort: Effort, (input, output): (u64, u64), fee: Fee) -> Model {
+    Model { id, effort, input, output, fee }
+}
+
+impl Model {
+    /// Whether its thoughts stand before the report.
+    pub(crate) fn thinks(&self) -> bool {
+        matches!(self.id, "sonar-reasoning-pro" | "sonar-deep-research")
+    }
+}
 
 /// The whole bill.
 pub(crate) fn total(model: &Model, context: Context, used: &Used) -> u64 {

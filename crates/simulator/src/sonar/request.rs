@@ -1,27 +1,27 @@
 //! What a client submits to Sonar, checked strictly: a field that is misspelt or out of range is refused.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::prices::{Context, MODELS};
-use crate::ask::{Api, Ask, IdempotencyKey, Sonar, Via};
+use crate::ask::{Api, Ask, IdempotencyKey, Sonar};
 use crate::errors::Refusal;
-use crate::fastapi::{self, Form, Rule, Rules};
+use crate::fastapi::{self, DATE, FLAG, Rule, Rules, TEXT, TEXTS, text_of};
 use crate::scenario::without_markers;
 
 const FIELDS: Rules = &[
-    ("model", Rule::Text),
-    ("messages", Rule::Any),
+    ("model", Rule::Required(&TEXT)),
+    ("messages", Rule::Required(&Rule::Objects(MESSAGE_FIELDS))),
     ("max_tokens", Rule::Whole(1, 128_000)),
-    ("stream", Rule::Flag),
+    ("stream", FLAG),
     ("stream_mode", Rule::OneOf(&["full"])),
     ("reasoning_effort", Rule::OneOf(&["minimal", "low", "medium", "high"])),
-    ("web_search_options", Rule::Object),
-    ("return_images", Rule::Flag),
-    ("return_related_questions", Rule::Flag),
-    ("enable_search_classifier", Rule::Flag),
-    ("disable_search", Rule::Flag),
-    ("response_format", Rule::Object),
-    ("language_preference", Rule::Text),
+    ("web_search_options", Rule::Object(&[WEB_FIELDS])),
+    ("return_images", FLAG),
+    ("return_related_questions", FLAG),
+    ("enable_search_classifier", FLAG),
+    ("disable_search", FLAG),
+    ("response_format", Rule::Is(Value::is_object, "a valid dictionary")),
+    ("language_preference", TEXT),
     ("temperature", Rule::Number(0.0, 2.0)),
     ("top_p", Rule::Number(0.0, 1.0)),
     ("top_k", Rule::Whole(0, 2_048)),
@@ -36,18 +36,18 @@ const FIELDS: Rules = &[
 pub(crate) const FILTERS: Rules = &[
     ("search_mode", Rule::OneOf(&["web", "academic", "sec"])),
     ("search_recency_filter", Rule::OneOf(&["hour", "day", "week", "month", "year"])),
-    ("search_domain_filter", Rule::Texts(20)),
-    ("search_language_filter", Rule::Texts(20)),
-    ("search_after_date_filter", Rule::Date),
-    ("search_before_date_filter", Rule::Date),
-    ("last_updated_after_filter", Rule::Date),
-    ("last_updated_before_filter", Rule::Date),
+    ("search_domain_filter", TEXTS),
+    ("search_language_filter", TEXTS),
+    ("search_after_date_filter", DATE),
+    ("search_before_date_filter", DATE),
+    ("last_updated_after_filter", DATE),
+    ("last_updated_before_filter", DATE),
 ];
 
 const WEB_FIELDS: Rules = &[
     ("search_context_size", Rule::OneOf(&Context::NAMES)),
     ("search_type", Rule::OneOf(&["fast", "pro", "auto"])),
-    ("user_location", Rule::Object),
+    ("user_location", Rule::Object(&[PLACE_FIELDS])),
     ("image_results_enhanced_relevance", Rule::Any),
 ];
 
@@ -60,129 +60,65 @@ const PLACE_FIELDS: Rules = &[
 ];
 
 const MESSAGE_FIELDS: Rules = &[
-    ("role", Rule::OneOf(&["system", "user", "assistant", "tool"])),
-    ("content", Rule::Any),
+    ("role", Rule::Required(&Rule::OneOf(&["system", "user", "assistant", "tool"]))),
+    ("content", Rule::Required(&Rule::Is(|it| text_of(it).is_some(), "a string or parts of text"))),
     ("name", Rule::Any),
     ("tool_calls", Rule::Any),
     ("tool_call_id", Rule::Any),
     ("reasoning_steps", Rule::Any),
 ];
 
-const JOB_FIELDS: Rules = &[("request", Rule::Object), ("idempotency_key", Rule::Text)];
+const JOB_FIELDS: Rules = &[
+    ("request", Rule::Required(&Rule::Object(&[FIELDS, FILTERS]))),
+    ("idempotency_key", Rule::Is(|key| key.as_str().is_some_and(|key| !key.is_empty()), "a key")),
+];
 
 /// Reads `POST /chat/completions`.
 pub(crate) fn chat(bytes: &[u8]) -> Result<Ask, Refusal> {
-    ask(&fastapi::body(bytes)?, &["body"], Via::Chat)
+    ask(&fastapi::body(bytes, &[FIELDS, FILTERS])?, Api::SonarChat)
 }
 
 /// Reads `POST /v1/async/sonar`: the same request in an envelope with an idempotency key.
 pub(crate) fn job(bytes: &[u8]) -> Result<Ask, Refusal> {
-    let envelope = fastapi::body(bytes)?;
-    let mut form = Form::of(&envelope, &["body"], &[JOB_FIELDS]);
-    let key = form.text("idempotency_key").map(str::to_owned);
-    if key.as_ref().is_some_and(String::is_empty) {
-        form.wrong("idempotency_key", "String should not be empty", "string_too_short");
-    }
-    form.required("request");
-    let request = form.object("request");
-    form.finish()?;
-    let Some(request) = request else {
-        return Err(fastapi::fault(&["body", "request"], "Field required", "missing"));
-    };
-    let text = Value::Object(request.clone()).to_string();
-    let key = key.map(|key| IdempotencyKey { key, request: text });
-    ask(request, &["body", "request"], Via::Async(key))
+    let envelope = fastapi::body(bytes, &[JOB_FIELDS])?;
+    let request = &envelope["request"];
+    let key = envelope["idempotency_key"].as_str();
+    let key = key.map(|key| IdempotencyKey { key: key.to_owned(), request: request.to_string() });
+    Ok(Ask { key, ..ask(request, Api::SonarAsync)? })
 }
 
-fn ask(fields: &Map<String, Value>, place: &[&str], via: Via) -> Result<Ask, Refusal> {
-    let mut form = Form::of(fields, place, &[FIELDS, FILTERS]);
-    form.required("model");
-    let name = form.text("model").unwrap_or_default();
-    let texts = messages(&mut form, place);
-    let context = check_web_options(&mut form, place);
-    let stream = form.flag("stream") && matches!(via, Via::Chat);
-    let related_questions = form.flag("return_related_questions");
-    form.finish()?;
+fn ask(request: &Value, api: Api) -> Result<Ask, Refusal> {
+    let name = request["model"].as_str().unwrap_or_default();
     let Some(model) = MODELS.iter().find(|model| model.id == name) else {
         let message = format!("Invalid model '{name}'. Permitted models are the sonar models.");
         return Err(Refusal::bad_parameter("invalid_model", message));
     };
-    if texts.last().is_none_or(|(role, _)| !matches!(role.as_str(), "user" | "tool")) {
+    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if !messages.last().is_some_and(|last| last["role"] == "user" || last["role"] == "tool") {
         let message = "the last message must come from the user or from a tool".to_owned();
         return Err(Refusal::bad_parameter("invalid_message", message));
     }
-    let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
+    let texts: Vec<String> =
+        messages.iter().filter_map(|message| text_of(&message["content"])).collect();
+    let context = request["web_search_options"]["search_context_size"].as_str();
     Ok(Ask {
-        input: fields["messages"].to_string(),
+        input: request["messages"].to_string(),
         prompt: texts.join("\n"),
         question: texts.last().map(|text| without_markers(text)).unwrap_or_default(),
         effort: model.effort,
         label: model.id.to_owned(),
         model: model.id,
-        background: matches!(via, Via::Async(_)),
-        stream,
+        background: api == Api::SonarAsync,
+        stream: request["stream"] == true && api == Api::SonarChat,
         store: true,
-        api: Api::Sonar(Sonar { via, model, context, related_questions }),
+        key: None,
+        api,
+        sonar: Some(Sonar {
+            model,
+            context: context.and_then(Context::named).unwrap_or(Context::Low),
+            related_questions: request["return_related_questions"] == true,
+        }),
     })
-}
-
-/// Role and text of each message, oldest first.
-fn messages(form: &mut Form<'_>, place: &[&str]) -> Vec<(String, String)> {
-    let Some(value) = form.required("messages") else { return Vec::new() };
-    let Some(items) = value.as_array().filter(|items| !items.is_empty()) else {
-        form.wrong("messages", "Input should be a list of messages", "list_type");
-        return Vec::new();
-    };
-    let mut texts = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let number = index.to_string();
-        let Some(fields) = item.as_object() else {
-            form.wrong("messages", "Each message should be a dictionary", "dict_type");
-            continue;
-        };
-        let place: Vec<&str> = place.iter().copied().chain(["messages", &number]).collect();
-        let mut message = Form::of(fields, &place, &[MESSAGE_FIELDS]);
-        message.required("role");
-        let role = message.text("role");
-        let text = message.required("content").and_then(text_of);
-        if text.is_none() && message.present("content").is_some() {
-            message.wrong("content", "Input should be a string or parts of text", "string_type");
-        }
-        texts.extend(role.map(str::to_owned).zip(text));
-        form.adopt(message);
-    }
-    texts
-}
-
-fn text_of(content: &Value) -> Option<String> {
-    match content {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(parts) => {
-            let texts: Option<Vec<&str>> = parts
-                .iter()
-                .map(|part| match part["type"].as_str()? {
-                    "text" => part["text"].as_str(),
-                    "image_url" | "file_url" | "pdf_url" | "video_url" => Some(""),
-                    _ => None,
-                })
-                .collect();
-            Some(texts?.join("\n"))
-        }
-        _ => None,
-    }
-}
-
-fn check_web_options(form: &mut Form<'_>, place: &[&str]) -> Context {
-    let Some(fields) = form.object("web_search_options") else { return Context::Low };
-    let place: Vec<&str> = place.iter().copied().chain(["web_search_options"]).collect();
-    let mut options = Form::of(fields, &place, &[WEB_FIELDS]);
-    let size = options.text("search_context_size");
-    if let Some(location) = options.object("user_location") {
-        let place: Vec<&str> = place.iter().copied().chain(["user_location"]).collect();
-        options.adopt(Form::of(location, &place, &[PLACE_FIELDS]));
-    }
-    form.adopt(options);
-    size.and_then(Context::named).unwrap_or(Context::Low)
 }
 
 #[cfg(test)]
@@ -254,8 +190,7 @@ mod tests {
         let ask = parse(&body).unwrap();
         assert_eq!(ask.question, "new");
         assert!(ask.stream && ask.prompt.contains("old") && ask.prompt.contains("[[sim:ok]]"));
-        let Api::Sonar(sonar) = ask.api else { panic!("not for sonar") };
-        assert_eq!(sonar.context, Context::High);
+        assert_eq!(ask.sonar.unwrap().context, Context::High);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::ask::Sonar;
 use crate::frame::Frame;
 use crate::run::Run;
 use crate::script::{Event, Script};
-use crate::sources::Source;
 
 /// A job as `GET /v1/async/sonar/{id}` shows it.
 pub(crate) fn job(run: &Run, sonar: &Sonar, seen: usize) -> Value {
@@ -102,19 +101,12 @@ fn choices(content: &str, delta: &str, finish_reason: Option<&str>) -> Value {
 fn add_findings(object: &mut Value, script: &Script) {
     let urls = script.sources().map(|source| source.url.as_str());
     object["citations"] = urls.collect::<Vec<_>>().into();
-    object["search_results"] = results(script);
-}
-
-fn results(script: &Script) -> Value {
-    script.sources().map(result).collect::<Vec<_>>().into()
-}
-
-fn result(source: &Source) -> Value {
-    let mut result = json!({
-        "title": source.title, "url": source.url, "snippet": source.snippet, "source": "web",
+    let results = script.sources().map(|source| {
+        let mut result = source.json();
+        result["source"] = "web".into();
+        result
     });
-    source.add_dates(&mut result);
-    result
+    object["search_results"] = results.collect();
 }
 
 fn finish_reason(last: &Event) -> &'static str {

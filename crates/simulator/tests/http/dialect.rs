@@ -218,12 +218,10 @@ async fn every_other_address_is_answered_with_the_envelope() {
 }
 
 #[tokio::test]
-async fn models_are_listed_with_their_prices() {
+async fn models_are_listed() {
     let bench = Bench::new().await;
     let models: Value = bench.get("/v1/models").await.json().await.unwrap();
-    let luna = &models["data"].as_array().unwrap()[1];
-    assert_eq!(luna["id"], "openai/gpt-6-luna");
-    assert_eq!(luna["pricing"]["input"], 0.1);
+    assert_eq!(models["data"].as_array().unwrap()[1]["id"], "openai/gpt-6-luna");
 }
 
 #[tokio::test]

@@ -176,14 +176,3 @@ async fn a_lost_run_is_not_found_by_any_request() {
     assert_eq!(refusal(bench.attach(id, 0).await).await.0, 404);
     assert_eq!(refusal(bench.cancel(id).await).await.0, 400);
 }
-
-#[tokio::test]
-async fn header_and_key_choose_a_scenario_too() {
-    let mut bench = Bench::new().await;
-    let body = json!({"input": "wind [[sim:ok;delay_ms=0]]", "background": true});
-    let request = bench.http.post(format!("{}/v1/agent", bench.sim.url())).bearer_auth(bench.key);
-    let by_header = request.header("X-Sim-Scenario", "http;status=500").json(&body).send();
-    assert_eq!(by_header.await.unwrap().status(), 500);
-    bench.key = "pplx-sim-http;status=502";
-    assert_eq!(bench.post("/v1/agent", &body).await.unwrap().status(), 502);
-}

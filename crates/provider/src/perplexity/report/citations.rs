@@ -40,7 +40,7 @@ impl Numbers {
         let mut urls = HashMap::new();
         let clear = found.iter().copied().all(|page| {
             let Some(id) = page.id.filter(|id| *id > 0) else { return false };
-            *urls.entry(id).or_insert(&page.url) == &page.url
+            *urls.entry(id).or_insert(&*page.url) == &*page.url
         });
         let mut numbers = Self { clear, ..Self::default() };
         for page in found {
@@ -52,7 +52,7 @@ impl Numbers {
     }
 
     fn add(&mut self, number: u32, page: &Page) {
-        let Some(url) = &page.url else { return };
+        let Some(url) = &*page.url else { return };
         if let Some(first) = self.by_url.get(url) {
             if self.clear && *first != number {
                 self.again.insert(number, *first);
@@ -60,7 +60,7 @@ impl Numbers {
             return;
         }
         self.by_url.insert(url.clone(), number);
-        let (title, date) = (page.title.clone(), page.date.clone());
+        let (title, date) = (page.title.0.clone(), page.date.0.clone());
         self.sources.push(Source { number, url: url.clone(), title, date, snippet: None });
     }
 
@@ -115,9 +115,10 @@ fn links_to(text: &str, url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perplexity::wire::Known;
 
     fn page(id: Option<u32>, url: &str) -> Page {
-        Page { id, url: Some(url.to_owned()), ..Page::default() }
+        Page { id: Known(id), url: Known(Some(url.to_owned())), ..Page::default() }
     }
 
     type Pages = &'static [(u32, &'static str)];

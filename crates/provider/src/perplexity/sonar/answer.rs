@@ -15,7 +15,7 @@ use super::super::milestones::Milestones;
 use super::super::submit::Submit;
 use super::super::wire::is_name;
 use super::joined::Joined;
-use super::request::Request;
+use super::request::streamed;
 use super::wire::Completion;
 use super::{errors, remote, report};
 
@@ -29,7 +29,7 @@ pub(super) async fn begin(
     ask: &ResearchAsk,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
-    let request = api.post(&["chat", "completions"], &Request::streamed(ask))?;
+    let request = api.post(&["chat", "completions"], &streamed(ask))?;
     let request = request.header("accept", "text/event-stream, application/json");
     let submit = Submit::new(api);
     let response = submit.send(request, |answer| errors::refusal(api, answer)).await?;
@@ -47,7 +47,7 @@ pub(super) async fn begin(
 }
 
 fn name(completion: &Completion, key: &str) -> String {
-    completion.id.clone().filter(|id| is_name(id)).unwrap_or_else(|| key.to_owned())
+    completion.id.0.clone().filter(|id| is_name(id)).unwrap_or_else(|| key.to_owned())
 }
 
 /// The chunk in an event. Keep-alives are no objects; an object that cannot be read is a part of the answer lost.

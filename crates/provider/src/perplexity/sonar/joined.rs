@@ -2,6 +2,7 @@
 
 use outlast_core::Output;
 
+use super::super::wire::Known;
 use super::report;
 use super::wire::Completion;
 use crate::http::MAX_BODY;
@@ -38,11 +39,11 @@ impl Joined {
         }
         let before = std::mem::take(&mut self.rest);
         self.rest = Completion {
-            id: chunk.id.or(before.id),
-            model: chunk.model.or(before.model),
+            id: Known(chunk.id.0.or(before.id.0)),
+            model: Known(chunk.model.0.or(before.model.0)),
             citations: chunk.citations.or(before.citations),
             search_results: chunk.search_results.or(before.search_results),
-            usage: chunk.usage.or(before.usage),
+            usage: Known(chunk.usage.0.or(before.usage.0)),
             related_questions: chunk.related_questions.or(before.related_questions),
             // A chunk after the end has usage and no choices.
             choices: chunk.choices.filter(|choices| !choices.is_empty()).or(before.choices),

@@ -2,7 +2,8 @@
 
 use outlast_core::{Body, Cost, NanoUsd, Output, Source, Usage, split_thinking};
 
-use super::wire::{self, Citation, Completion, SearchResult};
+use super::super::wire::Page;
+use super::wire::{self, Citation, Completion};
 use crate::prices::{Extras, Prices};
 
 /// What a whole completion says; `None` when it says nothing.
@@ -26,7 +27,7 @@ pub(super) fn said(text: String, completion: Completion) -> Option<Box<Output>> 
     let cost = cost(&completion, &usage);
     let related = completion.related_questions.unwrap_or_default();
     let body = Body::Report { text, sources, thinking, related };
-    Some(Box::new(Output { body, model: completion.model, usage, cost }))
+    Some(Box::new(Output { body, model: completion.model.0, usage, cost }))
 }
 
 /// What the numbers in the text point at: the citations where there are any, else what was found, in its order.
@@ -44,19 +45,19 @@ fn sources(completion: &Completion) -> Vec<Source> {
         .filter_map(|((number, citation), place): ((u32, &Citation), usize)| {
             let url = citation.url.as_deref()?;
             // Usually at the same place; searched for where the two lists differ.
-            let same = |result: &&SearchResult| result.url.as_deref() == Some(url);
+            let same = |result: &&Page| result.url.as_deref() == Some(url);
             let result = results.get(place).filter(same).or_else(|| results.iter().find(same));
             source(number, url, result)
         })
         .collect()
 }
 
-fn source(number: u32, url: &str, result: Option<&SearchResult>) -> Option<Source> {
+fn source(number: u32, url: &str, result: Option<&Page>) -> Option<Source> {
     if url.is_empty() {
         return None;
     }
-    let title = result.and_then(|result| result.title.clone());
-    let date = result.and_then(|result| result.date.clone());
+    let title = result.and_then(|result| result.title.0.clone());
+    let date = result.and_then(|result| result.date.0.clone());
     Some(Source { number, url: url.to_owned(), title, date, snippet: None })
 }
 
@@ -77,12 +78,13 @@ fn usage(usage: &wire::Usage) -> Usage {
 /// The provider's own word first (C9). A cost of nothing is the skeleton that streams carry until their end, not a
 /// gift.
 fn cost(completion: &Completion, consumed: &Usage) -> Cost {
-    let Some(usage) = &completion.usage else { return Cost::Unknown };
-    let reported = usage.cost.as_ref().and_then(|cost| cost.total_cost).and_then(NanoUsd::from_usd);
+    let Some(usage) = &*completion.usage else { return Cost::Unknown };
+    let reported =
+        usage.cost.as_ref().and_then(|cost| *cost.total_cost).and_then(NanoUsd::from_usd);
     if let Some(reported) = reported.filter(|cost| *cost > NanoUsd(0)) {
         return Cost::Reported(reported);
     }
-    let extras = Extras { context: usage.search_context_size, ..Extras::default() };
+    let extras = Extras { context: *usage.search_context_size, ..Extras::default() };
     let model = completion.model.as_deref().unwrap_or_default();
     Prices::current().bill(model, consumed, &extras)
 }

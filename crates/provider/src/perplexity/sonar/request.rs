@@ -1,44 +1,35 @@
 //! What the Sonar dialect is sent; what is not asked for is not in it.
 
-use outlast_core::{AskKind, ContextSize, Effort, Message, ResearchAsk, SearchFilters};
-use serde::Serialize;
+use outlast_core::{AskKind, ResearchAsk};
+use serde_json::{Value, json};
 
-use super::super::narrowing::Narrowing;
+use super::super::narrowing::{location, narrowed, set_fields};
 
-/// A chat completion, asked for.
-#[derive(Debug, Serialize)]
-pub(super) struct Request<'a> {
-    model: &'static str,
-    messages: &'a [Message],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<Effort>,
-    #[serde(flatten)]
-    narrowing: Narrowing<'a>,
-    #[serde(skip_serializing_if = "Options::is_empty")]
-    web_search_options: Options<'a>,
-    #[serde(skip_serializing_if = "is_false")]
-    return_related_questions: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    stream: bool,
+/// A chat completion, asked for as a stream of chunks.
+pub(super) fn streamed(ask: &ResearchAsk) -> Value {
+    let mut body = completion(ask);
+    body["stream"] = true.into();
+    body
 }
 
-impl<'a> Request<'a> {
-    /// Answered as a stream of chunks.
-    pub(super) fn streamed(ask: &'a ResearchAsk) -> Self {
-        Self { stream: true, ..Self::new(ask) }
-    }
+/// Deep research, asked for under a key.
+pub(super) fn research(ask: &ResearchAsk, key: &str) -> Value {
+    json!({"request": completion(ask), "idempotency_key": key})
+}
 
-    fn new(ask: &'a ResearchAsk) -> Self {
-        Self {
-            model: model(ask.kind),
-            messages: &ask.messages,
-            reasoning_effort: ask.effort,
-            narrowing: Narrowing::from(&ask.filters),
-            web_search_options: Options::from(&ask.filters),
-            return_related_questions: ask.filters.related_questions,
-            stream: false,
-        }
-    }
+fn completion(ask: &ResearchAsk) -> Value {
+    let options = set_fields(json!({
+        "search_context_size": ask.filters.context_size,
+        "user_location": location(&ask.filters),
+    }));
+    let body = json!({
+        "model": model(ask.kind),
+        "messages": ask.messages,
+        "reasoning_effort": ask.effort,
+        "web_search_options": options,
+        "return_related_questions": ask.filters.related_questions.then_some(true),
+    });
+    narrowed(body, &ask.filters)
 }
 
 /// The model for an ask of this kind.
@@ -52,53 +43,9 @@ pub(super) fn model(kind: AskKind) -> &'static str {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct Options<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    search_context_size: Option<ContextSize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_location: Option<Location<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Location<'a> {
-    country: &'a str,
-}
-
-impl Options<'_> {
-    fn is_empty(&self) -> bool {
-        self.search_context_size.is_none() && self.user_location.is_none()
-    }
-}
-
-impl<'a> From<&'a SearchFilters> for Options<'a> {
-    fn from(filters: &'a SearchFilters) -> Self {
-        let user_location = filters.country.as_deref().map(|country| Location { country });
-        Self { search_context_size: filters.context_size, user_location }
-    }
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
-/// Deep research, asked for under a key.
-#[derive(Debug, Serialize)]
-pub(super) struct Research<'a> {
-    request: Request<'a>,
-    idempotency_key: &'a str,
-}
-
-impl<'a> Research<'a> {
-    pub(super) fn new(ask: &'a ResearchAsk, key: &'a str) -> Self {
-        Self { request: Request::new(ask), idempotency_key: key }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use outlast_core::{Recency, Role};
-    use serde_json::{Value, json};
+    use outlast_core::{ContextSize, Effort, Message, Recency, Role, SearchFilters};
 
     use super::*;
 
@@ -109,13 +56,13 @@ mod tests {
     }
 
     fn sent(ask: &ResearchAsk) -> Value {
-        serde_json::to_value(Request::streamed(ask)).unwrap()
+        streamed(ask)
     }
 
     /// A1: effort unset is not sent, minimal is passed on; messages are verbatim.
     #[test]
     fn a1_what_is_not_asked_for_is_not_sent() {
-        let bare = serde_json::to_value(Research::new(&ask(AskKind::Research), "k")).unwrap();
+        let bare = research(&ask(AskKind::Research), "k");
         let messages = json!([
             {"role": "system", "content": "be brief"},
             {"role": "user", "content": " why? \n"},
@@ -128,8 +75,7 @@ mod tests {
         let efforts = [Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
         let sent = efforts.map(|effort| {
             let ask = ResearchAsk { effort: Some(effort), ..ask(AskKind::Research) };
-            serde_json::to_value(Research::new(&ask, "k")).unwrap()["request"]["reasoning_effort"]
-                .clone()
+            research(&ask, "k")["request"]["reasoning_effort"].clone()
         });
         assert_eq!(sent, ["minimal", "low", "medium", "high"]);
     }

@@ -9,7 +9,7 @@ use super::super::errors::{HttpAnswer, unreadable};
 use super::super::milestones::Milestones;
 use super::super::submit::Submit;
 use super::super::waits::Checks;
-use super::request::Research;
+use super::request::research;
 use super::wire::{Job, Status};
 use super::{errors, remote, report};
 
@@ -24,7 +24,7 @@ pub(super) async fn begin(
     ask: &ResearchAsk,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
-    let request = api.post(&PATH, &Research::new(ask, key))?;
+    let request = api.post(&PATH, &research(ask, key))?;
     let submit = Submit::new(api);
     let response = submit.send(request, |answer| errors::refusal(api, answer)).await?;
     let body = submit.read(response).await?;
@@ -81,7 +81,7 @@ impl ResearchRun {
             return Ok(None);
         };
         match job.status() {
-            Status::Completed => match job.response.and_then(report::output) {
+            Status::Completed => match job.response.0.and_then(report::output) {
                 Some(output) => {
                     let done = Step::Done { output, raw: Some(body) };
                     let Some(progress) = self.milestones.finalizing() else {

@@ -5,20 +5,16 @@ use outlast_core::ContextSize;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::super::wire::{UsageCost, is_name, known, known_items, known_places, object};
+use super::super::wire::{Known, Page, UsageCost, is_name, known_items, known_places, object};
 
 /// Deep research as the provider shows it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Job {
-    #[serde(deserialize_with = "known")]
-    id: Option<String>,
-    #[serde(deserialize_with = "known")]
-    status: Option<String>,
-    #[serde(deserialize_with = "known")]
-    pub(super) error_message: Option<String>,
-    #[serde(deserialize_with = "known")]
-    pub(super) response: Option<Completion>,
+    id: Known<String>,
+    status: Known<String>,
+    pub(super) error_message: Known<String>,
+    pub(super) response: Known<Completion>,
 }
 
 /// Where research stands. What we do not know is taken to be under way, and looked at again.
@@ -37,7 +33,7 @@ impl Job {
     }
 
     pub(super) fn into_id(self) -> Option<String> {
-        self.id.filter(|id| is_name(id))
+        self.id.0.filter(|id| is_name(id))
     }
 
     pub(super) fn status(&self) -> Status {
@@ -54,19 +50,16 @@ impl Job {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Completion {
-    #[serde(deserialize_with = "known")]
-    pub(super) id: Option<String>,
-    #[serde(deserialize_with = "known")]
-    pub(super) model: Option<String>,
+    pub(super) id: Known<String>,
+    pub(super) model: Known<String>,
     #[serde(deserialize_with = "known_items")]
     pub(super) choices: Option<Vec<Choice>>,
     /// The place of each is its number.
     #[serde(deserialize_with = "known_places")]
     pub(super) citations: Option<Vec<Citation>>,
     #[serde(deserialize_with = "known_places")]
-    pub(super) search_results: Option<Vec<SearchResult>>,
-    #[serde(deserialize_with = "known")]
-    pub(super) usage: Option<Usage>,
+    pub(super) search_results: Option<Vec<Page>>,
+    pub(super) usage: Known<Usage>,
     #[serde(deserialize_with = "known_items")]
     pub(super) related_questions: Option<Vec<String>>,
     pub(super) error: Option<Box<RawValue>>,
@@ -83,7 +76,7 @@ impl<'de> Deserialize<'de> for Citation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?.get();
         let url = serde_json::from_str(text).ok();
-        let url = url.or_else(|| object::<SearchResult>(text.as_bytes())?.url);
+        let url = url.or_else(|| object::<Page>(text.as_bytes())?.url.0);
         Ok(Self { url })
     }
 }
@@ -91,19 +84,15 @@ impl<'de> Deserialize<'de> for Citation {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Choice {
-    #[serde(deserialize_with = "known")]
-    finish_reason: Option<String>,
-    #[serde(deserialize_with = "known")]
-    message: Option<Said>,
-    #[serde(deserialize_with = "known")]
-    delta: Option<Said>,
+    finish_reason: Known<String>,
+    message: Known<Said>,
+    delta: Known<Said>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Said {
-    #[serde(deserialize_with = "known")]
-    content: Option<String>,
+    content: Known<String>,
 }
 
 impl Completion {
@@ -137,39 +126,19 @@ impl Completion {
     }
 }
 
-/// Something that was found.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct SearchResult {
-    #[serde(deserialize_with = "known")]
-    pub(super) url: Option<String>,
-    #[serde(deserialize_with = "known")]
-    pub(super) title: Option<String>,
-    #[serde(deserialize_with = "known")]
-    pub(super) date: Option<String>,
-}
-
 /// What was consumed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Usage {
-    #[serde(deserialize_with = "known")]
-    pub(super) prompt_tokens: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(super) completion_tokens: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(super) total_tokens: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(super) citation_tokens: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(super) reasoning_tokens: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(super) num_search_queries: Option<u64>,
+    pub(super) prompt_tokens: Known<u64>,
+    pub(super) completion_tokens: Known<u64>,
+    pub(super) total_tokens: Known<u64>,
+    pub(super) citation_tokens: Known<u64>,
+    pub(super) reasoning_tokens: Known<u64>,
+    pub(super) num_search_queries: Known<u64>,
     /// How much of what was found the model read; a request is billed by it.
-    #[serde(deserialize_with = "known")]
-    pub(super) search_context_size: Option<ContextSize>,
-    #[serde(deserialize_with = "known")]
-    pub(super) cost: Option<UsageCost>,
+    pub(super) search_context_size: Known<ContextSize>,
+    pub(super) cost: Known<UsageCost>,
 }
 
 #[cfg(test)]

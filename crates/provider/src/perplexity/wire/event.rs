@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::lenient::{known, known_items, object, word};
+use super::lenient::{Known, known_items, object, word};
 use super::{Page, Response, RunError, Status};
 
 /// One event of a stream.
@@ -11,22 +11,17 @@ use super::{Page, Response, RunError, Status};
 pub(in crate::perplexity) struct Event {
     #[serde(rename = "type", deserialize_with = "word")]
     pub(in crate::perplexity) kind: String,
-    #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) sequence_number: Option<u64>,
-    #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) response: Option<Response>,
-    #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) error: Option<RunError>,
+    pub(in crate::perplexity) sequence_number: Known<u64>,
+    pub(in crate::perplexity) response: Known<Response>,
+    pub(in crate::perplexity) error: Known<RunError>,
     #[serde(deserialize_with = "known_items")]
     pub(in crate::perplexity) queries: Option<Vec<String>>,
     #[serde(deserialize_with = "known_items")]
     pub(in crate::perplexity) results: Option<Vec<Page>>,
     #[serde(deserialize_with = "known_items")]
     pub(in crate::perplexity) contents: Option<Vec<Page>>,
-    #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) delta: Option<String>,
-    #[serde(deserialize_with = "known")]
-    item: Option<Item>,
+    pub(in crate::perplexity) delta: Known<String>,
+    item: Known<Item>,
     /// The event as it came, for events that end a run.
     #[serde(skip)]
     pub(in crate::perplexity) raw: Vec<u8>,
@@ -36,8 +31,7 @@ pub(in crate::perplexity) struct Event {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Item {
-    #[serde(deserialize_with = "known")]
-    r#type: Option<String>,
+    r#type: Known<String>,
 }
 
 impl Event {

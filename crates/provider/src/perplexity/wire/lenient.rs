@@ -4,6 +4,7 @@
 //! times.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -18,18 +19,39 @@ pub(in crate::perplexity) fn object<T: DeserializeOwned>(body: &[u8]) -> Option<
 }
 
 /// A field, if it has the type we know.
-pub(in crate::perplexity) fn known<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    let field = <&RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::from_str(field.get()).ok())
+#[derive(Clone, Debug)]
+pub(in crate::perplexity) struct Known<T>(pub(in crate::perplexity) Option<T>);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Known<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let field = <&RawValue>::deserialize(deserializer)?;
+        Ok(Self(serde_json::from_str(field.get()).ok()))
+    }
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> Deref for Known<T> {
+    type Target = Option<T>;
+
+    fn deref(&self) -> &Option<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Known<T> {
+    fn deref_mut(&mut self) -> &mut Option<T> {
+        &mut self.0
+    }
 }
 
 /// A word; empty when it is null or no word.
 pub(super) fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(known(deserializer)?.unwrap_or_default())
+    Ok(Known::deserialize(deserializer)?.0.unwrap_or_default())
 }
 
 /// The first items of a list, without those whose type we do not know.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::lenient::{items, known, known_items, long_text};
+use super::lenient::{Known, items, known_items, long_text};
 
 /// However many items there are, all that was written: it is what was paid for.
 pub(super) fn output_items<'de, D: Deserializer<'de>>(
@@ -19,10 +19,8 @@ fn content_parts<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<Conten
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OutputItem {
-    #[serde(deserialize_with = "known")]
-    r#type: Option<String>,
-    #[serde(deserialize_with = "known")]
-    role: Option<String>,
+    r#type: Known<String>,
+    role: Known<String>,
     #[serde(deserialize_with = "content_parts")]
     pub(super) content: Option<Vec<ContentPart>>,
     #[serde(deserialize_with = "known_items")]
@@ -55,7 +53,7 @@ impl OutputItem {
             let text = if parts.is_empty() { text } else { format!("\n\n{text}") };
             return ContentPart::add(parts, text);
         }
-        item.content = Some(vec![ContentPart { r#type: None, text: Some(text) }]);
+        item.content = Some(vec![ContentPart { r#type: Known(None), text: Some(text) }]);
         list.push(item);
     }
 
@@ -67,8 +65,7 @@ impl OutputItem {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ContentPart {
-    #[serde(deserialize_with = "known")]
-    r#type: Option<String>,
+    r#type: Known<String>,
     #[serde(deserialize_with = "long_text")]
     text: Option<String>,
 }
@@ -92,7 +89,7 @@ impl ContentPart {
     fn add(list: &mut Vec<Self>, text: String) {
         match list.last_mut().filter(|last| last.written().is_some()) {
             Some(last) => last.text.get_or_insert_default().push_str(&text),
-            None => list.push(Self { r#type: None, text: Some(text) }),
+            None => list.push(Self { r#type: Known(None), text: Some(text) }),
         }
     }
 
@@ -105,14 +102,10 @@ impl ContentPart {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(in crate::perplexity) struct Page {
-    #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) id: Option<u32>,
-    #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) url: Option<String>,
-    #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) title: Option<String>,
-    #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) date: Option<String>,
+    pub(in crate::perplexity) id: Known<u32>,
+    pub(in crate::perplexity) url: Known<String>,
+    pub(in crate::perplexity) title: Known<String>,
+    pub(in crate::perplexity) date: Known<String>,
 }
 
 impl Page {

@@ -6,18 +6,16 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::lenient::known;
+use super::lenient::Known;
 
 /// Its error object; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(in crate::perplexity) struct RunError {
-    #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) message: Option<String>,
-    #[serde(deserialize_with = "known")]
-    pub(in crate::perplexity) code: Option<ErrorCode>,
-    #[serde(rename = "type", deserialize_with = "known")]
-    pub(in crate::perplexity) kind: Option<String>,
+    pub(in crate::perplexity) message: Known<String>,
+    pub(in crate::perplexity) code: Known<ErrorCode>,
+    #[serde(rename = "type")]
+    pub(in crate::perplexity) kind: Known<String>,
 }
 
 /// A word or a number, as it comes.

@@ -1,10 +1,10 @@
 //! The body of a submit: what an ask means in the vendor's words. Only fields it knows are sent, for it refuses
 //! others.
 
-use outlast_core::{AskKind, ContextSize, Effort, Message, ResearchAsk, Role, SearchFilters};
-use serde::Serialize;
+use outlast_core::{AskKind, Effort, Message, ResearchAsk, Role, SearchFilters};
+use serde_json::{Value, json};
 
-use super::super::narrowing::Filters;
+use super::super::narrowing::{self, set_fields};
 
 /// What the API has no field for, said in words.
 const SCHOLARLY: &str =
@@ -14,83 +14,32 @@ const SCHOLARLY: &str =
 pub(in crate::perplexity) const DEEP_RESEARCH: &str = "high";
 
 /// The body of a submit.
-#[derive(Debug, Serialize)]
-pub(in crate::perplexity) struct Submit<'a> {
-    input: Input<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effort: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    preset: Option<&'static str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
-    background: bool,
-    stream: bool,
-    store: bool,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Input<'a> {
-    Text(&'a str),
-    Items(Vec<Item<'a>>),
-}
-
-#[derive(Debug, Serialize)]
-struct Item<'a> {
-    r#type: &'static str,
-    role: Role,
-    content: &'a str,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Tool<'a> {
-    WebSearch {
-        #[serde(skip_serializing_if = "Filters::is_empty")]
-        filters: Filters<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        search_context_size: Option<ContextSize>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        max_tokens_per_page: Option<u32>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        user_location: Option<Location<'a>>,
-    },
-    FetchUrl,
-}
-
-#[derive(Debug, Serialize)]
-struct Location<'a> {
-    country: &'a str,
-}
-
-impl<'a> From<&'a ResearchAsk> for Submit<'a> {
-    fn from(ask: &'a ResearchAsk) -> Self {
-        let (system, said): (Vec<&Message>, Vec<&Message>) =
-            ask.messages.iter().partition(|message| message.role == Role::System);
-        let input = match said.as_slice() {
-            [Message { role: Role::User, content }] => Input::Text(content),
-            messages => Input::Items(messages.iter().map(|message| item(message)).collect()),
-        };
-        let mut instructions: Vec<&str> =
-            system.iter().map(|message| message.content.as_str()).collect();
-        if ask.filters.academic {
-            instructions.push(SCHOLARLY);
-        }
-        let effort = effort(ask.kind, ask.effort);
-        Self {
-            input,
-            instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
-            effort,
-            // The API wants one of effort and preset.
-            preset: effort.is_none().then_some(DEEP_RESEARCH),
-            tools: tools(&ask.filters, effort),
-            background: true,
-            stream: true,
-            store: true,
-        }
+pub(in crate::perplexity) fn submit(ask: &ResearchAsk) -> Value {
+    let (system, said): (Vec<&Message>, Vec<&Message>) =
+        ask.messages.iter().partition(|message| message.role == Role::System);
+    let item = |message: &&Message| json!({"type": "message", "role": message.role, "content": message.content});
+    let input = match said.as_slice() {
+        [Message { role: Role::User, content }] => json!(content),
+        messages => messages.iter().map(item).collect(),
+    };
+    let mut instructions: Vec<&str> =
+        system.iter().map(|message| message.content.as_str()).collect();
+    if ask.filters.academic {
+        instructions.push(SCHOLARLY);
     }
+    let effort = effort(ask.kind, ask.effort);
+    let mut body = set_fields(json!({
+        "instructions": (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+        "effort": effort,
+        // The API wants one of effort and preset.
+        "preset": effort.is_none().then_some(DEEP_RESEARCH),
+        "tools": tools(&ask.filters, effort),
+        "background": true,
+        "stream": true,
+        "store": true,
+    }));
+    body["input"] = input;
+    body
 }
 
 /// The word for how hard to work; `None` where that is left to the provider. An effort that was asked for counts.
@@ -106,38 +55,28 @@ pub(crate) fn effort(kind: AskKind, asked: Option<Effort>) -> Option<&'static st
     }
 }
 
-fn item(message: &Message) -> Item<'_> {
-    Item { r#type: "message", role: message.role, content: &message.content }
-}
-
 /// The tools to use, when a search is to be narrowed. A list sent replaces the preset's, so it must be complete: all
 /// presets used here but the fast one also read pages.
-fn tools<'a>(filters: &'a SearchFilters, effort: Option<&str>) -> Vec<Tool<'a>> {
-    let narrowed = Filters::from(filters);
-    let user_location = filters.country.as_deref().map(|country| Location { country });
-    let asked_for = !narrowed.is_empty()
-        || filters.context_size.is_some()
-        || filters.max_tokens_per_page.is_some()
-        || user_location.is_some();
-    if !asked_for {
+fn tools(filters: &SearchFilters, effort: Option<&str>) -> Vec<Value> {
+    let mut search = set_fields(json!({
+        "filters": narrowing::filters(filters),
+        "search_context_size": filters.context_size,
+        "max_tokens_per_page": filters.max_tokens_per_page,
+        "user_location": narrowing::location(filters),
+    }));
+    if search == json!({}) {
         return Vec::new();
     }
-    let mut tools = vec![Tool::WebSearch {
-        filters: narrowed,
-        search_context_size: filters.context_size,
-        max_tokens_per_page: filters.max_tokens_per_page,
-        user_location,
-    }];
-    if effort != Some("fast") {
-        tools.push(Tool::FetchUrl);
+    search["type"] = "web_search".into();
+    match effort {
+        Some("fast") => vec![search],
+        _ => vec![search, json!({"type": "fetch_url"})],
     }
-    tools
 }
 
 #[cfg(test)]
 mod tests {
-    use outlast_core::Recency;
-    use serde_json::{Value, json};
+    use outlast_core::{ContextSize, Recency};
 
     use super::*;
 
@@ -153,7 +92,7 @@ mod tests {
     }
 
     fn sent(ask: &ResearchAsk) -> Value {
-        serde_json::to_value(Submit::from(ask)).unwrap()
+        submit(ask)
     }
 
     /// A1: effort unset is not sent, minimal means low here.

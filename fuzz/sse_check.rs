@@ -1,12 +1,12 @@
-//! What the fuzz targets, the test that runs their corpus, and benchmarks call. Not part of the API.
+//! What the fuzz target `sse` and the test that runs its corpus check.
 
 use outlast_http::{SseDecoder, SseEvent};
 
-use crate::http::MAX_EVENT;
-pub use crate::perplexity::fuzzing::{event, followed, response, sonar};
+/// The limit that providers' streams have.
+const MAX_EVENT: usize = 8 * 1024 * 1024;
 
 /// Decodes the bytes whole, in pieces and one by one; says what differs, or is held beyond the limit.
-pub fn sse(bytes: &[u8]) -> Result<(), String> {
+pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     let whole = events(bytes, bytes.len().max(1))?;
     for size in [1, 3, 17] {
         if events(bytes, size)? != whole {
