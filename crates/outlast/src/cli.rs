@@ -26,7 +26,7 @@ pub(crate) use jobs::{
 pub(crate) use research::{ProviderName, ResearchArgs, ResearchEffort, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs};
 pub(crate) use simulate::{SimulateArgs, SimulatedClock, SonarState};
-pub(crate) use store::{BackupArgs, CheckArgs, RestoreArgs, StoreCommand};
+pub(crate) use store::{BackupArgs, CheckArgs, CopyArgs, MigrateArgs, RestoreArgs, StoreCommand};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
 ///

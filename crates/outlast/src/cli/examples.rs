@@ -80,6 +80,16 @@ Examples:
   outlast store restore ~/outlast-monday.db --force
   outlast store restore --in-place           # after the file was copied back by hand";
 
+pub(super) const STORE_COPY: &str = "\
+Examples:
+  outlast store copy sqlite:outlast.db postgres://outlast@db.example/outlast
+  outlast store copy sqlite:outlast.db -     # to the store that OUTLAST_STORE names";
+
+pub(super) const STORE_MIGRATE: &str = "\
+Examples:
+  outlast store migrate
+  outlast store migrate --store postgres://admin@db.example/outlast";
+
 pub(super) const STORE_CHECK: &str = "\
 Examples:
   outlast store check
