@@ -35,6 +35,7 @@ mod research;
 mod research_jobs;
 mod packaging;
 mod perplexity;
+mod postgres_store;
 mod tasks;
 mod restoring;
 mod secrets;

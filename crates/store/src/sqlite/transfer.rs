@@ -58,8 +58,10 @@ impl SqliteSide {
     /// Opens a file to be copied to, or makes it.
     pub(crate) fn target(path: &Path) -> Result<Self, CopyRefusal> {
         open::make_files(path)?;
-        let mark = taken(path)?;
-        if fs::metadata(path).map_err(unavailable)?.len() > 0 {
+        let is_new = fs::metadata(path).map_err(unavailable)?.len() == 0;
+        let mark =
+            if is_new { Mark::alone(path)?.ok_or(CopyRefusal::InUse)? } else { taken(path)? };
+        if !is_new {
             refuse_old(&open::connect(path, Access::Read)?, path)?;
         }
         let connection = open::prepare(path, None)?;

@@ -12,6 +12,8 @@ mod following;
 mod liveness;
 mod plans;
 mod cuts;
+mod copying;
+mod operating;
 
 use std::path::Path;
 use std::sync::Arc;
