@@ -114,7 +114,7 @@ async fn f8_a_store_that_was_copied_goes_on_in_the_database() {
     let (database, mut world) = (Database::fresh().await, World::new().await);
     world.set("OUTLAST_OWNER", "ann");
     let file = format!("sqlite:{}", world.database().display());
-    let mut server = world.serve_with(&["--no-detach"]).await;
+    let mut server = world.serve().await;
     let done = start(&mut server, "ok;words=60;delay_ms=0").await;
     let report = finished(&mut server, &done).await;
     let under_way = start(&mut server, "ok;words=60;hold=true").await;
@@ -132,7 +132,7 @@ async fn f8_a_store_that_was_copied_goes_on_in_the_database() {
     assert_refused(&again, 2, &["it has jobs of its own: 2", "name an empty store"]);
 
     world.set("OUTLAST_STORE", &database.url);
-    let mut server = world.serve_with(&["--no-detach"]).await;
+    let mut server = world.serve().await;
     assert_eq!(finished(&mut server, &done).await["report"], report["report"]);
     assert_eq!(finished(&mut server, &under_way).await["status"], "COMPLETED");
     assert_eq!(world.submits(), 2, "each was paid for once");
@@ -210,16 +210,20 @@ async fn b9a_a_restored_dump_is_not_paid_for_again() {
     let (database, mut world) = (Database::fresh().await, World::new().await);
     world.set("OUTLAST_STORE", &database.url);
     world.set("OUTLAST_OWNER", "ann");
-    let mut server = world.serve_with(&["--no-worker"]).await;
+    world.set("OUTLAST_CONCURRENCY", "1");
+    let mut server = world.serve().await;
+    let under_way = start(&mut server, "ok;words=60;hold=true").await;
+    running(&world, &under_way).await;
     let queued = start(&mut server, "ok;words=60;delay_ms=0").await;
     let in_use = world.run(&["store", "restore", "--in-place", "--force"]).await;
     assert_refused(&in_use, 1, &["in use"]);
-    leave(server).await;
+    server.kill().await;
     let unforced = world.run(&["store", "restore", "--in-place"]).await;
     assert_refused(&unforced, 2, &["would end 1 job", "--force"]);
     let restored = json(&world.run(&["store", "restore", "--in-place", "--force", "--json"]).await);
     assert_eq!(restored["ended"][0]["id"], queued.as_str(), "{restored}");
+    assert_eq!(restored["resumed"][0]["id"], under_way.as_str(), "{restored}");
     let shown = world.shown(&queued).await;
     assert_eq!(shown["failures"][0]["code"], "SUBMIT_UNKNOWN", "{shown}");
-    assert_eq!(world.submits(), 0);
+    assert_eq!(world.submits(), 1);
 }
