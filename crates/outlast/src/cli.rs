@@ -25,7 +25,7 @@ pub(crate) use jobs::{JobArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, Wait
 pub(crate) use research::{ResearchArgs, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs};
 pub(crate) use simulate::SimulateArgs;
-pub(crate) use store::{BackupArgs, CheckArgs, RestoreArgs, StoreCommand};
+pub(crate) use store::{BackupArgs, CheckArgs, CopyArgs, MigrateArgs, RestoreArgs, StoreCommand};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
 ///

@@ -132,6 +132,27 @@ pub(crate) enum StoreUrl {
     Postgres(Secret),
 }
 
+impl StoreUrl {
+    /// Reads `sqlite:FILE`, `postgres://...` or `memory:`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text.split_once(':')? {
+            ("memory", "") => Some(Self::Memory),
+            ("sqlite", path) if !path.is_empty() => Some(Self::Sqlite(PathBuf::from(path))),
+            ("postgres" | "postgresql", rest) if rest.starts_with("//") => {
+                Some(Self::Postgres(Secret(text.to_owned())))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Secret {
+    /// The address of a database without its password, for PostgreSQL's own programs.
+    pub(crate) fn without_password(&self) -> String {
+        redact::without_password(&self.0)
+    }
+}
+
 /// Without a password, fit for texts and logs.
 impl std::fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

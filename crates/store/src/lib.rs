@@ -8,16 +8,19 @@ mod columns;
 mod memory;
 mod postgres;
 mod problems;
+mod restored;
 mod sqlite;
+mod transfer;
 
 pub use clock::{StoreClock, SystemClock};
 pub use memory::MemoryStore;
 pub use postgres::{DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode};
-pub use sqlite::SqliteStore;
+pub use restored::{RestoreError, Restored, RestoredJob};
 pub use sqlite::{
     HeldLocks, Inspection, hold_locks, inspect, is_there, locks_that_give_way, sqlite_version,
 };
-pub use sqlite::{Restore, RestoreError, Restored, RestoredJob};
+pub use sqlite::{Restore, SqliteStore};
+pub use transfer::{Copied, CopyError, CopyPass, CopyRefusal, StorePlace, copy};
 
 use outlast_core::Cursor;
 

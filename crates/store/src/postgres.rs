@@ -17,6 +17,9 @@ mod claims;
 mod writes;
 mod prune;
 mod upkeep;
+mod alone;
+mod restore;
+mod transfer;
 mod reads;
 mod rows;
 mod text;
@@ -44,6 +47,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 pub use session::WakeupMode;
+pub(crate) use transfer::PostgresSide;
 pub use upkeep::DatabaseInspection;
 pub use workers::Judgement;
 
@@ -97,6 +101,7 @@ impl PostgresStore {
         let driving = tokio::spawn(connection);
         target.prepare(&client).await?;
         schema::prepare(&mut client).await?;
+        alone::refuse_closed(&client).await?;
         let time = Time::of(options.clock, &client).await?;
         let id = schema::store_id(&client).await?;
         drop(client);

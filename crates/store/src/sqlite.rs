@@ -30,6 +30,7 @@ mod workers;
 
 mod backup;
 mod restore;
+mod transfer;
 mod check;
 mod inspect;
 mod locks;
@@ -53,7 +54,8 @@ use tokio::time::Instant;
 
 pub use inspect::{Inspection, inspect, is_there, sqlite_version};
 pub use locks::{HeldLocks, hold_locks, locks_that_give_way};
-pub use restore::{Restore, RestoreError, Restored, RestoredJob};
+pub use restore::Restore;
+pub(crate) use transfer::SqliteSide;
 
 use database_file::DatabaseFile;
 use fault::{Fault, file_error, unavailable};
@@ -91,6 +93,7 @@ impl SqliteStore {
         let lock = lock.map_err(file_error(&lock_path))?;
         let connection = open::prepare(path, Some(&lock))?;
         mark::refuse_outdated(&connection, marked)?;
+        transfer::refuse_partial(&connection)?;
         let reached = mark::reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
         mark.write(reached);
         let mut store = Self::reading(path, file.clone(), clock.clone());

@@ -43,6 +43,25 @@ pub(super) fn without_credentials(text: &str) -> String {
     }
 }
 
+/// A database's address without its password; the user stays, and so do the settings.
+pub(super) fn without_password(address: &str) -> String {
+    let (address, query) = address.split_once('?').unwrap_or((address, ""));
+    let (scheme, rest) = address.split_once("://").unwrap_or(("postgres", address));
+    let authority = rest.find('/').unwrap_or(rest.len());
+    let shown = match rest[..authority].rfind('@') {
+        Some(at) => {
+            let user = rest[..at].split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}{}", &rest[at..])
+        }
+        None => format!("{scheme}://{rest}"),
+    };
+    let settings = query.split('&').filter(|pair| !pair.is_empty());
+    let settings: Vec<&str> = settings
+        .filter(|pair| !pair.split('=').next().unwrap_or_default().ends_with("password"))
+        .collect();
+    if settings.is_empty() { shown } else { format!("{shown}?{}", settings.join("&")) }
+}
+
 /// Whether this is an address with a scheme of the web's and a host.
 pub(super) fn is_http(text: &str) -> bool {
     let host = text.strip_prefix("https://").or(text.strip_prefix("http://"));
@@ -52,6 +71,23 @@ pub(super) fn is_http(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_password_of_a_database_is_not_shown_and_its_user_is() {
+        let cases = [
+            ("postgres://ann:hunter2@db/jobs", "postgres://ann@db/jobs"),
+            ("postgres://ann:a@hunter2@db", "postgres://ann@db"),
+            (
+                "postgresql://db/jobs?password=hunter2&sslmode=require",
+                "postgresql://db/jobs?sslmode=require",
+            ),
+            ("postgres://ann@db:5433/jobs?sslpassword=hunter2", "postgres://ann@db:5433/jobs"),
+            ("postgres://ann@/jobs?host=%2Frun", "postgres://ann@/jobs?host=%2Frun"),
+        ];
+        for (address, shown) in cases {
+            assert_eq!(without_password(address), shown);
+        }
+    }
 
     #[test]
     fn credentials_in_an_address_are_not_shown() {

@@ -216,14 +216,7 @@ impl Layers {
             return Ok(StoreUrl::Sqlite(self.data_dir()?.join("outlast.db")));
         }
         let allowed = "sqlite:FILE, postgres://USER@HOST/DATABASE, memory:";
-        self.parsed("store.url", allowed, |text| match text.split_once(':')? {
-            ("memory", "") => Some(StoreUrl::Memory),
-            ("sqlite", path) if !path.is_empty() => Some(StoreUrl::Sqlite(PathBuf::from(path))),
-            ("postgres" | "postgresql", rest) if rest.starts_with("//") => {
-                Some(StoreUrl::Postgres(Secret(text.to_owned())))
-            }
-            _ => None,
-        })
+        self.parsed("store.url", allowed, StoreUrl::parse)
     }
 
     /// Where conversations are shown as files, if they are to be. A store of many machines shows them where it is told to.

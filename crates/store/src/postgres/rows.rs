@@ -1,7 +1,7 @@
 //! Loads and saves jobs in PostgreSQL's tables.
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{Job, Output, Record, Timestamp, rules, session_of};
+use outlast_core::{Job, Output, Record, StoreError, Timestamp, rules, session_of};
 use serde_json::Value;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
@@ -70,9 +70,26 @@ pub(super) async fn save(
     record: &Record,
     key: Option<&KeyRecord>,
 ) -> Result<(), Fault> {
+    tx.write(SAVE, saved(seq, record, key)?).await?;
+    tx.changed(seq);
+    Ok(())
+}
+
+/// With the parameters of [`saved`].
+pub(super) const SAVE: &str =
+    "update jobs set state = $2, run_at = $3, since = $4, ended_at = $5, remote = $6, fence = $7, worker = $8,
+       lease_until = $9, checkpoint = $10, failures = $11, failed = $12, percent = $13, message = $14,
+       updated_at = $15, expires_at = $16, removable_at = $17, bytes = $18
+     where seq = $1";
+
+pub(super) fn saved(
+    seq: i64,
+    record: &Record,
+    key: Option<&KeyRecord>,
+) -> Result<Vec<Param>, StoreError> {
     let Record { job, holder, bytes } = record;
     let StateColumns { run_at, since, remote } = StateColumns::of(&job.state)?;
-    let params: Vec<Param> = vec![
+    Ok(vec![
         Box::new(seq),
         Box::new(job.state.kind().as_str()),
         Box::new(run_at),
@@ -91,23 +108,28 @@ pub(super) async fn save(
         Box::new(rules::expires_at(job).map(Timestamp::as_millis)),
         Box::new(rules::removable_at(job, key).map(Timestamp::as_millis)),
         Box::new(signed(*bytes)),
-    ];
-    tx.write(
-        "update jobs set state = $2, run_at = $3, since = $4, ended_at = $5, remote = $6, fence = $7, worker = $8,
-           lease_until = $9, checkpoint = $10, failures = $11, failed = $12, percent = $13, message = $14,
-           updated_at = $15, expires_at = $16, removable_at = $17, bytes = $18
-         where seq = $1",
-        params,
-    )
-    .await?;
-    tx.changed(seq);
-    Ok(())
+    ])
 }
 
 /// Adds a queued job and its request with the transaction's commit.
 pub(super) async fn add(tx: &mut Tx, seq: i64, job: &Job, bytes: u64) -> Result<(), Fault> {
+    tx.write(ADD, added(seq, job, bytes)?).await?;
+    tx.changed(seq);
+    Ok(())
+}
+
+/// With the parameters of [`added`].
+pub(super) const ADD: &str = "with job as (
+       insert into jobs (seq, id, owner, conversation, turn, profile, workflow, title, title_folded, session, priority,
+         visibility, max_failures, attempt_timeout, life, keep, checkpoint, created_at, updated_at, run_at, bytes,
+         state, fence, failures, failed)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $18, $19,
+         'queued', 0, '[]', 0))
+     insert into bodies (job, ask) values ($1, $20)";
+
+pub(super) fn added(seq: i64, job: &Job, bytes: u64) -> Result<Vec<Param>, StoreError> {
     let new = &job.new;
-    let params: Vec<Param> = vec![
+    Ok(vec![
         Box::new(seq),
         Box::new(job.id.to_string()),
         Box::new(escaped(new.owner.as_str()).into_owned()),
@@ -128,20 +150,7 @@ pub(super) async fn add(tx: &mut Tx, seq: i64, job: &Job, bytes: u64) -> Result<
         Box::new(job.created_at.as_millis()),
         Box::new(signed(bytes)),
         Box::new(json(&new.ask)?),
-    ];
-    tx.write(
-        "with job as (
-           insert into jobs (seq, id, owner, conversation, turn, profile, workflow, title, title_folded, session, priority,
-             visibility, max_failures, attempt_timeout, life, keep, checkpoint, created_at, updated_at, run_at, bytes,
-             state, fence, failures, failed)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $18, $19,
-             'queued', 0, '[]', 0))
-         insert into bodies (job, ask) values ($1, $20)",
-        params,
-    )
-    .await?;
-    tx.changed(seq);
-    Ok(())
+    ])
 }
 
 /// Writes the result and the provider's last word with the transaction's commit.
@@ -151,14 +160,24 @@ pub(super) async fn write_bodies(
     output: Option<&Output>,
     raw: Option<&[u8]>,
 ) -> Result<(), Fault> {
+    tx.write(FILL, filled(seq, output, raw)?).await
+}
+
+/// With the parameters of [`filled`].
+pub(super) const FILL: &str = "update bodies set output = $2, text = $3, raw = $4 where job = $1";
+
+pub(super) fn filled(
+    seq: i64,
+    output: Option<&Output>,
+    raw: Option<&[u8]>,
+) -> Result<Vec<Param>, StoreError> {
     let (output, text) = output.map(split_text).unzip();
-    let params: Vec<Param> = vec![
+    Ok(vec![
         Box::new(seq),
         Box::new(output.map(|output| json(&*output)).transpose()?),
         Box::new(text.flatten().map(|text| text.as_bytes().to_vec())),
         Box::new(raw.map(<[u8]>::to_vec)),
-    ];
-    tx.write("update bodies set output = $2, text = $3, raw = $4 where job = $1", params).await
+    ])
 }
 
 /// A column of any type.

@@ -2,9 +2,10 @@
 
 use outlast_core::StoreError;
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
-use super::fault::Fault;
+use super::fault::{Fault, unavailable};
 
 /// What brings the tables from one version to the next.
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];
@@ -31,7 +32,7 @@ async fn migrate(client: &mut Client) -> Result<(), Fault> {
         .into());
     }
     for migration in MIGRATIONS.iter().skip(from) {
-        tx.batch_execute(migration).await?;
+        tx.batch_execute(migration).await.map_err(|error| may_not(error, present, newest))?;
     }
     match present {
         None => {
@@ -48,6 +49,23 @@ async fn migrate(client: &mut Client) -> Result<(), Fault> {
     }
     tx.commit().await?;
     Ok(())
+}
+
+/// Whose user may not make or change tables is told who may: that server's database is prepared by `outlast store migrate`.
+fn may_not(error: tokio_postgres::Error, present: Option<i32>, newest: i32) -> Fault {
+    // Also where the user does not see the schema: there is none then to make tables in.
+    let refusals = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::INVALID_SCHEMA_NAME];
+    if !error.code().is_some_and(|code| refusals.contains(code)) {
+        return error.into();
+    }
+    let found = match present {
+        None => "it has no tables yet".to_owned(),
+        Some(schema) => format!("its tables are of schema {schema}, and schema {newest} is needed"),
+    };
+    unavailable(format!(
+        "{found}; its user may not make them: run `outlast store migrate` as one who may"
+    ))
+    .into()
 }
 
 /// The name the store was given when it was made.

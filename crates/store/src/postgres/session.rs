@@ -17,14 +17,15 @@ use super::fault::{Fault, unavailable};
 
 /// Moves the sequence on before the first write over fresh connections: after a failover numbers that were given out may be
 /// given out again.
-const SKIP_LOST_REVS: &str = "select setval('rev', (select last_value from rev) + 1000000)
+pub(super) const SKIP_LOST_REVS: &str =
+    "select setval('rev', (select last_value from rev) + 1000000)
      from (select pg_advisory_xact_lock(lock_class('meta'))) as one_at_a_time";
 
 /// The name under which changes are told.
 const CHANNEL: &str = "select 'outlast_' || 'revs'::regclass::oid";
 const CHANNEL_NAME: &str = "'outlast_' || 'revs'::regclass::oid";
 
-/// Keeps commands away that need the store for themselves: see `upkeep`.
+/// Keeps commands away that need the store for themselves: see `alone`.
 const IN_USE: &str = "select pg_advisory_lock_shared(lock_class('meta') | 1)";
 
 /// How long a claim waits for the session to come back.

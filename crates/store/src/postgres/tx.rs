@@ -24,7 +24,7 @@ const NOW: &str =
     "select coalesce($1::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint)";
 
 /// Gives the changed jobs the number of this commit.
-const CHANGED: &str = "insert into revs (job, rev)
+pub(super) const CHANGED: &str = "insert into revs (job, rev)
      select job, rev from (select next_rev() as rev) as next, unnest($1::bigint[]) as job
      on conflict (job) do update set rev = excluded.rev returning rev";
 
@@ -161,17 +161,18 @@ fn unreachable_count() -> outlast_core::StoreError {
     super::fault::unavailable("as many answers as queries were expected")
 }
 
-type Sent<'a, T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send + 'a>>;
+pub(super) type Sent<'a, T> =
+    Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send + 'a>>;
 
 /// Requests that go out in their order: each future sends its request when it is first polled. Waits for all of them.
-struct InOrder<'a, T> {
+pub(super) struct InOrder<'a, T> {
     sent: Vec<Sent<'a, T>>,
     answers: Vec<Option<Result<T, tokio_postgres::Error>>>,
 }
 
 /// The first request that failed; those after it failed because of it.
 #[derive(Debug)]
-struct InOrderError {
+pub(super) struct InOrderError {
     index: usize,
     error: tokio_postgres::Error,
 }
@@ -183,7 +184,7 @@ impl From<InOrderError> for Fault {
 }
 
 impl<'a, T> InOrder<'a, T> {
-    fn new(sent: Vec<Sent<'a, T>>) -> Self {
+    pub(super) fn new(sent: Vec<Sent<'a, T>>) -> Self {
         let answers = sent.iter().map(|_| None).collect();
         Self { sent, answers }
     }

@@ -96,7 +96,7 @@ fn of_row(row: &tokio_postgres::Row) -> Result<Vec<String>, StoreError> {
     }
 }
 
-async fn look(client: &tokio_postgres::Client) -> Result<DatabaseInspection, Fault> {
+pub(super) async fn look(client: &tokio_postgres::Client) -> Result<DatabaseInspection, Fault> {
     const SERVER: &str = "select current_setting('server_version') as server, pg_is_in_recovery() as is_standby,
            coalesce(has_schema_privilege(current_schema(), 'create'), false) as may_create,
            (select count(*) from pg_stat_activity where backend_type = 'client backend') as connections,

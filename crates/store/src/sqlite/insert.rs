@@ -37,7 +37,7 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
         return Err(StoreError::TooManyBytes.into());
     }
     let mut job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
-    let seq = rows::add(tx, &mut job, bytes, now)?;
+    let seq = rows::add(tx, None, &mut job, bytes, now)?;
     if let Some(key) = &key
         && let Some(before) = keys::put(tx.connection, &job.new.owner, key, seq, now)?
         && let Some(before) = rows::whole(tx.connection, "seq = ?1", before)?

@@ -23,6 +23,11 @@ pub(super) fn of_job(connection: &Connection, seq: i64) -> Result<Option<KeyReco
     Ok(found.map(|(_, record)| record))
 }
 
+/// What the key is called that names the job.
+pub(super) fn text_of(connection: &Connection, seq: i64) -> Result<Option<String>, Fault> {
+    sql::optional(connection, "SELECT text FROM keys WHERE job = ?1", [seq])
+}
+
 /// Makes the key name this job; returns the job it named before.
 pub(super) fn put(
     connection: &Connection,

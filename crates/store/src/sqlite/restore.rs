@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast_core::rules::{self, Fate};
-use outlast_core::{Clock, Job, Nature, Profile, Rev, StoreError};
+use outlast_core::{Clock, Nature, Profile, Rev, StoreError};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use serde_json::Value;
 
@@ -21,6 +21,7 @@ use super::rows::{self, Stored};
 use super::writer::Tx;
 use super::{check, sql};
 use crate::columns;
+use crate::restored::{RestoreError, Restored, RestoredJob};
 
 /// How many change numbers are skipped at a restore: the mark may be behind by a few seconds, and a reader that follows
 /// changes by their number must not take new ones for those it has seen.
@@ -38,55 +39,6 @@ pub struct Restore<'a> {
     pub nature: &'a dyn Fn(&Profile, &Value) -> Option<Nature>,
     /// Do it although it may not be meant: over a store with jobs, or to a store that is no older copy.
     pub force: bool,
-}
-
-/// What was restored.
-#[derive(Debug)]
-pub struct Restored {
-    /// Every job that the backup had not finished, oldest first.
-    pub jobs: Vec<RestoredJob>,
-    /// Where the store that was there before is kept, if there was one.
-    pub kept: Option<PathBuf>,
-}
-
-/// A job that the backup had not finished.
-#[derive(Debug)]
-pub struct RestoredJob {
-    /// The job, as it is from now on.
-    pub job: Job,
-    /// What becomes of it.
-    pub fate: Fate,
-}
-
-/// Why nothing was restored.
-#[derive(Debug, thiserror::Error)]
-pub enum RestoreError {
-    /// Another process has the store open.
-    #[error("the store is in use")]
-    InUse,
-    /// There is a store already; how many jobs it has, if that can be read.
-    #[error("there is a store already, {}", contents(*.jobs))]
-    Exists {
-        /// How many jobs are in it.
-        jobs: Option<u64>,
-    },
-    /// Nothing shows that the store is an older copy, and this many jobs would be ended.
-    #[error("nothing shows that the store is an older copy, and it would end {}", jobs_of(*.jobs as u64))]
-    Current {
-        /// How many.
-        jobs: usize,
-    },
-    /// The store, or the backup, cannot be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-fn contents(jobs: Option<u64>) -> String {
-    jobs.map_or("which cannot be read".to_owned(), |jobs| format!("with {}", jobs_of(jobs)))
-}
-
-fn jobs_of(number: u64) -> String {
-    if number == 1 { "1 job".to_owned() } else { format!("{number} jobs") }
 }
 
 impl From<Fault> for RestoreError {
@@ -127,7 +79,7 @@ impl Restore<'_> {
     pub fn in_place(&self) -> Result<Restored, RestoreError> {
         refuse_missing(self.path)?;
         let mark = Mark::alone(self.path)?.ok_or(RestoreError::InUse)?;
-        drop(sole_connection(self.path)?);
+        drop(sole_connection(self.path)?.ok_or(RestoreError::InUse)?);
         let marked = mark.read();
         let mut connection = open::prepare(self.path, None)?;
         // Damage shows here where the log beside the database belongs to another state of the store.
@@ -143,14 +95,15 @@ impl Restore<'_> {
 
     /// Makes sure that no other process has the old store open and that it may be replaced; says how far it had come.
     fn close_old_store(&self) -> Result<Option<Reached>, RestoreError> {
-        let looked = sole_connection(self.path).and_then(|connection| {
+        let look = || -> Result<_, RestoreError> {
+            let connection = sole_connection(self.path)?.ok_or(RestoreError::InUse)?;
             let jobs: i64 = sql::value(&connection, "SELECT count(*) FROM jobs", [])?;
             let reached = mark::reached(&connection)?;
             // Closing empties the log into the database: one file is kept.
             close(connection)?;
             Ok((jobs.unsigned_abs(), reached))
-        });
-        let (jobs, reached) = match looked {
+        };
+        let (jobs, reached) = match look() {
             Ok((jobs, reached)) => (Some(jobs), reached),
             Err(RestoreError::InUse) => return Err(RestoreError::InUse),
             // A damaged store is what backups are for; a process that died may have left an empty file.
@@ -249,21 +202,24 @@ fn refuse_missing(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// A connection that no other process can share; this also finds processes of a version that knows no mark.
-fn sole_connection(path: &Path) -> Result<Connection, RestoreError> {
+/// A connection that no other process can share, `None` while one has the database open; this also finds processes of a
+/// version that knows no mark.
+pub(super) fn sole_connection(path: &Path) -> Result<Option<Connection>, Fault> {
     let connection = open::connect(path, Access::Write)?;
     connection.busy_timeout(MAX_LOCK_WAIT)?;
-    let alone = connection
-        .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT;")
-        .map_err(|error| match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => RestoreError::InUse,
-            _ => error.into(),
-        });
-    alone.map(|()| connection)
+    let alone =
+        connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT;");
+    match alone {
+        Ok(()) => Ok(Some(connection)),
+        Err(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Ok(None),
+            _ => Err(error.into()),
+        },
+    }
 }
 
 /// Empties the log into the database and closes it.
-fn close(connection: Connection) -> Result<(), Fault> {
+pub(super) fn close(connection: Connection) -> Result<(), Fault> {
     sql::empty_log(&connection)?;
     Ok(connection.close().map_err(|(_, error)| error)?)
 }

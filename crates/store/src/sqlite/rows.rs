@@ -131,9 +131,10 @@ pub(super) fn save_removable_at(
     sql::execute(connection, update, (stored.seq, removable_at)).map(drop)
 }
 
-/// Adds a queued job and its request under this commit's rev.
+/// Adds a queued job and its request under this commit's rev: as the next, or with this number of arrival.
 pub(super) fn add(
     tx: &mut Tx<'_>,
+    seq: Option<i64>,
     job: &mut Job,
     bytes: u64,
     run_at: Timestamp,
@@ -142,14 +143,15 @@ pub(super) fn add(
     let new = &job.new;
     tx.connection
         .prepare_cached(
-            "INSERT INTO jobs (id, owner, conversation, turn, profile, workflow, title, title_folded,
+            "INSERT INTO jobs (seq, id, owner, conversation, turn, profile, workflow, title, title_folded,
                priority, visibility, max_failures, attempt_timeout, life, keep, state, run_at, fence,
                checkpoint, failures, created_at, updated_at, bytes, rev)
-             VALUES (:id, :owner, :conversation, :turn, :profile, :workflow, :title, :title_folded,
+             VALUES (:seq, :id, :owner, :conversation, :turn, :profile, :workflow, :title, :title_folded,
                :priority, :visibility, :max_failures, :attempt_timeout, :life, :keep, 'queued', :run_at, 0,
                :checkpoint, '[]', :created_at, :created_at, :bytes, :rev)",
         )?
         .execute(named_params! {
+            ":seq": seq,
             ":id": job.id.to_string(),
             ":owner": new.owner.as_str(),
             ":conversation": new.conversation.as_ref().map(ConversationId::as_str),

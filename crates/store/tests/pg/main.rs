@@ -13,6 +13,8 @@ mod liveness;
 mod model;
 mod plans;
 mod cuts;
+mod copying;
+mod operating;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,8 +2,9 @@
 -- jsonb refuse U+0000; what is compared is collated "C", so that every machine and version orders it alike.
 
 create table meta (
-  store  uuid not null,
-  schema int  not null
+  store   uuid not null,
+  schema  int  not null,
+  copying bigint                         -- the store whose jobs are being copied here, until all of them are
 );
 
 -- The number of the latest change. Read through marks: see next_rev().

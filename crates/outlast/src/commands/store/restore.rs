@@ -1,0 +1,221 @@
+//! `outlast store restore`: a backup becomes the store again.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use outlast_core::rules::Fate;
+use outlast_core::{Profile, StoreError};
+use outlast_store::{PostgresStore, Restore, RestoreError, Restored, RestoredJob, SystemClock};
+use serde_json::{Value, json};
+
+use super::quoted;
+use crate::cli::RestoreArgs;
+use crate::config::{Config, Secret, StoreUrl};
+use crate::error::{CommandError, CommandResult};
+use crate::open_store::store_hint;
+use crate::ui;
+use crate::wire::natures;
+
+/// How every database of SQLite begins.
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
+
+const GIVE_A_BACKUP: &str = "give the file that `outlast store backup FILE` made";
+pub(super) const IN_USE: &str = "stop every server and worker that uses it, then try again";
+
+pub(super) async fn run(config: &Config, args: &RestoreArgs) -> CommandResult {
+    let restored = match &config.store {
+        StoreUrl::Sqlite(path) => of_file(config, path, args)?,
+        StoreUrl::Postgres(address) => of_database(config, address, args).await?,
+        StoreUrl::Memory => return Err(super::no_file()),
+    };
+    let store = config.store.to_string();
+    if args.json {
+        ui::json(&as_json(&store, &restored));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !restored.jobs.is_empty() {
+        let rows = restored.jobs.iter().map(|RestoredJob { job, fate }| {
+            vec![
+                ui::Cell::id(&job.id.to_string()),
+                ui::Cell::plain(word(*fate)),
+                ui::Cell::plain(&job.new.title),
+            ]
+        });
+        ui::table(&["ID", "NOW", "QUESTION"], rows.collect());
+    }
+    if args.in_place && restored.jobs.is_empty() {
+        ui::mark(
+            ui::Mark::Good,
+            &format!("no job had to be changed; the store can be used: {store}"),
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(&store, &restored);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A database, after `pg_restore`.
+async fn of_database(
+    config: &Config,
+    address: &Secret,
+    args: &RestoreArgs,
+) -> CommandResult<Restored> {
+    if let Some(file) = &args.file {
+        let error = anyhow::anyhow!("PostgreSQL's own programs restore a dump");
+        let file = quoted(&file.display().to_string());
+        let address = quoted(&address.without_password());
+        let hint = format!(
+            "pg_restore --clean --if-exists --dbname={address} {file}\n      \
+             then end what may have been paid for since: outlast store restore --in-place --force"
+        );
+        return Err(CommandError::usage(error, hint));
+    }
+    let providers = natures(config)?;
+    let nature = |profile: &Profile, ask: &Value| Some(providers.get(profile)?.nature(ask));
+    let restored = PostgresStore::restore_in_place(&address.0, &nature, args.force).await;
+    restored.map_err(|error| {
+        let hint = match &error {
+            RestoreError::Current { .. } => {
+                "nothing in a database shows that it is an older copy: if a dump was restored to it, add --force"
+            }
+            RestoreError::InUse => IN_USE,
+            RestoreError::Exists { .. } => GIVE_A_BACKUP,
+            RestoreError::Store(error) => store_hint(error, &config.store),
+        };
+        let is_usage = matches!(error, RestoreError::Current { .. });
+        let error = anyhow::Error::new(error).context(format!("restore {}", config.store));
+        match is_usage {
+            true => CommandError::usage(error, hint),
+            false => CommandError::from(error).hint(hint),
+        }
+    })
+}
+
+fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Restored> {
+    let providers = natures(config)?;
+    let restore = Restore {
+        path,
+        clock: &SystemClock,
+        nature: &|profile, ask| Some(providers.get(profile)?.nature(ask)),
+        force: args.force,
+    };
+    let restored = match &args.file {
+        Some(file) if is_same(file, path) => {
+            let error = anyhow::anyhow!("{} is the store itself", file.display());
+            return Err(CommandError::usage(error, "give --in-place instead of a file"));
+        }
+        Some(file) => {
+            refuse_no_backup(file)?;
+            restore.from_backup(file)
+        }
+        None => restore.in_place(),
+    };
+    restored.map_err(|error| not_restored(error, path, args.file.as_deref()))
+}
+
+fn is_same(file: &Path, path: &Path) -> bool {
+    matches!((file.canonicalize(), path.canonicalize()), (Ok(file), Ok(path)) if file == path)
+}
+
+/// Whether the file can be a backup at all; what is wrong inside it is found by the store.
+fn refuse_no_backup(file: &Path) -> CommandResult<()> {
+    let mut start = [0; SQLITE.len()];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    let error = match read {
+        Ok(()) if start == *SQLITE => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            anyhow::anyhow!("there is no {}", file.display())
+        }
+        Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
+            anyhow::Error::new(error).context(format!("read the backup {}", file.display()))
+        }
+        Ok(()) | Err(_) => anyhow::anyhow!("{} is no backup of outlast", file.display()),
+    };
+    Err(CommandError::from(error).hint(GIVE_A_BACKUP))
+}
+
+fn word(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Ended => "ended",
+        Fate::Resumes => "resumes",
+        Fate::RunsOn => "queued",
+    }
+}
+
+fn tell(store: &str, restored: &Restored) {
+    ui::mark(ui::Mark::Good, &format!("restored: {store}"));
+    if let Some(kept) = &restored.kept {
+        ui::remark(&format!("  the store that was there: {}", kept.display()));
+    }
+    let count = |fate| restored.jobs.iter().filter(|job| job.fate == fate).count();
+    match count(Fate::Ended) {
+        0 => {}
+        ended => {
+            ui::remark(&format!(
+                "  {ended} ended with SUBMIT_UNKNOWN: they may have been run and paid for since the backup"
+            ));
+            ui::remark("  `outlast jobs retry ID --again` begins one anew, on your word");
+        }
+    }
+    match count(Fate::Resumes) {
+        0 => {}
+        resumes => ui::remark(&format!("  {resumes} resume at the provider; nothing new is begun")),
+    }
+    match count(Fate::RunsOn) {
+        0 => {}
+        queued => ui::remark(&format!("  {queued} stay queued: running them twice costs nothing")),
+    }
+}
+
+fn as_json(store: &str, restored: &Restored) -> Value {
+    let of = |fate| {
+        let jobs = restored.jobs.iter().filter(|job| job.fate == fate).map(told);
+        jobs.collect::<Vec<_>>()
+    };
+    json!({
+        "store": store,
+        "kept": restored.kept.as_ref().map(|kept| kept.display().to_string()),
+        "ended": of(Fate::Ended),
+        "resumed": of(Fate::Resumes),
+        "queued": of(Fate::RunsOn),
+    })
+}
+
+fn told(RestoredJob { job, .. }: &RestoredJob) -> Value {
+    json!({
+        "id": job.id.to_string(),
+        "owner": job.new.owner.as_str(),
+        "conversation": job.new.conversation_id(),
+        "workflow": job.new.workflow,
+        "title": job.new.title,
+    })
+}
+
+fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> CommandError {
+    // A damaged store is no reason: it is replaced. So it is the backup.
+    if let (RestoreError::Store(StoreError::Corrupt { at }), Some(file)) = (&error, file) {
+        let error = anyhow::anyhow!("the backup {} is damaged at {at}", file.display());
+        return CommandError::from(error).hint("give another backup");
+    }
+    let hint = match &error {
+        RestoreError::InUse => IN_USE,
+        RestoreError::Exists { .. } => {
+            "--force replaces it; it is kept beside the restored one, under another name"
+        }
+        RestoreError::Current { .. } => {
+            "give the backup's FILE, or --force if this store is an older copy all the same"
+        }
+        RestoreError::Store(StoreError::Unavailable(_)) if file.is_some() => {
+            "check that the file is a backup of outlast, and that the store's directory can be written"
+        }
+        RestoreError::Store(error) => store_hint(error, &StoreUrl::Sqlite(path.to_owned())),
+    };
+    let is_usage = matches!(error, RestoreError::Exists { .. } | RestoreError::Current { .. });
+    let error = anyhow::Error::new(error).context(format!("restore {}", path.display()));
+    match is_usage {
+        true => CommandError::usage(error, hint),
+        false => CommandError::from(error).hint(hint),
+    }
+}

@@ -1,0 +1,88 @@
+//! Ends what may have been paid for since a dump was made, in a database that the dump was restored to.
+
+use outlast_core::rules::{self, Fate};
+use outlast_core::{Nature, Profile, Timestamp};
+use serde_json::Value;
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+
+use super::alone::Alone;
+use super::fault::Fault;
+use super::rows::{self, Stored};
+use super::session::SKIP_LOST_REVS;
+use super::tx::CHANGED;
+use super::{PostgresStore, schema};
+use crate::restored::{RestoreError, Restored, RestoredJob};
+
+impl PostgresStore {
+    /// Decides about every unfinished job of a database that was restored from a dump. Nothing in a database shows that it is
+    /// an older copy, so jobs are ended only with `force`. `nature` is what the provider of these jobs says of a request.
+    pub async fn restore_in_place(
+        url: &str,
+        nature: &(dyn Fn(&Profile, &Value) -> Option<Nature> + Sync),
+        force: bool,
+    ) -> Result<Restored, RestoreError> {
+        let mut alone = Alone::connect(url).await?;
+        schema::prepare(&mut alone.client).await?;
+        if !alone.lock().await? {
+            return Err(RestoreError::InUse);
+        }
+        let decided = decided(&alone.client, nature).await?;
+        let ended = decided.iter().filter(|(_, fate)| *fate == Fate::Ended).count();
+        if ended > 0 && !force {
+            alone.close().await;
+            return Err(RestoreError::Current { jobs: ended });
+        }
+        let saved = save(&mut alone.client, &decided).await;
+        alone.close().await;
+        saved?;
+        let jobs = decided.into_iter();
+        let jobs = jobs.map(|(stored, fate)| RestoredJob { job: stored.record.job, fate });
+        Ok(Restored { jobs: jobs.collect(), kept: None })
+    }
+}
+
+impl From<Fault> for RestoreError {
+    fn from(fault: Fault) -> Self {
+        Self::Store(fault.into())
+    }
+}
+
+/// Every unfinished job as it would be from now on, oldest first; nothing is written.
+async fn decided(
+    client: &Client,
+    nature: &(dyn Fn(&Profile, &Value) -> Option<Nature> + Sync),
+) -> Result<Vec<(Stored, Fate)>, Fault> {
+    let now = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+    let now = Timestamp::from_millis(client.query_one(now, &[]).await?.try_get(0)?);
+    let select = format!("{} where jobs.ended_at is null order by jobs.seq", rows::WHOLE);
+    let mut decided = Vec::new();
+    for row in client.query(&select, &[]).await? {
+        let mut stored = rows::stored(&row)?;
+        let new = &stored.record.job.new;
+        let nature = nature(&new.profile, &new.ask);
+        let fate = rules::restore(&mut stored.record, nature, now);
+        decided.extend(fate.map(|fate| (stored, fate)));
+    }
+    Ok(decided)
+}
+
+/// In one transaction, with change numbers above every one that the database may have given out since the dump.
+async fn save(client: &mut Client, decided: &[(Stored, Fate)]) -> Result<(), Fault> {
+    let tx = client.transaction().await?;
+    tx.batch_execute(SKIP_LOST_REVS).await?;
+    tx.batch_execute("delete from worker_profiles; delete from workers").await?;
+    let update = tx.prepare(rows::SAVE).await?;
+    for (Stored { seq, record, key }, _) in decided {
+        let params = rows::saved(*seq, record, key.as_ref())?;
+        let params: Vec<&(dyn ToSql + Sync)> =
+            params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
+        tx.execute(&update, &params).await?;
+        let max_failures = i64::from(record.job.new.max_failures);
+        let update = "update jobs set max_failures = $2 where seq = $1";
+        tx.execute(update, &[seq, &max_failures]).await?;
+    }
+    let seqs: Vec<i64> = decided.iter().map(|(stored, _)| stored.seq).collect();
+    tx.query(CHANGED, &[&seqs]).await?;
+    Ok(tx.commit().await?)
+}

@@ -1,0 +1,231 @@
+//! A PostgreSQL database as the source or the target of a copy.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use outlast_core::{JobState, StoreError, Timestamp};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::alone::Alone;
+use super::fault::{Fault, unavailable};
+use super::rows::{self, Stored, get};
+use super::schema;
+use super::text::escaped;
+use super::tx::{InOrder, Param, Sent};
+use crate::columns::{self, Columns as _, signed};
+use crate::transfer::{BATCH_JOBS, CopyRefusal, CopySide, JobCounts, WholeJob};
+
+/// Numbers go on after those that were copied, and each owner's bytes are added up.
+const COMPLETE: &str = "begin;
+     delete from room;
+     update owners set bytes = (select coalesce(sum(jobs.bytes), 0)::bigint from jobs where jobs.owner = owners.owner);
+     select setval(pg_get_serial_sequence('jobs', 'seq'), (select coalesce(max(seq), 0) + 1 from jobs), false);
+     select setval('rev', greatest((select last_value from rev), (select max(rev) from revs)));
+     update meta set copying = null;
+     commit";
+
+const KEY: &str = "insert into keys (owner, text, job, input_hash, made_at, holds, span, span_answered, answered_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+const REV: &str = "insert into revs (job, rev) values ($1, $2)";
+const OWNER: &str = "insert into owners (owner) values ($1) on conflict do nothing";
+
+const DELETES: [&str; 4] = [
+    "delete from keys where job > $1 and job <= $2",
+    "delete from revs where job > $1 and job <= $2",
+    "delete from bodies where job > $1 and job <= $2",
+    "delete from jobs where seq > $1 and seq <= $2",
+];
+
+/// A database that no server uses.
+pub(crate) struct PostgresSide {
+    alone: Alone,
+    id: i64,
+}
+
+impl PostgresSide {
+    /// Opens a database to be copied; it stays as it is.
+    pub(crate) async fn source(url: &str) -> Result<Self, CopyRefusal> {
+        // One transaction over the whole copy: a server that could not be seen cannot write either.
+        const HOLD: &str = "begin; set local idle_in_transaction_session_timeout = 0;
+             lock table jobs, keys in share mode";
+        let alone = Alone::connect(url).await?;
+        match schema::version(&alone.client).await? {
+            (None, _) => return Err(CopyRefusal::Missing),
+            (schema, newest) => refuse_other(schema, newest)?,
+        }
+        let side = Self::locked(alone).await?;
+        side.alone.client.batch_execute(HOLD).await.map_err(Fault::from)?;
+        Ok(side)
+    }
+
+    /// Opens a database to be copied to, and makes the tables where there are none.
+    pub(crate) async fn target(url: &str) -> Result<Self, CopyRefusal> {
+        let mut alone = Alone::connect(url).await?;
+        match schema::version(&alone.client).await? {
+            (None, _) => schema::prepare(&mut alone.client).await?,
+            (schema, newest) => refuse_other(schema, newest)?,
+        }
+        Self::locked(alone).await
+    }
+
+    async fn locked(alone: Alone) -> Result<Self, CopyRefusal> {
+        if !alone.lock().await? {
+            return Err(CopyRefusal::InUse);
+        }
+        let id = schema::store_id(&alone.client).await?;
+        let id = Uuid::parse_str(&id).map_err(unavailable)?.as_u64_pair().0;
+        Ok(Self { alone, id: id.cast_signed() })
+    }
+
+    async fn query(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        Ok(self.alone.client.query(sql, params).await.map_err(Fault::from)?)
+    }
+
+    async fn put(&mut self, after: i64, last: i64, jobs: &[WholeJob]) -> Result<(), Fault> {
+        let mut writes: Vec<(&'static str, Vec<Param>)> = Vec::new();
+        for delete in DELETES {
+            writes.push((delete, vec![Box::new(after), Box::new(last)]));
+        }
+        for job in jobs {
+            add(&mut writes, job)?;
+        }
+        let tx = self.alone.client.transaction().await?;
+        let mut statements = HashMap::new();
+        for (sql, _) in &writes {
+            if !statements.contains_key(sql) {
+                statements.insert(*sql, tx.prepare(sql).await?);
+            }
+        }
+        let mut sent: Vec<Sent<'_, u64>> = Vec::with_capacity(writes.len());
+        for (sql, params) in &writes {
+            let (Some(statement), tx) = (statements.get(sql), &tx) else { continue };
+            sent.push(Box::pin(async move {
+                let params: Vec<&(dyn ToSql + Sync)> =
+                    params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
+                tx.execute(statement, &params).await
+            }));
+        }
+        InOrder::new(sent).await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+fn refuse_other(schema: Option<u32>, newest: u32) -> Result<(), CopyRefusal> {
+    let schema = schema.unwrap_or(0);
+    match schema.cmp(&newest) {
+        std::cmp::Ordering::Less => Err(CopyRefusal::OldSchema { schema, newest }),
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(StoreError::Newer { schema }.into()),
+    }
+}
+
+impl From<Fault> for CopyRefusal {
+    fn from(fault: Fault) -> Self {
+        Self::Store(fault.into())
+    }
+}
+
+#[async_trait]
+impl CopySide for PostgresSide {
+    fn id(&self) -> i64 {
+        self.id
+    }
+
+    async fn counts(&mut self) -> Result<JobCounts, StoreError> {
+        const COUNT: &str = "select count(*) as jobs, count(*) filter (where ended_at is null) as unfinished from jobs";
+        let rows = self.query(COUNT, &[]).await?;
+        let row = rows.first().ok_or_else(|| unavailable("its jobs cannot be counted"))?;
+        Ok(JobCounts { jobs: row.count("jobs")?, unfinished: row.count("unfinished")? })
+    }
+
+    async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, StoreError> {
+        let select = "select seq, bytes from jobs where seq > $1 order by seq limit $2";
+        let found = self.query(select, &[&after, &signed(BATCH_JOBS as u64)]).await?;
+        let sizes = found.iter().map(|row| Ok((row.number("seq")?, row.count("bytes")?)));
+        Ok(sizes.collect::<Result<_, Fault>>()?)
+    }
+
+    async fn jobs(&mut self, after: i64, last: i64) -> Result<Vec<WholeJob>, StoreError> {
+        let columns = "select bodies.raw, keys.text as key, ";
+        let whole = rows::WHOLE.replacen("select ", columns, 1);
+        let select = format!("{whole} where jobs.seq > $1 and jobs.seq <= $2 order by jobs.seq");
+        let found = self.query(&select, &[&after, &last]).await?;
+        Ok(found.iter().map(whole_job).collect::<Result<_, Fault>>()?)
+    }
+
+    async fn source(&mut self) -> Result<Option<i64>, StoreError> {
+        let rows = self.query("select copying from meta", &[]).await?;
+        Ok(rows.first().map_or(Ok(None), |row| row.maybe_number("copying"))?)
+    }
+
+    async fn begin(&mut self, source: i64) -> Result<(), StoreError> {
+        self.query("update meta set copying = $1", &[&source]).await.map(drop)
+    }
+
+    async fn replace(
+        &mut self,
+        after: i64,
+        last: i64,
+        jobs: &[WholeJob],
+    ) -> Result<(), StoreError> {
+        Ok(self.put(after, last, jobs).await?)
+    }
+
+    async fn complete(&mut self) -> Result<(), StoreError> {
+        Ok(self.alone.client.batch_execute(COMPLETE).await.map_err(Fault::from)?)
+    }
+
+    async fn close(self: Box<Self>) {
+        self.alone.close().await;
+    }
+}
+
+fn whole_job(row: &Row) -> Result<WholeJob, Fault> {
+    let Stored { seq, record, key } = rows::stored(row)?;
+    let key = row.maybe_text("key")?.zip(key);
+    Ok(WholeJob { seq, record, key, raw: get(row, "raw")? })
+}
+
+/// Adds the job as it was when it was new, then brings it to where it stands.
+fn add(
+    writes: &mut Vec<(&'static str, Vec<Param>)>,
+    WholeJob { seq, record, key, raw }: &WholeJob,
+) -> Result<(), Fault> {
+    let (seq, job) = (*seq, &record.job);
+    let owner = escaped(job.new.owner.as_str()).into_owned();
+    let output = match &job.state {
+        JobState::Succeeded { output, .. } => Some(&**output),
+        JobState::Queued { .. }
+        | JobState::Running { .. }
+        | JobState::Failed { .. }
+        | JobState::Cancelled { .. } => None,
+    };
+    writes.push((OWNER, vec![Box::new(owner.clone())]));
+    writes.push((rows::ADD, rows::added(seq, job, record.bytes)?));
+    writes.push((rows::FILL, rows::filled(seq, output, raw.as_deref())?));
+    let saved = rows::saved(seq, record, key.as_ref().map(|(_, key)| key))?;
+    writes.push((rows::SAVE, saved));
+    writes.push((REV, vec![Box::new(seq), Box::new(signed(job.rev.0))]));
+    if let Some((text, key)) = key {
+        let (holds, span, span_answered) = columns::key_life(key.life);
+        let params: Vec<Param> = vec![
+            Box::new(owner),
+            Box::new(escaped(text).into_owned()),
+            Box::new(seq),
+            Box::new(key.input_hash.to_vec()),
+            Box::new(key.made_at.as_millis()),
+            Box::new(holds),
+            Box::new(span),
+            Box::new(span_answered),
+            Box::new(key.answered_at.map(Timestamp::as_millis)),
+        ];
+        writes.push((KEY, params));
+    }
+    Ok(())
+}

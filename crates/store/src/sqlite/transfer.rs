@@ -1,0 +1,218 @@
+//! An SQLite file as the source or the target of a copy.
+
+use std::fs;
+use std::path::Path;
+
+use async_trait::async_trait;
+use outlast_core::rules::KeyRecord;
+use outlast_core::{JobState, Key, Record, StoreError};
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::fault::{Fault, unavailable};
+use super::mark::{self, Mark};
+use super::open::{self, Access};
+use super::restore::{close, sole_connection};
+use super::rows::{self, Stored};
+use super::writer::Tx;
+use super::{bodies, check, keys, sql};
+use crate::SystemClock;
+use crate::columns::{Columns as _, signed};
+use crate::transfer::{BATCH_JOBS, CopyRefusal, CopySide, IS_PARTIAL, JobCounts, WholeJob};
+
+/// The name under which the store's number is kept whose jobs are being copied here.
+const COPYING: &str = "copying";
+
+/// Refuses the target of a copy that is not complete.
+pub(super) fn refuse_partial(connection: &Connection) -> Result<(), StoreError> {
+    match source(connection)? {
+        Some(_) => Err(unavailable(IS_PARTIAL)),
+        None => Ok(()),
+    }
+}
+
+fn source(connection: &Connection) -> Result<Option<i64>, Fault> {
+    sql::optional(connection, "SELECT value FROM meta WHERE name = ?1", [COPYING])
+}
+
+/// A file that no other process can use.
+pub(crate) struct SqliteSide {
+    connection: Connection,
+    mark: Mark,
+    id: i64,
+}
+
+impl SqliteSide {
+    /// Opens a file to be copied; it stays as it is.
+    pub(crate) fn source(path: &Path) -> Result<Self, CopyRefusal> {
+        if !super::is_there(path)? {
+            return Err(CopyRefusal::Missing);
+        }
+        let mark = taken(path)?;
+        let (connection, _) = open::look(path)?;
+        refuse_old(&connection, path)?;
+        check::refuse_damaged(&connection)?;
+        mark::refuse_outdated(&connection, mark.read())?;
+        Self::with(connection, mark)
+    }
+
+    /// Opens a file to be copied to, or makes it.
+    pub(crate) fn target(path: &Path) -> Result<Self, CopyRefusal> {
+        open::make_files(path)?;
+        let is_new = fs::metadata(path).map_err(unavailable)?.len() == 0;
+        let mark =
+            if is_new { Mark::alone(path)?.ok_or(CopyRefusal::InUse)? } else { taken(path)? };
+        if !is_new {
+            refuse_old(&open::connect(path, Access::Read)?, path)?;
+        }
+        let connection = open::prepare(path, None)?;
+        mark::refuse_outdated(&connection, mark.read())?;
+        Self::with(connection, mark)
+    }
+
+    fn with(connection: Connection, mark: Mark) -> Result<Self, CopyRefusal> {
+        let reached = mark::reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
+        Ok(Self { connection, mark, id: reached.store })
+    }
+
+    fn put(&mut self, after: i64, last: i64, jobs: &[WholeJob]) -> Result<(), Fault> {
+        let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        sql::execute(&moment, "DELETE FROM jobs WHERE seq > ?1 AND seq <= ?2", (after, last))?;
+        let mut tx = Tx::new(&moment, &SystemClock);
+        for job in jobs {
+            add(&mut tx, job)?;
+        }
+        Ok(moment.commit()?)
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let rev = "UPDATE meta SET value = max(value, (SELECT coalesce(max(rev), 0) FROM jobs)) WHERE name = 'rev'";
+        sql::execute(&moment, rev, [])?;
+        sql::execute(&moment, "DELETE FROM meta WHERE name = ?1", [COPYING])?;
+        moment.commit()?;
+        sql::empty_log(&self.connection)?;
+        if let Some(reached) = mark::reached(&self.connection)? {
+            self.mark.write(reached);
+        }
+        Ok(())
+    }
+}
+
+/// Keeps every other process away.
+fn taken(path: &Path) -> Result<Mark, CopyRefusal> {
+    let mark = Mark::alone(path)?.ok_or(CopyRefusal::InUse)?;
+    close(sole_connection(path)?.ok_or(CopyRefusal::InUse)?)?;
+    Ok(mark)
+}
+
+fn refuse_old(connection: &Connection, path: &Path) -> Result<(), CopyRefusal> {
+    let moment = connection.unchecked_transaction()?;
+    match open::schema(&moment, path)? {
+        (schema, newest) if schema < newest => Err(CopyRefusal::OldSchema { schema, newest }),
+        _ => Ok(()),
+    }
+}
+
+impl From<Fault> for CopyRefusal {
+    fn from(fault: Fault) -> Self {
+        Self::Store(fault.into())
+    }
+}
+
+impl From<rusqlite::Error> for CopyRefusal {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault::Sql(error).into()
+    }
+}
+
+#[async_trait]
+impl CopySide for SqliteSide {
+    fn id(&self) -> i64 {
+        self.id
+    }
+
+    async fn counts(&mut self) -> Result<JobCounts, StoreError> {
+        let count = |condition: &str| -> Result<u64, Fault> {
+            let select = format!("SELECT count(*) FROM jobs {condition}");
+            Ok(sql::value::<i64>(&self.connection, &select, [])?.unsigned_abs())
+        };
+        Ok(JobCounts { jobs: count("")?, unfinished: count("WHERE ended_at IS NULL")? })
+    }
+
+    async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, StoreError> {
+        Ok(sizes(&self.connection, after)?)
+    }
+
+    async fn jobs(&mut self, after: i64, last: i64) -> Result<Vec<WholeJob>, StoreError> {
+        Ok(jobs(&self.connection, after, last)?)
+    }
+
+    async fn source(&mut self) -> Result<Option<i64>, StoreError> {
+        Ok(source(&self.connection)?)
+    }
+
+    async fn begin(&mut self, source: i64) -> Result<(), StoreError> {
+        sql::execute(&self.connection, "INSERT INTO meta VALUES (?1, ?2)", (COPYING, source))?;
+        Ok(())
+    }
+
+    async fn replace(
+        &mut self,
+        after: i64,
+        last: i64,
+        jobs: &[WholeJob],
+    ) -> Result<(), StoreError> {
+        Ok(self.put(after, last, jobs)?)
+    }
+
+    async fn complete(&mut self) -> Result<(), StoreError> {
+        Ok(self.end()?)
+    }
+
+    async fn close(self: Box<Self>) {}
+}
+
+fn sizes(connection: &Connection, after: i64) -> Result<Vec<(i64, u64)>, Fault> {
+    let select = "SELECT seq, bytes FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+    let mut statement = connection.prepare_cached(select)?;
+    let rows = statement.query_and_then((after, signed(BATCH_JOBS as u64)), |row| {
+        Ok((row.get("seq")?, row.count("bytes")?))
+    })?;
+    rows.collect()
+}
+
+fn jobs(connection: &Connection, after: i64, last: i64) -> Result<Vec<WholeJob>, Fault> {
+    let select = format!("{} WHERE seq > ?1 AND seq <= ?2 ORDER BY seq", rows::WHOLE);
+    let mut statement = connection.prepare_cached(&select)?;
+    let found = statement.query_and_then((after, last), |row| {
+        let Stored { seq, record } = rows::whole_row(connection, row)?;
+        let key = keys::text_of(connection, seq)?.zip(keys::of_job(connection, seq)?);
+        let raw = "SELECT raw FROM bodies WHERE job = ?1";
+        Ok(WholeJob { seq, record, key, raw: sql::value(connection, raw, [seq])? })
+    })?;
+    found.collect()
+}
+
+/// Adds the job as it was when it was new, then brings it to where it stands.
+fn add(tx: &mut Tx<'_>, WholeJob { seq, record, key, raw }: &WholeJob) -> Result<(), Fault> {
+    let (seq, mut record) = (*seq, record.clone());
+    let Record { job, bytes, .. } = &mut record;
+    let (rev, created_at) = (job.rev, job.created_at);
+    rows::add(tx, Some(seq), job, *bytes, created_at)?;
+    let output = match &job.state {
+        JobState::Succeeded { output, .. } => Some(&**output),
+        JobState::Queued { .. }
+        | JobState::Running { .. }
+        | JobState::Failed { .. }
+        | JobState::Cancelled { .. } => None,
+    };
+    bodies::write(tx.connection, seq, output, raw.as_deref())?;
+    if let Some((text, KeyRecord { input_hash, made_at, life, answered_at })) = key {
+        let named = Key { text: text.clone(), input_hash: *input_hash, life: *life };
+        keys::put(tx.connection, &job.new.owner, &named, seq, *made_at)?;
+        keys::save_answered(tx.connection, seq, *answered_at)?;
+    }
+    rows::save(tx, seq, &mut record)?;
+    sql::execute(tx.connection, "UPDATE jobs SET rev = ?2 WHERE seq = ?1", (seq, signed(rev.0)))?;
+    Ok(())
+}

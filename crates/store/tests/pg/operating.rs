@@ -1,0 +1,187 @@
+//! What operators do to the database: its rights, its soundness, and a dump that was restored.
+
+use std::time::Duration;
+
+use outlast_core::rules::Fate;
+use outlast_core::{
+    Again, Checkpoint, Code, Inserted, Job, JobState, Nature, Resumes, Scope, Settlement, Store,
+    StoreError,
+};
+use outlast_store::{Judgement, PostgresOptions, PostgresStore, RestoreError};
+use outlast_testkit::store_suite::{LEASE, a_job, a_report, a_run, an_insert, profiles, worker};
+use uuid::Uuid;
+
+use outlast_testkit::postgres::server;
+
+use crate::database::Database;
+
+async fn add(store: &PostgresStore) -> Job {
+    match store.insert(an_insert(a_job())).await.unwrap() {
+        Inserted::New(job) => job,
+        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+    }
+}
+
+/// A role that may use tables, and make none. What it is granted is what docs/postgres.md says.
+struct Role {
+    name: String,
+    url: String,
+    schema: String,
+}
+
+impl Role {
+    async fn new(database: &Database) -> Self {
+        let name = format!("server_{}", Uuid::new_v4().simple());
+        let schema = database.url().rsplit_once("%3D").unwrap().1.to_owned();
+        database.client().await.batch_execute(&format!("create role {name} login")).await.unwrap();
+        let url = database.url().replacen("postgres://outlast@", &format!("postgres://{name}@"), 1);
+        assert_ne!(url, database.url(), "{}", server().unwrap());
+        Self { name, url, schema }
+    }
+
+    async fn grant(&self, database: &Database) {
+        let Self { name, schema, .. } = self;
+        let grants = format!(
+            "grant usage on schema {schema} to {name};
+             grant select, insert, update, delete on all tables in schema {schema} to {name};
+             grant usage, select, update on all sequences in schema {schema} to {name};"
+        );
+        database.client().await.batch_execute(&grants).await.unwrap();
+    }
+
+    async fn open(&self) -> Result<PostgresStore, StoreError> {
+        let judgement = Judgement::default();
+        PostgresStore::open(PostgresOptions { url: self.url.clone(), clock: None, judgement }).await
+    }
+
+    async fn refused(&self) -> String {
+        match self.open().await {
+            Ok(_) => panic!("it was opened"),
+            Err(StoreError::Unavailable(why)) => why.to_string(),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+/// F1: a server whose role may make no tables works on a database that another role has prepared, and is told the next step
+/// where it has not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_a_role_without_the_right_to_make_tables_can_serve() {
+    let database = Database::fresh().await;
+    let role = Role::new(&database).await;
+    let refused = role.refused().await;
+    assert!(refused.contains("has no tables yet"), "{refused}");
+    assert!(refused.contains("outlast store migrate"), "{refused}");
+    role.grant(&database).await;
+    let refused = role.refused().await;
+    assert!(refused.contains("outlast store migrate"), "{refused}");
+
+    database.open().await.close().await;
+    role.grant(&database).await;
+    let store = role.open().await.unwrap();
+    let job = add(&store).await;
+    let claimed = store.claim(&worker("w"), &profiles(), LEASE).await.unwrap().unwrap();
+    store.checkpoint(&claimed.lease, &Checkpoint::Running(a_run("r"))).await.unwrap();
+    store.renew(std::slice::from_ref(&claimed.lease), LEASE).await.unwrap();
+    let done = Settlement::Succeed { output: a_report().into(), raw: None };
+    store.settle(&claimed.lease, done).await.unwrap();
+    let cancelled = add(&store).await;
+    store.cancel(&Scope::Operator, &cancelled.id).await.unwrap();
+    store.rescue(&outlast_core::Dead::Proven).await.unwrap();
+    store.rescue(&outlast_core::Dead::LeasesExpired).await.unwrap();
+    assert!(store.has_worker(&profiles()[0]).await.unwrap());
+    store.dismiss(&worker("w")).await.unwrap();
+    let later = outlast_core::Prune::EndedBefore(store.now().after(Duration::from_secs(60)));
+    store.prune(&Scope::Operator, &later).await.unwrap();
+    assert_eq!(store.job(&Scope::Operator, &job.id).await.unwrap(), None);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    store.close().await;
+
+    // Tables of an older version, as after an update of the servers alone.
+    database.client().await.batch_execute("update meta set schema = 0").await.unwrap();
+    let refused = role.refused().await;
+    assert!(refused.contains("its tables are of schema 0"), "{refused}");
+    assert!(refused.contains("outlast store migrate"), "{refused}");
+}
+
+/// What is wrong is found, and a store that works is sound.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_damage_is_found_and_a_sound_database_is_not_blamed() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let mut jobs = Vec::new();
+    for _ in 0..6 {
+        jobs.push(add(&store).await.id);
+    }
+    let claimed = store.claim(&worker("w"), &profiles(), LEASE).await.unwrap().unwrap();
+    let done = Settlement::Succeed { output: a_report().into(), raw: None };
+    store.settle(&claimed.lease, done).await.unwrap();
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    let client = database.client().await;
+    let damages = [
+        ("delete from bodies where job = 2", "has no body"),
+        ("delete from revs where job = 3", "has no change number"),
+        ("update bodies set output = '{}' where job = 4", "has an output"),
+        ("update jobs set failures = 'rubbish' where seq = 5", "failures of job"),
+        ("update jobs set removable_at = 7 where seq = 6", "wrong removable_at"),
+        ("update owners set bytes = bytes + 1", "wrong counts"),
+    ];
+    for (damage, _) in damages {
+        client.batch_execute(damage).await.unwrap();
+    }
+    let found = store.check().await.unwrap();
+    for (_, told) in damages {
+        assert!(found.iter().any(|line| line.contains(told)), "{told}: {found:?}");
+    }
+    for id in &jobs[1..] {
+        assert!(found.iter().any(|line| line.contains(&id.to_string())), "{id}: {found:?}");
+    }
+}
+
+/// B9a, F1: after a dump was restored, what it had not finished is not bought a second time; only on the operator's word, because a
+/// database does not show that it is an older copy, and not while it is served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let queued = add(&store).await;
+    let resumed = add(&store).await;
+    let first = store.claim(&worker("w"), &profiles(), LEASE).await.unwrap().unwrap();
+    store.settle(&first.lease, Settlement::Release).await.unwrap();
+    let claimed = store.take(&worker("w"), &profiles(), &resumed.id, LEASE).await.unwrap().unwrap();
+    store.checkpoint(&claimed.lease, &Checkpoint::Running(a_run("r"))).await.unwrap();
+    let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
+    let natures = move |_: &outlast_core::Profile, _: &serde_json::Value| Some(nature);
+    let in_use = PostgresStore::restore_in_place(database.url(), &natures, true).await;
+    assert!(matches!(in_use, Err(RestoreError::InUse)), "{in_use:?}");
+    let rev = store.rev().await.unwrap();
+    store.close().await;
+    // The session of the server that was closed ends a moment after it.
+    let asking = async {
+        loop {
+            match PostgresStore::restore_in_place(database.url(), &natures, false).await {
+                Err(RestoreError::InUse) => tokio::time::sleep(Duration::from_millis(20)).await,
+                told => return told,
+            }
+        }
+    };
+    let unforced = tokio::time::timeout(Duration::from_secs(20), asking).await.unwrap();
+    assert!(matches!(unforced, Err(RestoreError::Current { jobs: 1 })), "{unforced:?}");
+    let restored = PostgresStore::restore_in_place(database.url(), &natures, true).await.unwrap();
+    let fates: Vec<_> = restored.jobs.iter().map(|job| (job.job.id, job.fate)).collect();
+    assert_eq!(fates, [(queued.id, Fate::Ended), (resumed.id, Fate::Resumes)]);
+
+    let store = database.open().await;
+    let ended = store.job(&Scope::Operator, &queued.id).await.unwrap().unwrap();
+    assert!(matches!(ended.state, JobState::Failed { .. }), "{ended:?}");
+    assert_eq!(ended.failures.last().unwrap().code, Code::SubmitUnknown);
+    assert!(ended.rev.0 > rev.0 + 900_000, "numbers that were given out are not given again");
+    let resumed = store.job(&Scope::Operator, &resumed.id).await.unwrap().unwrap();
+    assert!(matches!(resumed.state, JobState::Queued { .. }), "{resumed:?}");
+    assert_eq!(
+        (resumed.checkpoint, resumed.new.max_failures),
+        (Checkpoint::Running(a_run("r")), 0)
+    );
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    store.close().await;
+}
