@@ -97,21 +97,24 @@ impl Fleet {
         if answer.is_none() {
             slot.pid.store(0, Ordering::SeqCst);
             if let Some(dead) = server.take() {
-                let (status, log) = dead.ended().await;
-                let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-                // A server that is started while the database is away ends by itself, and says why.
-                let has_no_store = self.database.is_some() && status.code() == Some(2);
-                assert!(
-                    signal == Some(9) || has_no_store,
-                    "a server died by itself: {status}\n{log}"
-                );
-                assert!(!log.contains("ERROR"), "a server complained:\n{log}");
+                self.count_death(dead).await;
             }
-            self.deaths.fetch_add(1, Ordering::SeqCst);
         }
         let answer = answer?;
         assert!(answer.get("error").is_none(), "{tool}: {answer}");
         Some(answer["result"].clone())
+    }
+
+    /// Counts a server that was killed. One that finds no database ends by itself and says why.
+    async fn count_death(&self, dead: McpProcess) {
+        let (status, log) = dead.ended().await;
+        if self.database.is_some() && status.code() == Some(2) {
+            return;
+        }
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        assert_eq!(signal, Some(9), "a server died by itself: {status}\n{log}");
+        assert!(!log.contains("ERROR"), "a server complained:\n{log}");
+        self.deaths.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Every third server is armed to die at some point of the path.
@@ -129,7 +132,7 @@ impl Fleet {
         match process.try_greet().await {
             Some(_) => Some(process),
             None => {
-                self.deaths.fetch_add(1, Ordering::SeqCst);
+                self.count_death(process).await;
                 None
             }
         }
