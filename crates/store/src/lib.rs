@@ -5,6 +5,7 @@
 
 mod clock;
 mod columns;
+mod copy_side;
 mod memory;
 mod postgres;
 mod problems;
@@ -13,6 +14,7 @@ mod sqlite;
 mod transfer;
 
 pub use clock::{StoreClock, SystemClock};
+pub use copy_side::CopyRefusal;
 pub use memory::MemoryStore;
 pub use postgres::{DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode};
 pub use restored::{RestoreError, Restored, RestoredJob};
@@ -20,7 +22,7 @@ pub use sqlite::{
     HeldLocks, Inspection, hold_locks, inspect, is_there, locks_that_give_way, sqlite_version,
 };
 pub use sqlite::{Restore, SqliteStore};
-pub use transfer::{Copied, CopyError, CopyPass, CopyRefusal, StorePlace, copy};
+pub use transfer::{Copied, CopyError, CopyPass, StorePlace, copy};
 
 use outlast_core::Cursor;
 

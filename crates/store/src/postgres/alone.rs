@@ -10,7 +10,7 @@ use super::connect::Target;
 use super::fault::{Fault, unavailable};
 use super::rows::get;
 use super::upkeep;
-use crate::transfer::{IS_CLOSED, IS_PARTIAL};
+use crate::copy_side::{IS_CLOSED, IS_PARTIAL};
 
 /// Refuses a store that a command has for itself, and the target of a copy that is not complete. The lock lasts only as long
 /// as the statement: behind a pooler it could not be let go.

@@ -15,7 +15,7 @@ use super::schema;
 use super::text::escaped;
 use super::tx::{InOrder, Param, Sent};
 use crate::columns::{self, Columns as _, signed};
-use crate::transfer::{BATCH_JOBS, CopyRefusal, CopySide, JobCounts, WholeJob};
+use crate::copy_side::{BATCH_JOBS, CopyRefusal, CopySide, JobCounts, WholeJob};
 
 /// Numbers go on after those that were copied, and each owner's bytes are added up.
 const COMPLETE: &str = "begin;

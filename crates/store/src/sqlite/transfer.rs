@@ -17,7 +17,7 @@ use super::writer::Tx;
 use super::{bodies, check, keys, sql};
 use crate::SystemClock;
 use crate::columns::{Columns as _, signed};
-use crate::transfer::{BATCH_JOBS, CopyRefusal, CopySide, IS_PARTIAL, JobCounts, WholeJob};
+use crate::copy_side::{BATCH_JOBS, CopyRefusal, CopySide, IS_PARTIAL, JobCounts, WholeJob};
 
 /// The name under which the store's number is kept whose jobs are being copied here.
 const COPYING: &str = "copying";
