@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use outlast_core::rules::{self, Replay};
 use outlast_core::{
-    Code, ConversationId, Job, JobId, JobState, Key, NewJob, StateKind, StoreError, Timestamp,
-    Visibility,
+    Code, ConversationId, Job, JobId, JobState, Key, NewJob, Scope, StateKind, StoreError,
+    Timestamp, Visibility,
 };
 use outlast_engine::{Engine, Started};
 use outlast_mirror::StatusWord;
@@ -19,6 +19,9 @@ use crate::receipt::Receipt;
 use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
 use crate::tool_names::research::HISTORY;
 use crate::wait;
+
+/// How often a call that attached to another process's job looks whether that process has died.
+const LOOK_AFTER: Duration = Duration::from_secs(2);
 
 /// A call whose answer is the outcome of a job.
 pub(crate) struct HeldCall {
@@ -113,6 +116,7 @@ pub(crate) async fn carry(
     outcome: &Outcome<'_>,
 ) -> Result<Carried, Refusal> {
     let (answer_with, has_key) = (call.answer_with, call.key.is_some());
+    let visibility = call.job.visibility;
     let told_again = match call.told_again {
         ToldAgain::ForAWhile(_) if has_key => ToldAgain::ForAWhile(AskAnew::WithAnotherKey),
         told_again => told_again,
@@ -132,7 +136,7 @@ pub(crate) async fn carry(
         AnswerWith::Outcome { within } => within,
     };
     let since = Instant::now();
-    started.job = ended(engine, caller, &started, within).await?;
+    started.job = ended(engine, caller, &started, within, visibility).await?;
     let Some(outcome) = outcome(&started.job) else {
         let timed_out = within.filter(|limit| since.elapsed() >= *limit);
         return Ok(Carried::Unfinished { job: Box::new(started.job), timed_out });
@@ -194,17 +198,43 @@ async fn ended(
     caller: &mut Caller,
     started: &Started,
     within: Option<Duration>,
+    visibility: Visibility,
 ) -> Result<Job, Refusal> {
     let Started { job, existed, .. } = started;
     if job.state.kind().is_terminal() {
         return Ok(job.clone());
     }
+    let scope = caller.scope();
     if *existed {
-        refuse_foreign_settings(engine, caller, job).await?;
+        refuse_foreign_settings(engine, &scope, job).await?;
     }
-    let reading = wait::for_job(engine, caller, &job.id, within).await?;
+    let reading = tokio::select! {
+        reading = wait::for_job(engine, caller, &job.id, within) => reading?,
+        refused = left_uncarried(engine, &scope, job, visibility), if *existed => return Err(refused),
+    };
     let removed = "the call was removed from the store while it ran; make it again";
     Ok(reading.ok_or_else(|| Refusal::validation(removed))?.job)
+}
+
+/// Looks after a job that another process carried when this call attached to it. That process may die: then this one carries the
+/// job, or the call is refused if no process can. Returns why, and otherwise never.
+async fn left_uncarried(
+    engine: &Engine,
+    scope: &Scope,
+    job: &Job,
+    visibility: Visibility,
+) -> Refusal {
+    loop {
+        tokio::time::sleep(LOOK_AFTER).await;
+        let now = engine.job(scope, &job.id).await;
+        let is_queued = matches!(now, Ok(Some(now)) if now.state.kind() == StateKind::Queued);
+        if is_queued && !visibility.goes_through_queue() {
+            engine.carry(&job.id);
+        }
+        if let Err(refused) = refuse_foreign_settings(engine, scope, job).await {
+            return refused;
+        }
+    }
 }
 
 /// The outcome of research as this call is told it: for the first time, which is recorded, or again.
@@ -297,17 +327,13 @@ fn age(age: Duration) -> String {
 
 /// Refuses to wait for a job that was asked with other settings, if no process that has them is known to live: a caller
 /// would wait for ever, and to ask again with these settings could pay a second time.
-async fn refuse_foreign_settings(
-    engine: &Engine,
-    caller: &Caller,
-    job: &Job,
-) -> Result<(), Refusal> {
+async fn refuse_foreign_settings(engine: &Engine, scope: &Scope, job: &Job) -> Result<(), Refusal> {
     let profile = &job.new.profile;
     if engine.has_provider(profile) || engine.has_worker(profile).await? {
         return Ok(());
     }
     // Read again: a job whose process has died was just put back.
-    let job = engine.job(&caller.scope(), &job.id).await?;
+    let job = engine.job(scope, &job.id).await?;
     match job {
         Some(job) if job.state.kind() == StateKind::Queued => Err(Refusal::because(
             RefusalCode::CONFIGURATION,

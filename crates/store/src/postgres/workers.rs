@@ -155,8 +155,8 @@ impl Shared {
                     .filter(|known| known.lives)
                     .map(|known| known.worker)
                     .collect();
-                let jobs = self.put_back(Whose::LeaseExpired(alive)).await?;
-                Ok(Rescued { jobs, watched: 0 })
+                let PutBack { rescued, .. } = self.put_back(Whose::LeaseExpired(alive)).await?;
+                Ok(Rescued { jobs: rescued, watched: 0 })
             }
         }
     }
@@ -190,7 +190,10 @@ impl Shared {
             if !dead.contains(&worker) {
                 watched += u32::from(holds_jobs);
             } else if holds_jobs {
-                jobs += self.put_back(Whose::Worker(worker, nr)).await?;
+                let PutBack { rescued, left } = self.put_back(Whose::Worker(worker, nr)).await?;
+                jobs += rescued;
+                // Some wait for the end of their lease: worth looking again.
+                watched += u32::from(left > 0);
             } else {
                 self.forget(&[worker]).await?;
             }
@@ -198,7 +201,7 @@ impl Shared {
         Ok(Rescued { jobs, watched })
     }
 
-    async fn put_back(self: &Arc<Self>, whose: Whose) -> Result<u32, StoreError> {
+    async fn put_back(self: &Arc<Self>, whose: Whose) -> Result<PutBack, StoreError> {
         Ok(self.step(whose).await?.0)
     }
 }
@@ -214,14 +217,21 @@ enum Whose {
 
 #[async_trait]
 impl Work for Whose {
-    type Done = u32;
+    type Done = PutBack;
 
-    async fn run(&self, tx: &mut Tx) -> Result<u32, Fault> {
+    async fn run(&self, tx: &mut Tx) -> Result<PutBack, Fault> {
         put_back(tx, self).await
     }
 }
 
-async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<u32, Fault> {
+/// How many jobs were put back, and how many were looked at and left.
+#[derive(Default)]
+struct PutBack {
+    rescued: u32,
+    left: u32,
+}
+
+async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<PutBack, Fault> {
     let (condition, name, nr) = match whose {
         Whose::Worker(worker, nr) => {
             ("worker = $1", Some(escaped(worker.as_str()).into_owned()), *nr)
@@ -235,7 +245,7 @@ async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<u32, Fault> {
     );
     let [free] = tx.load([(free, &[&nr])]).await?;
     if !free.first().map_or(Ok(false), |row| get::<bool>(row, "is_free"))? {
-        return Ok(0);
+        return Ok(PutBack::default());
     }
     let until = match whose {
         Whose::Worker(..) => None,
@@ -246,7 +256,7 @@ async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<u32, Fault> {
     let select =
         format!("{} where jobs.seq = any($1::bigint[]) and state = 'running'", rows::LIGHT);
     let [loaded] = tx.load([(&select, &[&seqs])]).await?;
-    let mut rescued = 0;
+    let mut put_back = PutBack::default();
     for row in &loaded {
         let mut stored = rows::stored(row)?;
         let now = tx.now();
@@ -264,10 +274,12 @@ async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<u32, Fault> {
         if goes {
             rules::rescue(&mut stored.record, now);
             rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
-            rescued += 1;
+            put_back.rescued += 1;
+        } else {
+            put_back.left += 1;
         }
     }
-    Ok(rescued)
+    Ok(put_back)
 }
 
 fn worker(row: &tokio_postgres::Row) -> Result<WorkerId, Fault> {

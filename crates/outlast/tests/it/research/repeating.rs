@@ -312,6 +312,26 @@ async fn b1_a_call_that_mode_auto_began_goes_on_in_a_blocking_server() {
     assert_eq!(world.submits(), 1, "paid once");
 }
 
+/// P4: a call that waits for the job of another server does not wait for ever when that server dies: its own carries the job.
+#[tokio::test]
+async fn p4_a_call_attached_to_a_job_goes_on_when_the_server_of_the_job_dies() {
+    let (mut world, mut client) = auto_with(&[("OUTLAST_TOOLS", "research")]).await;
+    let arguments = query("ok;words=60;hold=true");
+    client.send(DEEP, arguments.clone(), None).await;
+    eventually("it is submitted", || world.submits() == 1).await;
+    world.set(SWITCH, "false");
+    let mut blocking = Client::of(world.serve().await).await;
+    let call = blocking.send(DEEP, arguments, None).await;
+    // Answered after the call before it has attached.
+    blocking.server.call("list_conversations", json!({})).await;
+    client.server.kill().await;
+    release(&world, 1).await;
+    let answer = blocking.server.answer(call).await.unwrap()["result"].clone();
+    let unknown = answer["content"][0]["text"].as_str().unwrap().starts_with("SUBMIT_UNKNOWN");
+    assert!(unknown || answer["structuredContent"]["status"] == "completed", "{answer}");
+    assert_eq!(world.submits(), 1, "paid once");
+}
+
 /// Promise 2: a call in mode auto that attaches to a blocking one is not sent to a conversation that is not shown.
 #[tokio::test]
 async fn b1_mode_auto_names_no_conversation_of_a_call_that_holds() {
