@@ -155,39 +155,36 @@ impl Drop for PostgresStore {
 }
 
 impl Shared {
-    /// Starts the tasks that gather calls. They hold the store weakly, so that they end with it.
+    /// Starts the tasks that gather calls.
     fn gather(shared: &Arc<Self>) {
+        // Each is set once, here.
+        let _ = shared.writes.set(Self::gathered(shared, |shared, calls| {
+            shared.write_together(Durability::Commit, calls)
+        }));
+        let _ = shared.notes.set(Self::gathered(shared, |shared, calls| {
+            shared.write_together(Durability::Soon, calls)
+        }));
+        let _ = shared.claims.set(Self::gathered(shared, Self::claim_together));
+    }
+
+    /// Calls that are carried out together. The task holds the store weakly, so that it ends with it.
+    fn gathered<C, Running>(
+        shared: &Arc<Self>,
+        run: impl Fn(Arc<Self>, Vec<C>) -> Running + Copy + Send + Sync + 'static,
+    ) -> UnboundedSender<C>
+    where
+        C: Send + 'static,
+        Running: Future<Output = ()> + Send + 'static,
+    {
         let weak = Arc::downgrade(shared);
-        let writes = batch::gather(move |calls| {
+        batch::gather(move |calls| {
             let shared = weak.upgrade();
             async move {
                 if let Some(shared) = shared {
-                    shared.write_together(Durability::Commit, calls).await;
+                    run(shared, calls).await;
                 }
             }
-        });
-        let weak = Arc::downgrade(shared);
-        let notes = batch::gather(move |calls| {
-            let shared = weak.upgrade();
-            async move {
-                if let Some(shared) = shared {
-                    shared.write_together(Durability::Soon, calls).await;
-                }
-            }
-        });
-        let weak = Arc::downgrade(shared);
-        let claims = batch::gather(move |calls| {
-            let shared = weak.upgrade();
-            async move {
-                if let Some(shared) = shared {
-                    shared.claim_together(calls).await;
-                }
-            }
-        });
-        // Set once, here.
-        let _ = shared.writes.set(writes);
-        let _ = shared.notes.set(notes);
-        let _ = shared.claims.set(claims);
+        })
     }
 
     fn now(&self) -> Timestamp {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use outlast_core::{Insert, Inserted, Scope, Settlement, Store};
-use outlast_store::PostgresStore;
+use outlast_core::{ChangeWait, Dead, Insert, Inserted, Rescued, Scope, Settlement, Store};
+use outlast_store::{PostgresStore, WakeupMode};
 use outlast_testkit::store_suite::{LEASE, a_job, a_key, profiles, worker};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixStream};
@@ -18,8 +18,16 @@ struct Relay {
     left: Arc<AtomicI64>,
 }
 
+/// What comes through from the server.
+#[derive(Clone, Copy)]
+enum Through {
+    Everything,
+    /// As behind a pooler that hands out connections per transaction: nothing that LISTEN would hear.
+    NoNotifications,
+}
+
 impl Relay {
-    async fn start() -> Self {
+    async fn start(through: Through) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let left = Arc::new(AtomicI64::new(i64::MAX));
@@ -30,7 +38,10 @@ impl Relay {
                 let (count, socket) = (Arc::clone(&count), socket.clone());
                 tokio::spawn(async move {
                     let Ok(far) = UnixStream::connect(socket).await else { return };
-                    pass(near, far, &count).await;
+                    match through {
+                        Through::Everything => pass(near, far, &count).await,
+                        Through::NoNotifications => pass_quietly(near, far).await,
+                    }
                 });
             }
         });
@@ -64,6 +75,29 @@ async fn pass(mut near: tokio::net::TcpStream, mut far: UnixStream, left: &Atomi
     }
 }
 
+/// Passes whole messages of the server on, except for those about notifications.
+async fn pass_quietly(near: tokio::net::TcpStream, far: UnixStream) {
+    let ((mut from_near, mut to_near), (mut from_far, mut to_far)) =
+        (near.into_split(), far.into_split());
+    let back = async move {
+        let mut kept = Vec::new();
+        while from_far.read_buf(&mut kept).await? > 0 {
+            while let Some(length) = kept.get(1..5) {
+                let length = u32::from_be_bytes(length.try_into().unwrap()) as usize + 1;
+                if kept.len() < length {
+                    break;
+                }
+                let message: Vec<u8> = kept.drain(..length).collect();
+                if message[0] != b'A' {
+                    to_near.write_all(&message).await?;
+                }
+            }
+        }
+        std::io::Result::Ok(())
+    };
+    let _ = tokio::join!(tokio::io::copy(&mut from_near, &mut to_far), back);
+}
+
 /// The server's socket, from its URL.
 fn socket() -> String {
     let url = outlast_testkit::postgres::server().unwrap();
@@ -78,7 +112,7 @@ fn socket() -> String {
 async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
     for cut in 0..40 {
         let database = Database::fresh().await;
-        let relay = Relay::start().await;
+        let relay = Relay::start(Through::Everything).await;
         let direct = database.open().await;
         let store = open_over(&relay, &database).await;
         relay.cut_after(cut);
@@ -131,4 +165,32 @@ async fn open_over(relay: &Relay, database: &Database) -> PostgresStore {
     let options = outlast_store::PostgresOptions { url, clock: None, judgement: AT_ONCE };
     let opening = PostgresStore::open(options);
     tokio::time::timeout(Duration::from_secs(20), opening).await.unwrap().unwrap()
+}
+
+/// F4: where no connection lasts, changes are looked for, workers are alive as long as they say so, and leases alone tell that one
+/// is dead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f4_without_sessions_changes_are_looked_for_and_leases_tell() {
+    let database = Database::fresh().await;
+    let relay = Relay::start(Through::NoNotifications).await;
+    let (here, there) = (open_over(&relay, &database).await, open_over(&relay, &database).await);
+    assert_eq!(here.wakeup_mode(), WakeupMode::Looking);
+    let after = there.rev().await.unwrap();
+    let wait = ChangeWait { at_most: Duration::from_secs(30), look_every: Duration::from_secs(1) };
+    let (changes, inserted) = tokio::join!(there.changes(after, wait), here.insert(an_insert()));
+    let (Inserted::New(job) | Inserted::Existing { job, .. }) = inserted.unwrap();
+    assert_eq!(changes.unwrap().jobs.first().unwrap().id, job.id);
+
+    let lease = Duration::from_secs(2);
+    here.claim(&worker("w"), &profiles(), lease).await.unwrap().unwrap();
+    assert!(there.has_worker(&profiles()[0]).await.unwrap(), "it says that it lives");
+    here.close().await;
+    let proven = there.rescue(&Dead::Proven).await.unwrap();
+    assert_eq!(proven, Rescued { jobs: 0, watched: 1 }, "no lock tells");
+    let put_back = async {
+        while there.rescue(&Dead::LeasesExpired).await.unwrap().jobs == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), put_back).await.expect("its lease ends");
 }
