@@ -21,6 +21,12 @@ const SETTINGS: &str = "set idle_in_transaction_session_timeout = '10s'; set loc
      set plan_cache_mode = force_generic_plan; set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2;
      set tcp_keepalives_count = 3; set client_min_messages = warning";
 
+/// Moves the sequence on before the first write over a fresh connection: after a failover numbers that were given out would be
+/// given out again.
+pub(super) const SKIP_LOST_REVS: &str =
+    "select setval('rev', (select last_value from rev) + 1000000)
+     from (select pg_advisory_xact_lock(lock_class('meta'))) as one_at_a_time";
+
 /// How many connections a process has beside its session.
 const POOL_SIZE: usize = 8;
 
@@ -109,9 +115,10 @@ impl Target {
         let fast = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(self.config.clone(), self.tls.clone(), fast);
         let settings = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
-            Box::pin(
-                async move { client.batch_execute(SETTINGS).await.map_err(HookError::Backend) },
-            )
+            Box::pin(async move {
+                client.batch_execute(SETTINGS).await.map_err(HookError::Backend)?;
+                client.batch_execute(SKIP_LOST_REVS).await.map_err(HookError::Backend)
+            })
         });
         Pool::builder(manager)
             .max_size(POOL_SIZE)

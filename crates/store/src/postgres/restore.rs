@@ -7,9 +7,9 @@ use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
 use super::alone::Alone;
+use super::connect::SKIP_LOST_REVS;
 use super::fault::Fault;
 use super::rows::{self, Stored};
-use super::session::SKIP_LOST_REVS;
 use super::tx::CHANGED;
 use super::{PostgresStore, schema};
 use crate::restored::{RestoreError, Restored, RestoredJob};

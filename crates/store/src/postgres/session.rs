@@ -15,12 +15,6 @@ use tokio_util::sync::CancellationToken;
 use super::connect::Target;
 use super::fault::{Fault, unavailable};
 
-/// Moves the sequence on before the first write over fresh connections: after a failover numbers that were given out may be
-/// given out again.
-pub(super) const SKIP_LOST_REVS: &str =
-    "select setval('rev', (select last_value from rev) + 1000000)
-     from (select pg_advisory_xact_lock(lock_class('meta'))) as one_at_a_time";
-
 /// The name under which changes are told.
 const CHANNEL: &str = "select 'outlast_' || 'revs'::regclass::oid";
 const CHANNEL_NAME: &str = "'outlast_' || 'revs'::regclass::oid";
@@ -202,7 +196,6 @@ impl Session {
             }
             client.batch_execute(IN_USE).await?;
         }
-        client.batch_execute(SKIP_LOST_REVS).await?;
         let channel: String = client.query_one(CHANNEL, &[]).await?.try_get(0)?;
         match client.batch_execute(&format!("listen {channel}")).await {
             Err(error) if error.code().is_some() => self.look_from_now_on(),

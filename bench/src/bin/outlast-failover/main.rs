@@ -1,0 +1,137 @@
+//! Failover: a PostgreSQL primary is killed under load and its standby promoted, again and again. With a synchronous standby nothing
+//! that was acknowledged may be lost, and no change number may be given out twice; with an asynchronous one the loss is measured.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a proof stops at the first broken promise, and prints"
+)]
+
+mod cluster;
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clap::Parser;
+use cluster::Pair;
+use outlast_core::{
+    Insert, Inserted, JobId, NewJob, OwnerId, Profile, Rev, Scope, Store, Visibility,
+};
+use outlast_store::{Judgement, PostgresOptions, PostgresStore};
+use serde_json::json;
+
+/// Kills primaries and compares what was acknowledged with what is there.
+#[derive(Parser)]
+struct Cli {
+    /// How many primaries are killed
+    #[arg(long, default_value_t = 20)]
+    rounds: u32,
+    /// The standby does not confirm commits: what is lost is counted
+    #[arg(long)]
+    asynchronous: bool,
+}
+
+/// Callers that insert at the same time, over two processes' worth of connections.
+const WRITERS: usize = 8;
+
+/// What the callers were told.
+#[derive(Default)]
+struct Told {
+    jobs: Mutex<Vec<(JobId, Rev)>>,
+    refused: Mutex<u64>,
+    done: AtomicBool,
+}
+
+#[tokio::main]
+async fn main() {
+    let cli = Cli::parse();
+    let (mut acknowledged, mut lost, mut refused) = (0, 0, 0);
+    for round in 1..=cli.rounds {
+        let pair = Pair::start(!cli.asynchronous).await;
+        let told = Arc::new(Told::default());
+        let mut writers = tokio::task::JoinSet::new();
+        for process in 0..2 {
+            let store = Arc::new(open(&pair.url).await);
+            for writer in 0..WRITERS / 2 {
+                let owner = format!("writer-{process}-{writer}");
+                writers.spawn(write(Arc::clone(&store), owner, Arc::clone(&told)));
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        // The standby falls a second behind, unless the primary waits for it.
+        pair.hold_replication_back();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        pair.kill_primary();
+        pair.promote_standby();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        told.done.store(true, Ordering::SeqCst);
+        writers.join_all().await;
+        let missing = missing(&open(&pair.url).await, &told).await;
+        let jobs = told.jobs.lock().unwrap().len();
+        let revs: HashSet<Rev> = told.jobs.lock().unwrap().iter().map(|(_, rev)| *rev).collect();
+        assert_eq!(revs.len(), jobs, "a change number was given out twice");
+        assert!(cli.asynchronous || missing == 0, "{missing} of {jobs} acknowledged jobs are lost");
+        println!("round {round}: {jobs} jobs acknowledged, {missing} lost");
+        acknowledged += jobs;
+        lost += missing;
+        refused += *told.refused.lock().unwrap();
+    }
+    println!(
+        "{} promotions: {acknowledged} jobs acknowledged, {lost} lost, {refused} refused while no primary was there, no change \
+         number twice",
+        cli.rounds
+    );
+}
+
+async fn open(url: &str) -> PostgresStore {
+    let options =
+        PostgresOptions { url: url.to_owned(), clock: None, judgement: Judgement::default() };
+    PostgresStore::open(options).await.unwrap()
+}
+
+async fn write(store: Arc<PostgresStore>, owner: String, told: Arc<Told>) {
+    while !told.done.load(Ordering::SeqCst) {
+        let insert = Insert {
+            job: a_job(&owner),
+            key: None,
+            max_unfinished: u32::MAX,
+            max_bytes: u64::MAX,
+            takes_up: None,
+        };
+        match store.insert(insert).await {
+            Ok(Inserted::New(job) | Inserted::Existing { job, .. }) => {
+                told.jobs.lock().unwrap().push((job.id, job.rev));
+            }
+            Err(_) => *told.refused.lock().unwrap() += 1,
+        }
+    }
+}
+
+fn a_job(owner: &str) -> NewJob {
+    NewJob {
+        owner: OwnerId::new(owner),
+        conversation: None,
+        profile: Profile::new("failover"),
+        workflow: "failover".to_owned(),
+        title: "Does it last?".to_owned(),
+        ask: json!({}),
+        priority: 0,
+        visibility: Visibility::Promised,
+        max_failures: 1,
+        attempt_timeout: Duration::from_secs(60),
+        life: None,
+        keep: None,
+    }
+}
+
+async fn missing(store: &PostgresStore, told: &Told) -> usize {
+    let ids: Vec<JobId> = told.jobs.lock().unwrap().iter().map(|(id, _)| *id).collect();
+    let mut missing = 0;
+    for id in ids {
+        let found = store.job(&Scope::Operator, &id).await.unwrap();
+        missing += usize::from(found.is_none());
+    }
+    missing
+}
