@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BeginError, ProviderError, Trouble};
+use crate::{BeginError, NanoUsd, ProviderError, Trouble};
 
 /// A question for a research provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub struct ResearchAsk {
     /// What the web search is narrowed to.
     #[serde(default)]
     pub filters: SearchFilters,
+    /// What the run may cost at most, if the caller said so (G6).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<NanoUsd>,
 }
 
 impl ResearchAsk {
