@@ -13,7 +13,8 @@ use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Server, Upstream};
-use outlast_provider::perplexity::{Agent, Checked, PerplexityOptions, Sonar};
+use outlast_provider::perplexity::{Agent, Sonar};
+use outlast_provider::vendor::{Checked, VendorOptions};
 use outlast_store::StoreClock;
 
 use crate::commands::limited;
@@ -82,11 +83,12 @@ pub(crate) async fn check_perplexity(
     })
 }
 
-fn perplexity_options(config: &Config, api_key: &Secret) -> PerplexityOptions {
+fn perplexity_options(config: &Config, api_key: &Secret) -> VendorOptions {
     let Perplexity { base_url, timeout, proxy, .. } = &config.perplexity;
-    PerplexityOptions {
+    VendorOptions {
         base_url: base_url.clone(),
         api_key: api_key.0.clone(),
+        model: None,
         http: HttpOptions { timeout: *timeout, proxy: proxy.clone() },
         clock: Arc::new(config.clock.clone()),
     }

@@ -1,11 +1,15 @@
 //! Who does the work: adapters of the [`outlast_core::Provider`] port.
 //!
-//! Adapters map, call and map back; they hold no policy. Only `perplexity/wire.rs` knows the vendor's JSON.
+//! Adapters map, call and map back; they hold no policy. Only a vendor's `wire` modules know its JSON.
 
 pub mod command;
 pub mod http;
 pub mod mcp_tool;
 pub mod perplexity;
+pub mod openai;
+pub mod anthropic;
+pub mod gemini;
+pub mod vendor;
 pub mod prices;
 mod provider_error;
 

@@ -6,15 +6,10 @@ mod run;
 mod sonar;
 mod search;
 mod api;
-mod submit;
-mod delivered;
 mod events;
-mod waits;
-mod check;
 
 mod narrowing;
 mod report;
-mod milestones;
 mod meter;
 mod errors;
 mod wire;
@@ -22,9 +17,19 @@ mod wire;
 #[doc(hidden)]
 pub mod fuzzing;
 
+use crate::vendor::{KeyHeader, Vendor};
 pub use agent::Agent;
-pub use api::PerplexityOptions;
-pub use check::{Checked, KeyState};
 pub use sonar::Sonar;
-pub use waits::Waits;
 pub(crate) use wire::effort as agent_effort;
+
+/// How Perplexity's services are called.
+pub const VENDOR: Vendor = Vendor {
+    name: "Perplexity",
+    key_variable: "PERPLEXITY_API_KEY",
+    base_url_variable: "PERPLEXITY_BASE_URL",
+    proxy_variable: "PERPLEXITY_PROXY",
+    querying: "Querying Perplexity API...",
+    retired_hint: "set PERPLEXITY_API=agent",
+    key_header: KeyHeader::Bearer,
+    headers: &[],
+};

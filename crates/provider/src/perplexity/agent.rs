@@ -11,21 +11,20 @@ use outlast_core::{
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
 
-use super::api::{Api, PerplexityOptions, is_event_stream};
-use super::check::Checked;
-use super::errors;
 use super::events::EventStream;
 use super::run::AgentRun;
 use super::search;
-use super::submit::Submit;
-use super::waits::Waits;
-use super::wire;
+use super::{VENDOR, wire};
 use crate::prices::{Dialect, Prices};
+use crate::vendor::{
+    Checked, NO_ID, Service, Submit, VendorOptions, Waits, is_event_stream, malformed, not_yet,
+    stream_before_id,
+};
 
 /// Perplexity's Agent API as a provider.
 #[derive(Clone)]
 pub struct Agent {
-    api: Api,
+    api: Service,
 }
 
 impl Agent {
@@ -33,8 +32,8 @@ impl Agent {
     pub const NAME: &'static str = "perplexity/agent";
 
     /// Makes the adapter; nothing is sent yet.
-    pub fn new(options: PerplexityOptions) -> Result<Self, BoxError> {
-        Ok(Self { api: Api::new(options)? })
+    pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
+        Ok(Self { api: Service::new(&VENDOR, options)? })
     }
 
     /// The same adapter with other waits between checks.
@@ -106,7 +105,7 @@ impl Provider for Agent {
         let before = self.api.get_within(self.api.stop_limit(), &["v1", "agent", &run.id]).await?;
         if before.status == StatusCode::NOT_FOUND {
             if !self.api.is_settled(run) {
-                return Err(errors::not_yet());
+                return Err(not_yet());
             }
             // It may only be hidden for a while, so it is told all the same.
             let answer = self.api.cancel(&run.id).await?;
@@ -139,16 +138,14 @@ impl Agent {
     async fn begun(&self, response: Response) -> Result<AgentRun, BeginError> {
         let mut events = EventStream::new(response);
         loop {
-            let mut event = events.next().await.map_err(errors::stream_before_id)?;
+            let mut event = events.next().await.map_err(stream_before_id)?;
             if event.response.is_none() && !event.ends_the_stream() {
                 continue;
             }
             let mut response = event.response.take().unwrap_or_default();
             let error = event.error.0.or(response.error.take());
             let detail = error.map(|error| self.api.said(error));
-            let no_id = || {
-                BeginError::Unknown(ProviderError { detail, ..errors::malformed(errors::NO_ID) })
-            };
+            let no_id = || BeginError::Unknown(ProviderError { detail, ..malformed(NO_ID) });
             let id = response.into_id().ok_or_else(no_id)?;
             let heard = *event.sequence_number;
             return Ok(AgentRun::streaming(self.api.clone(), self.remote(id), events, heard));

@@ -1,177 +1,23 @@
-//! The service behind one address and key, and its calls. Returns what was answered; what it means is decided elsewhere.
+//! The calls of the Agent API that follow and stop a run.
 
-use std::sync::Arc;
-use std::time::Duration;
+use outlast_core::ProviderError;
+use reqwest::StatusCode;
 
-use outlast_core::{BeginError, BoxError, Clock, Profile, ProviderError, RemoteRun, Timestamp};
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{RequestBuilder, Response, StatusCode, Url};
-use serde::Serialize;
-use sha2::{Digest, Sha256};
-
-use super::errors::{self, HttpAnswer};
+use super::errors;
 use super::events::EventStream;
-use super::waits::Waits;
-use super::wire;
-use crate::http::{
-    Http, HttpOptions, MAX_BODY, body_shape, read_body, read_refusal, redacted, retry_after, send,
-};
+use super::wire::{RunError, Status};
+use crate::http::send;
+use crate::vendor::{HttpAnswer, Service, is_event_stream};
 
-/// A stop that takes longer is tried again later.
-const STOP_LIMIT: Duration = Duration::from_secs(15);
-
-/// A run may be missing for a moment after it was accepted; one that is to be stopped is over when it is missing later
-/// than this.
-const SETTLED_AFTER: Duration = Duration::from_secs(30);
-
-/// What an adapter of either dialect is made from.
-pub struct PerplexityOptions {
-    /// Where the API is.
-    pub base_url: String,
-    /// The key; never logged.
-    pub api_key: String,
-    /// Limits and proxy.
-    pub http: HttpOptions,
-    /// Dates runs and reads `x-ratelimit-reset`.
-    pub clock: Arc<dyn Clock>,
-}
-
-/// The API behind one base URL and key. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct Api {
-    shared: Arc<Shared>,
-    waits: Waits,
-}
-
-struct Shared {
-    base_url: Url,
-    api_key: String,
-    http: Http,
-    clock: Arc<dyn Clock>,
-}
-
-impl Api {
-    pub(super) fn new(options: PerplexityOptions) -> Result<Self, BoxError> {
-        let mut base_url = Url::parse(&options.base_url)?;
-        // `localhost:8080` is a URL too, of a scheme called localhost.
-        if !matches!(base_url.scheme(), "http" | "https") {
-            return Err("the base URL must begin with http:// or https://".into());
-        }
-        // Credentials in the address would be a second `Authorization` beside the key, and part of the profile.
-        if base_url.set_username("").is_err() || base_url.set_password(None).is_err() {
-            return Err("the base URL must name a host".into());
-        }
-        let http = Http::new(options.http)?;
-        let shared = Shared { base_url, api_key: options.api_key, http, clock: options.clock };
-        Ok(Self { shared: Arc::new(shared), waits: Waits::default() })
+impl Service {
+    /// What the provider says went wrong with a run, with this key kept out of it.
+    pub(super) fn said(&self, error: RunError) -> String {
+        self.redacted(&errors::said(error))
     }
 
-    pub(super) fn with_waits(self, waits: Waits) -> Self {
-        Self { waits, ..self }
-    }
-
-    /// What a worker must have to use the same API with the same key.
-    pub(super) fn profile(&self, dialect: &str) -> Profile {
-        let mut hasher = Sha256::new_with_prefix(self.shared.api_key.as_bytes());
-        let mut base_url = self.shared.base_url.clone();
-        if let Some(query) = self.shared.base_url.query() {
-            // The query tells services apart but may hold a secret: it is hashed, not shown.
-            hasher.update(query.as_bytes());
-            base_url.set_query(None);
-        }
-        let digest = hasher.finalize();
-        let fingerprint: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        let base_url = base_url.as_str().trim_end_matches('/');
-        Profile::new(format!("{dialect} {base_url} {fingerprint}"))
-    }
-
-    /// The limit of a whole call.
-    pub(super) fn timeout(&self) -> Duration {
-        self.shared.http.timeout()
-    }
-
-    /// What an answer that is no success means for a submit, with this key kept out of it.
-    pub(super) fn refusal(&self, answer: &HttpAnswer) -> BeginError {
-        errors::refusal(answer, &self.shared.api_key)
-    }
-
-    pub(super) fn now(&self) -> Timestamp {
-        self.shared.clock.now()
-    }
-
-    pub(super) fn waits(&self) -> &Waits {
-        &self.waits
-    }
-
-    /// Whether the run is old enough that the provider must know it.
-    pub(super) fn is_settled(&self, run: &RemoteRun) -> bool {
-        self.now().since(run.begun_at) >= SETTLED_AFTER
-    }
-
-    /// A run that begins now.
-    pub(super) fn remote(&self, provider: &str, id: String) -> RemoteRun {
-        RemoteRun { provider: provider.to_owned(), id, cursor: None, begun_at: self.now() }
-    }
-
-    /// The address of what these names lead to. Whatever an id holds, it stays one segment of the path.
-    pub(super) fn address<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Url {
-        let mut url = self.shared.base_url.clone();
-        // Fails only for URLs without a host, which `new` does not take.
-        if let Ok(mut path) = url.path_segments_mut() {
-            // The library drops names that are only dots; escaped, they stay names.
-            path.pop_if_empty().extend(names.into_iter().map(|name| match name {
-                "." => "%2E",
-                ".." => "%2E%2E",
-                name => name,
-            }));
-        }
-        url
-    }
-
-    /// A request that costs money, on a connection of its own.
-    pub(super) fn post(
-        &self,
-        names: &[&str],
-        body: &impl Serialize,
-    ) -> Result<RequestBuilder, BeginError> {
-        let client = self.shared.http.submits();
-        let client = client.map_err(|error| BeginError::NotSent(errors::no_client(&*error)))?;
-        Ok(self.authorised(client.post(self.address(names.iter().copied())).json(body)))
-    }
-
-    /// Asks for a present state.
-    pub(super) async fn get(&self, names: &[&str]) -> Result<HttpAnswer, ProviderError> {
-        self.get_within(self.timeout(), names).await
-    }
-
-    /// The same, with a limit of its own.
-    pub(super) async fn get_within(
-        &self,
-        limit: Duration,
-        names: &[&str],
-    ) -> Result<HttpAnswer, ProviderError> {
-        let request = self.calls()?.get(self.address(names.iter().copied())).timeout(limit);
-        self.answer(self.authorised(request)).await
-    }
-
-    /// Upstream text fit for the operator, with this key kept out of it.
-    pub(super) fn redacted(&self, text: &str) -> String {
-        redacted(text, &self.shared.api_key)
-    }
-
-    /// A success that cannot be used, with the shape of its body.
-    pub(super) fn malformed(&self, sentence: &str, body: &[u8]) -> ProviderError {
-        let detail = Some(body_shape(body, &self.shared.api_key));
-        ProviderError { detail, ..errors::malformed(sentence) }
-    }
-
-    /// A success that names no run (A10).
-    pub(super) fn no_id(&self, body: &[u8]) -> ProviderError {
-        self.malformed(errors::NO_ID, body)
-    }
-
-    pub(super) fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
-        request.bearer_auth(&self.shared.api_key)
+    /// What the end of a run without a report means, with this key kept out of it.
+    pub(super) fn run_ended(&self, status: Status, error: Option<RunError>) -> ProviderError {
+        errors::run_ended(self.vendor(), status, error, |said| self.redacted(said))
     }
 
     /// Takes up a run's event stream after the event of this number.
@@ -180,7 +26,7 @@ impl Api {
         url.set_query(Some(&format!("stream=true&starting_after={cursor}")));
         let request = self.calls()?.get(url).header("accept", "text/event-stream");
         let response =
-            send(self.authorised(request)).await.map_err(|error| errors::no_answer(&error))?;
+            send(self.authorised(request)).await.map_err(|error| self.no_answer(&error))?;
         if response.status() == StatusCode::OK && is_event_stream(&response) {
             return Ok(Attached::Stream(Box::new(EventStream::new(response))));
         }
@@ -198,46 +44,6 @@ impl Api {
         let request = request.timeout(self.stop_limit()).json(&serde_json::json!({}));
         self.answer(self.authorised(request)).await
     }
-
-    pub(super) fn stop_limit(&self) -> Duration {
-        self.shared.http.timeout().min(STOP_LIMIT)
-    }
-
-    async fn answer(&self, request: RequestBuilder) -> Result<HttpAnswer, ProviderError> {
-        let response = send(request).await.map_err(|error| errors::no_answer(&error))?;
-        let status = response.status();
-        let retry_after = retry_after(response.headers(), self.now());
-        if !status.is_success() {
-            let body = read_refusal(response, self.timeout()).await;
-            return Ok(HttpAnswer { status, retry_after, body });
-        }
-        let body =
-            read_body(response, MAX_BODY).await.map_err(|error| errors::broken_answer(&error))?;
-        Ok(HttpAnswer { status, retry_after, body })
-    }
-
-    pub(super) fn calls(&self) -> Result<reqwest::Client, ProviderError> {
-        self.shared.http.calls().map_err(|error| errors::no_client(&*error))
-    }
-
-    /// What an answer that is not a success means, with this key kept out of it.
-    pub(super) fn trouble(&self, answer: &HttpAnswer) -> ProviderError {
-        errors::trouble(answer, &self.shared.api_key)
-    }
-
-    /// What the provider says went wrong with a run, with this key kept out of it.
-    pub(super) fn said(&self, error: wire::RunError) -> String {
-        errors::said(error, &self.shared.api_key)
-    }
-
-    /// What the end of a run without a report means, with this key kept out of it.
-    pub(super) fn run_ended(
-        &self,
-        status: wire::Status,
-        error: Option<wire::RunError>,
-    ) -> ProviderError {
-        errors::run_ended(status, error, &self.shared.api_key)
-    }
 }
 
 /// What came of asking for a stream.
@@ -246,33 +52,4 @@ pub(super) enum Attached {
     Stream(Box<EventStream>),
     /// This run has none; asking again is of no use.
     Refused,
-}
-
-/// Whether the answer is a stream of events.
-pub(super) fn is_event_stream(response: &Response) -> bool {
-    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let kind = content_type.and_then(|text| text.split(';').next());
-    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
-}
-
-#[cfg(test)]
-impl Api {
-    /// An API at an address that does not answer, with a clock that stands at zero.
-    pub(super) fn nowhere() -> Self {
-        struct ZeroClock;
-
-        impl Clock for ZeroClock {
-            fn now(&self) -> Timestamp {
-                Timestamp::from_millis(0)
-            }
-        }
-
-        let options = PerplexityOptions {
-            base_url: "http://127.0.0.1:1".to_owned(),
-            api_key: "k".to_owned(),
-            http: HttpOptions { timeout: Duration::from_secs(1), proxy: None },
-            clock: Arc::new(ZeroClock),
-        };
-        Self::new(options).unwrap()
-    }
 }

@@ -7,11 +7,12 @@ use outlast_core::{Body, Output, Step};
 use outlast_http::SseDecoder;
 use reqwest::StatusCode;
 
-use super::errors::{self, HttpAnswer};
+use super::errors;
 use super::meter::Meter;
 use super::wire::{Event, Response};
 use super::{report, search};
 use crate::http::{MAX_EVENT, MAX_REFUSAL};
+use crate::vendor::{HttpAnswer, trouble};
 
 /// Takes the bytes for an event; says what is wrong with what we make of it.
 pub fn event(bytes: &[u8]) -> Result<(), String> {
@@ -38,7 +39,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
         // No more of a refusal is read.
         let body = bytes[..bytes.len().min(MAX_REFUSAL)].to_vec();
         let answer = HttpAnswer { status, retry_after: None, body };
-        let error = errors::trouble(&answer, "key");
+        let error = trouble(&super::VENDOR, &answer, "key");
         if error.detail.is_some_and(|detail| detail.chars().count() > 12_000) {
             return Err("more than a detail".to_owned());
         }
@@ -47,7 +48,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     let mut meter = Meter::default();
     drop(meter.snapshot(&response));
     finished(&report::finished(response.status(), &mut response, bytes.to_vec()))?;
-    drop(errors::run_ended(response.status(), response.error.0, "key"));
+    drop(errors::run_ended(&super::VENDOR, response.status(), response.error.0, str::to_owned));
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 
 use outlast_core::Progress;
 
-use super::milestones::{FINALIZING, HIGHEST_PERCENT, Milestones, PROCESSING, QUERYING};
 use super::wire::{Event, Response};
+use crate::vendor::{Milestones, Vendor};
 
 /// Counts what happened and turns it into percent; never goes down.
 #[derive(Debug, Default)]
@@ -35,8 +35,8 @@ impl WorkDone {
 
 impl Meter {
     /// The first progress of a try; once.
-    pub(super) fn start(&mut self) -> Option<Progress> {
-        self.milestones.start()
+    pub(super) fn start(&mut self, vendor: &Vendor) -> Option<Progress> {
+        self.milestones.start(vendor)
     }
 
     /// What an event adds, if it adds anything a person would notice.
@@ -59,12 +59,8 @@ impl Meter {
                 self.by_events.words += delta.split_whitespace().count();
                 self.milestones.written(self.done().words)
             }
-            "response.output_text.done" => {
-                Some(self.milestones.at_least(FINALIZING.0, FINALIZING.1))
-            }
-            _ if event.closes_the_report() => {
-                Some(self.milestones.at_least(HIGHEST_PERCENT, FINALIZING.1))
-            }
+            "response.output_text.done" => Some(self.milestones.text_is_complete()),
+            _ if event.closes_the_report() => Some(self.milestones.report_is_complete()),
             _ => None,
         }
     }
@@ -95,22 +91,14 @@ impl Meter {
         if (queries, sources) == (before.queries, before.sources) {
             return None;
         }
-        let steps = u8::try_from(queries + sources).unwrap_or(u8::MAX);
-        let percent = QUERYING.0 + steps.min(PROCESSING.0 - QUERYING.0 - 1);
-        let queries = counted(queries, "query", "queries");
-        let sources = counted(sources, "source", "sources");
-        let message = format!("Researching: {queries} asked, {sources} read");
-        Some(self.milestones.at_least(percent, message))
+        Some(self.milestones.searched(queries, sources))
     }
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perplexity::VENDOR;
 
     fn event(json: &str) -> Event {
         Event::parse(&mut json.to_owned()).unwrap()
@@ -120,7 +108,7 @@ mod tests {
     #[test]
     fn progress_follows_what_the_run_does() {
         let mut meter = Meter::default();
-        let mut seen = vec![meter.start().unwrap()];
+        let mut seen = vec![meter.start(&VENDOR).unwrap()];
         let words = "w ".repeat(50);
         let events = [
             r#"{"type":"response.reasoning.search_queries","queries":["a","b"]}"#.to_owned(),
@@ -140,7 +128,7 @@ mod tests {
         assert_eq!(seen[2].message, "Researching: 2 queries asked, 1 source read");
         assert_eq!(seen[3].message, "Processing response...");
         assert_eq!(seen[6].message, "Finalizing research report...");
-        assert_eq!(meter.start(), None);
+        assert_eq!(meter.start(&VENDOR), None);
     }
 
     /// B6: the end of a long report is announced while it is being written.

@@ -4,17 +4,16 @@ use async_trait::async_trait;
 use outlast_core::{BoxError, ProviderError, RemoteRun, Run, Step};
 use tokio::time::Instant;
 
-use super::api::{Api, Attached};
-use super::errors::{self, HttpAnswer};
+use super::api::Attached;
 use super::events::EventStream;
 use super::meter::Meter;
 use super::report;
-use super::waits::Checks;
 use super::wire::{self, Event, Status};
+use crate::vendor::{Checks, HttpAnswer, Service, unreadable};
 
 /// A run of the Agent API.
 pub(super) struct AgentRun {
-    api: Api,
+    api: Service,
     remote: RemoteRun,
     /// The number of the last event heard.
     cursor: u64,
@@ -42,7 +41,7 @@ enum Source {
 impl AgentRun {
     /// A run whose stream is open, and was read up to the event of this number.
     pub(super) fn streaming(
-        api: Api,
+        api: Service,
         remote: RemoteRun,
         events: EventStream,
         heard: Option<u64>,
@@ -55,7 +54,7 @@ impl AgentRun {
     }
 
     /// A run begun earlier; the first check is made at once.
-    pub(super) fn resumed(api: Api, remote: RemoteRun) -> Self {
+    pub(super) fn resumed(api: Service, remote: RemoteRun) -> Self {
         Self {
             checks: Checks::after(api.waits(), 0),
             api,
@@ -126,7 +125,7 @@ impl AgentRun {
             return Ok(None);
         };
         let Some(mut response) = wire::Response::parse(&body) else {
-            self.checks.failed(&self.remote, errors::unreadable())?;
+            self.checks.failed(&self.remote, unreadable())?;
             self.wait_for_next_check();
             return Ok(None);
         };
@@ -180,7 +179,7 @@ impl Run for AgentRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(progress) = self.meter.start() {
+        if let Some(progress) = self.meter.start(self.api.vendor()) {
             return Ok(Step::Progress(progress));
         }
         loop {

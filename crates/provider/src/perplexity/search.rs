@@ -6,12 +6,11 @@ use outlast_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::Api;
-use super::delivered::Delivered;
 use super::narrowing::narrowed;
-use super::submit::Submit;
-use super::wire::{Known, is_name, known_items, object};
+use super::wire::is_name;
 use crate::prices::Prices;
+use crate::vendor::lenient::{Known, known_items, object};
+use crate::vendor::{Delivered, Service, Submit};
 
 /// What the vendor's own tool asks for.
 const MAX_RESULTS: u32 = 10;
@@ -51,7 +50,7 @@ struct Hit {
 /// Makes the search; the run is done before it is followed. Where the provider gives the search no name it goes by
 /// `key`.
 pub(super) async fn begin(
-    api: &Api,
+    api: &Service,
     provider: &str,
     ask: &ResearchAsk,
     key: &str,

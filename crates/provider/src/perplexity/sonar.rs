@@ -19,10 +19,9 @@ use outlast_core::{
 };
 use serde_json::Value;
 
-use super::api::{Api, PerplexityOptions};
-use super::check::Checked;
-use super::{Waits, search};
+use super::{VENDOR, search};
 use crate::prices::{Dialect, Prices};
+use crate::vendor::{Checked, Service, VendorOptions, Waits};
 pub(super) use fuzzing::fuzzed;
 use request::model;
 use research::ResearchRun;
@@ -30,7 +29,7 @@ use research::ResearchRun;
 /// Perplexity's Sonar API as a provider.
 #[derive(Clone)]
 pub struct Sonar {
-    api: Api,
+    api: Service,
 }
 
 impl Sonar {
@@ -38,8 +37,8 @@ impl Sonar {
     pub const NAME: &'static str = "perplexity/sonar";
 
     /// Makes the adapter; nothing is sent yet.
-    pub fn new(options: PerplexityOptions) -> Result<Self, BoxError> {
-        Ok(Self { api: Api::new(options)?.with_waits(Waits::sonar()) })
+    pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
+        Ok(Self { api: Service::new(&VENDOR, options)?.with_waits(Waits::sonar()) })
     }
 
     /// The same adapter with other waits between checks; the first is the wait after the submit.
@@ -110,6 +109,6 @@ impl Provider for Sonar {
 }
 
 /// A run that begins now.
-fn remote(api: &Api, id: String) -> RemoteRun {
+fn remote(api: &Service, id: String) -> RemoteRun {
     api.remote(Sonar::NAME, id)
 }

@@ -7,12 +7,11 @@ mod event;
 mod output;
 mod usage;
 mod run_error;
-mod lenient;
 
 use serde::Deserialize;
 
+use crate::vendor::lenient::{Known, object};
 pub(super) use event::Event;
-pub(super) use lenient::{Known, known_items, known_places, object};
 pub(super) use output::Page;
 use output::{ContentPart, OutputItem, output_items};
 pub(super) use run_error::{ErrorCode, RunError};

@@ -7,7 +7,8 @@ use outlast_core::{
     BeginError, Body, Output, Progress, Provider, ProviderError, RemoteRun, Run, Source, Step,
 };
 use outlast_provider::http::HttpOptions;
-use outlast_provider::perplexity::{Agent, PerplexityOptions, Waits};
+use outlast_provider::perplexity::Agent;
+use outlast_provider::vendor::{VendorOptions, Waits};
 use outlast_simulator::{Options, SeenRequest, Simulator};
 use outlast_testkit::clock::ManualClock;
 use serde_json::{Value, json};
@@ -154,10 +155,11 @@ pub(crate) fn options(
     api_key: &str,
     timeout: Duration,
     clock: &Arc<ManualClock>,
-) -> PerplexityOptions {
-    PerplexityOptions {
+) -> VendorOptions {
+    VendorOptions {
         base_url: base_url.to_owned(),
         api_key: api_key.to_owned(),
+        model: None,
         http: HttpOptions { timeout, proxy: None },
         clock: clock.clone(),
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::Trouble;
-use outlast_provider::perplexity::{Agent, KeyState, Sonar};
+use outlast_provider::perplexity::{Agent, Sonar};
+use outlast_provider::vendor::KeyState;
 use tokio::net::TcpListener;
 
 use crate::bench::{Bench, KEY, PATIENCE, options, patiently};

@@ -5,7 +5,8 @@ use std::time::Duration;
 use outlast_core::{BeginError, Provider};
 use outlast_provider::http::ProxyScope::{self, Everything, OtherMachines};
 use outlast_provider::http::{HttpOptions, ProxyOptions};
-use outlast_provider::perplexity::{Agent, PerplexityOptions};
+use outlast_provider::perplexity::Agent;
+use outlast_provider::vendor::VendorOptions;
 
 use crate::bench::{self, KEY, PATIENCE, ask, patiently};
 use crate::canned::{Canned, reply};
@@ -13,7 +14,7 @@ use crate::canned::{Canned, reply};
 fn agent(base_url: &str, proxy: ProxyOptions) -> Agent {
     let options = bench::options(base_url, KEY, Duration::from_secs(5), &Default::default());
     let http = HttpOptions { timeout: PATIENCE, proxy: Some(proxy) };
-    Agent::new(PerplexityOptions { http, ..options }).unwrap()
+    Agent::new(VendorOptions { http, ..options }).unwrap()
 }
 
 async fn not_begun(agent: &Agent) -> BeginError {

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use outlast_core::{Provider, ProviderError};
 use outlast_provider::http::{HttpOptions, ProxyOptions, ProxyScope};
-use outlast_provider::perplexity::{Agent, PerplexityOptions};
+use outlast_provider::perplexity::Agent;
+use outlast_provider::vendor::VendorOptions;
 
 use crate::bench::{self, Bench, KEY, PATIENCE, ask, follow, patiently};
 use crate::canned::{Canned, Then, raw, reply, stream};
@@ -121,7 +122,7 @@ async fn no_log_at_any_level_and_no_error_shows_a_seeded_secret() {
     let mut errors = Vec::new();
     let log = log_of(async {
         let agent =
-            Agent::new(PerplexityOptions { http, ..options }).unwrap().with_waits(bench::quick());
+            Agent::new(VendorOptions { http, ..options }).unwrap().with_waits(bench::quick());
         let mut run = patiently(agent.begin(&ask("canary-question"), "key")).await.unwrap();
         assert_eq!(follow(&mut *run).await.text(), "canary-report");
         errors.push(format!("{:?}", agent.stop(&run.remote()).await));

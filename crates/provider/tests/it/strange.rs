@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{BeginError, Clock, Provider, RemoteRun, Trouble};
-use outlast_provider::perplexity::{Agent, Waits};
+use outlast_provider::perplexity::Agent;
+use outlast_provider::vendor::Waits;
 
 use crate::bench::{PATIENCE, ask, follow, patiently};
 use crate::canned::{Canned, Reply, Then, raw, reply, stream};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast_core::{Clock as _, ProviderError, Timestamp, Trouble};
-use outlast_provider::perplexity::KeyState;
+use outlast_provider::vendor::KeyState;
 use outlast_store::SystemClock;
 use tokio::time::Instant;
 

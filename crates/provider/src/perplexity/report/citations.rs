@@ -115,7 +115,7 @@ fn links_to(text: &str, url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perplexity::wire::Known;
+    use crate::vendor::lenient::Known;
 
     fn page(id: Option<u32>, url: &str) -> Page {
         Page { id: Known(id), url: Known(Some(url.to_owned())), ..Page::default() }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn run() -> AgentRun {
-    let api = Api::nowhere();
+    let api = Service::nowhere();
     let remote = api.remote("perplexity/agent", "resp_1".to_owned());
     AgentRun::resumed(api, remote)
 }
@@ -20,7 +20,7 @@ async fn waits_grow_until_the_run_is_heard_from_again() {
     assert_eq!(wait(&run), 0);
     let mut waits = Vec::new();
     for round in 0..4 {
-        run.checks.failed(&run.remote, errors::unreadable()).unwrap();
+        run.checks.failed(&run.remote, unreadable()).unwrap();
         run.wait_for_next_check();
         waits.push(wait(&run));
         if round % 2 == 0 {
@@ -50,7 +50,7 @@ async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
             tokio::time::advance(second).await;
         }
         match round {
-            0 => run.checks.failed(&run.remote, errors::unreadable()).unwrap(),
+            0 => run.checks.failed(&run.remote, unreadable()).unwrap(),
             1 => run.checks.found(),
             _ => {}
         }

@@ -7,17 +7,13 @@ use outlast_core::{BeginError, BoxError, ProviderError, RemoteRun, ResearchAsk, 
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::super::api::{Api, is_event_stream};
-use super::super::delivered::Delivered;
-use super::super::errors::stream_before_id;
 use super::super::events::EventStream;
-use super::super::milestones::Milestones;
-use super::super::submit::Submit;
 use super::super::wire::is_name;
 use super::joined::Joined;
 use super::request::streamed;
 use super::wire::Completion;
 use super::{errors, remote, report};
+use crate::vendor::{Delivered, Milestones, Service, Submit, is_event_stream, stream_before_id};
 
 /// How long a stream may stay open after the answer has ended, to bring its usage or close.
 const AFTER_THE_END: Duration = Duration::from_secs(2);
@@ -25,7 +21,7 @@ const AFTER_THE_END: Duration = Duration::from_secs(2);
 /// Asks; returns with the first chunk, or with the whole answer where the server does not stream. An answer without
 /// a name goes by `key`.
 pub(super) async fn begin(
-    api: &Api,
+    api: &Service,
     ask: &ResearchAsk,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
@@ -61,7 +57,7 @@ fn read(joined: &mut Joined, data: &str) -> Option<Completion> {
 
 /// An answer that is arriving.
 struct AnswerRun {
-    api: Api,
+    api: Service,
     remote: RemoteRun,
     events: EventStream,
     joined: Joined,
@@ -72,7 +68,7 @@ struct AnswerRun {
 
 impl AnswerRun {
     /// Waits for the first chunk.
-    async fn begun(api: &Api, response: Response, key: &str) -> Result<Self, BeginError> {
+    async fn begun(api: &Service, response: Response, key: &str) -> Result<Self, BeginError> {
         let mut events = EventStream::new(response);
         let mut joined = Joined::default();
         loop {
@@ -131,7 +127,7 @@ impl Run for AnswerRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(progress) = self.milestones.start() {
+        if let Some(progress) = self.milestones.start(self.api.vendor()) {
             return Ok(Step::Progress(progress));
         }
         loop {

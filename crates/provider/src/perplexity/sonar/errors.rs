@@ -1,18 +1,17 @@
-//! Errors that only the Sonar dialect has; the others are in `perplexity/errors.rs`.
+//! Errors that only the Sonar dialect has; the others are in `vendor/errors.rs`.
 
 use outlast_core::{BeginError, BoxError, ProviderError, Trouble};
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use super::super::api::Api;
-use super::super::errors::HttpAnswer;
 use crate::provider_error::{detailed, provider_error};
+use crate::vendor::{HttpAnswer, Service};
 
 const RETIRED: &str =
     "the provider no longer serves the Sonar models here; set PERPLEXITY_API=agent";
 
 /// What an answer that is no success means.
-pub(super) fn trouble(api: &Api, answer: &HttpAnswer) -> ProviderError {
+pub(super) fn trouble(api: &Service, answer: &HttpAnswer) -> ProviderError {
     let mut error = api.trouble(answer);
     if error.trouble.is_permanent() && is_retired(answer) {
         error.trouble = Trouble::Retired;
@@ -22,7 +21,7 @@ pub(super) fn trouble(api: &Api, answer: &HttpAnswer) -> ProviderError {
 }
 
 /// What it means for a submit.
-pub(super) fn refusal(api: &Api, answer: &HttpAnswer) -> BeginError {
+pub(super) fn refusal(api: &Service, answer: &HttpAnswer) -> BeginError {
     match api.refusal(answer) {
         BeginError::Refused(_) => BeginError::Refused(trouble(api, answer)),
         other => other,
@@ -43,18 +42,18 @@ pub(super) fn never_again(error: ProviderError) -> ProviderError {
 }
 
 /// A research that failed; why is for the operator.
-pub(super) fn failed(api: &Api, why: Option<&str>) -> ProviderError {
+pub(super) fn failed(api: &Service, why: Option<&str>) -> ProviderError {
     let detail = why.map(|why| api.redacted(why));
     ProviderError { detail, ..provider_error(Trouble::RunFailed, "the provider's run failed") }
 }
 
 /// A research that is called completed and stays without a report. The provider still has it under its id.
-pub(super) fn no_report(api: &Api, body: &[u8]) -> ProviderError {
+pub(super) fn no_report(api: &Service, body: &[u8]) -> ProviderError {
     api.malformed("the provider calls the run completed, but shows no report", body)
 }
 
 /// An answer that answers nothing.
-pub(super) fn no_answer(api: &Api, body: &[u8]) -> ProviderError {
+pub(super) fn no_answer(api: &Service, body: &[u8]) -> ProviderError {
     api.malformed("the provider accepted the question, but its answer cannot be read", body)
 }
 
@@ -78,7 +77,7 @@ pub(super) fn broke_off(error: Option<&BoxError>) -> ProviderError {
 }
 
 /// A stream in which the provider says that it cannot go on.
-pub(super) fn said(api: &Api, error: &str) -> ProviderError {
+pub(super) fn said(api: &Service, error: &str) -> ProviderError {
     let trouble = Trouble::Unavailable { retry_after: None };
     detailed(trouble, "the provider gave up in the middle of its answer", api.redacted(error))
 }

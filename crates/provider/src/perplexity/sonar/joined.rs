@@ -2,10 +2,10 @@
 
 use outlast_core::Output;
 
-use super::super::wire::Known;
 use super::report;
 use super::wire::Completion;
 use crate::http::MAX_BODY;
+use crate::vendor::lenient::Known;
 
 /// An answer as far as it has arrived.
 #[derive(Debug, Default)]

@@ -4,14 +4,10 @@ use async_trait::async_trait;
 use outlast_core::{BeginError, ProviderError, RemoteRun, ResearchAsk, Run, Step};
 use tokio::time::Instant;
 
-use super::super::api::Api;
-use super::super::errors::{HttpAnswer, unreadable};
-use super::super::milestones::Milestones;
-use super::super::submit::Submit;
-use super::super::waits::Checks;
 use super::request::research;
 use super::wire::{Job, Status};
 use super::{errors, remote, report};
+use crate::vendor::{Checks, HttpAnswer, Milestones, Service, Submit, unreadable};
 
 const PATH: [&str; 3] = ["v1", "async", "sonar"];
 
@@ -20,7 +16,7 @@ const LATE_REPORT: u32 = 3;
 
 /// Submits the research; returns once it has an id.
 pub(super) async fn begin(
-    api: &Api,
+    api: &Service,
     ask: &ResearchAsk,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
@@ -35,7 +31,7 @@ pub(super) async fn begin(
 
 /// Deep research under way.
 pub(super) struct ResearchRun {
-    api: Api,
+    api: Service,
     remote: RemoteRun,
     milestones: Milestones,
     /// When the next check is due. Kept here, not in a future, so that a dropped `next` loses no time.
@@ -47,7 +43,7 @@ pub(super) struct ResearchRun {
 }
 
 impl ResearchRun {
-    fn begun(api: Api, remote: RemoteRun) -> Self {
+    fn begun(api: Service, remote: RemoteRun) -> Self {
         let mut run = Self::resumed(api, remote);
         run.checks.restart();
         run.wait();
@@ -55,7 +51,7 @@ impl ResearchRun {
     }
 
     /// A run begun earlier; the first check is made at once, in place of the one soon after the submit.
-    pub(super) fn resumed(api: Api, remote: RemoteRun) -> Self {
+    pub(super) fn resumed(api: Service, remote: RemoteRun) -> Self {
         Self {
             checks: Checks::after(api.waits(), 1),
             api,
@@ -126,7 +122,7 @@ impl Run for ResearchRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(progress) = self.milestones.start() {
+        if let Some(progress) = self.milestones.start(self.api.vendor()) {
             return Ok(Step::Progress(progress));
         }
         if let Some(done) = self.done.take() {
@@ -143,8 +139,8 @@ impl Run for ResearchRun {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::waits::Waits;
     use super::*;
+    use crate::vendor::Waits;
 
     fn waits(mut run: ResearchRun) -> Vec<u64> {
         let mut waits = Vec::new();
@@ -163,7 +159,7 @@ mod tests {
     /// A5: the series of waits, kept through every kind of passing trouble.
     #[tokio::test(start_paused = true)]
     async fn a5_checks_come_1_s_after_the_submit_and_then_in_growing_intervals() {
-        let api = Api::nowhere().with_waits(Waits::sonar());
+        let api = Service::nowhere().with_waits(Waits::sonar());
         let remote = remote(&api, "u".to_owned());
         let run = ResearchRun::begun(api.clone(), remote.clone());
         assert_eq!(waits(run), [1, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
@@ -174,7 +170,7 @@ mod tests {
     /// A5: five minutes of nothing but 404; anything else begins them anew.
     #[tokio::test(start_paused = true)]
     async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
-        let api = Api::nowhere();
+        let api = Service::nowhere();
         let mut run = ResearchRun::resumed(api.clone(), remote(&api, "u".to_owned()));
         for _ in 0..2 {
             for _ in 0..300 {

@@ -5,7 +5,8 @@ use outlast_core::ContextSize;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::super::wire::{Known, Page, UsageCost, is_name, known_items, known_places, object};
+use super::super::wire::{Page, UsageCost, is_name};
+use crate::vendor::lenient::{Known, known_items, known_places, object};
 
 /// Deep research as the provider shows it.
 #[derive(Debug, Default, Deserialize)]

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::lenient::{Known, known_items, object, word};
 use super::{Page, Response, RunError, Status};
+use crate::vendor::lenient::{Known, known_items, object, word};
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, Deserialize)]

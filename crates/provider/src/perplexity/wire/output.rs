@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::lenient::{Known, items, known_items, long_text};
+use crate::vendor::lenient::{Known, items, known_items, long_text};
 
 /// However many items there are, all that was written: it is what was paid for.
 pub(super) fn output_items<'de, D: Deserializer<'de>>(

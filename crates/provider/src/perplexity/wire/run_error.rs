@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::lenient::Known;
+use crate::vendor::lenient::Known;
 
 /// Its error object; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]

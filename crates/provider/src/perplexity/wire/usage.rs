@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::lenient::Known;
+use crate::vendor::lenient::Known;
 
 /// What a run consumed; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -1,4 +1,4 @@
-//! Fields as this API sends them: of any type, or none.
+//! Fields as vendors send them: of any type, or none.
 //!
 //! Each is read from its text: a report is megabytes, and read into a tree of values first it would be in memory three
 //! times.
@@ -14,13 +14,13 @@ use serde_json::value::RawValue;
 const MAX_LIST_ITEMS: usize = 10_000;
 
 /// The object in a body; `None` when it is none. A list is none, though it could be read as one, field by field.
-pub(in crate::perplexity) fn object<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+pub(crate) fn object<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     body.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(body).ok())?
 }
 
 /// A field, if it has the type we know.
 #[derive(Clone, Debug)]
-pub(in crate::perplexity) struct Known<T>(pub(in crate::perplexity) Option<T>);
+pub(crate) struct Known<T>(pub(crate) Option<T>);
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Known<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -50,14 +50,12 @@ impl<T> DerefMut for Known<T> {
 }
 
 /// A word; empty when it is null or no word.
-pub(super) fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(crate) fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(Known::deserialize(deserializer)?.0.unwrap_or_default())
 }
 
 /// The first items of a list, without those whose type we do not know.
-pub(in crate::perplexity) fn known_items<'de, D, T>(
-    deserializer: D,
-) -> Result<Option<Vec<T>>, D::Error>
+pub(crate) fn known_items<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
@@ -66,9 +64,7 @@ where
 }
 
 /// The first items of a list in which the place of an item counts: one whose type we do not know is kept, empty.
-pub(in crate::perplexity) fn known_places<'de, D, T>(
-    deserializer: D,
-) -> Result<Option<Vec<T>>, D::Error>
+pub(crate) fn known_places<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
@@ -78,7 +74,7 @@ where
 
 /// The first items of a list, `unknown` in place of those whose type we do not know; `None` when it is no list.
 /// Those that follow are given to `beyond`, which may save what they say, but must not let the list grow with them.
-pub(super) fn items<'de, D, T>(
+pub(crate) fn items<'de, D, T>(
     deserializer: D,
     unknown: fn() -> Option<T>,
     beyond: Option<Beyond<T>>,
@@ -131,7 +127,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Items<'_, T> {
 }
 
 /// A text that may be long, if it is one.
-pub(super) fn long_text<'de, D: Deserializer<'de>>(
+pub(crate) fn long_text<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     Ok(unescaped(<&RawValue>::deserialize(deserializer)?.get()))

@@ -6,8 +6,8 @@ use chrono::DateTime;
 use outlast_core::{ProviderError, Timestamp};
 use reqwest::header::DATE;
 
-use super::api::Api;
-use super::errors::{self, HttpAnswer};
+use super::errors::HttpAnswer;
+use super::service::Service;
 use crate::http::{read_refusal, send};
 
 /// What the service said.
@@ -28,12 +28,12 @@ pub enum KeyState {
     Unknown,
 }
 
-impl Api {
+impl Service {
     /// Asks once, within this limit. A key that is refused is an error like any other.
-    pub(super) async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
+    pub(crate) async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
         let request = self.calls()?.get(self.address(["v1", "models"])).timeout(limit);
         let response =
-            send(self.authorised(request)).await.map_err(|error| errors::no_answer(&error))?;
+            send(self.authorised(request)).await.map_err(|error| self.no_answer(&error))?;
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         let date = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok());
         let server_time = date.map(|date| Timestamp::from_millis(date.timestamp_millis()));

@@ -2,12 +2,14 @@
 
 use outlast_core::Progress;
 
-pub(super) const QUERYING: (u8, &str) = (25, "Querying Perplexity API...");
-pub(super) const PROCESSING: (u8, &str) = (50, "Processing response...");
-pub(super) const FINALIZING: (u8, &str) = (75, "Finalizing research report...");
+use super::Vendor;
+
+const QUERYING_PERCENT: u8 = 25;
+const PROCESSING: (u8, &str) = (50, "Processing response...");
+const FINALIZING: (u8, &str) = (75, "Finalizing research report...");
 
 /// The highest percentage of a run that has not ended.
-pub(super) const HIGHEST_PERCENT: u8 = 95;
+const HIGHEST_PERCENT: u8 = 95;
 
 /// How many words make one step of progress, so that a long answer is not a thousand notes.
 const WORDS_PER_STEP: usize = 50;
@@ -36,7 +38,7 @@ fn writing(words: usize) -> (u8, String) {
 
 /// Tells each milestone once; never goes down.
 #[derive(Debug, Default)]
-pub(super) struct Milestones {
+pub(crate) struct Milestones {
     percent: u8,
     /// Steps of words that were told.
     written: usize,
@@ -44,17 +46,26 @@ pub(super) struct Milestones {
 
 impl Milestones {
     /// The first progress of a try; once.
-    pub(super) fn start(&mut self) -> Option<Progress> {
-        self.reach(QUERYING)
+    pub(crate) fn start(&mut self, vendor: &Vendor) -> Option<Progress> {
+        self.reach((QUERYING_PERCENT, vendor.querying))
+    }
+
+    /// So many queries were asked and so many sources read, in all.
+    pub(crate) fn searched(&mut self, queries: usize, sources: usize) -> Progress {
+        let steps = u8::try_from(queries + sources).unwrap_or(u8::MAX);
+        let percent = QUERYING_PERCENT + steps.min(PROCESSING.0 - QUERYING_PERCENT - 1);
+        let queries = counted(queries, "query", "queries");
+        let sources = counted(sources, "source", "sources");
+        self.at_least(percent, format!("Researching: {queries} asked, {sources} read"))
     }
 
     /// Output begins to arrive.
-    pub(super) fn processing(&mut self) -> Option<Progress> {
+    pub(crate) fn processing(&mut self) -> Option<Progress> {
         self.reach(PROCESSING)
     }
 
     /// This many words have arrived in all.
-    pub(super) fn written(&mut self, words: usize) -> Option<Progress> {
+    pub(crate) fn written(&mut self, words: usize) -> Option<Progress> {
         let steps = words / WORDS_PER_STEP;
         if words == 0 || (self.percent >= PROCESSING.0 && steps <= self.written) {
             return None;
@@ -64,8 +75,18 @@ impl Milestones {
         Some(self.at_least(percent, message))
     }
 
-    /// The end is near.
-    pub(super) fn finalizing(&mut self) -> Option<Progress> {
+    /// The whole text is here.
+    pub(crate) fn text_is_complete(&mut self) -> Progress {
+        self.at_least(FINALIZING.0, FINALIZING.1)
+    }
+
+    /// The report is complete; the run is not over yet.
+    pub(crate) fn report_is_complete(&mut self) -> Progress {
+        self.at_least(HIGHEST_PERCENT, FINALIZING.1)
+    }
+
+    /// The end is near, and no progress before said so; once.
+    pub(crate) fn finalizing(&mut self) -> Option<Progress> {
         self.reach(FINALIZING)
     }
 
@@ -74,21 +95,27 @@ impl Milestones {
     }
 
     /// Progress with this message, and this percentage unless the run was further already.
-    pub(super) fn at_least(&mut self, percent: u8, message: impl Into<String>) -> Progress {
+    fn at_least(&mut self, percent: u8, message: impl Into<String>) -> Progress {
         self.percent = self.percent.max(percent);
         Progress { percent: Some(self.percent), message: message.into() }
     }
 }
 
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perplexity::VENDOR;
 
     /// B6: the three named milestones, words between them, never down and nothing twice.
     #[test]
     fn progress_follows_what_is_seen() {
         let mut milestones = Milestones::default();
-        let mut seen = vec![milestones.start(), milestones.start(), milestones.written(0)];
+        let mut seen =
+            vec![milestones.start(&VENDOR), milestones.start(&VENDOR), milestones.written(0)];
         seen.extend([1, 49, 50, 60, 100].map(|words| milestones.written(words)));
         seen.push(milestones.processing());
         let long = [1_249, 1_250, 2_000, 1_000_000];

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use outlast_core::{Output, ProviderError, RemoteRun, Run, Step};
 
 /// A result that is already here.
-pub(super) struct Delivered {
+pub(crate) struct Delivered {
     remote: RemoteRun,
     /// Until it is told: it may be megabytes, and is not copied.
     result: Option<(Box<Output>, Vec<u8>)>,
@@ -12,7 +12,7 @@ pub(super) struct Delivered {
 
 impl Delivered {
     /// With the answer as it came.
-    pub(super) fn new(remote: RemoteRun, output: Box<Output>, raw: Vec<u8>) -> Self {
+    pub(crate) fn new(remote: RemoteRun, output: Box<Output>, raw: Vec<u8>) -> Self {
         Self { remote, result: Some((output, raw)) }
     }
 }

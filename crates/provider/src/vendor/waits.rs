@@ -33,7 +33,7 @@ impl Waits {
     }
 
     /// The waits of the Sonar dialect, which has no stream of events: the first is the wait after the submit.
-    pub(super) fn sonar() -> Self {
+    pub(crate) fn sonar() -> Self {
         Self::of(&[1, 8, 8, 12, 18, 27, 40].map(Duration::from_secs))
     }
 
@@ -52,7 +52,7 @@ impl Default for Waits {
 
 /// The checks of one run: when the next is due, and what one that brought no state means.
 #[derive(Debug)]
-pub(super) struct Checks {
+pub(crate) struct Checks {
     waits: Waits,
     /// Waits since the run was last heard from.
     waited: usize,
@@ -63,34 +63,34 @@ pub(super) struct Checks {
 
 impl Checks {
     /// Checks after this many waits of the series.
-    pub(super) fn after(waits: &Waits, waited: usize) -> Self {
+    pub(crate) fn after(waits: &Waits, waited: usize) -> Self {
         Self { waits: waits.clone(), waited, not_found_since: None }
     }
 
     /// Begins the series of waits anew: the run was heard from.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.waited = 0;
     }
 
     /// When the next check is due, one wait further in the series.
-    pub(super) fn next(&mut self) -> Instant {
+    pub(crate) fn next(&mut self) -> Instant {
         let at = Instant::now() + self.waits.after(self.waited);
         self.waited += 1;
         at
     }
 
     /// When a check is due that is to come soon.
-    pub(super) fn soon(&self) -> Instant {
+    pub(crate) fn soon(&self) -> Instant {
         Instant::now() + self.waits.after(0)
     }
 
     /// The run was found.
-    pub(super) fn found(&mut self) {
+    pub(crate) fn found(&mut self) {
         self.not_found_since = None;
     }
 
     /// The run was not found: one answer of this kind proves nothing, nor do many in a short time.
-    pub(super) fn not_found(&mut self) -> Result<(), ProviderError> {
+    pub(crate) fn not_found(&mut self) -> Result<(), ProviderError> {
         let since = *self.not_found_since.get_or_insert_with(Instant::now);
         match since.elapsed() >= self.waits.lost_after {
             true => Err(errors::lost()),
@@ -99,7 +99,7 @@ impl Checks {
     }
 
     /// A check failed. A failure in passing keeps the series and is not a failed try; a permanent one ends the run.
-    pub(super) fn failed(
+    pub(crate) fn failed(
         &mut self,
         remote: &RemoteRun,
         error: ProviderError,
@@ -114,7 +114,7 @@ impl Checks {
     }
 
     /// The body of what a check was answered; `None` when the run must be checked again.
-    pub(super) fn body(
+    pub(crate) fn body(
         &mut self,
         remote: &RemoteRun,
         answer: Result<HttpAnswer, ProviderError>,

@@ -1,0 +1,99 @@
+//! What the adapters of all vendors share: the service behind an address and a key, paid requests, checks of a run,
+//! errors in our own words. Nothing here knows a vendor's JSON but the error envelope, which all have in common.
+
+mod service;
+mod submit;
+mod waits;
+mod check;
+mod milestones;
+mod delivered;
+mod errors;
+pub(crate) mod lenient;
+
+use std::sync::Arc;
+
+use outlast_core::Clock;
+
+use crate::http::HttpOptions;
+pub use check::{Checked, KeyState};
+pub(crate) use delivered::Delivered;
+pub(crate) use errors::{
+    HttpAnswer, NO_ID, malformed, not_yet, stream_before_id, trouble, unreadable,
+};
+pub(crate) use milestones::Milestones;
+pub(crate) use service::{Service, is_event_stream};
+pub(crate) use submit::Submit;
+pub(crate) use waits::Checks;
+pub use waits::Waits;
+
+/// What an adapter is made from.
+pub struct VendorOptions {
+    /// Where the API is.
+    pub base_url: String,
+    /// The key; never logged.
+    pub api_key: String,
+    /// The model or agent to ask, where the configuration names one.
+    pub model: Option<String>,
+    /// Limits and proxy.
+    pub http: HttpOptions,
+    /// Dates runs and reads `x-ratelimit-reset`.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A vendor, as texts name it and as its service is called.
+#[derive(Debug)]
+pub struct Vendor {
+    /// Its name in texts.
+    pub name: &'static str,
+    /// The variable that has the key.
+    pub key_variable: &'static str,
+    /// The variable that has the address.
+    pub base_url_variable: &'static str,
+    /// The variable that has the proxy.
+    pub proxy_variable: &'static str,
+    /// The first progress of a run (B6).
+    pub(crate) querying: &'static str,
+    /// What to do when the service no longer has an endpoint.
+    pub(crate) retired_hint: &'static str,
+    /// How a request carries the key.
+    pub(crate) key_header: KeyHeader,
+    /// Further headers of every request.
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+}
+
+/// How a request carries the key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum KeyHeader {
+    /// `Authorization: Bearer`.
+    Bearer,
+    /// A header of this name.
+    Named(&'static str),
+}
+
+impl Vendor {
+    fn bad_key(&self) -> String {
+        let key = self.key_variable;
+        format!("the provider refused the API key; check {key}, and that its account has credit")
+    }
+
+    fn bad_proxy(&self) -> String {
+        format!("the proxy wants other credentials; check {}", self.proxy_variable)
+    }
+
+    /// The account cannot pay.
+    pub(crate) fn no_credit(&self) -> String {
+        let key = self.key_variable;
+        format!("the provider account has no credit left; add credit, or use another {key}")
+    }
+
+    fn retired(&self) -> String {
+        format!("the provider no longer serves this endpoint; {}", self.retired_hint)
+    }
+
+    fn unreachable(&self) -> String {
+        let base_url = self.base_url_variable;
+        format!(
+            "the provider cannot be reached; check the network, {base_url} and the proxy settings"
+        )
+    }
+}

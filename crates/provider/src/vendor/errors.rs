@@ -1,0 +1,238 @@
+//! What went wrong with a call, in our own words. Status decides; upstream text is kept for the operator, redacted, and never
+//! becomes part of a sentence.
+
+use std::time::Duration;
+
+use outlast_core::{BeginError, BoxError, ProviderError, Trouble};
+use reqwest::StatusCode;
+use serde_json::Value;
+
+use super::Vendor;
+use crate::http::{BodyError, SendError, redacted};
+use crate::provider_error::{detailed, provider_error};
+
+/// An HTTP answer with its whole body.
+pub(crate) struct HttpAnswer {
+    pub(crate) status: StatusCode,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// What an answer that is no success means for a submit: was it certainly not accepted? (B9a)
+pub(crate) fn refusal(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> BeginError {
+    let error = trouble(vendor, answer, key);
+    match answer.status.as_u16() {
+        400 | 401 | 402 | 403 | 404 | 405 | 410 | 413 | 422 | 429 => BeginError::Refused(error),
+        // The provider's own envelope says that it dealt with the request and did not take it.
+        500 | 503 if envelope(&answer.body).is_some() => BeginError::Refused(error),
+        // Everything else may come from a gateway while the provider works: 408, 502, 504 and 520 to 524 above all.
+        _ => BeginError::Unknown(error),
+    }
+}
+
+/// What an answer that is no success means.
+pub(crate) fn trouble(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> ProviderError {
+    let retry_after = answer.retry_after;
+    let words = envelope(&answer.body).map(|error| error_words(&error)).unwrap_or_default();
+    let retired = words.iter().any(|word| word == "chat_completions_not_available");
+    let quota = words.iter().any(|word| word.starts_with("insufficient_"));
+    let status = answer.status.as_u16();
+    let said = String::from_utf8_lossy(&answer.body);
+    let detail = format!("HTTP {status}: {}", redacted(&said, key));
+    let (trouble, sentence) = match status {
+        _ if quota => (Trouble::QuotaExhausted, vendor.no_credit()),
+        402 => (Trouble::QuotaExhausted, vendor.no_credit()),
+        403 if retired => (Trouble::Retired, vendor.retired()),
+        410 => (Trouble::Retired, vendor.retired()),
+        401 | 403 => (Trouble::Unauthorized, vendor.bad_key()),
+        407 => (Trouble::Rejected, vendor.bad_proxy()),
+        429 => {
+            let sentence = "the provider asks for fewer requests".to_owned();
+            (Trouble::RateLimited { retry_after }, sentence)
+        }
+        400 | 404 | 405 | 413 | 422 => {
+            let sentence = format!(
+                "the provider rejected the request (HTTP {status}); change the question or its options"
+            );
+            return detailed(Trouble::Rejected, sentence, detail);
+        }
+        _ => {
+            let sentence =
+                format!("the provider has trouble of its own (HTTP {status}); try again later");
+            return detailed(Trouble::Unavailable { retry_after }, sentence, detail);
+        }
+    };
+    detailed(trouble, sentence, detail)
+}
+
+/// The provider's own error envelope, if the body is one.
+fn envelope(body: &[u8]) -> Option<Value> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    body.get("error").filter(|error| error.is_object()).cloned()
+}
+
+/// The words by which an error envelope says what kind of error it is.
+fn error_words(error: &Value) -> Vec<String> {
+    let words = ["type", "code", "status"].map(|name| error.get(name)?.as_str().map(str::to_owned));
+    words.into_iter().flatten().collect()
+}
+
+/// A submit without an answer.
+pub(crate) fn not_begun(vendor: &Vendor, error: &SendError) -> BeginError {
+    match error {
+        SendError::NotSent(_) => BeginError::NotSent(no_answer(vendor, error)),
+        SendError::Lost(_) => BeginError::Unknown(no_answer(vendor, error)),
+    }
+}
+
+/// A call without an answer.
+pub(crate) fn no_answer(vendor: &Vendor, error: &SendError) -> ProviderError {
+    let (trouble, sentence) = match error {
+        SendError::NotSent(_) => (Trouble::Unreachable, vendor.unreachable()),
+        SendError::Lost(_) if error.timed_out() => {
+            (Trouble::TimedOut, "the provider did not answer in time".to_owned())
+        }
+        SendError::Lost(_) => {
+            let sentence = "the connection to the provider broke before it answered".to_owned();
+            (Trouble::Unreachable, sentence)
+        }
+    };
+    detailed(trouble, sentence, error.detail())
+}
+
+/// A submit that was sent and not answered in time.
+pub(crate) fn silent(limit: Duration) -> ProviderError {
+    let sentence = format!("the provider did not answer within {} s", limit.as_secs());
+    provider_error(Trouble::TimedOut, sentence)
+}
+
+/// An answer that broke off.
+pub(crate) fn broken_answer(error: &BodyError) -> ProviderError {
+    let unread = "the provider's answer could not be read to its end";
+    let (trouble, sentence) = match error {
+        BodyError::Broken(error) if error.is_timeout() => (Trouble::TimedOut, unread.to_owned()),
+        BodyError::Broken(_) => (Trouble::Unreachable, unread.to_owned()),
+        BodyError::TooLarge { limit } => {
+            let limit = limit / (1024 * 1024);
+            let sentence = format!(
+                "the provider's answer is larger than the {limit} MiB that are read; ask for less at a time"
+            );
+            (Trouble::TooLarge, sentence)
+        }
+    };
+    detailed(trouble, sentence, error.to_string())
+}
+
+/// A stream that ended before it named the run.
+pub(crate) fn stream_before_id(error: Option<BoxError>) -> BeginError {
+    let sentence = "the connection to the provider broke before it named the run";
+    let detail = error.map(|error| error.to_string());
+    BeginError::Unknown(ProviderError { detail, ..provider_error(Trouble::Unreachable, sentence) })
+}
+
+/// A success that names no run (A10), or by an id that cannot be one.
+pub(crate) const NO_ID: &str =
+    "the provider accepted the request but gave no job id that can be used";
+
+/// An answer that makes no sense.
+pub(crate) fn malformed(sentence: &str) -> ProviderError {
+    provider_error(Trouble::Malformed, sentence)
+}
+
+/// A body that is no JSON, or not what was asked for.
+pub(crate) fn unreadable() -> ProviderError {
+    malformed("the provider's answer cannot be read")
+}
+
+/// A run the provider no longer knows.
+pub(crate) fn lost() -> ProviderError {
+    provider_error(Trouble::RunLost, "the provider no longer knows the run of this question")
+}
+
+/// A run the provider does not know yet.
+pub(crate) fn not_yet() -> ProviderError {
+    let sentence = "the provider does not know this run yet; try again in a moment";
+    provider_error(Trouble::Unavailable { retry_after: None }, sentence)
+}
+
+/// The HTTP client could not be made.
+pub(crate) fn no_client(
+    vendor: &Vendor,
+    error: &(dyn std::error::Error + Send + Sync),
+) -> ProviderError {
+    let sentence = format!("no HTTP client could be made; check {}", vendor.proxy_variable);
+    detailed(Trouble::Unreachable, sentence, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perplexity::VENDOR as PERPLEXITY;
+
+    fn answer(status: u16, body: &str) -> HttpAnswer {
+        HttpAnswer {
+            status: StatusCode::from_u16(status).unwrap(),
+            retry_after: None,
+            body: body.into(),
+        }
+    }
+
+    const ENVELOPE: &str = r#"{"error":{"message":"m","type":"t","code":0}}"#;
+
+    /// B9a: status first, then the envelope; every status that is not named is unknown.
+    #[test]
+    fn b9a_only_what_was_certainly_not_accepted_is_a_refusal() {
+        let refused = [400, 401, 402, 403, 404, 405, 410, 413, 422, 429];
+        for status in refused {
+            for body in [ENVELOPE, "", "<html>"] {
+                let error = refusal(&PERPLEXITY, &answer(status, body), "");
+                assert!(matches!(error, BeginError::Refused(_)), "{status} {body}: {error:?}");
+            }
+        }
+        for status in (300..600).filter(|status| !refused.contains(status)) {
+            let error = refusal(&PERPLEXITY, &answer(status, ENVELOPE), "");
+            let is_refused = matches!(error, BeginError::Refused(_));
+            assert_eq!(
+                is_refused,
+                [500, 503].contains(&status),
+                "{status} with envelope: {error:?}"
+            );
+            for body in ["", "<html>", r#"{"error":"text"}"#, "[]"] {
+                let error = refusal(&PERPLEXITY, &answer(status, body), "");
+                assert!(matches!(error, BeginError::Unknown(_)), "{status} {body}: {error:?}");
+            }
+        }
+    }
+
+    /// B9: which statuses are permanent.
+    #[test]
+    fn permanent_statuses_are_permanent() {
+        for status in [400, 401, 402, 403, 404, 405, 410, 413, 422] {
+            assert!(
+                trouble(&PERPLEXITY, &answer(status, ""), "").trouble.is_permanent(),
+                "{status}"
+            );
+        }
+        for status in [408, 409, 425, 429, 500, 502, 503, 504, 520, 524] {
+            assert!(
+                !trouble(&PERPLEXITY, &answer(status, ""), "").trouble.is_permanent(),
+                "{status}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_sentence_never_carries_upstream_text() {
+        let body = r#"{"error":{"message":"hunter2 leaked pplx-abc","type":"server","code":500}}"#;
+        for status in [400, 401, 402, 403, 404, 429, 500, 503] {
+            let error = trouble(&PERPLEXITY, &answer(status, body), "hunter2");
+            assert!(!error.sentence.contains("leaked"), "{error:?}");
+            let detail = error.detail.unwrap();
+            assert!(
+                detail.contains("leaked")
+                    && !detail.contains("hunter2")
+                    && !detail.contains("pplx-abc")
+            );
+        }
+    }
+}
