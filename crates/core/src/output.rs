@@ -96,6 +96,15 @@ pub struct Usage {
 pub struct NanoUsd(pub u64);
 
 impl NanoUsd {
+    /// The most dollars a budget may be: up to there every decimal of a dollar's billionths is told from its neighbours.
+    pub const MAX_BUDGET_USD: u32 = 1_000_000;
+
+    /// A budget in decimal dollars; `None` for what is no amount, none at all, or too much.
+    pub fn budget(usd: f64) -> Option<Self> {
+        let within = usd <= f64::from(Self::MAX_BUDGET_USD);
+        Self::from_usd(usd).filter(|budget| within && budget.0 > 0)
+    }
+
     /// From a provider's decimal dollars, rounded to the nearest billionth; `None` for what is no amount.
     pub fn from_usd(usd: f64) -> Option<Self> {
         let nanos = (usd * 1e9).round();
@@ -173,6 +182,25 @@ mod tests {
         ];
         for (cost, expected) in cases {
             assert_eq!(cost.warning().as_deref(), expected, "{cost:?}");
+        }
+    }
+
+    /// G2: a budget is exact to the billionth of a dollar, however it was written.
+    #[test]
+    fn g2_a_budget_is_an_exact_amount_above_nothing() {
+        let exact = [
+            (0.1, 100_000_000),
+            (2.5, 2_500_000_000),
+            (0.000_000_001, 1),
+            (123_456.789_012_345, 123_456_789_012_345),
+            (999_999.999_999_999, 999_999_999_999_999),
+            (1_000_000.0, 1_000_000_000_000_000),
+        ];
+        for (usd, nanos) in exact {
+            assert_eq!(NanoUsd::budget(usd), Some(NanoUsd(nanos)), "{usd}");
+        }
+        for usd in [0.0, -1.0, 0.000_000_000_1, 1_000_000.1, f64::NAN, f64::INFINITY] {
+            assert_eq!(NanoUsd::budget(usd), None, "{usd}");
         }
     }
 

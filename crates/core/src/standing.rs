@@ -179,6 +179,10 @@ fn begun(profile: &Profile) -> String {
     match profile.provider() {
         Profile::PERPLEXITY => "Querying Perplexity API...".to_owned(),
         Profile::WORKFLOW => "Running".to_owned(),
+        // As the adapters of these vendors say it.
+        "openai" => "Querying OpenAI...".to_owned(),
+        "anthropic" => "Querying Anthropic...".to_owned(),
+        "gemini" => "Querying Gemini...".to_owned(),
         provider => format!("Querying {provider}..."),
     }
 }

@@ -23,6 +23,9 @@ pub struct ConversationFile {
     /// The model that answers, or will.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whose conversation it is (P1), where the model does not tell: not the library's, nor Perplexity's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
     /// How many messages.
     pub message_count: usize,
     /// What was said.
@@ -198,6 +201,10 @@ impl ConversationFile {
             created_at: conversation.created_at().to_string(),
             updated_at: conversation.updated_at().to_string(),
             model: last.and_then(|output| output.model.clone()).or(expected_model),
+            provider: match conversation.provider() {
+                Profile::LIBRARY | Profile::PERPLEXITY => None,
+                vendor => Some(vendor.to_owned()),
+            },
             message_count: messages.len(),
             messages,
             usage: last.map(|_| (&conversation.usage()).into()),
@@ -210,10 +217,11 @@ impl ConversationFile {
 impl ConversationFile {
     /// The provider that a conversation known from this file alone belongs to (P1). Files of older servers name a model of
     /// Perplexity's, or none; what the library answered names the library.
-    pub fn provider(&self) -> &'static str {
-        match &self.model {
-            Some(model) if model.starts_with(Profile::LIBRARY) => Profile::LIBRARY,
-            Some(_) | None => Profile::PERPLEXITY,
+    pub fn provider(&self) -> &str {
+        match (&self.provider, &self.model) {
+            (Some(provider), _) => provider,
+            (None, Some(model)) if model.starts_with(Profile::LIBRARY) => Profile::LIBRARY,
+            (None, Some(_) | None) => Profile::PERPLEXITY,
         }
     }
 }
@@ -296,8 +304,13 @@ impl JobFile {
     }
 }
 
-/// The tool that asked for the last turn.
+/// The tool that asked for the last turn: by its own name where it is one of the set `deep-research`.
 fn tool_name(conversation: &Conversation) -> &'static str {
+    match conversation.last().new.recorded_tool() {
+        Some("deep_research") => return "deep_research",
+        Some("deep_research_followup") => return "deep_research_followup",
+        Some(_) | None => {}
+    }
     let is_research = conversation.last().new.workflow == "deep_research";
     match (is_research, conversation.was_continued()) {
         (true, false) => "perplexity_deep_research",
@@ -372,5 +385,41 @@ mod tests {
         assert_eq!(status.progress.unwrap().percentage, 25);
         let job = JobFile::of(&conversation).unwrap();
         assert_eq!(job.params.query, "2");
+    }
+
+    /// P1: a conversation that only its file knows still belongs to the vendor that began it.
+    #[test]
+    fn p1_the_file_names_the_vendor_that_a_model_s_name_does_not_tell() {
+        let cases = [
+            ("perplexity/agent https://api.example 0", None, "perplexity"),
+            ("library 0", None, "library"),
+            ("openai https://api.example 0", Some("openai"), "openai"),
+        ];
+        for (profile, written, provider) in cases {
+            let mut one = turn("1", JobState::Running { since: NOW });
+            one.new.profile = Profile::new(profile);
+            let conversation = Conversation::of(ConversationId::new("c"), vec![one]).unwrap();
+            let model = (provider == "library").then(|| "library (extractive)".to_owned());
+            let file = ConversationFile::of(&conversation, model);
+            assert_eq!((file.provider.as_deref(), file.provider()), (written, provider));
+        }
+    }
+
+    /// B4, G2: a tool of the set for any provider is called by its own name.
+    #[test]
+    fn b4_the_tool_that_asked_is_named() {
+        for (made_by, shown) in [
+            (Some("deep_research"), "deep_research"),
+            (Some("perplexity_deep_research"), "perplexity_deep_research"),
+            (Some("outlast research"), "perplexity_deep_research"),
+            (None, "perplexity_deep_research"),
+        ] {
+            let mut one = turn("1", JobState::Running { since: NOW });
+            if let Some(tool) = made_by {
+                one.new = one.new.made_by(tool);
+            }
+            let conversation = Conversation::of(ConversationId::new("c"), vec![one]).unwrap();
+            assert_eq!(StatusFile::of(&conversation, NOW).tool_name, shown, "{made_by:?}");
+        }
     }
 }

@@ -24,6 +24,9 @@ pub(super) fn conversation(
         created_at: text(&fields, "createdAt").unwrap_or_else(|| modified.to_string()),
         updated_at: text(&fields, "updatedAt").unwrap_or_else(|| modified.to_string()),
         model: text(&fields, "model"),
+        // It is shown to callers: what is no name counts as none.
+        provider: text(&fields, "provider")
+            .filter(|name| name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_lowercase())),
         message_count: messages.len(),
         messages,
         usage: shaped(&fields, "usage"),
