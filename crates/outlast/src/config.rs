@@ -4,6 +4,7 @@ mod settings;
 mod layers;
 mod file;
 mod values;
+mod providers;
 mod definitions;
 mod workflows;
 mod http;
@@ -29,6 +30,7 @@ pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{Flags, Source};
 pub(crate) use places::Places;
+pub(crate) use providers::{ResearchProvider, VendorName, VendorSettings};
 pub(crate) use shown::{ShownConfig, ShownSetting};
 pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
 
@@ -36,6 +38,12 @@ pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) perplexity: Perplexity,
+    /// Who may be asked for research, in order.
+    pub(crate) providers: Vec<ResearchProvider>,
+    /// Whether they were named; by default those are there that can be asked.
+    pub(crate) providers_are_named: bool,
+    /// How deep research in conversations is answered.
+    pub(crate) research_mode: ResearchMode,
     pub(crate) tools: Vec<ToolSet>,
     /// Whether they were named; the default leaves out what nothing can answer.
     pub(crate) tools_are_named: bool,
@@ -61,7 +69,7 @@ pub(crate) struct Config {
     /// The store's clock, by which providers date their runs.
     pub(crate) clock: StoreClock,
     pub(crate) data_dir: PathBuf,
-    /// Folders of documents that answer when there is no key.
+    /// Folders of documents.
     pub(crate) library: Vec<PathBuf>,
     /// The programs that read its PDFs and office files.
     pub(crate) converters: ConverterPrograms,
@@ -83,15 +91,11 @@ pub(crate) struct ConverterPrograms {
     pub(crate) search_path: String,
 }
 
-/// How to reach Perplexity, and for how long.
+/// The limits of research by any provider, and what is spoken at Perplexity.
 #[derive(Debug)]
 pub(crate) struct Perplexity {
     pub(crate) api: Dialect,
-    pub(crate) api_key: Option<Secret>,
-    pub(crate) base_url: String,
-    pub(crate) mode: ResearchMode,
     pub(crate) disclaimer: Disclaimer,
-    pub(crate) proxy: Option<ProxyOptions>,
     pub(crate) max_job_retries: u32,
     pub(crate) polling_timeout: Duration,
     pub(crate) timeout: Duration,
@@ -171,16 +175,13 @@ impl Config {
     }
 
     fn from_layers(layers: &mut Layers) -> ConfigResult<Self> {
+        layers.warn_of_old_names();
         let perplexity = Perplexity {
             api: layers.dialect()?,
-            api_key: layers.api_key("perplexity.api_key"),
-            base_url: layers.url("perplexity.base_url")?,
-            mode: layers.research_mode(),
             disclaimer: match layers.flag("perplexity.enable_security_disclaimer")? {
                 true => Disclaimer::Shown,
                 false => Disclaimer::Off,
             },
-            proxy: layers.provider_proxy(),
             max_job_retries: layers.number("perplexity.max_job_retries", 0..=100)?,
             polling_timeout: layers.millis("perplexity.polling_timeout_ms"),
             timeout: layers.millis("perplexity.timeout_ms"),
@@ -192,7 +193,9 @@ impl Config {
         };
         let store = layers.store()?;
         let (workflows, upstreams) = layers.workflows()?;
-        let mut tools = layers.tools()?;
+        let library = layers.paths("library.folders");
+        let providers = layers.providers(&library, perplexity.timeout)?;
+        let mut tools = layers.tools(providers.first())?;
         // Either asks for the other.
         let async_mode = layers.flag("server.async_mode")? || tools.contains(&ToolSet::Jobs);
         if async_mode && !tools.contains(&ToolSet::Jobs) {
@@ -200,8 +203,11 @@ impl Config {
         }
         Ok(Self {
             perplexity,
+            providers,
+            providers_are_named: layers.is_set("server.providers"),
+            research_mode: layers.research_mode(),
             data_dir: layers.data_dir_beside(&store)?,
-            library: layers.paths("server.library"),
+            library,
             converters: ConverterPrograms {
                 pdftotext: layers.program("library.converters.pdftotext")?,
                 pandoc: layers.program("library.converters.pandoc")?,

@@ -7,20 +7,23 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_client::{Endpoint, ProxyOptions};
-use outlast_core::{BoxError, Profile, Provider, ProviderError};
+use outlast_core::{Profile, Provider, ProviderError};
 use outlast_engine::Providers;
 use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
+use outlast_provider::anthropic::Anthropic;
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
+use outlast_provider::gemini::Gemini;
 use outlast_provider::http::HttpOptions;
 use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Server, Upstream};
+use outlast_provider::openai::OpenAi;
 use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_provider::vendor::{Checked, VendorOptions};
 use outlast_store::StoreClock;
 
 use crate::commands::limited;
 use crate::config::{
-    self, Config, ConverterPrograms, Dialect, Perplexity, Program, Secret, StoreUrl, Tool,
-    Workflow, WorkflowAction,
+    self, Config, ConverterPrograms, Dialect, Program, ResearchProvider, Secret, StoreUrl, Tool,
+    VendorName, VendorSettings, Workflow, WorkflowAction,
 };
 use crate::error::CommandError;
 use crate::kill_points::KillPoint;
@@ -37,61 +40,104 @@ pub(crate) fn natures(config: &Config) -> Result<Providers, CommandError> {
 }
 
 /// The configured research providers in line, each with the profile of its jobs: the first answers new questions, every one
-/// goes on with its own conversations (P1). Empty where none is configured.
+/// goes on with its own conversations (P1). Empty where none is configured; one that was named and cannot be set up is an
+/// error.
 pub(crate) fn research_providers(config: &Config) -> Result<Vec<Profiled>, CommandError> {
     let mut providers = Vec::new();
-    if let Some(api_key) = &config.perplexity.api_key {
-        providers.push(perplexity_provider(config, api_key)?);
-    }
-    if !config.library.is_empty() {
-        match library_provider(config, config.library.clone()) {
-            Ok(library) => providers.push(library),
-            Err(failed) if providers.is_empty() => return Err(failed),
+    for provider in &config.providers {
+        match research_provider(config, provider) {
+            Ok(provider) => providers.push(provider),
+            Err(failed) if config.providers_are_named || providers.is_empty() => {
+                return Err(failed);
+            }
             // Nothing new is asked of it; only its own conversations have to wait.
             Err(failed) => {
-                tracing::warn!(error = %failed, "the library cannot be used; its conversations cannot be continued");
+                let provider = provider.name();
+                tracing::warn!(provider, error = %failed, "it cannot be used; its conversations cannot be continued");
             }
         }
     }
     Ok(providers)
 }
 
-fn perplexity_provider(config: &Config, api_key: &Secret) -> Result<Profiled, CommandError> {
-    let options = perplexity_options(config, api_key);
-    Ok(match config.perplexity.api {
-        Dialect::Agent => {
-            let agent = Agent::new(options).map_err(cannot_set_up)?;
-            (agent.profile(), Arc::new(agent))
-        }
-        Dialect::Sonar => {
-            let sonar = Sonar::new(options).map_err(cannot_set_up)?;
-            (sonar.profile(), Arc::new(sonar))
-        }
+fn research_provider(
+    config: &Config,
+    provider: &ResearchProvider,
+) -> Result<Profiled, CommandError> {
+    let vendor = match provider {
+        ResearchProvider::Library => return library_provider(config, named_folders(config)?),
+        ResearchProvider::Vendor(vendor) => vendor,
+    };
+    Ok(match adapter(config, vendor)? {
+        Adapter::Agent(it) => (it.profile(), Arc::new(it)),
+        Adapter::Sonar(it) => (it.profile(), Arc::new(it)),
+        Adapter::OpenAi(it) => (it.profile(), Arc::new(it)),
+        Adapter::Anthropic(it) => (it.profile(), Arc::new(it)),
+        Adapter::Gemini(it) => (it.profile(), Arc::new(it)),
     })
 }
 
-/// Asks the configured provider whether it takes this key; nothing is bought.
-pub(crate) async fn check_perplexity(
+/// Asks a vendor whether it takes its key; nothing is bought.
+pub(crate) async fn check_vendor(
     config: &Config,
-    api_key: &Secret,
+    vendor: &VendorSettings,
     limit: Duration,
 ) -> Result<Result<Checked, ProviderError>, CommandError> {
-    let options = perplexity_options(config, api_key);
-    Ok(match config.perplexity.api {
-        Dialect::Agent => Agent::new(options).map_err(cannot_set_up)?.check(limit).await,
-        Dialect::Sonar => Sonar::new(options).map_err(cannot_set_up)?.check(limit).await,
+    Ok(match adapter(config, vendor)? {
+        Adapter::Agent(it) => it.check(limit).await,
+        Adapter::Sonar(it) => it.check(limit).await,
+        Adapter::OpenAi(it) => it.check(limit).await,
+        Adapter::Anthropic(it) => it.check(limit).await,
+        Adapter::Gemini(it) => it.check(limit).await,
     })
 }
 
-fn perplexity_options(config: &Config, api_key: &Secret) -> VendorOptions {
-    let Perplexity { base_url, timeout, proxy, .. } = &config.perplexity;
-    VendorOptions {
-        base_url: base_url.clone(),
-        api_key: api_key.0.clone(),
-        model: None,
-        http: HttpOptions { timeout: *timeout, proxy: proxy.clone() },
-        clock: Arc::new(config.clock.clone()),
+/// What speaks to a vendor.
+enum Adapter {
+    Agent(Agent),
+    Sonar(Sonar),
+    OpenAi(OpenAi),
+    Anthropic(Anthropic),
+    Gemini(Gemini),
+}
+
+/// The adapter for a vendor, which needs a key.
+fn adapter(config: &Config, settings: &VendorSettings) -> Result<Adapter, CommandError> {
+    let VendorSettings { name, api_key, base_url, model, proxy, timeout } = settings.clone();
+    let vendor = name.vendor();
+    let Some(Secret(api_key)) = api_key else {
+        let (name, variable) = (name.as_str(), vendor.key_variable);
+        let error = anyhow::anyhow!("OUTLAST_PROVIDERS names {name}, which has no key");
+        let hint = format!(
+            "set {variable}, or api_key under [{name}] in outlast.toml; or leave {name} out of OUTLAST_PROVIDERS"
+        );
+        return Err(CommandError::usage(error, hint));
+    };
+    let http = HttpOptions { timeout, proxy };
+    let clock = Arc::new(config.clock.clone());
+    let options = VendorOptions { base_url, api_key, model, http, clock };
+    let made = match (name, config.perplexity.api) {
+        (VendorName::Perplexity, Dialect::Agent) => Agent::new(options).map(Adapter::Agent),
+        (VendorName::Perplexity, Dialect::Sonar) => Sonar::new(options).map(Adapter::Sonar),
+        (VendorName::OpenAi, _) => OpenAi::new(options).map(Adapter::OpenAi),
+        (VendorName::Anthropic, _) => Anthropic::new(options).map(Adapter::Anthropic),
+        (VendorName::Gemini, _) => Gemini::new(options).map(Adapter::Gemini),
+    };
+    made.map_err(|error| {
+        let error = anyhow::anyhow!(error).context("set up the provider");
+        let (base_url, proxy) = (vendor.base_url_variable, vendor.proxy_variable);
+        CommandError::usage(error, format!("check {base_url} and {proxy}"))
+    })
+}
+
+/// The library's folders, which a library that was named must have.
+fn named_folders(config: &Config) -> Result<Vec<PathBuf>, CommandError> {
+    if config.library.is_empty() {
+        let error = anyhow::anyhow!("OUTLAST_PROVIDERS names library, which has no folders");
+        let hint = "set OUTLAST_LIBRARY to a folder of documents, or leave library out";
+        return Err(CommandError::usage(error, hint));
     }
+    Ok(config.library.clone())
 }
 
 /// Whether jobs are shared with other machines.
@@ -279,14 +325,9 @@ fn own_program() -> Result<PathBuf, CommandError> {
         .map_err(|error| anyhow::Error::new(error).context("find this program's own file").into())
 }
 
-fn cannot_set_up(error: BoxError) -> CommandError {
-    let error = anyhow::anyhow!(error).context("set up the provider");
-    CommandError::usage(error, "check PERPLEXITY_BASE_URL and PERPLEXITY_PROXY")
-}
-
 /// What can be done about a missing research provider.
 pub(crate) const WAYS: &str = "there are three ways to get one:\n  \
-                    1. a key:      set PERPLEXITY_API_KEY\n  \
+                    1. a key:      set PERPLEXITY_API_KEY; or OUTLAST_PROVIDERS to openai, anthropic or gemini, and its key\n  \
                     2. a library:  set OUTLAST_LIBRARY to a folder of documents, or `outlast research --library FOLDER`\n  \
                     3. neither:    run `outlast demo`, which brings a simulated provider";
 

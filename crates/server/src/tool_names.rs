@@ -10,6 +10,13 @@ pub(crate) mod research {
     pub(crate) const HISTORIES: &str = "get_conversation_histories";
     pub(crate) const AWAIT: &str = "await_conversation_histories";
     pub(crate) const LIST: &str = "list_conversations";
+    pub(crate) const CANCEL: &str = "cancel_research";
+}
+
+/// Tool set `deep-research`: what asks there. Its other tools are those of `research`.
+pub(crate) mod deep_research {
+    pub(crate) const DEEP_RESEARCH: &str = "deep_research";
+    pub(crate) const DEEP_RESEARCH_FOLLOWUP: &str = "deep_research_followup";
 }
 
 /// Tool set `research-jobs`.

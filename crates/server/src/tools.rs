@@ -28,6 +28,8 @@ pub enum ToolSet {
     Research,
     /// Start, poll and cancel research.
     ResearchJobs,
+    /// Deep research in conversations, by any of the configured providers.
+    DeepResearch,
     /// The vendor's own four tools.
     Perplexity,
     /// Any configured workflow as a job.
@@ -37,7 +39,7 @@ pub enum ToolSet {
 /// A tool set that is on.
 #[derive(Clone)]
 pub enum Tools {
-    /// See [`ToolSet::Research`].
+    /// See [`ToolSet::Research`] and [`ToolSet::DeepResearch`].
     Research(Box<Research>),
     /// See [`ToolSet::ResearchJobs`].
     ResearchJobs(Box<ResearchJobs>),
@@ -57,13 +59,15 @@ pub struct UnknownToolSet {
 
 impl ToolSet {
     /// All there are, in the order of the default.
-    pub const ALL: [Self; 4] = [Self::Research, Self::ResearchJobs, Self::Perplexity, Self::Jobs];
+    pub const ALL: [Self; 5] =
+        [Self::Research, Self::ResearchJobs, Self::DeepResearch, Self::Perplexity, Self::Jobs];
 
     /// Its name in `OUTLAST_TOOLS` and `--tools`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Research => "research",
             Self::ResearchJobs => "research-jobs",
+            Self::DeepResearch => "deep-research",
             Self::Perplexity => "perplexity",
             Self::Jobs => "jobs",
         }

@@ -4,9 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use outlast_core::{Effort, Profile};
+use outlast_core::{Effort, NanoUsd, Profile};
+use outlast_provider::anthropic::Anthropic;
+use outlast_provider::gemini::Gemini;
+use outlast_provider::openai::OpenAi;
 
 use super::word;
+use crate::config::ResearchProvider;
 
 /// `outlast research`
 #[derive(Debug, Args)]
@@ -20,12 +24,14 @@ pub(crate) struct ResearchArgs {
     /// Answer from the documents in this folder, and from nothing else; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) library: Vec<PathBuf>,
-    /// Ask this provider: perplexity or library [default: the conversation's own; perplexity where its key is set, else
-    /// the library]
+    /// Ask this provider, one of OUTLAST_PROVIDERS [default: the conversation's own, else the first of them]
     ///
     /// A conversation stays with the provider that began it. With this, --follow-up sends what was said in it to another.
     #[arg(long, value_name = "NAME", value_parser = providers())]
     pub(crate) provider: Option<String>,
+    /// What the run may cost at most, in dollars; what usually costs more is refused before it is sent
+    #[arg(long, value_name = "USD", value_parser = budget, allow_hyphen_values = true)]
+    pub(crate) budget: Option<NanoUsd>,
     /// Go on with this conversation; its id, or the first 8 characters or more
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) follow_up: Option<String>,
@@ -49,12 +55,26 @@ fn effort() -> impl TypedValueParser<Value = Effort> {
     words.try_map(|word| serde_json::from_value(word.into()))
 }
 
-fn providers() -> [PossibleValue; 2] {
-    let folders = "The documents in the folders of OUTLAST_LIBRARY or --library";
-    [
-        word(Profile::PERPLEXITY, "Perplexity, with PERPLEXITY_API_KEY"),
-        word(Profile::LIBRARY, folders),
-    ]
+fn providers() -> [PossibleValue; 5] {
+    ResearchProvider::NAMES.map(|name| {
+        word(
+            name,
+            match name {
+                Profile::PERPLEXITY => "Perplexity, with PERPLEXITY_API_KEY",
+                OpenAi::NAME => "OpenAI, with OPENAI_API_KEY",
+                Anthropic::NAME => "Anthropic, with ANTHROPIC_API_KEY",
+                Gemini::NAME => "Gemini, with GEMINI_API_KEY",
+                _ => "The documents in the folders of OUTLAST_LIBRARY or --library",
+            },
+        )
+    })
+}
+
+fn budget(text: &str) -> Result<NanoUsd, String> {
+    let usd = text.strip_prefix('$').unwrap_or(text).parse().ok();
+    let most = NanoUsd::MAX_BUDGET_USD;
+    usd.and_then(NanoUsd::budget)
+        .ok_or_else(|| format!("dollars above 0, {most} at most, such as 2.50"))
 }
 
 /// `outlast run`

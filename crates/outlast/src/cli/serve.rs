@@ -16,8 +16,8 @@ pub(crate) struct ServeArgs {
     /// Ask HTTP clients for no token; only on this machine's own address
     #[arg(long, requires = "http")]
     pub(crate) no_auth: bool,
-    /// Tool sets, separated by commas: research, research-jobs, perplexity, jobs [env: OUTLAST_TOOLS] [default:
-    /// research,research-jobs]
+    /// Tool sets, separated by commas: research, research-jobs, deep-research, perplexity, jobs [env: OUTLAST_TOOLS]
+    /// [default: research,research-jobs; deep-research,research-jobs where the first provider is not Perplexity]
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
     /// Let clients start workflows as jobs (start_job, get_job, ...) instead of waiting for them [env: OUTLAST_ASYNC]

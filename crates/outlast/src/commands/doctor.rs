@@ -47,10 +47,10 @@ async fn checks(flags: Flags) -> Vec<Check> {
     let places = Places::read();
     let mut all = vec![local::configuration(&showing, places.as_ref())];
     let config = showing.ok().and_then(|showing| showing.config.ok());
-    let (stored, locks, (provider, clock), ports, clients) = tokio::join!(
+    let (stored, locks, (providers, clock), ports, clients) = tokio::join!(
         bounded(["store", "worker"], store::inspected(config.as_ref())),
         bounded(["locks"], store::locks(config.as_ref())),
-        provider::provider_and_clock(config.as_ref()),
+        provider::providers_and_clock(config.as_ref()),
         bounded(["ports"], local::ports),
         bounded(["clients"], move || local::clients(places.as_ref())),
     );
@@ -58,7 +58,8 @@ async fn checks(flags: Flags) -> Vec<Check> {
     all.push(store);
     all.push(local::sqlite());
     all.extend(locks);
-    all.extend([provider, clock]);
+    all.extend(providers);
+    all.push(clock);
     all.extend(provider::converters(config.as_ref()));
     all.extend(ports);
     all.extend(clients);

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 use crate::cli::{Client, Global, InitArgs};
-use crate::config::{Places, ShownConfig, Source};
+use crate::config::{Places, ResearchProvider, ShownConfig, Source, VendorName};
 use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
@@ -180,8 +180,7 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
         args.push("--no-mirror".to_owned());
     }
     let showing = ShownConfig::read(super::flags_of(global, &[])?).map_err(super::misconfigured)?;
-    let key = showing.setting("perplexity.api_key");
-    let key_in_file = key.is_some_and(|key| matches!(key.source, Source::File(_)));
+    let (keys, providers) = inherited_providers(&showing);
     let library_given = !library.is_empty();
     let library = match library {
         [] => inherited_library(&showing),
@@ -189,12 +188,31 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
     };
     let library = joined(&library)?;
     let command = command.display().to_string();
-    Ok(Program { command, args, key_in_file, library, library_given })
+    Ok(Program { command, args, keys, providers, library, library_given })
+}
+
+/// The variables of the keys that the client is to pass on, and who may be asked where this environment names them.
+fn inherited_providers(showing: &ShownConfig) -> (Vec<&'static str>, Option<String>) {
+    let source = |key: &str| showing.setting(key).map(|setting| &setting.source);
+    let named = showing.config.as_ref().ok().filter(|config| config.providers_are_named);
+    let vendors = match named {
+        None => vec![VendorName::Perplexity],
+        Some(config) => config.providers.iter().filter_map(ResearchProvider::vendor_name).collect(),
+    };
+    let needed = vendors.into_iter().filter(|vendor| {
+        !matches!(source(&format!("{}.api_key", vendor.as_str())), Some(Source::File(_)))
+    });
+    let keys = needed.map(|vendor| vendor.vendor().key_variable).collect();
+    let is_variable = matches!(source("server.providers"), Some(Source::Variable(_)));
+    let names = named.filter(|_| is_variable).map(|config| {
+        config.providers.iter().map(ResearchProvider::name).collect::<Vec<_>>().join(",")
+    });
+    (keys, names)
 }
 
 /// The library of this environment, which the client's may not have. One that is in outlast.toml needs no passing on.
 fn inherited_library(showing: &ShownConfig) -> Vec<PathBuf> {
-    let setting = showing.setting("server.library");
+    let setting = showing.setting("library.folders");
     let is_variable = setting.is_some_and(|it| matches!(it.source, Source::Variable(_)));
     match &showing.config {
         Ok(config) if is_variable => {
@@ -257,24 +275,29 @@ impl InitReport {
              the answer, a longer one is fetched by its conversation id \
              (PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH=auto).",
         );
-        if let Some(library) = &program.library {
-            ui::remark(&format!(
+        match (&program.providers, &program.library) {
+            (Some(providers), _) => {
+                ui::remark(&format!("  Who may be asked, the first by default: {providers}."));
+            }
+            (None, Some(library)) => ui::remark(&format!(
                 "  Where a key is set, Perplexity answers; where none is, the documents in {library} do."
-            ));
+            )),
+            (None, None) => {}
         }
-        ui::remark(match self.client.key_way() {
-            _ if program.key_in_file => {
-                "  The key stays in outlast.toml; nothing about it was written."
+        let keys = program.keys.join(" and ");
+        ui::remark(&match self.client.key_way() {
+            _ if program.keys.is_empty() => {
+                "  Keys stay in outlast.toml; nothing about them was written.".to_owned()
             }
-            KeyWay::Reference(_) | KeyWay::Named => {
-                "  The key is not in the file: the client passes PERPLEXITY_API_KEY on from its own environment."
-            }
-            KeyWay::Inherited => {
-                "  The key is not in the file: start the client where PERPLEXITY_API_KEY is set, or put the key into \
-                 outlast.toml."
-            }
+            KeyWay::Reference(..) | KeyWay::Named => format!(
+                "  No key is in the file: the client passes {keys} on from its own environment."
+            ),
+            KeyWay::Inherited => format!(
+                "  No key is in the file: start the client where {keys} is set, or put the key into outlast.toml."
+            ),
             KeyWay::OwnFile => {
                 "  This client passes no variables on: put the key into outlast.toml, readable by you alone."
+                    .to_owned()
             }
         });
         ui::remark(&format!(

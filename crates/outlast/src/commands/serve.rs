@@ -12,8 +12,8 @@ use outlast_core::{Clock, Profile};
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use outlast_server::{
     Face, Jobs, JobsOptions, Metrics, Perplexity, PerplexityOptions, Research, ResearchJobs,
-    ResearchJobsOptions, ResearchMode, ResearchOptions, Server, ToolSet, Tools, serve_http,
-    serve_stdio,
+    ResearchJobsOptions, ResearchMode, ResearchOptions, ResearchSet, Server, ToolSet, Tools,
+    serve_http, serve_stdio,
 };
 use outlast_store::Judgement;
 
@@ -49,6 +49,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         leave_research_out(&mut config)?;
     }
     let profiles: Vec<Profile> = research.iter().map(|(profile, _)| profile.clone()).collect();
+    warn_of_names(&config, profiles.first());
     let workflows = workflow_providers(&config, args.kill_at)?;
     let jobs = jobs::options(&config, profiles.first())?;
     if !workflows.is_empty() {
@@ -133,9 +134,29 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
 /// Whether a tool set is on that answers nothing without a research provider.
 fn needs_research(config: &Config) -> bool {
     config.tools.iter().any(|set| match set {
-        ToolSet::Research | ToolSet::ResearchJobs | ToolSet::Perplexity => true,
+        ToolSet::Research | ToolSet::ResearchJobs | ToolSet::DeepResearch | ToolSet::Perplexity => {
+            true
+        }
         ToolSet::Jobs => false,
     })
+}
+
+/// Tools that carry Perplexity's name and were asked for are answered by the provider that is first in line: one warning (G2).
+fn warn_of_names(config: &Config, first: Option<&Profile>) {
+    let Some(provider) = first.map(Profile::provider).filter(|it| *it != Profile::PERPLEXITY)
+    else {
+        return;
+    };
+    let named = |set: &ToolSet| matches!(set, ToolSet::Research | ToolSet::Perplexity);
+    if config.tools_are_named
+        && let Some(set) = config.tools.iter().find(|set| named(set))
+    {
+        tracing::warn!(
+            "the tools of the set `{}` carry Perplexity's name and are answered by {provider}; the set \
+             `deep-research` is made for any provider",
+            set.name()
+        );
+    }
 }
 
 /// Workflows need no research provider (E16): without one the research sets of the default are left out. Sets that were
@@ -161,14 +182,16 @@ fn leave_research_out(config: &mut Config) -> CommandResult<()> {
 fn log_providers(profiles: &[Profile]) {
     let Some((first, others)) = profiles.split_first() else { return };
     let provider = first.provider();
-    match others {
-        [] => tracing::info!(provider, "research provider"),
-        [other, ..] => tracing::info!(
-            provider,
-            beside = other.provider(),
-            "research provider; the other one goes on with its own conversations and gets no new questions"
-        ),
+    if others.is_empty() {
+        tracing::info!(provider, "research provider");
+        return;
     }
+    let beside = others.iter().map(Profile::provider).collect::<Vec<_>>().join(",");
+    tracing::info!(
+        provider,
+        beside,
+        "research provider; the others go on with their own conversations and get the new questions that name them"
+    );
 }
 
 /// The tool sets that are on, in the order they are listed; workflows that are held come last.
@@ -183,8 +206,13 @@ fn sets(
     let mut sets = Vec::new();
     for set in &config.tools {
         match (set, profiles.split_first()) {
-            (ToolSet::Research, Some((profile, others))) => {
-                sets.push(Tools::Research(Box::new(research(opened, profile, others, config))));
+            (ToolSet::Research, Some(line)) => {
+                let research = research(opened, ResearchSet::Perplexity, line, config);
+                sets.push(Tools::Research(Box::new(research)));
+            }
+            (ToolSet::DeepResearch, Some(line)) => {
+                let research = research(opened, ResearchSet::AnyProvider, line, config);
+                sets.push(Tools::Research(Box::new(research)));
             }
             (ToolSet::ResearchJobs, Some((profile, _))) => {
                 sets.push(Tools::ResearchJobs(Box::new(research_jobs(engine, profile, config))));
@@ -193,7 +221,13 @@ fn sets(
                 sets.push(Tools::Perplexity(Box::new(perplexity(engine, profile, config))));
             }
             (ToolSet::Jobs, _) => sets.extend(jobs.clone()),
-            (ToolSet::Research | ToolSet::ResearchJobs | ToolSet::Perplexity, None) => {}
+            (
+                ToolSet::Research
+                | ToolSet::ResearchJobs
+                | ToolSet::DeepResearch
+                | ToolSet::Perplexity,
+                None,
+            ) => {}
         }
     }
     if !config.async_mode {
@@ -205,7 +239,7 @@ fn sets(
 /// Whether this process works on the queue: only where something it serves puts jobs there (B1).
 fn takes(config: &Config) -> Takes {
     let needed = config.tools.iter().any(|set| match set {
-        ToolSet::Research => config.perplexity.mode != ResearchMode::Blocking,
+        ToolSet::Research | ToolSet::DeepResearch => config.research_mode != ResearchMode::Blocking,
         ToolSet::ResearchJobs => true,
         ToolSet::Jobs => true,
         ToolSet::Perplexity => false,
@@ -214,8 +248,9 @@ fn takes(config: &Config) -> Takes {
 }
 
 fn log_mode(config: &Config, takes: Takes) {
-    if config.tools.contains(&ToolSet::Research) {
-        match config.perplexity.mode {
+    let researches = |set: &ToolSet| matches!(set, ToolSet::Research | ToolSet::DeepResearch);
+    if config.tools.iter().any(researches) {
+        match config.research_mode {
             ResearchMode::Blocking => tracing::info!("Async deep research: disabled"),
             ResearchMode::Queued => tracing::info!("Async deep research: enabled"),
             ResearchMode::Auto => tracing::info!("Async deep research: enabled (auto)"),
@@ -228,14 +263,15 @@ fn log_mode(config: &Config, takes: Takes) {
 
 fn research(
     opened: &OpenEngine,
-    profile: &Profile,
-    others: &[Profile],
+    set: ResearchSet,
+    (profile, others): (&Profile, &[Profile]),
     config: &Config,
 ) -> Research {
     let options = ResearchOptions {
+        set,
         profile: profile.clone(),
         others: others.to_vec(),
-        mode: config.perplexity.mode,
+        mode: config.research_mode,
         inline_budget: config.inline_budget,
         max_failures: config.perplexity.max_job_retries,
         attempt_timeout: config.perplexity.polling_timeout,

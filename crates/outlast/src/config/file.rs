@@ -10,12 +10,17 @@ use super::error::{ConfigError, ConfigResult};
 use super::redact::is_secret;
 use super::settings::SETTINGS;
 
+/// Keys of earlier versions, each with the one that replaces it.
+const RENAMED: [(&str, &str); 1] = [("server.library", "library.folders")];
+
 /// The file as it was read.
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
     pub(super) text: String,
     /// `section.key` to value.
     pub(super) values: HashMap<String, String>,
+    /// Keys of earlier versions that are in it, each with the one that replaces it.
+    pub(super) renamed: Vec<(&'static str, &'static str)>,
     pub(super) definitions: Definitions,
 }
 
@@ -57,7 +62,14 @@ impl ConfigFile {
             };
             insert_settings(path, &section, entries, &mut values)?;
         }
-        Ok(Self { path: path.to_owned(), text: text.to_owned(), values, definitions })
+        let mut renamed = Vec::new();
+        for (old, new) in RENAMED {
+            if let Some(value) = values.remove(old) {
+                values.entry(new.to_owned()).or_insert(value);
+                renamed.push((old, new));
+            }
+        }
+        Ok(Self { path: path.to_owned(), text: text.to_owned(), values, renamed, definitions })
     }
 
     /// Whether it holds what others must not read.
@@ -83,13 +95,17 @@ fn insert_settings(
             {
                 insert_settings(path, &key, entries, values)?;
             }
-            value if SETTINGS.iter().any(|setting| setting.key == key) => {
+            value if is_known(&key) => {
                 values.insert(key, plain(&value));
             }
             _ => return Err(ConfigError::UnknownKey { path: path.to_owned(), key }),
         }
     }
     Ok(())
+}
+
+fn is_known(key: &str) -> bool {
+    SETTINGS.iter().any(|setting| setting.key == key) || RENAMED.iter().any(|(old, _)| *old == key)
 }
 
 fn default_path(environment: &HashMap<String, String>) -> Option<PathBuf> {

@@ -125,6 +125,15 @@ impl Layers {
         })
     }
 
+    /// One warning for each key of an earlier version that the file has.
+    pub(super) fn warn_of_old_names(&mut self) {
+        let Some(file) = &self.file else { return };
+        let path = file.path.display();
+        self.warnings.extend(file.renamed.iter().map(|(old, new)| {
+            format!("`{old}` in {path} is called `{new}` now; the old name is still read")
+        }));
+    }
+
     /// Text, if there is any.
     pub(super) fn text(&self, key: &str) -> Option<String> {
         Some(self.find(key).text).filter(|text| !text.is_empty())

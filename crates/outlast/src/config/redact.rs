@@ -1,7 +1,9 @@
 //! What of a setting may be shown: no key, no token, no password in an address.
 
-/// Settings whose value is never shown.
-const SECRETS: &[&str] = &["perplexity.api_key", "server.tokens"];
+/// Whether a setting's value is never shown.
+fn is_never_shown(key: &str) -> bool {
+    key.ends_with(".api_key") || key == "server.tokens"
+}
 
 /// What stands for a secret.
 const REDACTED: &str = "[redacted]";
@@ -10,16 +12,16 @@ const REDACTED: &str = "[redacted]";
 pub(super) fn presentable(key: &str, text: &str) -> String {
     match text {
         "" => String::new(),
-        _ if SECRETS.contains(&key) => REDACTED.to_owned(),
+        _ if is_never_shown(key) => REDACTED.to_owned(),
         // Not an address: any part of it may be a password.
-        text if key == "perplexity.base_url" && !is_http(text) => REDACTED.to_owned(),
+        text if key.ends_with(".base_url") && !is_http(text) => REDACTED.to_owned(),
         text => without_credentials(text),
     }
 }
 
 /// Whether a value is one that others must not read.
 pub(super) fn is_secret(key: &str, value: &str) -> bool {
-    SECRETS.contains(&key) || without_credentials(value) != value
+    is_never_shown(key) || without_credentials(value) != value
 }
 
 /// An address without the name and the password in it. Anything up to an `@` in the authority is taken for those; so is

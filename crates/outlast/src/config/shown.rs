@@ -7,7 +7,7 @@ use super::file::ConfigFile;
 use super::layers::{Flags, Layers, Source};
 use super::redact::presentable;
 use super::settings::SETTINGS;
-use super::{Config, StoreUrl};
+use super::{Config, ResearchProvider, StoreUrl};
 
 /// A setting as people may see it.
 #[derive(Debug)]
@@ -73,9 +73,15 @@ fn derived(config: &Config, key: &str) -> Option<String> {
         "store.conversation_logs_dir" => {
             config.conversation_logs.as_ref().map(|dir| dir.display().to_string())
         }
+        "server.tools" => Some(joined(config.tools.iter().map(|set| set.name()))),
+        "server.providers" => Some(joined(config.providers.iter().map(ResearchProvider::name))),
         "server.log" => Some(config.log.clone()),
         _ => None,
     }
+}
+
+fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -100,7 +106,7 @@ mod tests {
             ("server.owner", "local", Source::Default),
             ("store.url", "sqlite:/data/outlast.db", Source::Default),
             ("network.proxy", "http://[redacted]@proxy", Source::Variable("HTTPS_PROXY")),
-            ("server.library", "", Source::Default),
+            ("library.folders", "", Source::Default),
         ];
         for (key, value, source) in cases {
             let shown = showing.setting(key).unwrap();

@@ -12,17 +12,29 @@ fn load(environment: &[(&str, &str)], file: Option<&str>) -> ConfigResult<Config
     Config::from_layers(&mut Layers::of(&with_dir, file)?)
 }
 
+/// The settings of the provider at this place in line.
+fn vendor(config: &Config, place: usize) -> &VendorSettings {
+    match &config.providers[place] {
+        ResearchProvider::Vendor(settings) => settings,
+        ResearchProvider::Library => panic!("the library has none"),
+    }
+}
+
+fn names(config: &Config) -> Vec<&str> {
+    config.providers.iter().map(ResearchProvider::name).collect()
+}
+
 #[test]
 fn the_defaults_load() {
     let config = load(&[], None).unwrap();
-    assert!(config.perplexity.api_key.is_none());
+    assert!(config.providers.is_empty());
     assert_eq!(config.perplexity.api, Dialect::Agent);
     assert_eq!(config.perplexity.research_poll_budget, Duration::from_secs(45));
     assert_eq!(config.perplexity.async_max_wait, Duration::from_secs(900));
     assert_eq!(config.perplexity.research_job_ttl, Duration::from_secs(1800));
     assert_eq!(config.store, StoreUrl::Sqlite("/data/outlast.db".into()));
     assert_eq!(config.tools, [ToolSet::Research, ToolSet::ResearchJobs]);
-    assert_eq!(config.perplexity.mode, ResearchMode::Blocking);
+    assert_eq!(config.research_mode, ResearchMode::Blocking);
     assert_eq!(config.warnings, [""; 0]);
 }
 
@@ -76,11 +88,11 @@ fn b1_the_switch_for_async_research() {
     ];
     for (word, mode, warnings) in cases {
         let config = load(&[("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", word)], None).unwrap();
-        assert_eq!(config.perplexity.mode, mode, "{word}");
+        assert_eq!(config.research_mode, mode, "{word}");
         assert_eq!(config.warnings.len(), warnings, "{word}: {:?}", config.warnings);
     }
     let file = "[perplexity]\nenable_async_deep_research = true\n";
-    assert_eq!(load(&[], Some(file)).unwrap().perplexity.mode, ResearchMode::Queued);
+    assert_eq!(load(&[], Some(file)).unwrap().research_mode, ResearchMode::Queued);
 }
 
 /// The order of the list is the order of the tools.
@@ -144,22 +156,149 @@ fn the_first_proxy_that_is_set_is_used_and_its_credentials_are_never_shown() {
         ("HTTP_PROXY", "http://u:hunter2@http"),
     ];
     let expected = [("own", Everything), ("https", OtherMachines), ("http", OtherMachines)];
+    let key = ("PERPLEXITY_API_KEY", "pplx-x");
     for (skipped, (host, scope)) in expected.into_iter().enumerate() {
-        let config = load(&all[skipped..], None).unwrap();
+        let config = load(&[&[key], &all[skipped..]].concat(), None).unwrap();
         assert!(!format!("{config:?}").contains("hunter2"));
-        let proxy = config.perplexity.proxy.unwrap();
+        let proxy = vendor(&config, 0).proxy.clone().unwrap();
         assert_eq!((proxy.url, proxy.scope), (format!("http://u:hunter2@{host}"), scope));
     }
-    assert!(load(&[("NO_PROXY", "*")], None).unwrap().perplexity.proxy.is_none());
+    assert!(vendor(&load(&[key, ("NO_PROXY", "*")], None).unwrap(), 0).proxy.is_none());
     let file = "[network]\nproxy = \"p:1\"\nno_proxy = [\"a\", \"10.0.0.0/8\"]\n";
-    let proxy = load(&[("HTTP_PROXY", " ")], Some(file)).unwrap().perplexity.proxy.unwrap();
+    let config = load(&[key, ("HTTP_PROXY", " ")], Some(file)).unwrap();
+    let proxy = vendor(&config, 0).proxy.clone().unwrap();
     assert_eq!((proxy.url.as_str(), proxy.except.as_str()), ("p:1", "a,10.0.0.0/8"));
 }
 
 #[test]
 fn a_key_is_never_shown() {
-    let config = load(&[("PERPLEXITY_API_KEY", "pplx-hunter2")], None).unwrap();
+    let keys =
+        ["PERPLEXITY", "OPENAI", "ANTHROPIC", "GEMINI"].map(|name| format!("{name}_API_KEY"));
+    let mut environment = vec![("OUTLAST_PROVIDERS", "perplexity,openai,anthropic,gemini")];
+    environment.extend(keys.iter().map(|name| (name.as_str(), "sk-hunter2")));
+    let config = load(&environment, None).unwrap();
+    assert!((0..4).all(|place| vendor(&config, place).api_key.is_some()));
     assert!(!format!("{config:?}").contains("hunter2"));
+    let shown = ShownConfig::of(&mut Layers::of(&environment, None).unwrap());
+    assert!(!format!("{shown:?}").contains("hunter2"), "{shown:?}");
+}
+
+/// G1: in order, and a vendor's key that stands in the environment is not even read where the vendor is not named.
+#[test]
+fn g1_the_providers_are_those_named_or_perplexity_and_the_library() {
+    let keys = [
+        ("PERPLEXITY_API_KEY", "pplx-x"),
+        ("OPENAI_API_KEY", "sk-x"),
+        ("ANTHROPIC_API_KEY", "$ANTHROPIC_API_KEY"),
+        ("OPENAI_BASE_URL", "no address"),
+        ("OUTLAST_LIBRARY", "/notes"),
+    ];
+    let config = load(&keys, None).unwrap();
+    assert_eq!(
+        (names(&config), config.providers_are_named),
+        (vec!["perplexity", "library"], false)
+    );
+    assert_eq!(config.warnings, [""; 0], "what is not named is not looked at");
+    assert_eq!(names(&load(&keys[1..], None).unwrap()), ["library"]);
+    assert!(load(&keys[1..4], None).unwrap().providers.is_empty());
+
+    let named = [("OUTLAST_PROVIDERS", " library, gemini ,perplexity"), keys[0], keys[4]];
+    let config = load(&named, None).unwrap();
+    assert_eq!(names(&config), ["library", "gemini", "perplexity"]);
+    let file = "[server]\nproviders = [\"openai\", \"library\"]\n[openai]\napi_key = \"sk-file\"\n";
+    let config = load(&[], Some(file)).unwrap();
+    assert_eq!((names(&config), config.providers_are_named), (vec!["openai", "library"], true));
+    assert_eq!(vendor(&config, 0).api_key, Some(Secret("sk-file".to_owned())));
+
+    for (value, shown) in
+        [("perplexity,bard", "`bard`"), ("openai,openai", "`openai,openai`"), (",", "`,`")]
+    {
+        let error = load(&[("OUTLAST_PROVIDERS", value)], None).unwrap_err();
+        assert!(error.to_string().contains(&format!("OUTLAST_PROVIDERS = {shown}")), "{error}");
+        assert!(error.hint().contains("perplexity, openai, anthropic, gemini, library"), "{error}");
+    }
+}
+
+/// G1: every vendor has its own address, model, proxy and limit; the common limit is Perplexity's.
+#[test]
+fn g1_a_vendor_is_reached_as_its_table_says() {
+    let names = ("OUTLAST_PROVIDERS", "openai,anthropic,gemini");
+    let file = "[openai]\nmodel = \"gpt-x\"\ntimeout_ms = 7000\nproxy = \"http://own\"\n\
+                base_url = \"https://u:p@azure.example/openai/v1\"\n[gemini]\ntimeout_ms = 0\n";
+    let common = [("PERPLEXITY_TIMEOUT_MS", "9000"), ("HTTPS_PROXY", "http://common")];
+    let config = load(&[&[names], &common[..]].concat(), Some(file)).unwrap();
+    let openai = vendor(&config, 0);
+    assert_eq!((openai.model.as_deref(), openai.timeout.as_millis()), (Some("gpt-x"), 7000));
+    assert_eq!(openai.base_url, "https://azure.example/openai/v1", "no credentials in an address");
+    assert_eq!(openai.proxy.as_ref().unwrap().url, "http://own");
+    let anthropic = vendor(&config, 1);
+    assert_eq!((anthropic.model.as_deref(), anthropic.timeout.as_millis()), (None, 9000));
+    assert_eq!(anthropic.base_url, "https://api.anthropic.com");
+    assert_eq!(anthropic.proxy.as_ref().unwrap().url, "http://common");
+    assert_eq!(vendor(&config, 2).timeout.as_millis(), 9000, "A6: a bad value falls back");
+    assert_eq!(config.warnings.len(), 2, "{:?}", config.warnings);
+    let variables = [names, ("OUTLAST_GEMINI_MODEL", "agent-x"), ("GEMINI_TIMEOUT_MS", "5")];
+    let config = load(&variables, None).unwrap();
+    let gemini = vendor(&config, 2);
+    assert_eq!((gemini.model.as_deref(), gemini.timeout.as_millis()), (Some("agent-x"), 5));
+}
+
+/// G2: the default set is the one for any provider, unless Perplexity is asked first; a set that is named stays.
+#[test]
+fn g2_the_default_set_follows_the_first_provider() {
+    use ToolSet::{DeepResearch, Research, ResearchJobs};
+    let (key, library) = (("PERPLEXITY_API_KEY", "pplx-x"), ("OUTLAST_LIBRARY", "/notes"));
+    let named = |names| ("OUTLAST_PROVIDERS", names);
+    let cases: [(&[(&str, &str)], [ToolSet; 2]); 6] = [
+        (&[], [Research, ResearchJobs]),
+        (&[key, library], [Research, ResearchJobs]),
+        (&[library], [DeepResearch, ResearchJobs]),
+        (&[named("perplexity,openai")], [Research, ResearchJobs]),
+        (&[named("openai,perplexity"), key], [DeepResearch, ResearchJobs]),
+        (&[named("openai"), ("OUTLAST_TOOLS", "research-jobs,research")], [ResearchJobs, Research]),
+    ];
+    for (environment, tools) in cases {
+        assert_eq!(load(environment, None).unwrap().tools, tools, "{environment:?}");
+    }
+}
+
+/// B1: the switch has a new name, which counts where both are set and differ, with one warning.
+#[test]
+fn b1_the_new_name_of_the_switch_wins_over_the_old_one() {
+    const OLD: &str = "PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH";
+    const NEW: &str = "OUTLAST_ASYNC_RESEARCH";
+    let cases: [(&[(&str, &str)], ResearchMode, usize); 5] = [
+        (&[(NEW, "auto")], ResearchMode::Auto, 0),
+        (&[(OLD, "true"), (NEW, "true")], ResearchMode::Queued, 0),
+        (&[(OLD, "auto"), (NEW, "false")], ResearchMode::Blocking, 1),
+        (&[(OLD, "false"), (NEW, "auto")], ResearchMode::Auto, 1),
+        (&[(NEW, "yes")], ResearchMode::Blocking, 1),
+    ];
+    for (environment, mode, warnings) in cases {
+        let config = load(environment, None).unwrap();
+        assert_eq!(
+            (config.research_mode, config.warnings.len()),
+            (mode, warnings),
+            "{environment:?}"
+        );
+    }
+}
+
+/// tools.md: the library's folders have a table of their own; the old key is read, with one warning.
+#[test]
+fn the_old_key_of_the_library_is_still_read() {
+    let old = "[server]\nlibrary = [\"/old\"]\n";
+    let config = load(&[], Some(old)).unwrap();
+    assert_eq!(config.library, [PathBuf::from("/old")]);
+    assert!(matches!(&*config.warnings, [one] if one.contains("`library.folders`")));
+    let both = format!("{old}[library]\nfolders = [\"/new\", \"/more\"]\n");
+    let config = load(&[], Some(&both)).unwrap();
+    assert_eq!(config.library, [PathBuf::from("/new"), PathBuf::from("/more")]);
+    assert_eq!(config.warnings.len(), 1);
+    assert_eq!(
+        load(&[("OUTLAST_LIBRARY", "/env")], Some(&both)).unwrap().library,
+        [PathBuf::from("/env")]
+    );
 }
 
 #[test]
@@ -185,7 +324,16 @@ fn example_of(key: &str) -> &'static str {
     match key {
         "perplexity.api_key" => "pplx-...",
         "perplexity.proxy" => "http://proxy.example:8080",
-        "server.library" => "/home/you/notes",
+        "openai.api_key" | "anthropic.api_key" => "sk-...",
+        "gemini.api_key" => "AIza...",
+        "openai.model" => "gpt-6-sol",
+        "anthropic.model" => "claude-sonnet-5-5",
+        "gemini.model" => "deep-research-preview-04-2026",
+        "openai.proxy" | "anthropic.proxy" | "gemini.proxy" => "http://proxy.example:8080",
+        "openai.timeout_ms" | "anthropic.timeout_ms" | "gemini.timeout_ms" => "300000",
+        "server.providers" => "perplexity,library",
+        "server.tools" => "research,research-jobs",
+        "library.folders" => "/home/you/notes",
         "server.tokens" => "ann=a-long-random-token",
         "server.tokens_file" => "/home/you/.config/outlast/tokens",
         "server.allowed_hosts" => "research.example",

@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
+use outlast_core::Profile;
 use outlast_provider::http::{ProxyOptions, ProxyScope};
 use outlast_server::{ResearchMode, ToolSet};
 
 use super::error::{ConfigError, ConfigResult};
 use super::layers::{Layers, Source, is_placeholder};
 use super::redact::is_http;
-use super::{Dialect, Secret, StoreUrl};
+use super::{Dialect, ResearchProvider, Secret, StoreUrl};
 
 impl Layers {
     /// The key of a provider's account. What a client was to replace by a key and did not is none (P2): one warning, and
     /// the next layer counts.
-    pub(super) fn api_key(&mut self, key: &'static str) -> Option<Secret> {
+    pub(super) fn api_key(&mut self, key: &str) -> Option<Secret> {
         let found = self.find(key);
         let placeholders = self.set(found.setting).filter(|found| is_placeholder(&found.text));
         let sources: Vec<_> = placeholders.map(|found| found.source.to_string()).collect();
@@ -79,13 +80,19 @@ impl Layers {
 
     /// Milliseconds; what is no positive number is replaced by the default with one warning (A6).
     pub(super) fn millis(&mut self, key: &str) -> Duration {
+        let default = self.find(key).setting.default.parse().unwrap_or(1);
+        self.millis_or(key, Duration::from_millis(default))
+    }
+
+    /// The same with a default that depends on other settings.
+    pub(super) fn millis_or(&mut self, key: &str, default: Duration) -> Duration {
         let found = self.find(key);
-        let parsed = |text: &str| text.parse::<u64>().ok().filter(|millis| *millis > 0);
-        let millis = parsed(&found.text).unwrap_or_else(|| {
-            let default = found.setting.default;
-            self.warnings.push(format!("{}; using {default} ms", found.bad("")));
-            parsed(default).unwrap_or(1)
-        });
+        let parsed = found.text.parse::<u64>().ok().filter(|millis| *millis > 0);
+        let Some(millis) = parsed else {
+            let default_ms = default.as_millis();
+            self.warnings.push(format!("{}; using {default_ms} ms", found.bad("")));
+            return default;
+        };
         // A year is long enough for any wait, and adds up to no overflow.
         Duration::from_millis(millis.min(365 * 24 * 60 * 60 * 1000))
     }
@@ -129,9 +136,26 @@ impl Layers {
         })
     }
 
-    /// How deep research is answered; an unknown word is blocking, with one warning (B1).
+    /// How deep research is answered; an unknown word is blocking, with one warning (B1). Of its two names the new one
+    /// counts.
     pub(super) fn research_mode(&mut self) -> ResearchMode {
-        let found = self.find("perplexity.enable_async_deep_research");
+        let [found, old] = ["server.async_research", "perplexity.enable_async_deep_research"]
+            .map(|key| self.find(key));
+        let found = match (self.is_set(found.setting.key), self.is_set(old.setting.key)) {
+            (false, true) => old,
+            (true, true) if !found.text.eq_ignore_ascii_case(&old.text) => {
+                self.warnings.push(format!(
+                    "{} = `{}` and {} = `{}` are the old and the new name of one setting; {} counts",
+                    old.name(),
+                    old.text,
+                    found.name(),
+                    found.text,
+                    found.name()
+                ));
+                found
+            }
+            _ => found,
+        };
         match found.text.to_lowercase().as_str() {
             "true" | "1" => ResearchMode::Queued,
             "auto" => ResearchMode::Auto,
@@ -159,9 +183,9 @@ impl Layers {
         Ok(format!("{scheme}://{host}{path}"))
     }
 
-    /// The proxy to the provider: the one named for it, else the one for all programs.
-    pub(super) fn provider_proxy(&self) -> Option<ProxyOptions> {
-        let own = self.text("perplexity.proxy");
+    /// The proxy to a provider: the one named for it, else the one for all programs.
+    pub(super) fn provider_proxy(&self, key: &str) -> Option<ProxyOptions> {
+        let own = self.text(key);
         own.map(|url| self.proxy(url, ProxyScope::Everything)).or_else(|| self.common_proxy())
     }
 
@@ -189,9 +213,16 @@ impl Layers {
         self.text("server.log").or_else(|| self.text("perplexity.log_level")).unwrap_or_default()
     }
 
-    /// The tool sets.
-    pub(super) fn tools(&self) -> ConfigResult<Vec<ToolSet>> {
+    /// The tool sets; where none is named, those that suit the provider that is asked first (G2).
+    pub(super) fn tools(&self, first: Option<&ResearchProvider>) -> ConfigResult<Vec<ToolSet>> {
         let mut found = self.find("server.tools");
+        if found.source == Source::Default {
+            let research = match first {
+                Some(provider) if provider.name() != Profile::PERPLEXITY => ToolSet::DeepResearch,
+                Some(_) | None => ToolSet::Research,
+            };
+            return Ok(vec![research, ToolSet::ResearchJobs]);
+        }
         let allowed = ToolSet::ALL.map(ToolSet::name).join(", ");
         let mut sets = Vec::new();
         for name in found.text.split(',').map(str::trim).filter(|name| !name.is_empty()) {

@@ -26,12 +26,19 @@ async fn the_docs_list_every_argument_of_every_tool() {
     let mut world = World::new().await;
     // The mode in which every tool of the research set is listed.
     world.set("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "auto");
+    world.set("OUTLAST_PROVIDERS", "perplexity,openai,anthropic,gemini,library");
+    for vendor in ["OPENAI", "ANTHROPIC", "GEMINI"] {
+        world.set(&format!("{vendor}_API_KEY"), "sk-test");
+    }
+    let folder = world.data_dir().parent().unwrap().to_owned();
+    world.set("OUTLAST_LIBRARY", folder.to_str().unwrap());
     let config = world.data_dir().with_extension("toml");
     std::fs::write(&config, "[[workflow]]\nname = \"audit\"\ncommand = [\"true\"]\n").unwrap();
     let mut listed = String::new();
     for (set, flags) in [
         ("research", ["--tools", "research"].as_slice()),
         ("research-jobs", &["--tools", "research-jobs"]),
+        ("deep-research", &["--tools", "deep-research"]),
         ("perplexity", &["--tools", "perplexity"]),
         ("jobs", &["--tools", "jobs", "--async", "--config", config.to_str().unwrap()]),
     ] {
@@ -102,7 +109,10 @@ fn kind(schema: &Value) -> String {
     match schema["type"].as_str().unwrap_or("any value") {
         "string" => format!("text{}", limits("minLength", "maxLength")),
         "integer" => format!("whole number{}", limits("minimum", "maximum")),
-        "number" => format!("number{}", limits("minimum", "maximum")),
+        "number" => match schema["exclusiveMinimum"].as_i64() {
+            Some(above) => format!("number above {above}{}", limits("minimum", "maximum")),
+            None => format!("number{}", limits("minimum", "maximum")),
+        },
         "boolean" => "`true` or `false`".to_owned(),
         "array" => format!("list of {}{}", kind(&schema["items"]), limits("minItems", "maxItems")),
         "object" => match schema["properties"].as_object() {

@@ -28,6 +28,8 @@ async fn with_library() -> World {
     let folder = library(&world);
     world.set("OUTLAST_LIBRARY", folder.to_str().unwrap());
     world.unset("PERPLEXITY_API_KEY");
+    // Not the default where a library is first: these tests look at the tools that carry Perplexity's name.
+    world.set("OUTLAST_TOOLS", "research,research-jobs");
     world
 }
 
@@ -299,4 +301,170 @@ async fn p2_init_passes_the_library_on_and_a_client_that_replaces_nothing_works(
         }
     }
     assert_eq!(world.submits(), 0);
+}
+
+/// G1: a vendor's key that stands in the environment is used by no command unless the vendor is named.
+#[tokio::test]
+async fn g1_a_key_that_stands_in_the_environment_is_not_used_unless_its_vendor_is_named() {
+    let mut world = with_library().await;
+    world.unset("OUTLAST_TOOLS");
+    for vendor in ["OPENAI", "ANTHROPIC", "GEMINI", "PERPLEXITY"] {
+        let url = world.simulator.url().to_owned();
+        world.set(&format!("{vendor}_BASE_URL"), &url);
+        world.set(&format!("{vendor}_API_KEY"), "sk-test");
+    }
+    world.set("OUTLAST_PROVIDERS", "library");
+    let ran = world.run(&["doctor", "--json"]).await;
+    assert!(ran.stdout.contains("the library: one folder"), "{ran:?}");
+    let ran = world.run(&["research", "boiler room?", "--json"]).await;
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    assert_eq!(job["output"]["model"], LIBRARY, "{ran:?}");
+    let mut server = world.serve().await;
+    let query = json!({ "query": "boiler room vault code?" });
+    let answer = answered(&mut server, "deep_research", query.clone()).await;
+    assert_eq!(answer["provider"], "library", "{answer}");
+    for vendor in ["openai", "anthropic", "gemini", "perplexity"] {
+        let mut query = query.clone();
+        query["provider"] = json!(vendor);
+        let text = refused(&server.call("deep_research", query).await);
+        assert!(text.starts_with("VALIDATION_ERROR: provider must be one of"), "{text}");
+        let ran = world.run(&["research", "x?", "--provider", vendor]).await;
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let key = format!("{}_API_KEY", vendor.to_uppercase());
+        assert!(ran.stderr.contains("not configured") && ran.stderr.contains(&key), "{ran:?}");
+    }
+    // Unnamed, the other vendors' keys count for nothing either.
+    world.unset("OUTLAST_PROVIDERS");
+    world.unset("PERPLEXITY_API_KEY");
+    let ran = world.run(&["research", "boiler room?", "--json"]).await;
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    assert_eq!(job["output"]["model"], LIBRARY, "{ran:?}");
+    world.unset("OUTLAST_LIBRARY");
+    let ran = world.run(&["serve"]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("no research provider is configured"), "{ran:?}");
+    assert_eq!(world.simulator.requests().len(), 0, "not one request was made");
+}
+
+/// G1: a provider that is named and cannot be asked, an unknown name and one that is there twice end the command with 2
+/// and what to set.
+#[tokio::test]
+async fn g1_a_named_provider_must_have_what_it_needs() {
+    let mut world = World::new().await;
+    for name in ["PERPLEXITY_API_KEY", "OUTLAST_LIBRARY"] {
+        world.unset(name);
+    }
+    world.set("GEMINI_API_KEY", "${GEMINI_API_KEY}");
+    let cases = [
+        ("perplexity", "names perplexity, which has no key", "PERPLEXITY_API_KEY"),
+        ("openai", "names openai, which has no key", "OPENAI_API_KEY"),
+        ("anthropic", "names anthropic, which has no key", "[anthropic]"),
+        ("gemini", "names gemini, which has no key", "GEMINI_API_KEY"),
+        ("library", "names library, which has no folders", "OUTLAST_LIBRARY"),
+        ("openai,bard", "OUTLAST_PROVIDERS = `bard`", "anthropic, gemini, library"),
+        (
+            "openai,library,openai",
+            "OUTLAST_PROVIDERS = `openai,library,openai`",
+            "each of them once",
+        ),
+    ];
+    for (names, error, hint) in cases {
+        world.set("OUTLAST_PROVIDERS", names);
+        for command in [&["serve"][..], &["research", "why?"], &["worker", "--until-idle"]] {
+            let ran = world.run(command).await;
+            assert_eq!(ran.code, Some(2), "{names} {command:?}: {ran:?}");
+            assert!(ran.stderr.contains(error) && ran.stderr.contains(hint), "{names}: {ran:?}");
+        }
+        let ran = world.run(&["doctor", "--json"]).await;
+        assert_eq!(ran.code, Some(1), "{names}: {ran:?}");
+    }
+    world.set("OUTLAST_PROVIDERS", "gemini");
+    let ran = world.run(&["serve"]).await;
+    assert!(ran.stderr.contains("placeholder"), "P2: {ran:?}");
+    // Lists need no provider.
+    let ran = world.run(&["jobs", "list"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+/// G2: the command line chooses among those that are named, keeps a conversation's own, and takes a budget.
+#[tokio::test]
+async fn g2_the_command_line_chooses_a_provider_and_takes_a_budget() {
+    let mut world = with_library().await;
+    world.set("PERPLEXITY_API_KEY", "pplx-test");
+    world.set("OUTLAST_PROVIDERS", "library,perplexity");
+    let run = async |arguments: &[&str]| -> Value {
+        let ran = world.run(&[&["research", "--json"][..], arguments].concat()).await;
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
+    };
+    let first = run(&["boiler room?", "--budget", "2.50"]).await;
+    assert_eq!((&first["output"]["model"], world.submits()), (&json!(LIBRARY), 0), "{first}");
+    let question = "Why is the sky blue? [[sim:ok;words=60;delay_ms=0]]";
+    let chosen = run(&[question, "--provider", "perplexity", "--budget", "$30"]).await;
+    assert_eq!((&chosen["state"], world.submits()), (&json!("succeeded"), 1), "{chosen}");
+    let id = chosen["conversation"].as_str().unwrap();
+    run(&["and at dusk? [[sim:ok;words=60;delay_ms=0]]", "--follow-up", id]).await;
+    assert_eq!(world.submits(), 2, "the conversation is Perplexity's, though the library is first");
+    for bad in ["0", "-1", "x", "1e9", "$", ""] {
+        let ran = world.run(&["research", "why?", "--budget", bad]).await;
+        assert_eq!(ran.code, Some(2), "{bad}: {ran:?}");
+        assert!(ran.stderr.contains("dollars above 0"), "{bad}: {ran:?}");
+    }
+    assert_eq!(world.submits(), 2);
+}
+
+/// G1, P2: doctor asks every provider that is named, by a call that costs nothing, and says who gets new questions.
+#[tokio::test]
+async fn g1_doctor_checks_every_provider_that_is_named() {
+    let mut world = with_library().await;
+    world.set("PERPLEXITY_API_KEY", "pplx-test");
+    world.set("OPENAI_API_KEY", "sk-test");
+    world.set("OPENAI_BASE_URL", "http://127.0.0.1:1");
+    world.set("OUTLAST_PROVIDERS", "openai,perplexity,library");
+    let ran = world.run(&["doctor", "--json"]).await;
+    assert_eq!(ran.code, Some(1), "one cannot be reached: {ran:?}");
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let found: Vec<_> = checks.iter().filter(|check| check["name"] == "provider").collect();
+    let [openai, perplexity, library] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(openai["status"], "fail", "{openai}");
+    assert!(openai["message"].as_str().unwrap().starts_with("openai "), "{openai}");
+    assert!(openai["message"].as_str().unwrap().contains("new questions go to it"), "{openai}");
+    assert!(openai["fix"].as_str().unwrap().contains("OPENAI_BASE_URL"), "{openai}");
+    assert_eq!(perplexity["status"], "pass", "{perplexity}");
+    assert!(perplexity["message"].as_str().unwrap().contains("takes the key"), "{perplexity}");
+    assert_eq!(library["status"], "pass", "{library}");
+    assert_eq!(world.submits(), 0, "nothing was bought");
+}
+
+/// G1: `init` passes the names of the providers on, and the names of the keys that they need, but no key.
+#[tokio::test]
+async fn g1_init_passes_the_providers_and_the_names_of_their_keys_on() {
+    let mut world = with_library().await;
+    world.set("OUTLAST_PROVIDERS", "openai, library,anthropic");
+    world.set("OPENAI_API_KEY", "sk-hunter2");
+    for (client, passed) in [
+        ("claude-code", "${OPENAI_API_KEY:-}"),
+        ("cursor", "${env:ANTHROPIC_API_KEY}"),
+        ("gemini-cli", "$OPENAI_API_KEY"),
+        ("codex", "OPENAI_API_KEY"),
+        ("zed", "openai,library,anthropic"),
+    ] {
+        let ran = world.run(&["init", client, "--print"]).await;
+        assert!(ran.stdout.contains(passed), "{client}: {ran:?}");
+        assert!(ran.stdout.contains("openai,library,anthropic"), "{client}: {ran:?}");
+        assert!(!ran.stdout.contains("PERPLEXITY_API_KEY"), "{client}: {ran:?}");
+        assert!(!ran.stdout.contains("hunter2"), "{client}: {ran:?}");
+    }
+    // A key that is in the file is not asked for.
+    let file = world.data_dir().parent().unwrap().join("outlast.toml");
+    std::fs::write(&file, "[server]\nproviders = [\"openai\"]\n[openai]\napi_key = \"sk-file\"\n")
+        .unwrap();
+    world.unset("OUTLAST_PROVIDERS");
+    world.unset("OPENAI_API_KEY");
+    let config = ["--config", file.to_str().unwrap()];
+    let ran = world.run(&[&["init", "cursor", "--print"][..], &config].concat()).await;
+    assert!(
+        !ran.stdout.contains("API_KEY") && !ran.stdout.contains("OUTLAST_PROVIDERS"),
+        "{ran:?}"
+    );
 }

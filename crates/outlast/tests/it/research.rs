@@ -14,6 +14,7 @@ mod files;
 mod refusals;
 mod patience;
 mod repeating;
+mod any_provider;
 
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ const HISTORY: &str = "get_conversation_history";
 const HISTORIES: &str = "get_conversation_histories";
 const AWAIT: &str = "await_conversation_histories";
 const LIST: &str = "list_conversations";
+const CANCEL: &str = "cancel_research";
 
 /// The switch of B1.
 const SWITCH: &str = "PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH";
@@ -95,7 +97,8 @@ impl Client {
         let shape = result["structuredContent"].clone();
         schema_check::check(&listed["outputSchema"], &shape)
             .unwrap_or_else(|why| panic!("{tool}: {why}: {shape}"));
-        if [DEEP, DEEP_FOLLOWUP, SEARCH, SEARCH_FOLLOWUP].contains(&tool) {
+        let any = ["deep_research", "deep_research_followup"];
+        if [DEEP, DEEP_FOLLOWUP, SEARCH, SEARCH_FOLLOWUP].contains(&tool) || any.contains(&tool) {
             check_query_result(&shape);
         }
         Answer { text: result["content"][0]["text"].as_str().unwrap().to_owned(), shape }
@@ -139,6 +142,7 @@ fn check_query_result(shape: &Value) {
         "conversationId",
         "cost",
         "modelUsed",
+        "provider",
         "rawResultText",
         "responseId",
         "searchResults",

@@ -17,6 +17,23 @@ const WARNING: &str = " Security: the question goes to a third party. Never send
 const RESEARCH_WARNING: &str =
     " Deep research runs long and spreads the question over many searches, so take special care.";
 
+/// What a person sets so that a provider can be asked.
+pub fn how_to_configure(provider: &str) -> String {
+    match provider {
+        Profile::LIBRARY => {
+            "set OUTLAST_LIBRARY to the folders of documents, and name library in OUTLAST_PROVIDERS where that is set"
+                .to_owned()
+        }
+        Profile::PERPLEXITY => {
+            "set PERPLEXITY_API_KEY, and name perplexity in OUTLAST_PROVIDERS where that is set".to_owned()
+        }
+        vendor => {
+            let key = vendor.to_uppercase();
+            format!("set {key}_API_KEY and name {vendor} in OUTLAST_PROVIDERS")
+        }
+    }
+}
+
 /// Who gets the questions.
 #[derive(Clone, Copy)]
 pub(crate) struct Recipient<'a> {

@@ -1,8 +1,11 @@
-//! Tool set `research`: deep research and quick search in conversations that can be continued, read and listed. Deep
-//! research is held until its report is there, or queued, as the mode says; search is always held.
+//! Tool sets `research` and `deep-research`: deep research, and in the first quick search, in conversations that can be
+//! continued, read, listed and cancelled. Deep research is held until its report is there, or queued, as the mode says;
+//! search is always held.
 
+mod set;
 mod arguments;
 mod ask;
+mod cancel;
 
 mod history;
 mod archive;
@@ -23,11 +26,12 @@ use outlast_mirror::Mirror;
 
 use crate::reply::ToolResult;
 use crate::tool_names::research::{
-    AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
+    AWAIT, CANCEL, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
 };
 use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
 use answer::Asking;
+pub use set::ResearchSet;
 
 /// How a call for deep research is answered (B1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +47,11 @@ pub enum ResearchMode {
 /// What this set is told once.
 #[derive(Clone, Debug)]
 pub struct ResearchOptions {
+    /// Which of the two sets it is.
+    pub set: ResearchSet,
     /// Who answers new questions.
     pub profile: Profile,
-    /// Who else is configured, and goes on with conversations of its own (P1).
+    /// Who else is configured: answers where a call names it, and goes on with conversations of its own (P1).
     pub others: Vec<Profile>,
     /// How a call for deep research is answered.
     pub mode: ResearchMode,
@@ -85,26 +91,44 @@ impl Research {
 
     /// How a model should use them.
     pub(crate) fn instructions(&self) -> String {
+        let set = self.options.set;
+        let (ask, followup) = (set.deep_research(), set.followup());
         let flow = match self.options.mode {
             ResearchMode::Blocking => format!(
-                "{DEEP_RESEARCH} returns the report; if the client gives up first, make the same call again to pick \
-                 it up."
+                "{ask} returns the report; if the client gives up first, make the same call again to pick it up."
             ),
             ResearchMode::Queued | ResearchMode::Auto => format!(
-                "{DEEP_RESEARCH} queues the question and returns a conversationId; read {HISTORY} until it is \
-                 completed, or wait for several with {AWAIT}."
+                "{ask} queues the question and returns a conversationId; read {HISTORY} until it is completed, or \
+                 wait for several with {AWAIT}."
             ),
         };
+        let (quick, continues) = match set {
+            ResearchSet::Perplexity => (
+                format!("{SEARCH} answers a quick question. "),
+                format!("{SEARCH_FOLLOWUP} and {followup} continue"),
+            ),
+            ResearchSet::AnyProvider => (String::new(), format!("{followup} continues")),
+        };
         format!(
-            "In conversations: {SEARCH} answers a quick question. {flow} {SEARCH_FOLLOWUP} and \
-             {DEEP_RESEARCH_FOLLOWUP} continue a conversation, {HISTORY} and {HISTORIES} read it, {LIST} finds a \
-             lost one. Ask in full sentences: earlier chat is not seen."
+            "In conversations: {quick}{flow} {continues} a conversation, {HISTORY} and {HISTORIES} read it, {LIST} \
+             finds a lost one, {CANCEL} stops what is no longer wanted. Ask in full sentences: earlier chat is not \
+             seen."
         )
     }
 
     /// What a question of this set that made the job would be answered; `None` while it is unfinished.
     pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
-        self.ended(job, Asking { continued: job.turn > 1, show_thinking: false })
+        self.ended(job, self.asking(job.turn > 1))
+    }
+
+    /// How deep research is asked.
+    fn asking(&self, continued: bool) -> Asking {
+        Asking { set: self.options.set, continued, show_thinking: false }
+    }
+
+    /// Who can be asked, the first in line first.
+    fn profiles(&self) -> impl Iterator<Item = &Profile> {
+        std::iter::once(&self.options.profile).chain(&self.options.others)
     }
 
     /// Where a conversation's files are; only its owner on this machine can use that.

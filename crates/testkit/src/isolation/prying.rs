@@ -7,7 +7,7 @@ use super::request::Request;
 use super::worker::Worker;
 
 /// What can be asked with an id. Each is a kind of its own when times are compared.
-const WAYS: [&str; 10] = [
+const WAYS: [&str; 11] = [
     "perplexity_research_poll",
     "perplexity_research_cancel",
     "tasks/get",
@@ -16,6 +16,7 @@ const WAYS: [&str; 10] = [
     "get_conversation_history",
     "get_conversation_histories",
     "await_conversation_histories",
+    "cancel_research",
     "perplexity_search_followup",
     "perplexity_deep_research_followup",
 ];
@@ -90,7 +91,9 @@ fn request(number: u64, way: &str, id: &str, question: &str) -> Request {
         "perplexity_research_poll" | "perplexity_research_cancel" => {
             Request::tool(number, way, json!({ "jobId": id }))
         }
-        "get_conversation_history" => Request::tool(number, way, json!({ "conversationId": id })),
+        "get_conversation_history" | "cancel_research" => {
+            Request::tool(number, way, json!({ "conversationId": id }))
+        }
         "get_conversation_histories" | "await_conversation_histories" => {
             Request::tool(number, way, json!({ "conversationIds": [id] }))
         }

@@ -1,15 +1,16 @@
-//! Checks of the research provider, and of the clock by what it says the time is.
+//! Checks of the research providers, and of the clock by what it says the time is.
 
 use std::path::Path;
 use std::time::Duration;
 
-use outlast_core::{Clock as _, ProviderError, Timestamp, Trouble};
-use outlast_provider::vendor::KeyState;
+use futures_util::future::join_all;
+use outlast_core::{Clock as _, Profile, ProviderError, Timestamp, Trouble};
+use outlast_provider::vendor::{Checked, KeyState};
 use outlast_store::SystemClock;
 use tokio::time::Instant;
 
 use super::check::{CHECK_LIMIT, Check, Verdict};
-use crate::config::{Config, Secret};
+use crate::config::{Config, ResearchProvider, VendorName, VendorSettings};
 use crate::ui;
 use crate::wire;
 
@@ -22,52 +23,83 @@ const EARLIEST: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 /// How far this machine's clock may be from the provider's before people are misled by the times they read.
 const SKEW: Duration = Duration::from_secs(120);
 
-/// The provider answers and takes the key, or the library can be read; and this machine's time is the provider's.
-pub(super) async fn provider_and_clock(config: Option<&Config>) -> (Check, Check) {
-    let Some(config) = config else { return (Check::unconfigured(NAME), clock(None)) };
-    let Some(key) = &config.perplexity.api_key else { return (library(config), clock(None)) };
-    let (check, clock) = perplexity(config, key).await;
-    if config.library.is_empty() { (check, clock) } else { (beside_library(check, config), clock) }
-}
-
-/// With a key and a library set, says which one answers (P2).
-fn beside_library(check: Check, config: &Config) -> Check {
-    let library = library(config);
-    if check.verdict == Verdict::Pass && library.verdict != Verdict::Pass {
-        let line = format!("perplexity {}; but {}", check.line, library.line);
-        return Check::warn(NAME, line, library.fix.unwrap_or_default());
+/// Each provider that may be asked answers and takes its key, or can be read; and this machine's time is the providers'.
+pub(super) async fn providers_and_clock(config: Option<&Config>) -> (Vec<Check>, Check) {
+    let Some(config) = config else { return (vec![Check::unconfigured(NAME)], clock(None)) };
+    if config.providers.is_empty() {
+        return (vec![none(config)], clock(None));
     }
-    let line = format!(
-        "perplexity {}; it is asked, and the library goes on with its own conversations alone",
-        check.line
-    );
-    Check { line, ..check }
+    let checked = config.providers.iter().map(async |provider| match provider {
+        ResearchProvider::Vendor(settings) => vendor(config, settings).await,
+        ResearchProvider::Library => (library(config), None),
+    });
+    let checked = join_all(checked).await;
+    let time = checked.iter().find_map(|(_, time)| *time);
+    let checks = checked.into_iter().enumerate();
+    (checks.map(|(place, (check, _))| in_line(config, place, check)).collect(), clock(time))
 }
 
-async fn perplexity(config: &Config, key: &Secret) -> (Check, Check) {
+/// Where several may be asked, says what this one is asked (P2).
+fn in_line(config: &Config, place: usize, check: Check) -> Check {
+    let names: Vec<&str> = config.providers.iter().map(ResearchProvider::name).collect();
+    let line = match names.get(place) {
+        // It names itself.
+        Some(&Profile::LIBRARY) | None => check.line,
+        Some(name) => format!("{name} {}", check.line),
+    };
+    let line = match (place, names.as_slice()) {
+        (_, [_]) => line,
+        (0, [_, others @ ..]) => {
+            format!("{line}; new questions go to it, unless they name {}", others.join(", "))
+        }
+        _ => format!("{line}; goes on with its own conversations"),
+    };
+    let verdict = match check.verdict {
+        // No person asked for this one: its conversations have to wait, and nothing else.
+        Verdict::Fail if place > 0 && !config.providers_are_named => Verdict::Warn,
+        verdict => verdict,
+    };
+    Check { line, verdict, ..check }
+}
+
+/// Whether a vendor answers, and what time it is there.
+async fn vendor(config: &Config, settings: &VendorSettings) -> (Check, Option<Timestamp>) {
     let begun = Instant::now();
     // A little less than a check may take, so that the answer is its own.
-    let checked = wire::check_perplexity(config, key, CHECK_LIMIT.mul_f32(0.9)).await;
+    let checked = wire::check_vendor(config, settings, CHECK_LIMIT.mul_f32(0.9)).await;
     let took = ui::ago(begun.elapsed());
     match checked {
         Err(failed) => {
             let fix = failed.next_step().unwrap_or("check the configuration").to_owned();
-            (Check::fail(NAME, failed.to_string(), fix), clock(None))
+            (Check::fail(NAME, failed.to_string(), fix), None)
         }
-        Ok(Err(error)) => (trouble(&error), clock(None)),
-        Ok(Ok(checked)) => {
-            let check = match checked.key {
-                KeyState::Taken => Check::pass(NAME, format!("answers and takes the key ({took})")),
-                KeyState::Unknown => Check::warn(
-                    NAME,
-                    format!(
-                        "answers ({took}), but has no list of models that says whether the key is right"
-                    ),
-                    "check that PERPLEXITY_BASE_URL is right; then `outlast research QUESTION` will show it",
+        Ok(Err(error)) => (trouble(&error), None),
+        Ok(Ok(checked)) => (answered(settings.name, &checked, &took), checked.server_time),
+    }
+}
+
+/// What a vendor that answers made of the key, and what it warns of, such as the day on which a model goes.
+fn answered(vendor: VendorName, checked: &Checked, took: &str) -> Check {
+    match checked.key {
+        KeyState::Unknown => {
+            let base_url = vendor.vendor().base_url_variable;
+            Check::warn(
+                NAME,
+                format!(
+                    "answers ({took}), but has no list of models that says whether the key is right"
                 ),
-            };
-            (check, clock(checked.server_time))
+                format!(
+                    "check that {base_url} is right; then `outlast research QUESTION` will show it"
+                ),
+            )
         }
+        KeyState::Taken if !checked.warnings.is_empty() => {
+            let warnings = checked.warnings.join("; ");
+            let table = vendor.as_str();
+            let fix = format!("update outlast, or set model under [{table}] in outlast.toml");
+            Check::warn(NAME, format!("answers and takes the key ({took}); {warnings}"), fix)
+        }
+        KeyState::Taken => Check::pass(NAME, format!("answers and takes the key ({took})")),
     }
 }
 
@@ -86,16 +118,19 @@ fn trouble(error: &ProviderError) -> Check {
     }
 }
 
+/// No provider is configured.
+fn none(config: &Config) -> Check {
+    if !config.workflows.is_empty() {
+        return Check::skipped(NAME, "none is configured; the workflows need none");
+    }
+    let fix = "set PERPLEXITY_API_KEY, or OUTLAST_LIBRARY to a folder of documents, or try `outlast demo`";
+    Check::fail(NAME, wire::no_provider().to_string(), fix)
+}
+
 fn library(config: &Config) -> Check {
     let unreadable = config.library.iter().find(|folder| std::fs::read_dir(folder).is_err());
     match (config.library.len(), unreadable) {
-        (0, _) if !config.workflows.is_empty() => {
-            Check::skipped(NAME, "none is configured; the workflows need none")
-        }
-        (0, _) => {
-            let fix = "set PERPLEXITY_API_KEY, or OUTLAST_LIBRARY to a folder of documents, or try `outlast demo`";
-            Check::fail(NAME, wire::no_provider().to_string(), fix)
-        }
+        (0, _) => Check::fail(NAME, "the library: no folders", "set OUTLAST_LIBRARY to some"),
         (_, Some(folder)) => {
             let line = format!("the library's folder {} cannot be read", folder.display());
             Check::fail(NAME, line, "set OUTLAST_LIBRARY to folders that can")
@@ -154,6 +189,23 @@ fn judged(now: Timestamp, server_time: Option<Timestamp>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// G2: a model with a date of its end is a warning, before it is an error.
+    #[test]
+    fn g2_what_a_vendor_warns_of_is_told() {
+        let warned = |key, warnings: &[&str]| {
+            let warnings = warnings.iter().map(|text| (*text).to_owned()).collect();
+            let checked = Checked { key, server_time: None, warnings };
+            answered(VendorName::Gemini, &checked, "5 ms")
+        };
+        assert_eq!(warned(KeyState::Taken, &[]).verdict, Verdict::Pass);
+        let check = warned(KeyState::Taken, &["the agent x is shut down on 2027-01-01"]);
+        assert_eq!(check.verdict, Verdict::Warn);
+        assert!(check.line.contains("2027-01-01"), "{check:?}");
+        assert!(check.fix.unwrap().contains("[gemini]"));
+        let check = warned(KeyState::Unknown, &[]);
+        assert!(check.fix.unwrap().contains("GEMINI_BASE_URL"));
+    }
 
     #[test]
     fn a_clock_is_judged_by_the_provider_s_and_by_what_can_be() {

@@ -11,8 +11,8 @@ use super::json::{Refusal, parse};
 use crate::cli::Client;
 use crate::config::Places;
 
-/// The variable that holds the key.
-const KEY: &str = "PERPLEXITY_API_KEY";
+/// The variable that names who may be asked.
+const PROVIDERS: &str = "OUTLAST_PROVIDERS";
 
 /// The variable that holds the library's folders.
 const LIBRARY: &str = "OUTLAST_LIBRARY";
@@ -31,8 +31,8 @@ pub(super) enum Format {
 /// How the key gets from the client to this program without being in the client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyWay {
-    /// The client puts the value in where the file has this.
-    Reference(&'static str),
+    /// The client puts the value in where the file has the variable's name between these.
+    Reference(&'static str, &'static str),
     /// The client is told the names of variables to pass on.
     Named,
     /// The client passes its whole environment on.
@@ -46,8 +46,11 @@ pub(super) enum KeyWay {
 pub(super) struct Program {
     pub(super) command: String,
     pub(super) args: Vec<String>,
-    /// The key is in outlast.toml; a variable that is not set must not stand before it.
-    pub(super) key_in_file: bool,
+    /// The variables of the keys that it needs. None whose key is in outlast.toml: a variable that is not set must not
+    /// stand before it.
+    pub(super) keys: Vec<&'static str>,
+    /// Who may be asked, where this environment names them.
+    pub(super) providers: Option<String>,
     /// Folders of documents, as one variable.
     pub(super) library: Option<String>,
     /// Whether the folders were given on the command line.
@@ -106,11 +109,9 @@ impl Client {
     pub(super) fn key_way(self) -> KeyWay {
         match self {
             // Without the default, a variable that is not set would keep the whole file from being read.
-            Self::ClaudeCode => KeyWay::Reference("${PERPLEXITY_API_KEY:-}"),
-            Self::Cursor | Self::Vscode | Self::Windsurf => {
-                KeyWay::Reference("${env:PERPLEXITY_API_KEY}")
-            }
-            Self::GeminiCli => KeyWay::Reference("$PERPLEXITY_API_KEY"),
+            Self::ClaudeCode => KeyWay::Reference("${", ":-}"),
+            Self::Cursor | Self::Vscode | Self::Windsurf => KeyWay::Reference("${env:", "}"),
+            Self::GeminiCli => KeyWay::Reference("$", ""),
             Self::Codex => KeyWay::Named,
             Self::Zed => KeyWay::Inherited,
             Self::ClaudeDesktop => KeyWay::OwnFile,
@@ -132,14 +133,20 @@ impl Client {
         fields.push(("args", Field::List(program.args.clone())));
         let mut environment = Vec::new();
         match self.key_way() {
-            _ if program.key_in_file => {}
-            KeyWay::Reference(reference) => {
-                environment.push((KEY, Field::Text(reference.to_owned())))
+            _ if program.keys.is_empty() => {}
+            KeyWay::Reference(before, after) => environment.extend(
+                program.keys.iter().map(|key| (*key, Field::Text(format!("{before}{key}{after}")))),
+            ),
+            KeyWay::Named => {
+                let keys = program.keys.iter().map(|key| (*key).to_owned());
+                fields.push(("env_vars", Field::List(keys.collect())));
             }
-            KeyWay::Named => fields.push(("env_vars", Field::List(vec![KEY.to_owned()]))),
             KeyWay::Inherited | KeyWay::OwnFile => {}
         }
         environment.push((MODE.0, Field::Text(MODE.1.to_owned())));
+        if let Some(providers) = &program.providers {
+            environment.push((PROVIDERS, Field::Text(providers.clone())));
+        }
         if let Some(library) = &program.library {
             environment.push((LIBRARY, Field::Text(library.clone())));
         }

@@ -17,7 +17,8 @@ fn program() -> Program {
     Program {
         command: "/opt/outlast".to_owned(),
         args: vec!["serve".to_owned()],
-        key_in_file: false,
+        keys: vec!["PERPLEXITY_API_KEY"],
+        providers: None,
         library: None,
         library_given: false,
     }
@@ -169,7 +170,7 @@ fn every_client_has_a_file_of_its_own_and_no_key_in_its_entry() {
         assert!(snippet.contains("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"), "{snippet}");
         assert!(snippet.contains("/opt/outlast") && snippet.contains("\"serve\""), "{snippet}");
         assert!(client.format().is_only_added("", &snippet), "{}", client.id());
-        let quiet = client.entry(&Program { key_in_file: true, ..program() });
+        let quiet = client.entry(&Program { keys: Vec::new(), ..program() });
         let quiet = client.format().put("", &quiet).unwrap();
         assert!(!quiet.contains("API_KEY"), "the file's key must win");
     }

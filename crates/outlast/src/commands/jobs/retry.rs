@@ -184,9 +184,12 @@ async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> 
         return Ok(());
     }
     let missing = match job.new.profile.provider() {
-        Profile::PERPLEXITY => "the key and base URL that it was first asked with",
-        Profile::LIBRARY => "the library's folders that it was first asked with",
-        _ => "the outlast.toml that has its workflow",
+        Profile::LIBRARY => "the library's folders that it was first asked with".to_owned(),
+        Profile::WORKFLOW => "the outlast.toml that has its workflow".to_owned(),
+        Profile::PERPLEXITY => "the key and base URL that it was first asked with".to_owned(),
+        vendor => format!(
+            "{vendor} in OUTLAST_PROVIDERS, and the key and base URL that it was first asked with"
+        ),
     };
     ui::remark("  no live worker fits it, nor does this configuration; it waits in the queue:");
     ui::remark(&format!("  start `outlast worker --until-idle` with {missing}"));

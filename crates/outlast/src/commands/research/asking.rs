@@ -1,7 +1,7 @@
 //! From the arguments to a job: in which conversation it is asked, and of which provider (P1).
 
 use outlast_core::{ConversationId, Message, NewJob, Profile, ResearchAsk, Role, Visibility};
-use outlast_server::research_instructions;
+use outlast_server::{how_to_configure, research_instructions};
 
 use crate::cli::ResearchArgs;
 use crate::commands::find::{self, FoundConversation};
@@ -20,8 +20,8 @@ pub(super) fn providers(config: &Config, args: &ResearchArgs) -> CommandResult<V
             false => Ok(providers),
         };
     }
-    if args.provider.as_deref() == Some(Profile::PERPLEXITY) {
-        let error = anyhow::anyhow!("--library and --provider perplexity exclude each other");
+    if let Some(other) = args.provider.as_deref().filter(|name| *name != Profile::LIBRARY) {
+        let error = anyhow::anyhow!("--library and --provider {other} exclude each other");
         return Err(CommandError::usage(
             error,
             "leave one of them out: --library asks your documents alone",
@@ -50,20 +50,20 @@ pub(super) async fn new_job(
         None => None,
     };
     let profile = profile(profiles, args, earlier.as_ref())?;
-    let (conversation, said) = match earlier {
-        Some(Earlier { id, provider, said }) => {
-            if provider != profile.provider() && !said.is_empty() {
-                tell_of_the_move(&provider, profile.provider(), said.len());
-            }
-            (id, said)
+    let (conversation, said, own) = match earlier {
+        Some(Earlier { id, provider, said }) => (id, said, Some(provider)),
+        None => {
+            let id = uuid::Uuid::new_v4().simple().to_string();
+            (ConversationId::new(id), Vec::new(), None)
         }
-        None => (ConversationId::new(uuid::Uuid::new_v4().simple().to_string()), Vec::new()),
     };
+    let moved_from = own.filter(|own| own != profile.provider());
     let effort = args.effort;
     let question_asked = Message { role: Role::User, content: question.to_owned() };
     let messages = std::iter::once(research_instructions(effort)).chain(said);
     let messages = messages.chain([question_asked]).collect();
-    let ask = ResearchAsk { messages, effort: Some(effort), ..ResearchAsk::default() };
+    let budget = args.budget;
+    let ask = ResearchAsk { messages, effort: Some(effort), budget, ..ResearchAsk::default() };
     let job = NewJob {
         owner: config.owner.clone(),
         conversation: Some(conversation),
@@ -78,7 +78,13 @@ pub(super) async fn new_job(
         life: None,
         keep: None,
     };
-    Ok(job.made_by("outlast research"))
+    let job = job.made_by("outlast research");
+    let Some(own) = moved_from else { return Ok(job) };
+    let job = job.moved_from(&own);
+    if let Some(text) = job.move_text() {
+        ui::mark(Mark::Step, &text);
+    }
+    Ok(job)
 }
 
 async fn earlier(opened: &OpenEngine, config: &Config, given: &str) -> CommandResult<Earlier> {
@@ -125,10 +131,10 @@ fn profile(
         ),
         _ => anyhow::anyhow!("the provider `{wanted}` is not configured"),
     };
-    let mut hint = match wanted {
-        Profile::LIBRARY => "give --library FOLDER, or set OUTLAST_LIBRARY".to_owned(),
-        _ => "set PERPLEXITY_API_KEY".to_owned(),
-    };
+    let mut hint = how_to_configure(wanted);
+    if wanted == Profile::LIBRARY {
+        hint = format!("give --library FOLDER, or {hint}");
+    }
     if let (None, Some(other)) = (named, profiles.first()) {
         let other = other.provider();
         hint.push_str(&format!(
@@ -136,14 +142,4 @@ fn profile(
         ));
     }
     Err(CommandError::usage(error, hint))
-}
-
-fn tell_of_the_move(from: &str, to: &str, messages: usize) {
-    let count = ui::count(messages, "earlier message", "earlier messages");
-    ui::mark(
-        Mark::Step,
-        &format!(
-            "{count} of this conversation, which belongs to {from}: sent to {to} with the question"
-        ),
-    );
 }

@@ -18,7 +18,7 @@ pub(super) fn options(
         if workflows.is_empty() {
             let error = anyhow::anyhow!("the tool set `jobs` has nothing to start");
             let hint = "configure a [[workflow]] in outlast.toml, or a research provider for the built-in \
-                        deep_research: set PERPLEXITY_API_KEY or OUTLAST_LIBRARY";
+                        deep_research: set PERPLEXITY_API_KEY, OUTLAST_LIBRARY or OUTLAST_PROVIDERS";
             return Err(CommandError::usage(error, hint));
         }
         let mode = match &config.fixed_workflow {
@@ -37,7 +37,8 @@ pub(super) fn options(
     };
     if config.fixed_workflow.as_deref() == Some(DEEP_RESEARCH) && research.is_none() {
         let error = anyhow::anyhow!("the workflow {DEEP_RESEARCH} needs a research provider");
-        return Err(CommandError::usage(error, "set PERPLEXITY_API_KEY or OUTLAST_LIBRARY"));
+        let hint = "set PERPLEXITY_API_KEY, OUTLAST_LIBRARY or OUTLAST_PROVIDERS";
+        return Err(CommandError::usage(error, hint));
     }
     Ok(Some(JobsOptions {
         workflows,

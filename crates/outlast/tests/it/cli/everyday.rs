@@ -261,7 +261,10 @@ async fn the_configuration_fits_a_terminal_of_80_columns() {
         "{screen}"
     );
     assert!(
-        screen.contains("\n\n[server]\n  tools                       research,research-jobs\n"),
+        screen.contains(
+            "\n\n[server]\n  providers                   perplexity\n  \
+             tools                       research,research-jobs\n"
+        ),
         "{screen}"
     );
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::support::{CANCEL, POLL, START};
+use crate::support::{CANCEL as CANCEL_JOB, POLL, START};
 
 fn names(client: &Client) -> Vec<&str> {
     client.tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
@@ -19,16 +19,19 @@ async fn b16_await_is_listed_in_async_mode_alone() {
     let mut world = World::new().await;
     let base = [DEEP, DEEP_FOLLOWUP, SEARCH, SEARCH_FOLLOWUP, HISTORY, HISTORIES];
     let client = Client::of(world.serve().await).await;
-    assert_eq!(names(&client), [&base[..], &[LIST, START, POLL, CANCEL]].concat());
+    assert_eq!(names(&client), [&base[..], &[LIST, CANCEL, START, POLL, CANCEL_JOB]].concat());
     for mode in ["true", "auto"] {
         world.set(SWITCH, mode);
         let client = Client::of(world.serve().await).await;
-        assert_eq!(names(&client), [&base[..], &[AWAIT, LIST, START, POLL, CANCEL]].concat());
+        assert_eq!(
+            names(&client),
+            [&base[..], &[AWAIT, LIST, CANCEL, START, POLL, CANCEL_JOB]].concat()
+        );
         let warning = tool(&client, AWAIT)["description"].as_str().unwrap();
         assert!(warning.contains("Clients cut long calls"), "{warning}");
     }
     let client = Client::of(world.serve_with(&["--tools", "research-jobs,research"]).await).await;
-    assert_eq!(names(&client)[..4], [START, POLL, CANCEL, DEEP]);
+    assert_eq!(names(&client)[..4], [START, POLL, CANCEL_JOB, DEEP]);
 }
 
 /// tools.md: schemas that validate strictly, titles, annotations; E7: ids have no pattern. And they are small.
@@ -57,17 +60,19 @@ async fn the_listed_tools_keep_their_contract() {
         let found = (&hints["readOnlyHint"], &hints["idempotentHint"], &hints["openWorldHint"]);
         assert_eq!(found, expected, "{name}");
     }
+    let hints = &tool(&client, CANCEL)["annotations"];
+    assert_eq!((&hints["readOnlyHint"], &hints["idempotentHint"]), (&json!(false), &json!(true)));
     assert!(tool(&client, HISTORY)["outputSchema"]["anyOf"].is_array());
     let (jobs, research): (Vec<&Value>, Vec<&Value>) = client
         .tools
         .iter()
-        .partition(|tool| [START, POLL, CANCEL].contains(&tool["name"].as_str().unwrap()));
+        .partition(|tool| [START, POLL, CANCEL_JOB].contains(&tool["name"].as_str().unwrap()));
     let size = |tools: &[&Value]| json!(tools).to_string().len();
     let all = json!(client.tools).to_string().len();
     let sizes =
         format!("research {}, research-jobs {}, all {all} bytes", size(&research), size(&jobs));
     eprintln!("{sizes}");
-    assert!(all < 12_000, "tools/list is sent with every conversation: {sizes}");
+    assert!(all < 13_000, "tools/list is sent with every conversation: {sizes}");
 }
 
 /// A12: the instructions of all sets together name the tools, and are short.
@@ -79,7 +84,9 @@ async fn the_instructions_teach_the_flow_in_few_words() {
         let mut server = world.spawn(&["serve"]);
         let greeting = server.greet().await;
         let instructions = greeting["instructions"].as_str().unwrap();
-        for tool in [DEEP, SEARCH, SEARCH_FOLLOWUP, HISTORY, HISTORIES, LIST, START, POLL, CANCEL] {
+        let jobs = [START, POLL, CANCEL_JOB];
+        let research = [DEEP, SEARCH, SEARCH_FOLLOWUP, HISTORY, HISTORIES, LIST, CANCEL];
+        for tool in research.into_iter().chain(jobs) {
             assert!(instructions.contains(tool), "{tool}: {instructions}");
         }
         assert_eq!(instructions.contains(AWAIT), mode != "false", "{instructions}");

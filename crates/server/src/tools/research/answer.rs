@@ -9,14 +9,17 @@ use outlast_mirror::{
 use rmcp::model::CallToolResult;
 use serde_json::json;
 
+use super::ResearchSet;
 use super::render::{self, TextLines};
 use crate::reply::{ToolResult, told, without_nulls};
 use crate::text::{block_texts, printable};
-use crate::tool_names::research::{AWAIT, DEEP_RESEARCH_FOLLOWUP, HISTORY, LIST, SEARCH_FOLLOWUP};
+use crate::tool_names::research::{AWAIT, HISTORY, LIST};
 
 /// How it was asked, as far as the answer depends on it.
 #[derive(Clone, Copy)]
 pub(super) struct Asking {
+    /// By a tool of this set.
+    pub(super) set: ResearchSet,
     /// In a conversation that was there before.
     pub(super) continued: bool,
     /// With the model's thinking.
@@ -45,11 +48,13 @@ pub(super) fn completed(
     text.line("");
     text.line(&render::usage(&usage, &cost, &model));
     text.remarks(check.as_ref(), output.cost);
-    text.line(&format!("Continue with `{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`."));
+    text.moved(job);
+    text.line(&format!("Continue with {}.", asking.set.followups()));
     let shape = without_nulls(json!({
         "rawResultText": report,
         "responseId": response_id,
         "modelUsed": model,
+        "provider": job.new.profile.provider(),
         "usage": usage,
         "cost": cost,
         "searchResults": sources(output),
@@ -85,12 +90,14 @@ pub(super) fn queued(
         header(asking, &id),
         render::estimate(&cost)
     ));
+    text.moved(job);
     text.path(path.as_deref());
     let text = text.done();
     let shape = without_nulls(json!({
         "rawResultText": text,
         "responseId": "queued",
         "modelUsed": model(expected.model.as_deref()),
+        "provider": job.new.profile.provider(),
         "usage": UsageShape::default(),
         "cost": cost,
         "searchResults": [],

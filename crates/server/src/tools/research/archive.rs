@@ -7,7 +7,7 @@ use outlast_mirror::{StatusFile, StatusWord};
 
 use super::ask::AskedIn;
 use super::history::{ConversationShape, MessageShape, Show, Shown, sanitised};
-use super::{Research, status};
+use super::{Research, ResearchSet, status};
 use crate::reply::{Refusal, RefusalCode};
 use crate::text::printable;
 use crate::tool_names::research::SEARCH;
@@ -20,7 +20,9 @@ impl Research {
         id: &ConversationId,
         show: Show,
     ) -> Result<Option<Shown>, Refusal> {
-        self.archive(owner, id).await?.map(|archived| shown(id, archived, show)).transpose()
+        let set = self.options.set;
+        let archived = self.archive(owner, id).await?;
+        archived.map(|archived| shown(set, id, archived, show)).transpose()
     }
 
     /// The same as a conversation to ask in: what was said there goes with the question, and stays in its files.
@@ -35,7 +37,7 @@ impl Research {
         let provider = Some(conversation.provider().to_owned());
         let said = conversation.messages.into_iter();
         let said = said.filter(|message| message.role != Role::System).collect();
-        Ok(Some(AskedIn { conversation: Some(id.clone()), provider, said }))
+        Ok(Some(AskedIn { conversation: Some(id.clone()), provider, wanted: None, said }))
     }
 
     async fn archive(
@@ -65,6 +67,7 @@ impl Research {
 }
 
 fn shown(
+    set: ResearchSet,
     id: &ConversationId,
     archived: ArchivedConversation,
     show: Show,
@@ -85,7 +88,7 @@ fn shown(
                 .to_owned()
         }
         StatusWord::Completed | StatusWord::Failed | StatusWord::Cancelled => {
-            status::standing(&status, None, None)
+            status::standing(set, &status, None, None)
         }
     };
     let conversation = ConversationShape {
@@ -95,6 +98,7 @@ fn shown(
         message_count: messages.len(),
         messages,
         conversation_path: Some(folder.to_string_lossy().into_owned()),
+        provider: file.provider().to_owned(),
         usage: file.usage,
         cost: file.cost,
         search_results: file.search_results,

@@ -1,26 +1,113 @@
 //! What callers send, checked: every mistake names its field, so that a model can correct it.
 
 use chrono::{Datelike, NaiveDate};
-use outlast_core::{ConversationId, Effort, Recency, SearchFilters};
+use outlast_core::{ConversationId, Effort, Key, NanoUsd, Recency, SearchFilters};
 use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::arguments::{check, check_domains, check_priority, check_query, digest};
+use super::ResearchSet;
+use crate::arguments::{self, check, check_domains, check_priority, check_query, digest};
 use crate::reply::Refusal;
-use crate::tool_names::research::{DEEP_RESEARCH_FOLLOWUP, SEARCH_FOLLOWUP};
+use crate::tool_names::{deep_research, research};
 
-/// Of deep research. What is serialized of it is what makes two calls the same.
+/// A question for deep research, checked, by a tool of either set.
+pub(super) struct ResearchQuestion {
+    pub(super) query: String,
+    pub(super) effort: Effort,
+    /// The provider that is to answer, where the call names one.
+    pub(super) provider: Option<String>,
+    /// What the run may cost at most.
+    pub(super) budget: Option<NanoUsd>,
+    pub(super) priority: i16,
+    /// The caller's own key.
+    pub(super) key: Option<Key>,
+    /// What makes two calls the same.
+    pub(super) hash: [u8; 32],
+}
+
+impl ResearchQuestion {
+    /// Reads the arguments as the set has them; the conversation was taken out of them before.
+    pub(super) fn read(
+        set: ResearchSet,
+        tool: &str,
+        conversation: Option<&str>,
+        given: JsonObject,
+    ) -> Result<Self, Refusal> {
+        match set {
+            ResearchSet::Perplexity => {
+                let given: ResearchArguments = arguments::read(given)?;
+                let hash = input_hash(tool, conversation, &given)?;
+                let asked = Question { query: given.query, effort: given.reasoning_effort };
+                Self::checked(asked, given.priority, given.idempotency_key.as_deref(), hash)
+            }
+            ResearchSet::AnyProvider => {
+                let given: DeepResearchArguments = arguments::read(given)?;
+                let hash = input_hash(tool, conversation, &given)?;
+                let budget = given.budget_usd.map(budget).transpose()?;
+                let asked = Question { query: given.query, effort: given.effort };
+                let key = given.idempotency_key.as_deref();
+                let question = Self::checked(asked, given.priority, key, hash)?;
+                Ok(Self { provider: given.provider, budget, ..question })
+            }
+        }
+    }
+
+    fn checked(
+        Question { query, effort }: Question,
+        priority: i64,
+        key: Option<&str>,
+        hash: [u8; 32],
+    ) -> Result<Self, Refusal> {
+        check_query(&query)?;
+        let priority = check_priority(priority)?;
+        let key = arguments::key(key, hash)?;
+        let effort = effort.into();
+        Ok(Self { query, effort, provider: None, budget: None, priority, key, hash })
+    }
+}
+
+/// What is asked, and how hard to work on it.
+struct Question {
+    query: String,
+    effort: EffortWord,
+}
+
+/// Of deep research in the set `research`. What is serialized of it is what makes two calls the same.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ResearchArguments {
-    pub(super) query: String,
+struct ResearchArguments {
+    query: String,
     #[serde(default)]
-    pub(super) reasoning_effort: EffortWord,
+    reasoning_effort: EffortWord,
     #[serde(default)]
-    pub(super) priority: i64,
+    priority: i64,
     #[serde(default, skip_serializing)]
-    pub(super) idempotency_key: Option<String>,
+    idempotency_key: Option<String>,
+}
+
+/// Of deep research in the set `deep-research`. What is serialized of it is what makes two calls the same.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeepResearchArguments {
+    query: String,
+    provider: Option<String>,
+    #[serde(default)]
+    effort: EffortWord,
+    budget_usd: Option<f64>,
+    #[serde(default)]
+    priority: i64,
+    #[serde(default, skip_serializing)]
+    idempotency_key: Option<String>,
+}
+
+/// Dollars as whole billionths.
+fn budget(usd: f64) -> Result<NanoUsd, Refusal> {
+    let why = || {
+        let most = NanoUsd::MAX_BUDGET_USD;
+        Refusal::validation(format!("budget_usd must be a number above 0, {most} at most"))
+    };
+    NanoUsd::budget(usd).ok_or_else(why)
 }
 
 /// How hard to work.
@@ -40,14 +127,6 @@ impl From<EffortWord> for Effort {
             EffortWord::Medium => Self::Medium,
             EffortWord::High => Self::High,
         }
-    }
-}
-
-impl ResearchArguments {
-    /// The priority, once everything is as it should be.
-    pub(super) fn check(&self) -> Result<i16, Refusal> {
-        check_query(&self.query)?;
-        check_priority(self.priority)
     }
 }
 
@@ -125,12 +204,24 @@ pub(super) struct HistoriesArguments {
     pub(super) show_thinking: bool,
 }
 
+/// Of the tool that ends what runs in a conversation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct CancelArguments {
+    pub(super) conversation_id: String,
+}
+
 /// Takes the conversation out of a follow-up's arguments; the rest is read like those of a first question.
 pub(super) fn take_conversation(
     tool: &str,
     given: &mut JsonObject,
 ) -> Result<Option<String>, Refusal> {
-    if ![DEEP_RESEARCH_FOLLOWUP, SEARCH_FOLLOWUP].contains(&tool) {
+    let followups = [
+        research::DEEP_RESEARCH_FOLLOWUP,
+        research::SEARCH_FOLLOWUP,
+        deep_research::DEEP_RESEARCH_FOLLOWUP,
+    ];
+    if !followups.contains(&tool) {
         return Ok(None);
     }
     match given.remove("conversationId") {
@@ -155,7 +246,7 @@ pub(super) fn check_count(field: &str, ids: &[String]) -> Result<(), Refusal> {
 /// What makes two calls the same: the tool, the conversation and what was asked.
 pub(super) fn input_hash<A: Serialize>(
     tool: &str,
-    conversation: Option<&ConversationId>,
+    conversation: Option<&str>,
     arguments: &A,
 ) -> Result<[u8; 32], Refusal> {
     digest(&(tool, conversation, arguments))

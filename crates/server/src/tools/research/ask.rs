@@ -11,9 +11,9 @@ use rmcp::model::JsonObject;
 
 use super::answer::{self, Asking};
 use super::arguments::{
-    ResearchArguments, SearchArguments, conversation_id, input_hash, take_conversation,
+    ResearchQuestion, SearchArguments, conversation_id, input_hash, take_conversation,
 };
-use super::{Research, ResearchMode, ResearchOptions};
+use super::{Research, ResearchMode, ResearchSet};
 use crate::arguments::{self, as_json};
 use crate::caller::Caller;
 use crate::held::{self, AnswerWith, AskAnew, Carried, HeldCall, ToldAgain};
@@ -22,6 +22,7 @@ use crate::text::{echoed_id, title};
 use crate::tool_names::research::{LIST, SEARCH, SEARCH_FOLLOWUP};
 use crate::tools::instructions::{DEEP_RESEARCH, research_instructions};
 use crate::tools::outcome::outcome;
+use crate::tools::recipient::how_to_configure;
 
 /// How long after its timeout a search is waited for: its worker gives it up by then, unless the provider hangs.
 const SEARCH_GRACE: Duration = Duration::from_secs(1);
@@ -33,6 +34,8 @@ pub(super) struct AskedIn {
     pub(super) conversation: Option<ConversationId>,
     /// The provider that has to answer there (P1).
     pub(super) provider: Option<String>,
+    /// The one that the caller wants to answer, in spite of that.
+    pub(super) wanted: Option<Profile>,
     /// What was said there.
     pub(super) said: Vec<Message>,
 }
@@ -66,28 +69,27 @@ impl Research {
         mut given: JsonObject,
     ) -> ToolResult<Answered> {
         let conversation = take_conversation(tool, &mut given)?;
-        let arguments: ResearchArguments = arguments::read(given)?;
-        let priority = arguments.check()?;
+        let set = self.options.set;
+        let asked = ResearchQuestion::read(set, tool, conversation.as_deref(), given)?;
         let mut asked_in = self.asked_in(caller, conversation).await?;
-        let effort = arguments.reasoning_effort.into();
+        asked_in.wanted = self.wanted(asked.provider.as_deref())?;
         let ask = ResearchAsk {
             kind: AskKind::Research,
-            messages: asked_in.messages(Some(research_instructions(effort)), &arguments.query),
-            effort: Some(effort),
+            messages: asked_in.messages(Some(research_instructions(asked.effort)), &asked.query),
+            effort: Some(asked.effort),
+            budget: asked.budget,
             ..ResearchAsk::default()
         };
-        let hash = input_hash(tool, asked_in.conversation.as_ref(), &arguments)?;
         let (visibility, answer_with) = self.answer_with(caller);
         let job = self.new_job(&caller.owner, tool, &asked_in, &ask, visibility)?;
         let call = HeldCall {
-            job: NewJob { priority, ..job },
-            key: arguments::key(arguments.idempotency_key.as_deref(), hash)?,
-            call_key: Key::research(tool, hash, HeldAnswer::Report),
+            job: NewJob { priority: asked.priority, ..job },
+            key: asked.key,
+            call_key: Key::research(tool, asked.hash, HeldAnswer::Report),
             answer_with,
             told_again: ToldAgain::ForAWhile(AskAnew::WithAKey),
         };
-        let asking = Asking { continued: asked_in.conversation.is_some(), show_thinking: false };
-        self.hold(caller, call, asking).await
+        self.hold(caller, call, self.asking(asked_in.conversation.is_some())).await
     }
 
     /// What a call is answered with in this mode, and with it whether its job is promised to the caller.
@@ -118,7 +120,8 @@ impl Research {
             filters,
             ..ResearchAsk::default()
         };
-        let hash = input_hash(tool, asked_in.conversation.as_ref(), &arguments)?;
+        let conversation = asked_in.conversation.as_ref().map(ConversationId::as_str);
+        let hash = input_hash(tool, conversation, &arguments)?;
         let within = Some(self.options.search_timeout + SEARCH_GRACE);
         let call = HeldCall {
             job: self.new_job(&caller.owner, tool, &asked_in, &ask, Visibility::Unpromised)?,
@@ -128,7 +131,8 @@ impl Research {
             told_again: ToldAgain::ForAWhile(AskAnew::LaterOrInOtherWords),
         };
         let continued = asked_in.conversation.is_some();
-        self.hold(caller, call, Asking { continued, show_thinking: arguments.show_thinking }).await
+        let show_thinking = arguments.show_thinking;
+        self.hold(caller, call, Asking { show_thinking, ..self.asking(continued) }).await
     }
 
     /// Finds the conversation to be continued, if one is named, or refuses.
@@ -142,19 +146,52 @@ impl Research {
         if let Some(conversation) = self.engine.conversation(&caller.owner, &id).await? {
             let provider = Some(conversation.provider().to_owned());
             let said = conversation.context();
-            return Ok(AskedIn { conversation: Some(conversation.id), provider, said });
+            let conversation = Some(conversation.id);
+            return Ok(AskedIn { conversation, provider, wanted: None, said });
         }
         let archived = self.archived_as_asked_in(&caller.owner, &id).await?;
         archived.ok_or_else(|| not_found(given))
     }
 
-    /// Who answers a question there (P1): a conversation stays with its provider, whatever else is configured now.
+    /// The provider that a call names, if it names one; what is not configured is refused.
+    fn wanted(&self, named: Option<&str>) -> Result<Option<Profile>, Refusal> {
+        let Some(named) = named else { return Ok(None) };
+        let found = self.profiles().find(|profile| profile.provider() == named);
+        found.cloned().map(Some).ok_or_else(|| {
+            let names: Vec<&str> = self.profiles().map(Profile::provider).collect();
+            let names = names.join(", ");
+            Refusal::validation(format!("provider must be one of those configured: {names}"))
+        })
+    }
+
+    /// Who answers a question there (P1): a conversation stays with its provider, whatever else is configured now, unless
+    /// the caller names another.
     fn profile(&self, asked_in: &AskedIn) -> Result<Profile, Refusal> {
-        let ResearchOptions { profile, others, .. } = &self.options;
-        let Some(provider) = &asked_in.provider else { return Ok(profile.clone()) };
-        let mut configured = std::iter::once(profile).chain(others);
-        let found = configured.find(|profile| profile.provider() == provider);
-        found.cloned().ok_or_else(|| not_configured(provider))
+        if let Some(wanted) = &asked_in.wanted {
+            return Ok(wanted.clone());
+        }
+        let Some(provider) = &asked_in.provider else { return Ok(self.options.profile.clone()) };
+        let found = self.profiles().find(|profile| profile.provider() == provider);
+        found.cloned().ok_or_else(|| self.not_configured(provider))
+    }
+
+    /// The conversation's provider cannot be asked by this server.
+    fn not_configured(&self, provider: &str) -> Refusal {
+        let how = how_to_configure(provider);
+        let first = self.options.profile.provider();
+        let moving = match self.options.set {
+            ResearchSet::Perplexity => String::new(),
+            ResearchSet::AnyProvider => format!(
+                ", or, if the user wants what was said in it sent to {first}, give `provider: \"{first}\"`"
+            ),
+        };
+        Refusal::because(
+            RefusalCode::CONFIGURATION,
+            format!(
+                "this conversation belongs to the provider `{provider}`, which is not configured on this server, and \
+                 is sent to no other; tell the user to {how} and restart outlast, or begin a new conversation{moving}"
+            ),
+        )
     }
 
     /// The job for a question.
@@ -171,10 +208,12 @@ impl Research {
             _ => ("search", self.options.search_timeout),
         };
         let held = visibility == Visibility::Unpromised;
+        let profile = self.profile(asked_in)?;
+        let moved_from = asked_in.provider.as_deref().filter(|own| *own != profile.provider());
         let job = NewJob {
             owner: owner.clone(),
             conversation: Some(asked_in.conversation.clone().unwrap_or_else(new_conversation)),
-            profile: self.profile(asked_in)?,
+            profile,
             workflow: workflow.to_owned(),
             title: title(ask.question()),
             ask: as_json(ask)?,
@@ -187,7 +226,11 @@ impl Research {
             // Of a held call, the failure; its report has become a turn of a conversation and stays.
             keep: held.then_some(self.options.keep),
         };
-        Ok(job.made_by(tool))
+        let job = job.made_by(tool);
+        Ok(match moved_from {
+            Some(provider) => job.moved_from(provider),
+            None => job,
+        })
     }
 
     /// Carries a question to its answer: the report, a task, or that it is queued.
@@ -224,22 +267,6 @@ pub(super) fn not_found(given: &str) -> Refusal {
     Refusal::because(
         RefusalCode::CONVERSATION_NOT_FOUND,
         format!("there is no conversation `{id}`; check the id, or find it with {LIST}"),
-    )
-}
-
-/// The conversation's provider cannot be asked by this server.
-fn not_configured(provider: &str) -> Refusal {
-    let how = match provider {
-        Profile::LIBRARY => "set OUTLAST_LIBRARY to the folders of documents",
-        Profile::PERPLEXITY => "set PERPLEXITY_API_KEY",
-        _ => "configure it",
-    };
-    Refusal::because(
-        RefusalCode::CONFIGURATION,
-        format!(
-            "this conversation belongs to the provider `{provider}`, which is not configured on this server, and is \
-             sent to no other; tell the user to {how} and restart outlast, or begin a new conversation"
-        ),
     )
 }
 

@@ -133,7 +133,7 @@ impl Research {
     async fn all_ended(&self, caller: &mut Caller, ids: &[String]) -> BatchWait {
         let mut open = Vec::new();
         for id in ids.iter().filter_map(|given| conversation_id(given)) {
-            open.extend(self.unfinished(caller, &id).await);
+            open.extend(self.unfinished(caller, &id).await.ok().flatten());
         }
         for (done, job) in open.iter().enumerate() {
             if let Some(reporter) = &mut caller.progress {
@@ -153,10 +153,17 @@ impl Research {
         BatchWait::ToTheEnd
     }
 
-    async fn unfinished(&self, caller: &Caller, id: &ConversationId) -> Option<JobId> {
-        let read = self.engine.conversation(&caller.owner, id).await.ok()??;
+    /// The last job of a conversation, if it is unfinished.
+    pub(super) async fn unfinished(
+        &self,
+        caller: &Caller,
+        id: &ConversationId,
+    ) -> Result<Option<JobId>, Refusal> {
+        let Some(read) = self.engine.conversation(&caller.owner, id).await? else {
+            return Ok(None);
+        };
         let last = read.last();
-        (!last.state.kind().is_terminal()).then_some(last.id)
+        Ok((!last.state.kind().is_terminal()).then_some(last.id))
     }
 }
 

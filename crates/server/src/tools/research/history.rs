@@ -36,6 +36,8 @@ pub(super) struct ConversationShape {
     pub(super) message_count: usize,
     pub(super) messages: Vec<MessageShape>,
     pub(super) conversation_path: Option<String>,
+    /// Whose conversation it is (P1).
+    pub(super) provider: String,
     pub(super) usage: Option<UsageShape>,
     pub(super) cost: Option<CostShape>,
     pub(super) search_results: Option<Vec<SearchResult>>,
@@ -89,24 +91,27 @@ impl Research {
                 check_count("conversationId", &ids)?;
                 self.batch(caller, &ids, show).await
             }
-            OneOrMany::One(given) => {
-                let shown = match conversation_id(&given) {
-                    Some(id) => self.shown(caller, &id, show).await?,
-                    None => None,
-                };
-                let Some(shown) = shown else { return Err(not_found(&given)) };
-                let errors = Some(shown.status.error_history);
-                let standing = json!({
-                    "status": shown.status.status,
-                    "attempts": shown.status.attempts,
-                    "progress": shown.progress,
-                    "error": shown.status.error,
-                    "errorHistory": errors.filter(|errors| !errors.is_empty()),
-                    "statusMessage": shown.standing
-                });
-                Ok(told(shown.text, joined(shown.conversation, without_nulls(standing))))
-            }
+            OneOrMany::One(given) => self.one_history(caller, &given, show).await,
         }
+    }
+
+    /// The history of one conversation; an id that the caller does not have is refused.
+    pub(super) async fn one_history(&self, caller: &Caller, given: &str, show: Show) -> ToolResult {
+        let shown = match conversation_id(given) {
+            Some(id) => self.shown(caller, &id, show).await?,
+            None => None,
+        };
+        let Some(shown) = shown else { return Err(not_found(given)) };
+        let errors = Some(shown.status.error_history);
+        let standing = json!({
+            "status": shown.status.status,
+            "attempts": shown.status.attempts,
+            "progress": shown.progress,
+            "error": shown.status.error,
+            "errorHistory": errors.filter(|errors| !errors.is_empty()),
+            "statusMessage": shown.standing
+        });
+        Ok(told(shown.text, joined(shown.conversation, without_nulls(standing))))
     }
 
     /// A conversation of the caller's; `None` when they have no such conversation.
@@ -129,7 +134,8 @@ impl Research {
             }
             JobState::Failed { .. } | JobState::Cancelled { .. } => None,
         };
-        let standing = status::standing(&status, progress.as_ref(), last.stop_text());
+        let set = self.options.set;
+        let standing = status::standing(set, &status, progress.as_ref(), last.stop_text());
         let path = self.path(&caller.owner, id);
         let shape = shape(&conversation, show, path);
         let notes = notes(&conversation, &shape);
@@ -161,6 +167,7 @@ fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> Conve
         message_count: messages.len(),
         messages,
         conversation_path: path,
+        provider: conversation.provider().to_owned(),
         usage: last.map(|_| (&conversation.usage()).into()),
         cost: last.map(|_| conversation.cost().into()),
         search_results: last.map(|(_, output)| sources(output)),

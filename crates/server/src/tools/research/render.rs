@@ -1,6 +1,6 @@
 //! Pieces of text that several answers share.
 
-use outlast_core::{Body, Cost, Output};
+use outlast_core::{Body, Cost, Job, Output};
 use outlast_engine::ReportCheck;
 use outlast_mirror::{CostShape, UsageShape};
 
@@ -23,6 +23,13 @@ impl TextLines {
     pub(super) fn path(&mut self, path: Option<&str>) {
         if let Some(path) = path {
             self.line(&format!("Location: {}", printable(path)));
+        }
+    }
+
+    /// That earlier messages went to another provider than the conversation's own, if they did (P1).
+    pub(super) fn moved(&mut self, job: &Job) {
+        if let Some(text) = job.new.move_text() {
+            self.line(&format!("Note: {text}."));
         }
     }
 

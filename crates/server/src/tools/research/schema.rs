@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
+use outlast_core::{Effort, NanoUsd, Profile, ResearchAsk};
 use serde_json::{Value, json};
 
-use super::{Research, ResearchMode, ResearchOptions};
+use super::{Research, ResearchMode, ResearchOptions, ResearchSet};
 use crate::tool_names::research::{
-    AWAIT, DEEP_RESEARCH, DEEP_RESEARCH_FOLLOWUP, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
+    AWAIT, CANCEL, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
 };
 use crate::tools::recipient::Recipient;
 use crate::tools::schema::{
-    ListedTool, asks, domains, flag, joined, limit, listed, object, one_of, priority, query, reads,
-    recency, short_text, text, tool,
+    ListedTool, asks, cancels, domains, flag, joined, limit, listed, object, one_of, priority,
+    query, reads, recency, short_text, text, tool,
 };
 
 pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
@@ -43,13 +44,23 @@ pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
     let newest_first = "Your conversations, newest first.";
     let tool = reading(LIST, "List conversations", newest_first, list_input(), list());
     tools.push(listed(set, tool, |set, caller, given| Box::pin(set.list(caller, given))));
+    tools.push(cancelling(set));
     tools
 }
 
-/// The four tools that ask.
+/// The tool that ends what runs.
+fn cancelling(set: &Arc<Research>) -> ListedTool {
+    let stops = "Cancels the research that runs in a conversation, and shows the conversation. Where the provider cannot \
+                 be told to stop, its run may still finish and be charged.";
+    let input = object(json!({ "conversationId": text() }), &["conversationId"]);
+    let tool = tool(CANCEL, "Cancel research", stops.to_owned(), input, cancelled(), cancels());
+    listed(set, tool, |set, caller, given| Box::pin(set.cancel(caller, given)))
+}
+
+/// The tools that ask.
 fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
     let options = &set.options;
-    let recipient = Recipient { profile: &options.profile, disclaimer: options.disclaimer };
+    let recipient = recipient(set);
     let (warning, long_warning) = (recipient.warning(), recipient.long_warning());
     let quick = recipient.either("the server's own documents", "a quick web search");
     let depth = recipient.either("in the server's own documents", "in depth");
@@ -59,32 +70,78 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
         let tool = tool(name, title, description, input, answer(), asks());
         listed(set, tool, move |set, caller, given| Box::pin(set.ask(caller, name, given)))
     };
-    vec![
+    let (ask, followup) = (options.set.deep_research(), options.set.followup());
+    let (providers, stays) = match options.set {
+        ResearchSet::Perplexity => (String::new(), ""),
+        ResearchSet::AnyProvider => (providers(set), " The provider that began it answers."),
+    };
+    let mut tools = vec![
         asking(
-            DEEP_RESEARCH,
+            ask,
             "Deep research",
-            format!("{research} Give full context: earlier chat is not seen.{long_warning}"),
-            question(&["query"], research_options()),
+            format!(
+                "{research}{providers} Give full context: earlier chat is not seen.{long_warning}"
+            ),
+            question(&["query"], research_options(set, "Who answers, if not the first.")),
         ),
         asking(
-            DEEP_RESEARCH_FOLLOWUP,
+            followup,
             "Deep research follow-up",
-            format!("{DEEP_RESEARCH} {known}{long_warning}"),
-            question(&["conversationId", "query"], research_options()),
+            format!("{ask} {known}{stays}{long_warning}"),
+            question(
+                &["conversationId", "query"],
+                research_options(
+                    set,
+                    "Only if the user wants all that was said sent to another provider.",
+                ),
+            ),
         ),
-        asking(
+    ];
+    if options.set == ResearchSet::Perplexity {
+        tools.push(asking(
             SEARCH,
             "Search",
             format!("Answers a question from {quick}, within 30 s.{warning}"),
             question(&["query"], search_options()),
-        ),
-        asking(
+        ));
+        tools.push(asking(
             SEARCH_FOLLOWUP,
             "Search follow-up",
             format!("{SEARCH} {known}{warning}"),
             question(&["conversationId", "query"], search_options()),
-        ),
-    ]
+        ));
+    }
+    tools
+}
+
+/// Who gets the questions: of several that a call can choose from, one that is not on this machine.
+fn recipient(set: &Research) -> Recipient<'_> {
+    let options = &set.options;
+    let mut elsewhere = set.profiles().filter(|it| it.provider() != Profile::LIBRARY);
+    let profile = match options.set {
+        ResearchSet::Perplexity => &options.profile,
+        ResearchSet::AnyProvider => elsewhere.next().unwrap_or(&options.profile),
+    };
+    Recipient { profile, disclaimer: options.disclaimer }
+}
+
+/// Who can be asked, and what a question usually costs there.
+fn providers(set: &Research) -> String {
+    let ask = ResearchAsk { effort: Some(Effort::Medium), ..ResearchAsk::default() };
+    let ask = serde_json::to_value(ask).unwrap_or_default();
+    let listed = set.profiles().map(|profile| {
+        let cost = match set.engine.expects(profile, &ask).cost.amount() {
+            Some(NanoUsd(0)) => "free".to_owned(),
+            Some(NanoUsd(nanos)) => format!("about ${:.2}", nanos as f64 / 1e9),
+            None => "cost unknown".to_owned(),
+        };
+        format!("{} ({cost} at medium effort)", profile.provider())
+    });
+    let listed: Vec<String> = listed.collect();
+    match listed.as_slice() {
+        [one] => format!(" Asks {one}."),
+        several => format!(" Asks the first of: {}.", several.join(", ")),
+    }
 }
 
 /// What deep research does in this mode.
@@ -108,14 +165,29 @@ fn research(options: &ResearchOptions, depth: &str) -> String {
     }
 }
 
-fn research_options() -> Value {
+fn research_options(set: &Research, provider_text: &str) -> Value {
     let mut effort = one_of(&["low", "medium", "high"]);
     effort["default"] = json!("medium");
-    json!({
-        "reasoning_effort": effort,
+    let common = json!({
         "priority": priority(),
         "idempotency_key": short_text("The same key is the same job.")
-    })
+    });
+    match set.options.set {
+        ResearchSet::Perplexity => joined(common, json!({ "reasoning_effort": effort })),
+        ResearchSet::AnyProvider => {
+            let names: Vec<&str> = set.profiles().map(Profile::provider).collect();
+            let mut provider = one_of(&names);
+            provider["description"] = json!(provider_text);
+            let budget = json!({
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "maximum": NanoUsd::MAX_BUDGET_USD,
+                "description": "What the run may cost at most. Where the provider has no cap of its own, a question \
+                                that usually costs more is refused."
+            });
+            joined(common, json!({ "provider": provider, "effort": effort, "budget_usd": budget }))
+        }
+    }
 }
 
 fn search_options() -> Value {
@@ -161,6 +233,7 @@ fn answer() -> Value {
             "rawResultText": text(),
             "responseId": text(),
             "modelUsed": text(),
+            "provider": text(),
             "usage": { "type": "object" },
             "cost": {
                 "type": "object",
@@ -184,6 +257,7 @@ fn history() -> Value {
     let one = json!({
         "properties": {
             "conversationId": text(),
+            "provider": text(),
             "createdAt": text(),
             "updatedAt": text(),
             "messageCount": { "type": "integer" },
@@ -194,6 +268,15 @@ fn history() -> Value {
         "required": ["conversationId", "createdAt", "updatedAt", "messageCount", "messages"]
     });
     json!({ "type": "object", "anyOf": [one, batch()] })
+}
+
+/// One conversation after a cancel, as far as a caller has to know it.
+fn cancelled() -> Value {
+    json!({
+        "type": "object",
+        "properties": { "conversationId": text(), "status": text(), "statusMessage": text() },
+        "required": ["conversationId", "status"]
+    })
 }
 
 /// Several by id.

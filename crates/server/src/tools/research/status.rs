@@ -2,16 +2,18 @@
 
 use outlast_mirror::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
+use super::ResearchSet;
 use super::render::TextLines;
-use crate::tool_names::research::{DEEP_RESEARCH_FOLLOWUP, HISTORY, SEARCH_FOLLOWUP};
+use crate::tool_names::research::HISTORY;
 
 /// The status block.
 pub(super) fn standing(
+    set: ResearchSet,
     status: &StatusFile,
     progress: Option<&ProgressShape>,
     stop_text: Option<&str>,
 ) -> String {
-    let continued = format!("`{SEARCH_FOLLOWUP}` or `{DEEP_RESEARCH_FOLLOWUP}`.");
+    let continued = format!("{}.", set.followups());
     match status.status {
         StatusWord::Pending => unfinished("Pending", status, progress),
         StatusWord::InProgress => unfinished("In Progress", status, progress),
@@ -69,6 +71,8 @@ fn errors(text: &mut TextLines, history: &[ErrorEntry]) {
 mod tests {
     use super::*;
 
+    const SET: ResearchSet = ResearchSet::Perplexity;
+
     fn status(word: StatusWord, codes: &[&str]) -> StatusFile {
         let errors = codes.iter().map(|code| ErrorEntry {
             code: (*code).to_owned(),
@@ -94,10 +98,10 @@ mod tests {
     #[test]
     fn b10_a_retry_says_its_number_and_what_went_wrong_before() {
         for word in [StatusWord::Pending, StatusWord::InProgress] {
-            let text = standing(&status(word, &["TIMEOUT", "RATE_LIMITED"]), None, None);
+            let text = standing(SET, &status(word, &["TIMEOUT", "RATE_LIMITED"]), None, None);
             assert!(text.contains("\nRetry Attempt: 3\n"), "{text}");
             assert!(text.contains("1. [TIMEOUT] so and so\n2. [RATE_LIMITED] so and so"), "{text}");
-            let first = standing(&status(word, &[]), None, None);
+            let first = standing(SET, &status(word, &[]), None, None);
             assert!(!first.contains("Retry Attempt"), "{first}");
         }
     }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::caller::Caller;
 use crate::reply::{Answered, ToolResult};
+use crate::tool_names::research::DEEP_RESEARCH;
 
 /// A provider that answers at once, or never.
 #[derive(Clone)]
@@ -113,6 +114,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
     let (engine, _follower) = engine.unwrap();
     tokio::spawn(Worker::new(&engine, Takes::TheQueue).run(Until::Asked));
     let options = ResearchOptions {
+        set: ResearchSet::Perplexity,
         profile,
         others: Vec::new(),
         mode,
@@ -198,6 +200,24 @@ async fn filters_reach_the_provider() {
         "academic": true, "related_questions": true
     });
     assert_eq!(asks[1]["filters"], filters);
+}
+
+/// G2, G6: what the set for any provider is asked reaches the provider: effort, and the budget to the billionth.
+#[tokio::test]
+async fn g2_effort_and_budget_of_any_provider_reach_it() {
+    let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
+    let mut set = research(oracle.clone(), ResearchMode::Blocking).await;
+    set.options.set = ResearchSet::AnyProvider;
+    let asked =
+        json!({ "query": "why?", "effort": "high", "budget_usd": 0.1, "provider": "oracle" });
+    let (answer, text) = ask(&set, "local", "deep_research", asked).await;
+    assert_eq!(answer["provider"], "oracle");
+    assert!(text.ends_with("Continue with `deep_research_followup`."), "{text}");
+    ask(&set, "local", "deep_research", json!({ "query": "and so?" })).await;
+    let asks = oracle.asks.lock().unwrap().clone();
+    assert_eq!((&asks[0]["effort"], &asks[0]["budget"]), (&json!("high"), &json!(100_000_000)));
+    assert_eq!((&asks[1]["effort"], asks[1].get("budget")), (&json!("medium"), None));
+    assert_eq!(asks[0]["tool"], "deep_research");
 }
 
 /// tools.md: only the local owner is told where files are.

@@ -1,0 +1,170 @@
+//! Who may be asked, in order (G1): the names of OUTLAST_PROVIDERS, and the tables of the vendors among them. A vendor that
+//! is not named there is not read at all, whatever its variables say.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outlast_core::Profile;
+use outlast_provider::anthropic::Anthropic;
+use outlast_provider::gemini::Gemini;
+use outlast_provider::http::ProxyOptions;
+use outlast_provider::openai::OpenAi;
+use outlast_provider::vendor::Vendor;
+use outlast_provider::{anthropic, gemini, openai, perplexity};
+
+use super::Secret;
+use super::error::ConfigResult;
+use super::layers::Layers;
+
+/// The setting that names them.
+const KEY: &str = "server.providers";
+
+/// A provider that may be asked.
+#[derive(Clone, Debug)]
+pub(crate) enum ResearchProvider {
+    /// A vendor, by its own table.
+    Vendor(VendorSettings),
+    /// The documents on this machine.
+    Library,
+}
+
+impl ResearchProvider {
+    /// Every name there is.
+    pub(crate) const NAMES: [&str; 5] =
+        [Profile::PERPLEXITY, OpenAi::NAME, Anthropic::NAME, Gemini::NAME, Profile::LIBRARY];
+
+    /// Its name in OUTLAST_PROVIDERS and in profiles.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Vendor(vendor) => vendor.name.as_str(),
+            Self::Library => Profile::LIBRARY,
+        }
+    }
+
+    /// Which vendor it is; the library is none.
+    pub(crate) fn vendor_name(&self) -> Option<VendorName> {
+        match self {
+            Self::Vendor(vendor) => Some(vendor.name),
+            Self::Library => None,
+        }
+    }
+}
+
+/// A vendor. Each but Perplexity is asked only where it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VendorName {
+    Perplexity,
+    OpenAi,
+    Anthropic,
+    Gemini,
+}
+
+impl VendorName {
+    const ALL: [Self; 4] = [Self::Perplexity, Self::OpenAi, Self::Anthropic, Self::Gemini];
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|vendor| vendor.as_str() == name)
+    }
+
+    /// Its name, and that of its table.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Perplexity => Profile::PERPLEXITY,
+            Self::OpenAi => OpenAi::NAME,
+            Self::Anthropic => Anthropic::NAME,
+            Self::Gemini => Gemini::NAME,
+        }
+    }
+
+    /// How texts name it and its variables.
+    pub(crate) fn vendor(self) -> &'static Vendor {
+        match self {
+            Self::Perplexity => &perplexity::VENDOR,
+            Self::OpenAi => &openai::VENDOR,
+            Self::Anthropic => &anthropic::VENDOR,
+            Self::Gemini => &gemini::VENDOR,
+        }
+    }
+}
+
+/// How to reach a vendor.
+#[derive(Clone, Debug)]
+pub(crate) struct VendorSettings {
+    pub(crate) name: VendorName,
+    pub(crate) api_key: Option<Secret>,
+    pub(crate) base_url: String,
+    /// The model or agent, where it is not the adapter's own choice.
+    pub(crate) model: Option<String>,
+    pub(crate) proxy: Option<ProxyOptions>,
+    pub(crate) timeout: Duration,
+}
+
+impl Layers {
+    /// Who may be asked: those that are named, else Perplexity where it has a key and the library where it has folders.
+    pub(super) fn providers(
+        &mut self,
+        library: &[PathBuf],
+        timeout: Duration,
+    ) -> ConfigResult<Vec<ResearchProvider>> {
+        if !self.is_set(KEY) {
+            let perplexity = self.vendor(VendorName::Perplexity, timeout)?;
+            let perplexity = perplexity.api_key.is_some().then_some(perplexity);
+            let library = (!library.is_empty()).then_some(ResearchProvider::Library);
+            return Ok(perplexity
+                .map(ResearchProvider::Vendor)
+                .into_iter()
+                .chain(library)
+                .collect());
+        }
+        let mut providers = Vec::new();
+        for name in self.provider_names()? {
+            providers.push(match VendorName::named(&name) {
+                Some(vendor) => ResearchProvider::Vendor(self.vendor(vendor, timeout)?),
+                None => ResearchProvider::Library,
+            });
+        }
+        Ok(providers)
+    }
+
+    /// The names as they are given; each is known and there once.
+    fn provider_names(&self) -> ConfigResult<Vec<String>> {
+        let mut found = self.find(KEY);
+        let allowed = format!("{}, each of them once", ResearchProvider::NAMES.join(", "));
+        let mut names: Vec<String> = Vec::new();
+        for name in found.text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            if !ResearchProvider::NAMES.contains(&name) {
+                found.text = name.to_owned();
+                return Err(found.bad(allowed));
+            }
+            if names.iter().any(|known| known == name) {
+                return Err(found.bad(allowed));
+            }
+            names.push(name.to_owned());
+        }
+        if names.is_empty() { Err(found.bad(allowed)) } else { Ok(names) }
+    }
+
+    /// A vendor's table; `timeout` bounds the calls to every vendor that has no limit of its own.
+    fn vendor(&mut self, name: VendorName, timeout: Duration) -> ConfigResult<VendorSettings> {
+        let table = name.as_str();
+        let key = |name: &str| format!("{table}.{name}");
+        let (model, timeout_key) = (key("model"), key("timeout_ms"));
+        let (model, timeout) = match name {
+            // Its timeout is the common one, and its model follows from what is asked.
+            VendorName::Perplexity => (None, timeout),
+            VendorName::OpenAi | VendorName::Anthropic | VendorName::Gemini => {
+                let own = self.is_set(&timeout_key);
+                let timeout = if own { self.millis_or(&timeout_key, timeout) } else { timeout };
+                (self.text(&model), timeout)
+            }
+        };
+        Ok(VendorSettings {
+            name,
+            api_key: self.api_key(&key("api_key")),
+            base_url: self.url(&key("base_url"))?,
+            model,
+            proxy: self.provider_proxy(&key("proxy")),
+            timeout,
+        })
+    }
+}
