@@ -9,6 +9,7 @@ pub mod perplexity;
 pub mod openai;
 pub mod anthropic;
 pub mod gemini;
+mod responses;
 pub mod vendor;
 pub mod prices;
 mod provider_error;

@@ -2,16 +2,11 @@
 //! 2026, and are spoken for gateways that still have them. The Search API is the same in both.
 
 mod agent;
-mod run;
 mod sonar;
 mod search;
-mod api;
-mod events;
 
 mod narrowing;
 mod report;
-mod meter;
-mod errors;
 mod wire;
 
 #[doc(hidden)]
@@ -19,6 +14,8 @@ pub mod fuzzing;
 
 use crate::vendor::{KeyHeader, Vendor};
 pub use agent::Agent;
+#[cfg(test)]
+pub(crate) use agent::DIALECT as AGENT;
 pub use sonar::Sonar;
 pub(crate) use wire::effort as agent_effort;
 

@@ -8,6 +8,7 @@ mod check;
 mod milestones;
 mod delivered;
 mod errors;
+mod events;
 pub(crate) mod lenient;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(crate) use delivered::Delivered;
 pub(crate) use errors::{
     HttpAnswer, NO_ID, malformed, not_yet, stream_before_id, trouble, unreadable,
 };
+pub(crate) use events::EventStream;
 pub(crate) use milestones::Milestones;
 pub(crate) use service::{Service, is_event_stream};
 pub(crate) use submit::Submit;

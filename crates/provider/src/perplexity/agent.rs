@@ -8,23 +8,26 @@ use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
     RemoteRun, RemoteStop, ResearchAsk, Resumes, Run,
 };
-use reqwest::{Response, StatusCode};
+use reqwest::Response;
 use serde_json::Value;
 
-use super::events::EventStream;
-use super::run::AgentRun;
-use super::search;
-use super::{VENDOR, wire};
+use super::{VENDOR, report, search, wire};
 use crate::prices::{Dialect, Prices};
+use crate::responses::wire::{Event, Response as RunObject};
+use crate::responses::{self, ResponseRun, Responses};
 use crate::vendor::{
-    Checked, NO_ID, Service, Submit, VendorOptions, Waits, is_event_stream, malformed, not_yet,
+    Checked, EventStream, NO_ID, Service, Submit, VendorOptions, Waits, is_event_stream, malformed,
     stream_before_id,
 };
+
+/// The Agent API among those that speak the protocol.
+pub(crate) const DIALECT: responses::Dialect =
+    responses::Dialect { name: Agent::NAME, path: ["v1", "agent"], finished: report::finished };
 
 /// Perplexity's Agent API as a provider.
 #[derive(Clone)]
 pub struct Agent {
-    api: Service,
+    api: Responses,
 }
 
 impl Agent {
@@ -33,23 +36,25 @@ impl Agent {
 
     /// Makes the adapter; nothing is sent yet.
     pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
-        Ok(Self { api: Service::new(&VENDOR, options)? })
+        let service = Service::new(&VENDOR, options)?;
+        Ok(Self { api: Responses { service, dialect: &DIALECT } })
     }
 
     /// The same adapter with other waits between checks.
     #[must_use]
     pub fn with_waits(self, waits: Waits) -> Self {
-        Self { api: self.api.with_waits(waits) }
+        let service = self.api.service.with_waits(waits);
+        Self { api: Responses { service, ..self.api } }
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
-        self.api.profile(Self::NAME)
+        self.api.service.profile(Self::NAME)
     }
 
     /// Asks the service for something that costs nothing, to see that it answers and takes the key.
     pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
-        self.api.check(limit).await
+        self.api.service.check(limit).await
     }
 }
 
@@ -81,64 +86,36 @@ impl Provider for Agent {
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let ask = ResearchAsk::stored(ask)?;
         if ask.kind == AskKind::Results {
-            return search::begin(&self.api, Self::NAME, &ask, key).await;
+            return search::begin(&self.api.service, Self::NAME, &ask, key).await;
         }
-        let request = self.api.post(&["v1", "agent"], &wire::submit(&ask))?;
-        let submit = Submit::new(&self.api);
-        let response = submit.send(request, |answer| self.api.refusal(answer)).await?;
+        let request = self.api.service.post(&DIALECT.path, &wire::submit(&ask))?;
+        let submit = Submit::new(&self.api.service);
+        let response = submit.send(request, |answer| self.api.service.refusal(answer)).await?;
         if is_event_stream(&response) {
             let run = submit.in_time(self.begun(response)).await??;
             return Ok(Box::new(run));
         }
         let body = submit.read(response).await?;
-        let id = wire::Response::parse(&body).and_then(wire::Response::into_id);
-        let id = id.ok_or_else(|| BeginError::Unknown(self.api.no_id(&body)))?;
-        Ok(Box::new(AgentRun::resumed(self.api.clone(), self.remote(id))))
+        let id = RunObject::parse(&body).and_then(RunObject::into_id);
+        let id = id.ok_or_else(|| BeginError::Unknown(self.api.service.no_id(&body)))?;
+        Ok(Box::new(ResponseRun::resumed(self.api.clone(), self.api.remote(id))))
     }
 
     async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        Ok(Box::new(AgentRun::resumed(self.api.clone(), run.clone())))
+        Ok(Box::new(ResponseRun::resumed(self.api.clone(), run.clone())))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        // A cancel of an unknown run and of a finished one get the same answer, so the state is read first.
-        let before = self.api.get_within(self.api.stop_limit(), &["v1", "agent", &run.id]).await?;
-        if before.status == StatusCode::NOT_FOUND {
-            if !self.api.is_settled(run) {
-                return Err(not_yet());
-            }
-            // It may only be hidden for a while, so it is told all the same.
-            let answer = self.api.cancel(&run.id).await?;
-            return match answer.status {
-                status if status.is_success() => Ok(RemoteStop::Done),
-                StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => Ok(RemoteStop::Unsupported),
-                _ => Err(self.api.trouble(&answer)),
-            };
-        }
-        if !before.status.is_success() {
-            return Err(self.api.trouble(&before));
-        }
-        if wire::Response::parse(&before.body)
-            .is_some_and(|response| response.status().is_terminal())
-        {
-            return Ok(RemoteStop::Done);
-        }
-        let answer = self.api.cancel(&run.id).await?;
-        match answer.status {
-            status if status.is_success() => Ok(RemoteStop::Done),
-            // It ended between the two calls.
-            StatusCode::BAD_REQUEST => Ok(RemoteStop::Done),
-            _ => Err(self.api.trouble(&answer)),
-        }
+        self.api.stop(run).await
     }
 }
 
 impl Agent {
     /// Waits for the event that names the run.
-    async fn begun(&self, response: Response) -> Result<AgentRun, BeginError> {
+    async fn begun(&self, response: Response) -> Result<ResponseRun, BeginError> {
         let mut events = EventStream::new(response);
         loop {
-            let mut event = events.next().await.map_err(stream_before_id)?;
+            let mut event = events.next(Event::parse).await.map_err(stream_before_id)?;
             if event.response.is_none() && !event.ends_the_stream() {
                 continue;
             }
@@ -148,11 +125,12 @@ impl Agent {
             let no_id = || BeginError::Unknown(ProviderError { detail, ..malformed(NO_ID) });
             let id = response.into_id().ok_or_else(no_id)?;
             let heard = *event.sequence_number;
-            return Ok(AgentRun::streaming(self.api.clone(), self.remote(id), events, heard));
+            return Ok(ResponseRun::streaming(
+                self.api.clone(),
+                self.api.remote(id),
+                events,
+                heard,
+            ));
         }
-    }
-
-    fn remote(&self, id: String) -> RemoteRun {
-        self.api.remote(Self::NAME, id)
     }
 }

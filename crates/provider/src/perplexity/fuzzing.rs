@@ -7,11 +7,10 @@ use outlast_core::{Body, Output, Step};
 use outlast_http::SseDecoder;
 use reqwest::StatusCode;
 
-use super::errors;
-use super::meter::Meter;
-use super::wire::{Event, Response};
 use super::{report, search};
 use crate::http::{MAX_EVENT, MAX_REFUSAL};
+use crate::responses::wire::{Event, Response};
+use crate::responses::{Meter, run_ended};
 use crate::vendor::{HttpAnswer, trouble};
 
 /// Takes the bytes for an event; says what is wrong with what we make of it.
@@ -48,7 +47,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     let mut meter = Meter::default();
     drop(meter.snapshot(&response));
     finished(&report::finished(response.status(), &mut response, bytes.to_vec()))?;
-    drop(errors::run_ended(&super::VENDOR, response.status(), response.error.0, str::to_owned));
+    drop(run_ended(&super::VENDOR, response.status(), response.error.0, str::to_owned));
     Ok(())
 }
 

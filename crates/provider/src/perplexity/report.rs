@@ -1,12 +1,12 @@
 //! From the provider's terminal object to our output.
 
 mod citations;
-mod markers;
 
 use outlast_core::{Body, Cost, NanoUsd, Output, Step, Usage, split_thinking};
 
-use super::wire::{InputTokens, Response, Status};
 use crate::prices::{Extras, Prices};
+use crate::responses::note_early_end;
+use crate::responses::wire::{InputTokens, Response, Status, UsageCost};
 
 /// What the provider calls its presets; the model a run resolved to has another name.
 const PRESETS: [&str; 9] = [
@@ -23,22 +23,13 @@ const PRESETS: [&str; 9] = [
 
 /// The step that ends a run which came to an end of its own; `None` when there is no report.
 pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) -> Option<Step> {
-    let (text, thinking) = split_thinking(response.take_text());
+    let (text, thinking) = split_thinking(response.take_report().0);
     // Thoughts alone are no report.
     if text.trim().is_empty() {
         return None;
     }
     let (mut text, sources) = citations::cited(text, response.found(), response.read());
-    if status == Status::Incomplete {
-        let reason =
-            response.incomplete_details.as_ref().and_then(|details| details.reason.as_deref());
-        let reason = reason
-            .filter(|reason| reason.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
-        text.push_str(&format!(
-            "\n\n*The provider ended this report early ({}).*",
-            reason.unwrap_or("no reason given")
-        ));
-    }
+    note_early_end(&mut text, status, response);
     let usage = usage(response);
     let output = Output {
         body: Body::Report { text, sources, thinking, related: Vec::new() },
@@ -80,6 +71,9 @@ fn is_web_search(tool: &str) -> bool {
 /// The provider's own word first (C9).
 fn cost(response: &Response, consumed: &Usage) -> Cost {
     let Some(usage) = &*response.usage else { return Cost::Unknown };
+    if usage.cost.as_ref().is_some_and(UsageCost::is_foreign) {
+        return Cost::Unknown;
+    }
     let reported = usage.cost.as_ref().and_then(|cost| *cost.total_cost);
     if let Some(reported) = reported.and_then(NanoUsd::from_usd) {
         return Cost::Reported(reported);

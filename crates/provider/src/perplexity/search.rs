@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::narrowing::narrowed;
-use super::wire::is_name;
 use crate::prices::Prices;
+use crate::responses::wire::is_name;
 use crate::vendor::lenient::{Known, known_items, object};
 use crate::vendor::{Delivered, Service, Submit};
 

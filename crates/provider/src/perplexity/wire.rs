@@ -1,213 +1,196 @@
-//! The vendor's JSON, known to no other module. Everything is optional and every set is open: unknown events,
-//! items, statuses and null fields are facts of this API. What has another type than we know is taken to be absent:
-//! one odd field must not hide the id, or the report, beside it.
+//! The body of a submit: what an ask means in the vendor's words. Only fields it knows are sent, for it refuses
+//! others.
 
-mod submit;
-mod event;
-mod output;
-mod usage;
-mod run_error;
+use outlast_core::{AskKind, Effort, Message, ResearchAsk, Role, SearchFilters};
+use serde_json::{Value, json};
 
-use serde::Deserialize;
+use super::narrowing::{self, set_fields};
 
-use crate::vendor::lenient::{Known, object};
-pub(super) use event::Event;
-pub(super) use output::Page;
-use output::{ContentPart, OutputItem, output_items};
-pub(super) use run_error::{ErrorCode, RunError};
-pub(crate) use submit::effort;
-pub(super) use submit::{DEEP_RESEARCH, submit};
-pub(super) use usage::{InputTokens, Usage, UsageCost};
+/// What the API has no field for, said in words.
+const SCHOLARLY: &str =
+    "Use scholarly sources only: peer-reviewed papers, preprints, academic books.";
 
-/// The longest id of a run that is taken: it becomes part of an address, of every row and of log lines.
-const MAX_ID_BYTES: usize = 1_000;
+/// The preset that stands for deep research where no effort is asked for.
+pub(crate) const DEEP_RESEARCH: &str = "high";
 
-/// Whether this can be the id of a run.
-pub(super) fn is_name(id: &str) -> bool {
-    (1..=MAX_ID_BYTES).contains(&id.len())
+/// The body of a submit.
+pub(crate) fn submit(ask: &ResearchAsk) -> Value {
+    let (system, said): (Vec<&Message>, Vec<&Message>) =
+        ask.messages.iter().partition(|message| message.role == Role::System);
+    let item = |message: &&Message| json!({"type": "message", "role": message.role, "content": message.content});
+    let input = match said.as_slice() {
+        [Message { role: Role::User, content }] => json!(content),
+        messages => messages.iter().map(item).collect(),
+    };
+    let mut instructions: Vec<&str> =
+        system.iter().map(|message| message.content.as_str()).collect();
+    if ask.filters.academic {
+        instructions.push(SCHOLARLY);
+    }
+    let effort = effort(ask.kind, ask.effort);
+    let mut body = set_fields(json!({
+        "instructions": (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+        "effort": effort,
+        // The API wants one of effort and preset.
+        "preset": effort.is_none().then_some(DEEP_RESEARCH),
+        "tools": tools(&ask.filters, effort),
+        "background": true,
+        "stream": true,
+        "store": true,
+    }));
+    body["input"] = input;
+    body
 }
 
-/// A run's state as a body or inside an event.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Response {
-    id: Known<String>,
-    status: Known<String>,
-    pub(super) model: Known<String>,
-    #[serde(deserialize_with = "output_items")]
-    output: Option<Vec<OutputItem>>,
-    pub(super) usage: Known<Usage>,
-    pub(super) error: Known<RunError>,
-    pub(super) incomplete_details: Known<IncompleteDetails>,
-}
-
-impl Response {
-    /// The object in a body; `None` when it is none.
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-
-    /// The run's name, if it has one.
-    pub(super) fn into_id(self) -> Option<String> {
-        self.id.0.filter(|id| is_name(id))
-    }
-
-    pub(super) fn status(&self) -> Status {
-        Status::named(self.status.as_deref().unwrap_or_default())
-    }
-
-    /// Takes out the report: all that the assistant wrote, a blank line between its messages. The usual report is
-    /// one part, which may be megabytes: it is moved, not copied.
-    pub(super) fn take_text(&mut self) -> String {
-        let mut text = String::new();
-        for message in self.output.iter_mut().flatten().filter(|item| item.is_message()) {
-            let parts = message.content.iter_mut().flatten();
-            for (nth, part) in parts.filter_map(ContentPart::take_written).enumerate() {
-                if text.is_empty() {
-                    text = part;
-                    continue;
-                }
-                if nth == 0 {
-                    text.push_str("\n\n");
-                }
-                text.push_str(&part);
-            }
-        }
-        text
-    }
-
-    /// How many words of it there are so far.
-    pub(super) fn words(&self) -> usize {
-        let parts = self.messages().flat_map(|message| message.content.iter().flatten());
-        parts.filter_map(ContentPart::written).map(|text| text.split_whitespace().count()).sum()
-    }
-
-    fn messages(&self) -> impl Iterator<Item = &OutputItem> {
-        self.items().filter(|item| item.is_message())
-    }
-
-    /// What the web searches found, in their order. Their numbers are what citations name.
-    pub(super) fn found(&self) -> impl Iterator<Item = &Page> {
-        let searches = self.items().filter(|item| item.is_web_search());
-        searches.flat_map(|item| item.results.iter().flatten())
-    }
-
-    /// Pages that were fetched, and what other tools found.
-    pub(super) fn read(&self) -> impl Iterator<Item = &Page> {
-        self.items().flat_map(|item| {
-            let others = item.results.iter().flatten().filter(|_| !item.is_web_search());
-            item.contents.iter().flatten().chain(others)
-        })
-    }
-
-    fn items(&self) -> impl Iterator<Item = &OutputItem> {
-        self.output.iter().flatten()
-    }
-
-    /// Queries in the order they were asked.
-    pub(super) fn queries(&self) -> impl Iterator<Item = &String> {
-        self.output.iter().flatten().flat_map(|item| item.queries.iter().flatten())
+/// The word for how hard to work; `None` where that is left to the provider. An effort that was asked for counts.
+pub(crate) fn effort(kind: AskKind, asked: Option<Effort>) -> Option<&'static str> {
+    match (asked, kind) {
+        (Some(Effort::Minimal | Effort::Low), _) => Some("low"),
+        (Some(Effort::Medium), _) => Some("medium"),
+        (Some(Effort::High), _) => Some("high"),
+        (None, AskKind::Research) => None,
+        (None, AskKind::Ask) => Some("fast"),
+        (None, AskKind::Search | AskKind::Results) => Some("low"),
+        (None, AskKind::Reason) => Some("medium"),
     }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct IncompleteDetails {
-    pub(super) reason: Known<String>,
-}
-
-/// Where a run stands. What we do not know is taken to be under way, and looked at again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
-    Running,
-    Completed,
-    Incomplete,
-    Failed,
-    Cancelled,
-    RequiresAction,
-}
-
-impl Status {
-    fn named(name: &str) -> Self {
-        match name {
-            "completed" => Self::Completed,
-            "incomplete" => Self::Incomplete,
-            "failed" => Self::Failed,
-            "cancelled" | "canceled" => Self::Cancelled,
-            "requires_action" => Self::RequiresAction,
-            _ => Self::Running,
-        }
+/// The tools to use, when a search is to be narrowed. A list sent replaces the preset's, so it must be complete: all
+/// presets used here but the fast one also read pages.
+fn tools(filters: &SearchFilters, effort: Option<&str>) -> Vec<Value> {
+    let mut search = set_fields(json!({
+        "filters": narrowing::filters(filters),
+        "search_context_size": filters.context_size,
+        "max_tokens_per_page": filters.max_tokens_per_page,
+        "user_location": narrowing::location(filters),
+    }));
+    if search == json!({}) {
+        return Vec::new();
     }
-
-    pub(super) fn is_terminal(self) -> bool {
-        self != Self::Running
+    search["type"] = "web_search".into();
+    match effort {
+        Some("fast") => vec![search],
+        _ => vec![search, json!({"type": "fetch_url"})],
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use outlast_core::{ContextSize, Recency};
+
     use super::*;
 
-    #[test]
-    fn unknown_things_and_nulls_are_tolerated() {
-        let response = Response::parse(
-            br#"{"id":"resp_1","status":"meditating","output":[{"type":"sandbox_x","foo":1},
-                {"type":"message","content":[{"type":"output_text","text":"hi","annotations":null}]}],
-                "usage":null,"new_field":{}}"#,
-        );
-        let mut response = response.unwrap();
-        assert_eq!(response.status(), Status::Running);
-        assert_eq!(response.take_text(), "hi");
-        assert!(Event::parse(&mut "[DONE]".to_owned()).is_none());
-        assert!(
-            Event::parse(&mut r#"{"type":"response.skill.loaded","delta":null}"#.to_owned())
-                .is_some()
-        );
+    fn ask(messages: &[(Role, &str)], effort: Option<Effort>) -> ResearchAsk {
+        let messages = messages
+            .iter()
+            .map(|(role, content)| Message { role: *role, content: (*content).to_owned() });
+        ResearchAsk { messages: messages.collect(), effort, ..ResearchAsk::default() }
     }
 
-    /// A10, B9a: an id that was there must not be lost to an odd field beside it.
+    fn of_kind(kind: AskKind, filters: SearchFilters) -> ResearchAsk {
+        ResearchAsk { kind, filters, ..ask(&[(Role::User, "q")], None) }
+    }
+
+    fn sent(ask: &ResearchAsk) -> Value {
+        submit(ask)
+    }
+
+    /// A1: effort unset is not sent, minimal means low here.
     #[test]
-    fn a_field_of_another_type_hides_nothing_beside_it() {
-        let body = br#"{"id":"resp_1","status":"completed","model":7,"usage":{"input_tokens":"9","output_tokens":4},
-            "error":"none","output":[5,{"type":"mcp_call","content":"text","results":{}},
-            {"type":"search_results","results":[{"id":"x","url":"u"},{"id":2,"url":"v","date":20260610}]},
-            {"type":"message","content":[{"type":"refusal","text":null},{"type":"output_text","text":"hi"}]}]}"#;
-        let mut response = Response::parse(body).unwrap();
-        assert_eq!(response.status(), Status::Completed);
-        assert_eq!(response.take_text(), "hi");
-        assert_eq!(response.usage.as_ref().unwrap().output_tokens.0, Some(4));
-        assert_eq!(response.found().filter_map(|page| *page.id).collect::<Vec<_>>(), [2]);
-        assert_eq!(response.into_id().as_deref(), Some("resp_1"));
-        let event =
-            Event::parse(&mut r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
-        assert_eq!(event.unwrap().status(), Some(Status::Failed));
-        assert_eq!(Response::parse(br#"{"id":""}"#).unwrap().into_id(), None);
+    fn effort_is_sent_only_when_asked_for() {
+        let cases = [
+            (None, json!(null), json!("high")),
+            (Some(Effort::Minimal), json!("low"), json!(null)),
+            (Some(Effort::Low), json!("low"), json!(null)),
+            (Some(Effort::Medium), json!("medium"), json!(null)),
+            (Some(Effort::High), json!("high"), json!(null)),
+        ];
+        for (effort, expected, preset) in cases {
+            let body = sent(&ask(&[(Role::User, "q")], effort));
+            assert_eq!(body["effort"], expected, "{effort:?}");
+            assert_eq!(body["preset"], preset, "{effort:?}");
+        }
     }
 
     #[test]
-    fn the_text_is_what_the_assistant_wrote_and_nothing_else() {
-        let body = br#"{"output":[
-            {"type":"message","role":"user","content":[{"type":"output_text","text":"the question"}]},
-            {"type":"message","role":"assistant","content":[{"type":"reasoning_text","text":"hm"},
-                {"type":"output_text","text":"one"},{"type":"output_text","text":" two"}]},
-            {"type":"message","content":[{"type":"refusal","refusal":"no"}]},
-            {"type":"message","role":null,"content":[{"text":"three"}]}]}"#;
-        let mut response = Response::parse(body).unwrap();
-        assert_eq!(response.words(), 3);
-        assert_eq!(response.take_text(), "one two\n\nthree");
+    fn each_kind_of_ask_has_its_own_effort() {
+        let cases = [
+            (AskKind::Search, None, "low"),
+            (AskKind::Ask, None, "fast"),
+            (AskKind::Reason, None, "medium"),
+            (AskKind::Reason, Some(Effort::High), "high"),
+        ];
+        for (kind, effort, expected) in cases {
+            let body = sent(&ResearchAsk { kind, effort, ..ask(&[(Role::User, "q")], None) });
+            assert_eq!((&body["effort"], &body["preset"]), (&json!(expected), &json!(null)));
+            assert_eq!(body["tools"], json!(null), "the preset's own tools are left to it");
+        }
     }
 
-    /// Numbers of images and people are not the numbers of citations.
     #[test]
-    fn only_web_searches_number_their_finds() {
-        let body = br#"{"output":[{"type":"search_results","results":[{"id":1,"url":"a"}]},
-            {"type":"image_search_results","results":[{"id":1,"url":"i"}]},
-            {"type":"fetch_url_results","contents":[{"url":"b"},null,"c"]}]}"#;
-        let response = Response::parse(body).unwrap();
-        let urls = |pages: Vec<&Page>| -> Vec<_> {
-            pages.iter().filter_map(|page| page.url.0.clone()).collect()
+    fn a_narrowed_search_names_all_the_tools_of_its_preset() {
+        let filters = SearchFilters {
+            recency: Some(Recency::Week),
+            domains: vec!["example.org".to_owned(), "-example.com".to_owned()],
+            after: Some("01/31/2026".to_owned()),
+            before: Some("10/01/2026".to_owned()),
+            context_size: Some(ContextSize::High),
+            country: Some("DE".to_owned()),
+            ..SearchFilters::default()
         };
-        assert_eq!(urls(response.found().collect()), ["a"]);
-        assert_eq!(urls(response.read().collect()), ["i", "b"]);
+        let search = json!({
+            "type": "web_search",
+            "search_context_size": "high",
+            "user_location": {"country": "DE"},
+            "filters": {
+                "search_recency_filter": "week",
+                "search_domain_filter": ["example.org", "-example.com"],
+                "search_after_date_filter": "01/31/2026",
+                "search_before_date_filter": "10/01/2026",
+            },
+        });
+        let fetch = json!({"type": "fetch_url"});
+        for kind in [AskKind::Research, AskKind::Search, AskKind::Reason] {
+            assert_eq!(sent(&of_kind(kind, filters.clone()))["tools"], json!([search, fetch]));
+        }
+        assert_eq!(sent(&of_kind(AskKind::Ask, filters))["tools"], json!([search]));
+        let small = SearchFilters { context_size: Some(ContextSize::Low), ..Default::default() };
+        let expected = json!([{"type": "web_search", "search_context_size": "low"}, fetch]);
+        assert_eq!(sent(&of_kind(AskKind::Search, small))["tools"], expected);
+    }
+
+    #[test]
+    fn what_the_api_has_no_field_for_is_said_in_words_or_left_out() {
+        let filters =
+            SearchFilters { academic: true, related_questions: true, ..Default::default() };
+        let body = sent(&of_kind(AskKind::Search, filters.clone()));
+        assert_eq!(body["instructions"], SCHOLARLY);
+        let fields: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(fields, ["background", "effort", "input", "instructions", "store", "stream"]);
+        let told = ask(&[(Role::System, "be brief"), (Role::User, "q")], None);
+        let body = sent(&ResearchAsk { filters, ..told });
+        assert_eq!(body["instructions"], format!("be brief\n\n{SCHOLARLY}"));
+    }
+
+    #[test]
+    fn messages_are_passed_on_verbatim() {
+        let body = sent(&ask(&[(Role::User, " why? \n")], None));
+        assert_eq!(body["input"], " why? \n");
+        let talk = [
+            (Role::System, "be brief"),
+            (Role::User, "a"),
+            (Role::Assistant, "b"),
+            (Role::User, "c"),
+        ];
+        let body = sent(&ask(&talk, None));
+        assert_eq!(body["instructions"], "be brief");
+        assert_eq!(
+            body["input"],
+            json!([
+                {"type": "message", "role": "user", "content": "a"},
+                {"type": "message", "role": "assistant", "content": "b"},
+                {"type": "message", "role": "user", "content": "c"},
+            ])
+        );
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use outlast_core::Source;
 
-use super::markers::{Marker, rewritten};
-use crate::perplexity::wire::Page;
+use crate::responses::markers::{Marker, rewritten};
+use crate::responses::wire::Page;
 
 /// The text with our markers, and its sources by number.
 pub(super) fn cited<'a>(

@@ -2,9 +2,9 @@
 
 use outlast_core::{Body, Cost, NanoUsd, Output, Source, Usage, split_thinking};
 
-use super::super::wire::Page;
 use super::wire::{self, Citation, Completion};
 use crate::prices::{Extras, Prices};
+use crate::responses::wire::{Page, UsageCost};
 
 /// What a whole completion says; `None` when it says nothing.
 pub(super) fn output(completion: Completion) -> Option<Box<Output>> {
@@ -79,6 +79,9 @@ fn usage(usage: &wire::Usage) -> Usage {
 /// gift.
 fn cost(completion: &Completion, consumed: &Usage) -> Cost {
     let Some(usage) = &*completion.usage else { return Cost::Unknown };
+    if usage.cost.as_ref().is_some_and(UsageCost::is_foreign) {
+        return Cost::Unknown;
+    }
     let reported =
         usage.cost.as_ref().and_then(|cost| *cost.total_cost).and_then(NanoUsd::from_usd);
     if let Some(reported) = reported.filter(|cost| *cost > NanoUsd(0)) {

@@ -5,7 +5,7 @@ use outlast_core::ContextSize;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::super::wire::{Page, UsageCost, is_name};
+use crate::responses::wire::{Page, UsageCost, is_name};
 use crate::vendor::lenient::{Known, known_items, known_places, object};
 
 /// Deep research as the provider shows it.

@@ -4,16 +4,14 @@ use async_trait::async_trait;
 use outlast_core::{BoxError, ProviderError, RemoteRun, Run, Step};
 use tokio::time::Instant;
 
-use super::api::Attached;
-use super::events::EventStream;
+use super::api::{Attached, Responses};
 use super::meter::Meter;
-use super::report;
 use super::wire::{self, Event, Status};
-use crate::vendor::{Checks, HttpAnswer, Service, unreadable};
+use crate::vendor::{Checks, EventStream, HttpAnswer, unreadable};
 
-/// A run of the Agent API.
-pub(super) struct AgentRun {
-    api: Service,
+/// A run, whoever begins it.
+pub(crate) struct ResponseRun {
+    api: Responses,
     remote: RemoteRun,
     /// The number of the last event heard.
     cursor: u64,
@@ -38,10 +36,10 @@ enum Source {
     Check { at: Instant },
 }
 
-impl AgentRun {
+impl ResponseRun {
     /// A run whose stream is open, and was read up to the event of this number.
-    pub(super) fn streaming(
-        api: Service,
+    pub(crate) fn streaming(
+        api: Responses,
         remote: RemoteRun,
         events: EventStream,
         heard: Option<u64>,
@@ -54,9 +52,9 @@ impl AgentRun {
     }
 
     /// A run begun earlier; the first check is made at once.
-    pub(super) fn resumed(api: Service, remote: RemoteRun) -> Self {
+    pub(crate) fn resumed(api: Responses, remote: RemoteRun) -> Self {
         Self {
-            checks: Checks::after(api.waits(), 0),
+            checks: Checks::after(api.service.waits(), 0),
             api,
             remote,
             cursor: 0,
@@ -91,7 +89,7 @@ impl AgentRun {
             Some(Status::Running) | None => Ok(self.meter.event(&event).map(Step::Progress)),
             Some(status @ (Status::Completed | Status::Incomplete)) => {
                 let mut response = event.response.0.unwrap_or_default();
-                let step = report::finished(status, &mut response, event.raw);
+                let step = (self.api.dialect.finished)(status, &mut response, event.raw);
                 if step.is_none() {
                     // The event came without the report; the check that follows has the last word.
                     self.check_at_once();
@@ -118,8 +116,8 @@ impl AgentRun {
 
     /// Looks at the run once, and takes up its stream if it goes on.
     async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
-        let answer = self.api.get(&["v1", "agent", &self.remote.id]).await;
-        let trouble = |answer: &HttpAnswer| self.api.trouble(answer);
+        let answer = self.api.get(&self.remote.id).await;
+        let trouble = |answer: &HttpAnswer| self.api.service.trouble(answer);
         let Some(body) = self.checks.body(&self.remote, answer, trouble)? else {
             self.wait_for_next_check();
             return Ok(None);
@@ -131,7 +129,7 @@ impl AgentRun {
         };
         match response.status() {
             status @ (Status::Completed | Status::Incomplete) => {
-                match report::finished(status, &mut response, body) {
+                match (self.api.dialect.finished)(status, &mut response, body) {
                     Some(step) => Ok(Some(step)),
                     None => Err(self.api.run_ended(status, response.error.0)),
                 }
@@ -173,13 +171,13 @@ impl AgentRun {
 }
 
 #[async_trait]
-impl Run for AgentRun {
+impl Run for ResponseRun {
     fn remote(&self) -> RemoteRun {
         self.remote.clone()
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(progress) = self.meter.start(self.api.vendor()) {
+        if let Some(progress) = self.meter.start(self.api.service.vendor()) {
             return Ok(Step::Progress(progress));
         }
         loop {
@@ -191,7 +189,7 @@ impl Run for AgentRun {
                     tokio::time::sleep_until(*at).await;
                     self.check().await?
                 }
-                Source::Stream { events, .. } => match events.next().await {
+                Source::Stream { events, .. } => match events.next(Event::parse).await {
                     Ok(event) => self.heard(event)?,
                     Err(error) => {
                         self.stream_ended(error);

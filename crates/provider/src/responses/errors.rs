@@ -8,7 +8,7 @@ use crate::vendor::Vendor;
 
 /// A run that ended without a report. Only one that failed may be begun anew: the others were paid for and would end
 /// the same way, or were stopped on purpose (B9a).
-pub(super) fn run_ended(
+pub(crate) fn run_ended(
     vendor: &Vendor,
     status: Status,
     error: Option<RunError>,
@@ -41,7 +41,7 @@ pub(super) fn run_ended(
 }
 
 /// What the provider says went wrong with a run: its code or type, and its message.
-pub(super) fn said(error: RunError) -> String {
+pub(crate) fn said(error: RunError) -> String {
     let code = error.code.0.map(|code| code.to_string()).or(error.kind.0).unwrap_or_default();
     format!("{code} {}", error.message.0.unwrap_or_default())
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A marker as the provider writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marker {
+pub(crate) enum Marker {
     /// `[3]`
     Number(u32),
     /// One of `[web:2]` or `[web:2, web:5]`, counted from zero.
@@ -15,7 +15,7 @@ pub(super) enum Marker {
 const LONGEST: usize = 120;
 
 /// The text with each marker as `[n]`, where `number` says which `n`. A text that needs no change is not copied.
-pub(super) fn rewritten(text: String, mut number: impl FnMut(Marker) -> u32) -> String {
+pub(crate) fn rewritten(text: String, mut number: impl FnMut(Marker) -> u32) -> String {
     let mut edits = Vec::new();
     let (mut at, mut fence) = (0, None);
     for line in text.split_inclusive('\n') {

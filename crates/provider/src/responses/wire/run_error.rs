@@ -11,16 +11,16 @@ use crate::vendor::lenient::Known;
 /// Its error object; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::perplexity) struct RunError {
-    pub(in crate::perplexity) message: Known<String>,
-    pub(in crate::perplexity) code: Known<ErrorCode>,
+pub(crate) struct RunError {
+    pub(crate) message: Known<String>,
+    pub(crate) code: Known<ErrorCode>,
     #[serde(rename = "type")]
-    pub(in crate::perplexity) kind: Known<String>,
+    pub(crate) kind: Known<String>,
 }
 
 /// A word or a number, as it comes.
 #[derive(Clone, Debug)]
-pub(in crate::perplexity) enum ErrorCode {
+pub(crate) enum ErrorCode {
     Word(String),
     Number(u64),
 }

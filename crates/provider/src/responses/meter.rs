@@ -7,7 +7,7 @@ use crate::vendor::{Milestones, Vendor};
 
 /// Counts what happened and turns it into percent; never goes down.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     milestones: Milestones,
     /// Counted by events, which come once each.
     by_events: WorkDone,
@@ -35,15 +35,13 @@ impl WorkDone {
 
 impl Meter {
     /// The first progress of a try; once.
-    pub(super) fn start(&mut self, vendor: &Vendor) -> Option<Progress> {
+    pub(crate) fn start(&mut self, vendor: &Vendor) -> Option<Progress> {
         self.milestones.start(vendor)
     }
 
     /// What an event adds, if it adds anything a person would notice.
-    pub(super) fn event(&mut self, event: &Event) -> Option<Progress> {
-        let queries = event.queries.as_ref().map_or(0, Vec::len);
-        let sources = event.results.as_ref().map_or(0, Vec::len)
-            + event.contents.as_ref().map_or(0, Vec::len);
+    pub(crate) fn event(&mut self, event: &Event) -> Option<Progress> {
+        let (queries, sources) = event.searched();
         if queries + sources > 0 {
             let before = self.done();
             self.by_events.queries += queries;
@@ -66,16 +64,16 @@ impl Meter {
     }
 
     /// The report is here, and no progress before said that its end was near; once.
-    pub(super) fn finalizing(&mut self) -> Option<Progress> {
+    pub(crate) fn finalizing(&mut self) -> Option<Progress> {
         self.milestones.finalizing()
     }
 
     /// What a check shows: the searches finished so far, and the text.
-    pub(super) fn snapshot(&mut self, response: &Response) -> Option<Progress> {
+    pub(crate) fn snapshot(&mut self, response: &Response) -> Option<Progress> {
         let before = self.done();
         self.by_checks = self.by_checks.max(WorkDone {
-            queries: response.queries().count(),
-            sources: response.found().count() + response.read().count(),
+            queries: response.queries(),
+            sources: response.found().count() + response.read().count() + response.opened().count(),
             words: response.words(),
         });
         let searched = self.searched(before);

@@ -2,29 +2,30 @@
 
 use serde::Deserialize;
 
+use super::output::{Action, is_search_call};
 use super::{Page, Response, RunError, Status};
 use crate::vendor::lenient::{Known, known_items, object, word};
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::perplexity) struct Event {
+pub(crate) struct Event {
     #[serde(rename = "type", deserialize_with = "word")]
-    pub(in crate::perplexity) kind: String,
-    pub(in crate::perplexity) sequence_number: Known<u64>,
-    pub(in crate::perplexity) response: Known<Response>,
-    pub(in crate::perplexity) error: Known<RunError>,
+    pub(crate) kind: String,
+    pub(crate) sequence_number: Known<u64>,
+    pub(crate) response: Known<Response>,
+    pub(crate) error: Known<RunError>,
     #[serde(deserialize_with = "known_items")]
-    pub(in crate::perplexity) queries: Option<Vec<String>>,
+    queries: Option<Vec<String>>,
     #[serde(deserialize_with = "known_items")]
-    pub(in crate::perplexity) results: Option<Vec<Page>>,
+    results: Option<Vec<Page>>,
     #[serde(deserialize_with = "known_items")]
-    pub(in crate::perplexity) contents: Option<Vec<Page>>,
-    pub(in crate::perplexity) delta: Known<String>,
+    contents: Option<Vec<Page>>,
+    pub(crate) delta: Known<String>,
     item: Known<Item>,
     /// The event as it came, for events that end a run.
     #[serde(skip)]
-    pub(in crate::perplexity) raw: Vec<u8>,
+    pub(crate) raw: Vec<u8>,
 }
 
 /// What an event of an item speaks of; more of it comes with the end of the run.
@@ -32,12 +33,13 @@ pub(in crate::perplexity) struct Event {
 #[serde(default)]
 struct Item {
     r#type: Known<String>,
+    action: Known<Action>,
 }
 
 impl Event {
     /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event. One that ends a
     /// run takes the data.
-    pub(in crate::perplexity) fn parse(data: &mut String) -> Option<Self> {
+    pub(crate) fn parse(data: &mut String) -> Option<Self> {
         let mut event: Self = object(data.as_bytes())?;
         if event.status().is_some_and(Status::is_terminal) {
             event.raw = std::mem::take(data).into_bytes();
@@ -46,7 +48,7 @@ impl Event {
     }
 
     /// Where the run stands after this event, when the event says so.
-    pub(in crate::perplexity) fn status(&self) -> Option<Status> {
+    pub(crate) fn status(&self) -> Option<Status> {
         match self.kind.as_str() {
             "response.created" | "response.in_progress" | "response.queued" => {
                 Some(Status::Running)
@@ -61,12 +63,12 @@ impl Event {
     }
 
     /// Whether an item is added to the report, and not one found or done on the way to it.
-    pub(in crate::perplexity) fn opens_the_report(&self) -> bool {
+    pub(crate) fn opens_the_report(&self) -> bool {
         self.kind == "response.output_item.added" && self.is_about_a_message()
     }
 
     /// Whether an item of the report is done.
-    pub(in crate::perplexity) fn closes_the_report(&self) -> bool {
+    pub(crate) fn closes_the_report(&self) -> bool {
         self.kind == "response.output_item.done" && self.is_about_a_message()
     }
 
@@ -75,13 +77,29 @@ impl Event {
         kind.is_none_or(|kind| kind == "message")
     }
 
+    /// How many queries were asked, and sources read, by the time of this event that were not before it.
+    pub(crate) fn searched(&self) -> (usize, usize) {
+        let item = self.item.as_ref().filter(|item| {
+            self.kind == "response.output_item.done" && is_search_call(item.r#type.as_deref())
+        });
+        let length = |list: &Option<Vec<Page>>| list.as_ref().map_or(0, Vec::len);
+        let (asked, read) = item.map_or((0, 0), |item| {
+            let action = item.action.as_ref();
+            let opened = action.and_then(Action::opened).map_or(0, |_| 1);
+            let asked = action.map_or(1, Action::asked);
+            (asked, action.map_or(0, |action| length(&action.sources)) + opened)
+        });
+        let queries = self.queries.as_ref().map_or(0, Vec::len);
+        (queries + asked, length(&self.results) + length(&self.contents) + read)
+    }
+
     /// Whether it says that the stream has trouble, not what became of the run.
-    pub(in crate::perplexity) fn is_stream_error(&self) -> bool {
+    pub(crate) fn is_stream_error(&self) -> bool {
         self.kind == "error"
     }
 
     /// Whether nothing of use follows it.
-    pub(in crate::perplexity) fn ends_the_stream(&self) -> bool {
+    pub(crate) fn ends_the_stream(&self) -> bool {
         self.is_stream_error() || self.status().is_some_and(Status::is_terminal)
     }
 }

@@ -1,14 +1,15 @@
 //! What events and trouble in passing make of a run.
 
 use super::*;
+use crate::vendor::Service;
 
-fn run() -> AgentRun {
-    let api = Service::nowhere();
-    let remote = api.remote("perplexity/agent", "resp_1".to_owned());
-    AgentRun::resumed(api, remote)
+fn run() -> ResponseRun {
+    let api = Responses { service: Service::nowhere(), dialect: &crate::perplexity::AGENT };
+    let remote = api.remote("resp_1".to_owned());
+    ResponseRun::resumed(api, remote)
 }
 
-fn wait(run: &AgentRun) -> u64 {
+fn wait(run: &ResponseRun) -> u64 {
     let Source::Check { at } = run.source else { panic!("the run follows a stream") };
     (at - Instant::now()).as_secs()
 }

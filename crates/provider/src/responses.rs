@@ -1,0 +1,40 @@
+//! The Responses protocol, as Perplexity's Agent API and OpenAI speak it: a run that goes on by itself at the provider, its
+//! object, its events with numbers, and its cancel. What is asked of a run, and how its report is made of the object, are
+//! each vendor's own.
+
+mod api;
+mod run;
+mod meter;
+mod errors;
+pub(crate) mod markers;
+pub(crate) mod wire;
+
+use outlast_core::Step;
+
+pub(crate) use api::Responses;
+pub(crate) use errors::run_ended;
+pub(crate) use meter::Meter;
+pub(crate) use run::ResponseRun;
+use wire::{Response, Status};
+
+/// Where one vendor's API differs from the others.
+pub(crate) struct Dialect {
+    /// The name in [`outlast_core::RemoteRun::provider`].
+    pub(crate) name: &'static str,
+    /// The names that lead to its runs.
+    pub(crate) path: [&'static str; 2],
+    /// The step that ends a run which came to an end of its own; `None` when it has no report.
+    pub(crate) finished: fn(Status, &mut Response, Vec<u8>) -> Option<Step>,
+}
+
+/// Adds to a report that its run ended early, and why.
+pub(crate) fn note_early_end(text: &mut String, status: Status, response: &Response) {
+    if status != Status::Incomplete {
+        return;
+    }
+    let reason = response.incomplete_details.as_ref().and_then(|details| details.reason.as_deref());
+    let reason = reason
+        .filter(|reason| reason.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+    let reason = reason.unwrap_or("no reason given");
+    text.push_str(&format!("\n\n*The provider ended this report early ({reason}).*"));
+}
