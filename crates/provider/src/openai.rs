@@ -1,16 +1,26 @@
-//! OpenAI as a research provider.
+//! OpenAI as a research provider: the Responses API with a web search, in the background. The same at Azure, and at servers
+//! that speak the protocol and run requests in the background.
+
+mod address;
+mod refusal;
+mod report;
+mod citations;
+mod wire;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, BoxError, Nature, Profile, Provider, ProviderError, RemoteRun, RemoteStop,
-    Resumes, Run, Trouble,
+    Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
+    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run, Step, Trouble,
 };
 use serde_json::Value;
 
+use crate::prices::Prices;
 use crate::provider_error::provider_error;
-use crate::vendor::{Checked, KeyHeader, Service, Vendor, VendorOptions};
+use crate::responses::wire::{Response, Status};
+use crate::responses::{Dialect, ResponseRun, Responses};
+use crate::vendor::{Checked, Delivered, KeyHeader, Service, Submit, Vendor, VendorOptions, Waits};
 
 /// How OpenAI's service is called.
 pub const VENDOR: Vendor = Vendor {
@@ -24,10 +34,23 @@ pub const VENDOR: Vendor = Vendor {
     headers: &[],
 };
 
+/// The same service at Azure, which has a header of its own for keys.
+const AZURE: Vendor = Vendor { key_header: KeyHeader::Named("api-key"), ..VENDOR };
+
+const DIALECT: Dialect =
+    Dialect { name: OpenAi::NAME, path: ["v1", "responses"], finished: report::finished };
+
+/// The model that is asked where the configuration names none.
+const DEFAULT_MODEL: &str = "gpt-6-sol";
+
+/// How long the list of models may take that is asked for after a model was refused.
+const LIST_LIMIT: Duration = Duration::from_secs(10);
+
 /// OpenAI as a provider.
 #[derive(Clone)]
 pub struct OpenAi {
-    service: Service,
+    api: Responses,
+    model: String,
 }
 
 impl OpenAi {
@@ -36,17 +59,47 @@ impl OpenAi {
 
     /// Makes the adapter; nothing is sent yet.
     pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
-        Ok(Self { service: Service::new(&VENDOR, options)? })
+        let model = options.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned());
+        let address = address::of(&options.base_url);
+        let vendor = if address.is_azure { &AZURE } else { &VENDOR };
+        let options = VendorOptions { base_url: address.root, ..options };
+        let service = Service::new(vendor, options)?;
+        Ok(Self { api: Responses { service, dialect: &DIALECT }, model })
+    }
+
+    /// The same adapter with other waits between checks.
+    #[must_use]
+    pub fn with_waits(self, waits: Waits) -> Self {
+        let service = self.api.service.with_waits(waits);
+        Self { api: Responses { service, ..self.api }, ..self }
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
-        self.service.profile(Self::NAME)
+        self.api.service.profile(Self::NAME)
     }
 
-    /// Asks the service for something that costs nothing, to see that it answers and takes the key.
+    /// Asks the service for something that costs nothing, to see that it answers and takes the key; warns of a model that
+    /// it does not list, or that it will shut down.
     pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
-        self.service.check(limit).await
+        let (checked, list) = self.models(limit).await?;
+        let warnings = wire::Models::parse(&list).and_then(|models| models.warning(&self.model));
+        Ok(Checked { warnings: warnings.into_iter().collect(), ..checked })
+    }
+
+    async fn models(&self, limit: Duration) -> Result<(Checked, Vec<u8>), ProviderError> {
+        let service = &self.api.service;
+        let list = service.address(["v1", "models"]);
+        service.check_list(list, limit, |answer| service.trouble(answer)).await
+    }
+
+    /// A refusal that names the model, with the models there are.
+    async fn with_models(&self, error: BeginError) -> BeginError {
+        let BeginError::Refused(error) = error else { return error };
+        let list = self.models(LIST_LIMIT).await.map(|(_, list)| list).unwrap_or_default();
+        let known = wire::Models::parse(&list).map(|models| models.names()).unwrap_or_default();
+        let sentence = refusal::no_model(&self.model, &known);
+        BeginError::Refused(ProviderError { sentence, ..error })
     }
 }
 
@@ -57,22 +110,62 @@ impl Provider for OpenAi {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
+        // The API has neither idempotency keys nor a list of runs: a lost submit cannot be found again.
         Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
     }
 
-    async fn begin(&self, _ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
-        Err(BeginError::NotSent(not_built()))
+    fn expected_model(&self, _ask: &Value) -> Option<String> {
+        Some(self.model.clone())
     }
 
-    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        Err(not_built())
+    fn typical_cost(&self, ask: &Value) -> Cost {
+        let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
+        Prices::current().typical_openai(&self.model, wire::effort(ask.effort).unwrap_or("medium"))
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        Ok(RemoteStop::Unsupported)
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = ResearchAsk::stored(ask)?;
+        if ask.kind != AskKind::Research {
+            return Err(BeginError::NotSent(research_only()));
+        }
+        let service = &self.api.service;
+        let request = service.post(&DIALECT.path, &wire::submit(&ask, &self.model, key))?;
+        let submit = Submit::new(service);
+        let mut no_model = false;
+        let refused = |answer: &crate::vendor::HttpAnswer| {
+            let (error, why) = refusal::of(service.refusal(answer), answer);
+            no_model = why == refusal::Why::NoModel;
+            error
+        };
+        let response = match submit.send(request, refused).await {
+            Err(error) if no_model => return Err(self.with_models(error).await),
+            sent => sent?,
+        };
+        let body = submit.read(response).await?;
+        let no_id = || BeginError::Unknown(service.no_id(&body));
+        let mut response = Response::parse(&body).ok_or_else(no_id)?;
+        let status = response.status();
+        let remote = self.api.remote(response.id().ok_or_else(no_id)?);
+        // A server that knows no background has done the work by now, and may not keep it.
+        if let Status::Completed | Status::Incomplete = status
+            && let Some(Step::Done { output, .. }) =
+                report::finished(status, &mut response, Vec::new())
+        {
+            return Ok(Box::new(Delivered::new(remote, output, body)));
+        }
+        Ok(Box::new(ResponseRun::resumed(self.api.clone(), remote)))
+    }
+
+    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        Ok(Box::new(ResponseRun::resumed(self.api.clone(), run.clone())))
+    }
+
+    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        self.api.stop(run).await
     }
 }
 
-fn not_built() -> ProviderError {
-    provider_error(Trouble::Rejected, "this provider is not built yet")
+fn research_only() -> ProviderError {
+    let sentence = "OpenAI is asked for deep research only; use the perplexity tools for quick answers and searches";
+    provider_error(Trouble::Rejected, sentence)
 }

@@ -26,6 +26,7 @@ pub struct Prices {
     agent: DialectPrices,
     sonar: DialectPrices,
     search: Search,
+    openai: OpenAiPrices,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -35,6 +36,25 @@ struct DialectPrices {
     tools: HashMap<String, Usd>,
     models: HashMap<String, Model>,
     typical: HashMap<String, Usd>,
+}
+
+/// OpenAI's own prices; what a run usually costs follows from what it usually uses.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpenAiPrices {
+    tools: HashMap<String, Usd>,
+    models: HashMap<String, Model>,
+    typical: HashMap<String, TypicalUse>,
+}
+
+/// What a run of one effort usually uses.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TypicalUse {
+    input: u64,
+    cached: u64,
+    output: u64,
+    searches: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -56,6 +76,8 @@ struct Model {
     reasoning: Option<Usd>,
     search: Option<Usd>,
     request: Option<Requests>,
+    /// A request that reads more tokens is dearer; which of a run's requests did cannot be seen.
+    long_input: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -114,30 +136,54 @@ impl Prices {
         if *usage == Usage::default() && extras.calls.is_empty() {
             return Cost::Unknown;
         }
-        let agent = self.agent.models.get(model);
-        let Some(prices) = agent.or_else(|| self.sonar.models.get(model)) else {
-            let counted = usage.input_tokens.saturating_add(usage.output_tokens);
-            let tokens = usage.total_tokens.max(counted);
-            return Cost::Estimate(money::sum(&[(tokens, self.unknown_model)], &[]));
+        let tables = [&self.agent, &self.sonar];
+        let listed = tables.iter().find_map(|table| Some((&table.tools, table.models.get(model)?)));
+        match listed {
+            Some((tools, prices)) => prices.bill(tools, usage, extras),
+            None => self.unlisted(usage),
+        }
+    }
+
+    /// What OpenAI charges for this. A model's name may have the date of a snapshot behind it.
+    pub fn openai(&self, model: &str, usage: &Usage, extras: &Extras<'_>) -> Cost {
+        if *usage == Usage::default() {
+            return Cost::Unknown;
+        }
+        let OpenAiPrices { tools, models, .. } = &self.openai;
+        let undated = model.rsplit_once("-20").map_or(model, |(name, _)| name);
+        match models.get(model).or_else(|| models.get(undated)) {
+            Some(prices) => prices.bill(tools, usage, extras),
+            None => self.unlisted(usage),
+        }
+    }
+
+    /// What OpenAI usually charges for a run of this model and effort.
+    pub fn typical_openai(&self, model: &str, effort: &str) -> Cost {
+        let Some(typical) = self.openai.typical.get(effort) else { return Cost::Unknown };
+        let usage = Usage {
+            input_tokens: typical.input,
+            output_tokens: typical.output,
+            total_tokens: typical.input + typical.output,
+            searches: typical.searches,
+            ..Usage::default()
         };
-        let cached = extras.cached_tokens.min(usage.input_tokens);
-        let reasoning = prices.reasoning.map(|price| (usage.reasoning_tokens, price));
-        let tokens = [
-            (usage.input_tokens - cached, prices.input),
-            (cached, prices.cache_read.unwrap_or(prices.input)),
-            (usage.output_tokens, prices.output),
-            (usage.citation_tokens, prices.citation.unwrap_or_default()),
-            reasoning.unwrap_or_default(),
-        ];
-        let tool = |name: &str| self.agent.tools.get(name).copied().unwrap_or_default();
-        let search = prices.search.unwrap_or(match agent {
-            Some(_) => tool("web_search"),
-            None => Usd::default(),
-        });
-        let request = prices.request.as_ref().map(|request| request.at(extras.context));
-        let mut pieces = vec![(usage.searches, search), (1, request.unwrap_or_default())];
-        pieces.extend(extras.calls.iter().map(|(name, calls)| (*calls, tool(name))));
-        Cost::Computed(money::sum(&tokens, &pieces))
+        let extras = Extras { cached_tokens: typical.cached, ..Extras::default() };
+        match self.openai(model, &usage, &extras) {
+            Cost::Computed(nanos) => Cost::Estimate(nanos),
+            cost => cost,
+        }
+    }
+
+    /// What OpenAI charges for a web search.
+    pub fn openai_search(&self) -> NanoUsd {
+        NanoUsd(self.openai.tools.get("web_search").copied().unwrap_or_default().nanos())
+    }
+
+    /// The price of a model that is not in the table.
+    fn unlisted(&self, usage: &Usage) -> Cost {
+        let counted = usage.input_tokens.saturating_add(usage.output_tokens);
+        let tokens = usage.total_tokens.max(counted);
+        Cost::Estimate(money::sum(&[(tokens, self.unknown_model)], &[]))
     }
 
     /// What one call of the Search API costs, whatever it finds.
@@ -168,6 +214,30 @@ impl Prices {
             }),
         };
         typical.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
+    }
+}
+
+impl Model {
+    fn bill(&self, tools: &HashMap<String, Usd>, usage: &Usage, extras: &Extras<'_>) -> Cost {
+        let cached = extras.cached_tokens.min(usage.input_tokens);
+        let reasoning = self.reasoning.map(|price| (usage.reasoning_tokens, price));
+        let tokens = [
+            (usage.input_tokens - cached, self.input),
+            (cached, self.cache_read.unwrap_or(self.input)),
+            (usage.output_tokens, self.output),
+            (usage.citation_tokens, self.citation.unwrap_or_default()),
+            reasoning.unwrap_or_default(),
+        ];
+        let tool = |name: &str| tools.get(name).copied().unwrap_or_default();
+        let search = self.search.unwrap_or_else(|| tool("web_search"));
+        let request = self.request.as_ref().map(|request| request.at(extras.context));
+        let mut pieces = vec![(usage.searches, search), (1, request.unwrap_or_default())];
+        pieces.extend(extras.calls.iter().map(|(name, calls)| (*calls, tool(name))));
+        let nanos = money::sum(&tokens, &pieces);
+        match self.long_input {
+            Some(long) if usage.input_tokens > long => Cost::Estimate(nanos),
+            _ => Cost::Computed(nanos),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use serde_json::Value;
@@ -17,6 +17,9 @@ use crate::runs::{Delivery, Runs, SubmitReceipt};
 use crate::scenario::{Scenario, SubmitAnswer};
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
+
+/// Where Azure's clients put their key.
+pub(crate) const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// What all handlers share.
 pub(crate) struct App {
@@ -92,12 +95,13 @@ async fn answer(app: &App, receipt: SubmitReceipt, hangup: &Hangup) -> Result<Re
     Ok(response)
 }
 
-/// Refuses a request whose bearer key is missing or calls itself wrong.
+/// Refuses a request whose key is missing or calls itself wrong. Azure has a header of its own for it.
 pub(crate) fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
-    let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let (scheme, key) = value.and_then(|value| value.split_once(' ')).unwrap_or_default();
-    let key = key.trim();
-    if !scheme.eq_ignore_ascii_case("bearer") || key.is_empty() || key.contains("wrong") {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = text(header::AUTHORIZATION).and_then(|value| value.split_once(' '));
+    let bearer = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let key = bearer.map(|(_, key)| key).or_else(|| text(API_KEY)).unwrap_or_default().trim();
+    if key.is_empty() || key.contains("wrong") {
         return Err(Refusal::bad_key());
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! One accepted request for research, whatever API it came through.
 
+use serde_json::Value;
+
 use crate::effort::Effort;
 use crate::sonar::prices::{Context, Model};
 
@@ -24,14 +26,24 @@ pub(crate) struct Ask {
     pub(crate) background: bool,
     pub(crate) stream: bool,
     pub(crate) store: bool,
+    /// What the client noted with it; OpenAI's.
+    pub(crate) metadata: Value,
 }
 
 /// Where a run was submitted; the same endpoints reach it by its id, except that none takes the id of a chat answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Api {
     Agent,
+    OpenAi,
     SonarAsync,
     SonarChat,
+}
+
+impl Api {
+    /// Whether its runs are response objects.
+    pub(crate) fn has_responses(self) -> bool {
+        matches!(self, Self::Agent | Self::OpenAi)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -64,6 +76,7 @@ impl Ask {
             background: true,
             stream: false,
             store: true,
+            metadata: Value::Null,
         }
     }
 }

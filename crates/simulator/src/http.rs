@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::body::to_bytes;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,7 +20,8 @@ use crate::options::SonarMode;
 use crate::prices::MODELS;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
-use crate::{agent, control, limits, search, sonar};
+use crate::transport_faults::TransportFault;
+use crate::{agent, control, limits, openai, search, sonar};
 
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
@@ -28,12 +30,13 @@ pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
     for base in ["/v1/agent", "/v1/responses"] {
         router = router
             .route(base, submits(agent::request::parse))
-            .route(&format!("{base}/{{id}}"), get(look))
+            .route(&format!("{base}/{{id}}"), looks(Api::Agent))
             .route(&format!("{base}/{{id}}/cancel"), post(cancel));
     }
     router
         .merge(sonar::handlers::router(sonar))
         .merge(search::handlers::router())
+        .merge(openai::handlers::router())
         .fallback(async || Refusal::not_found())
         .method_not_allowed_fallback(async || Refusal::usual(StatusCode::METHOD_NOT_ALLOWED))
         .layer(DefaultBodyLimit::disable())
@@ -48,34 +51,53 @@ struct Look {
     starting_after: Option<i64>,
 }
 
-async fn look(
-    State(app): State<Arc<App>>,
-    ConnectInfo(hangup): ConnectInfo<Hangup>,
-    Path(id): Path<String>,
-    query: Result<Query<Look>, axum::extract::rejection::QueryRejection>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    authorize(&headers)?;
-    let Ok(Query(look)) = query else { return Err(Refusal::invalid("invalid request")) };
-    let (response, transport) = match look.stream.as_deref() {
+/// An endpoint that shows a run of this API, or opens its stream.
+pub(crate) fn looks(api: Api) -> MethodRouter<Arc<App>> {
+    get(
+        async move |State(app): State<Arc<App>>,
+                    ConnectInfo(hangup): ConnectInfo<Hangup>,
+                    Path(id): Path<String>,
+                    query: Result<Query<Look>, QueryRejection>,
+                    headers: HeaderMap| {
+            authorize(&headers)?;
+            let Ok(Query(look)) = query else { return Err(Refusal::invalid("invalid request")) };
+            let (response, transport) = shown(&app, api, &id, &look, &hangup)?;
+            let mut response = transport.apply(response, &app.runs.clock, &hangup);
+            mark(&mut response, &id);
+            Ok(response)
+        },
+    )
+}
+
+fn shown(
+    app: &App,
+    api: Api,
+    id: &str,
+    look: &Look,
+    hangup: &Hangup,
+) -> Result<(Response, TransportFault), Refusal> {
+    match look.stream.as_deref() {
         None | Some("false") => {
-            let (object, transport) = app.runs.poll(Api::Agent, &id)?;
-            (transport.json(object), transport)
+            let (object, transport) = app.runs.poll(api, id)?;
+            Ok((transport.json(object), transport))
         }
         Some("true") => {
-            let Some(after) = look.starting_after else {
-                return Err(Refusal::invalid("validation failed: stream requires starting_after"));
+            let after = match look.starting_after {
+                None if api == Api::OpenAi => -1,
+                None => {
+                    return Err(Refusal::invalid(
+                        "validation failed: stream requires starting_after",
+                    ));
+                }
+                Some(after) => after,
             };
-            let opening = app.runs.attach(&id, after)?;
+            let opening = app.runs.attach(api, id, after)?;
             let transport = opening.transport;
             let body = stream::events(app.runs.clone(), opening, Naming::Named, hangup.clone());
-            (event_stream(body), transport)
+            Ok((event_stream(body), transport))
         }
-        Some(_) => return Err(Refusal::invalid("invalid request")),
-    };
-    let mut response = transport.apply(response, &app.runs.clock, &hangup);
-    mark(&mut response, &id);
-    Ok(response)
+        Some(_) => Err(Refusal::invalid("invalid request")),
+    }
 }
 
 async fn cancel(
@@ -84,7 +106,7 @@ async fn cancel(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     authorize(&headers)?;
-    app.runs.cancel(&id)?;
+    app.runs.cancel(Api::Agent, &id)?;
     let mut response = Json(json!({"response_id": id, "status": "cancelling"})).into_response();
     mark(&mut response, &id);
     Ok(response)

@@ -8,6 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::app::API_KEY;
+
 /// A simulator that runs for days keeps only the newest.
 const MAX_REQUESTS: usize = 10_000;
 
@@ -18,7 +20,7 @@ pub struct SeenRequest {
     pub method: String,
     /// The path with its query.
     pub path: String,
-    /// All headers but `authorization`, names in lower case.
+    /// All headers but those with a key, names in lower case.
     pub headers: BTreeMap<String, String>,
     /// The body as JSON, else as a string; null when there was none.
     pub body: Value,
@@ -37,7 +39,8 @@ impl Journal {
     }
 
     pub(crate) fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) {
-        let kept = headers.iter().filter(|(name, _)| *name != header::AUTHORIZATION);
+        let kept =
+            headers.iter().filter(|(name, _)| ![&header::AUTHORIZATION, &API_KEY].contains(name));
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let request = SeenRequest {
             method: method.to_string(),

@@ -26,7 +26,7 @@ pub(crate) const MODELS: [Model; 9] = [
     model("anthropic/claude-sonnet-5-5", 2_000_000, 10_000_000, 200_000),
 ];
 
-const fn model(id: &'static str, input: u64, output: u64, cache_read: u64) -> Model {
+pub(crate) const fn model(id: &'static str, input: u64, output: u64, cache_read: u64) -> Model {
     Model { id, input, output, cache_read }
 }
 
@@ -85,21 +85,26 @@ impl Used {
     }
 
     /// Input, the cached part of it, output.
-    fn tokens(&self) -> (u64, u64, u64) {
+    pub(crate) fn tokens(&self) -> (u64, u64, u64) {
         let input = 400 + tokens(self.words_in) + 250 * self.sources as u64;
         (input, input / 2, tokens(self.words_out))
     }
 
     /// What input, output, cached input, searches and fetches cost.
     fn costs(&self) -> [u64; 5] {
-        let (input, cached, output) = self.tokens();
         let model = MODELS.iter().find(|model| model.id == self.model).unwrap_or(&MODELS[0]);
+        self.costs_at(model, SEARCH_NANOS, FETCH_NANOS)
+    }
+
+    /// The same at these prices.
+    pub(crate) fn costs_at(&self, model: &Model, search: u64, fetch: u64) -> [u64; 5] {
+        let (input, cached, output) = self.tokens();
         [
             nanos(input - cached, model.input),
             nanos(output, model.output),
             nanos(cached, model.cache_read),
-            self.searches as u64 * SEARCH_NANOS,
-            self.fetches as u64 * FETCH_NANOS,
+            self.searches as u64 * search,
+            self.fetches as u64 * fetch,
         ]
     }
 }

@@ -5,12 +5,13 @@ use serde_json::Value;
 use crate::ask::Api;
 use crate::frame::Frame;
 use crate::run::Run;
-use crate::{agent, sonar};
+use crate::{agent, openai, sonar};
 
 impl Run {
     /// What a GET shows after `seen` events; for a chat answer, what its client waited for.
     pub(crate) fn object(&self, seen: usize) -> Value {
         match &self.ask.sonar {
+            None if self.ask.api == Api::OpenAi => openai::wire::object(self, seen),
             None => agent::wire::object(self, seen),
             Some(sonar) if self.ask.api == Api::SonarAsync => sonar::wire::job(self, sonar, seen),
             Some(sonar) => sonar::wire::completion(self, sonar, seen),
@@ -19,11 +20,13 @@ impl Run {
 
     /// What event number `index` sends over a stream.
     pub(crate) fn frames(&self, index: usize) -> Vec<Frame> {
+        let is_terminal = self.timeline.event(index).is_terminal();
         match &self.ask.sonar {
-            None => vec![Frame::event(
-                agent::wire::event(self, index),
-                self.timeline.event(index).is_terminal(),
-            )],
+            None if self.ask.api == Api::OpenAi => {
+                let event = openai::wire::event(self, index);
+                event.map(|event| Frame::event(event, is_terminal)).into_iter().collect()
+            }
+            None => vec![Frame::event(agent::wire::event(self, index), is_terminal)],
             Some(sonar) => sonar::wire::frames(self, sonar, index),
         }
     }

@@ -11,9 +11,9 @@ use crate::errors::Refusal;
 use crate::faults::{Call, Channel, Cut, Sse};
 use crate::scenario::Scenario;
 use crate::script::Event;
-use crate::sonar;
 use crate::timeline::Timeline;
 use crate::transport_faults::TransportFault;
+use crate::{openai, sonar};
 
 /// One research run.
 pub(crate) struct Run {
@@ -62,6 +62,7 @@ impl Run {
     pub(crate) fn api(&self) -> &'static str {
         match self.ask.api {
             Api::Agent => "agent",
+            Api::OpenAi => "openai",
             Api::SonarAsync => "sonar-async",
             Api::SonarChat => "sonar-chat",
         }
@@ -102,6 +103,8 @@ impl Run {
     pub(crate) fn nanos(&self) -> u64 {
         let used = &self.timeline.script.used;
         match (&self.ask.sonar, self.scenario.cost.and_then(|cost| cost.nanos())) {
+            // It reports no cost that a scenario could change.
+            (None, _) if self.ask.api == Api::OpenAi => openai::prices::nanos(used),
             (_, Some(nanos)) => nanos,
             (None, _) => used.nanos(),
             (Some(sonar), _) => sonar::prices::total(sonar.model, sonar.context, used),

@@ -113,7 +113,7 @@ impl Runs {
             scenario.ending = Ending::Completed;
         }
         let script = Script::write(&ask, &scenario, seed, self.clock.speed());
-        let prefix = if ask.api == Api::Agent { "resp_" } else { "" };
+        let prefix = if ask.api.has_responses() { "resp_" } else { "" };
         Run {
             id: format!("{prefix}{}", uuid(&mut ids)),
             message_id: format!("msg_{}", uuid(&mut ids)),
@@ -178,15 +178,16 @@ impl Runs {
     }
 
     /// Opens a stream with the event after number `after`.
-    pub(crate) fn attach(&self, id: &str, after: i64) -> Result<Opening, Refusal> {
+    pub(crate) fn attach(&self, api: Api, id: &str, after: i64) -> Result<Opening, Refusal> {
         let mut state = self.lock();
         state.stats.attaches += 1;
         let allowance = state.take_for(id, &self.clock)?;
-        let run = state.find(Api::Agent, id)?;
+        let run = state.find(api, id)?;
         run.counts.attaches += 1;
         run.meet(Call::Attach, run.counts.attaches)?;
         run.readable(&self.clock)?;
-        if run.scenario.no_stream || !run.ask.stream || !run.ask.background {
+        let streams = run.ask.stream || api == Api::OpenAi;
+        if run.scenario.no_stream || !streams || !run.ask.background {
             return Err(Refusal::invalid("stream is not available for this response"));
         }
         let Ok(next) = usize::try_from(after.saturating_add(1)) else {
@@ -197,19 +198,32 @@ impl Runs {
         Ok(opening)
     }
 
-    /// Stops a run a moment from now.
-    pub(crate) fn cancel(&self, id: &str) -> Result<(), Refusal> {
+    /// Stops a run a moment from now, and says what a GET would.
+    pub(crate) fn cancel(&self, api: Api, id: &str) -> Result<Value, Refusal> {
         let now = self.clock.now();
         let mut state = self.lock();
         state.stats.cancels += 1;
         state.take_for(id, &self.clock)?;
-        let run = match state.find(Api::Agent, id) {
-            Err(_) if is_agent_id(id) => return Err(Refusal::not_cancellable()),
+        let run = match state.find(api, id) {
+            Err(_) if api == Api::Agent && is_agent_id(id) => {
+                return Err(Refusal::not_cancellable());
+            }
             found => found?,
         };
         run.counts.cancels += 1;
         run.meet(Call::Cancel, run.counts.cancels)?;
-        if run.readable(&self.clock).is_err() || run.last(run.seen(now)).is_terminal() {
+        let readable = run.readable(&self.clock);
+        let last = run.last(run.seen(now));
+        if api == Api::OpenAi {
+            // Unlike the other API, it tells an unknown run from one that has ended, and lets a cancel be repeated.
+            readable?;
+            if *last == Event::Cancelled {
+                return Ok(run.object(run.seen(now)));
+            }
+        } else if readable.is_err() {
+            return Err(Refusal::not_cancellable());
+        }
+        if last.is_terminal() {
             return Err(Refusal::not_cancellable());
         }
         let ms = match run.scenario.cancel.map(|cancel| (cancel.mode, cancel.ms)) {
@@ -220,10 +234,19 @@ impl Runs {
                 run.scenario.lost = Some(0);
                 return Err(Refusal::not_cancellable());
             }
-            Some((CancelMode::Ignored, _)) => return Ok(()),
+            Some((CancelMode::Ignored, _)) => return Ok(run.object(run.seen(now))),
         };
         run.timeline.cancel(run.age(now) + self.clock.scaled(ms));
         run.changed.send_replace(());
+        Ok(run.object(run.seen(now)))
+    }
+
+    /// Forgets what a run came to: no GET finds it any more.
+    pub(crate) fn delete(&self, api: Api, id: &str) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        let run = state.find(api, id)?;
+        run.readable(&self.clock)?;
+        run.scenario.lost = Some(0);
         Ok(())
     }
 

@@ -148,6 +148,8 @@ pub(crate) enum Markers {
     Web,
     /// `[3](https://...)`
     Link,
+    /// `([site](address))`, as OpenAI writes it, and does by itself.
+    Cited,
 }
 
 /// Which sources have dates.

@@ -53,7 +53,14 @@ impl Source {
             Markers::Number => format!("[{}]", self.id),
             Markers::Web => format!("[web:{}]", self.id - 1),
             Markers::Link => format!("[{}]({})", self.id, self.url),
+            Markers::Cited => format!("([{}]({}))", self.site(), self.url),
         }
+    }
+
+    /// The name of the site it is from.
+    fn site(&self) -> &str {
+        let rest = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
+        rest.split('/').next().unwrap_or_default()
     }
 
     /// What every API shows of it, with `date` and `last_updated` as far as they are known.

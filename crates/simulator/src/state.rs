@@ -41,7 +41,7 @@ impl State {
     }
 
     pub(crate) fn find(&mut self, api: Api, id: &str) -> Result<&mut Run, Refusal> {
-        if api == Api::Agent && !is_agent_id(id) {
+        if api.has_responses() && !is_agent_id(id) {
             return Err(Refusal::invalid("invalid response id"));
         }
         let place = self.places.get(id).copied();

@@ -96,7 +96,7 @@ impl Provider for Agent {
             return Ok(Box::new(run));
         }
         let body = submit.read(response).await?;
-        let id = RunObject::parse(&body).and_then(RunObject::into_id);
+        let id = RunObject::parse(&body).and_then(|response| response.id());
         let id = id.ok_or_else(|| BeginError::Unknown(self.api.service.no_id(&body)))?;
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), self.api.remote(id))))
     }
@@ -123,7 +123,7 @@ impl Agent {
             let error = event.error.0.or(response.error.take());
             let detail = error.map(|error| self.api.said(error));
             let no_id = || BeginError::Unknown(ProviderError { detail, ..malformed(NO_ID) });
-            let id = response.into_id().ok_or_else(no_id)?;
+            let id = response.id().ok_or_else(no_id)?;
             let heard = *event.sequence_number;
             return Ok(ResponseRun::streaming(
                 self.api.clone(),

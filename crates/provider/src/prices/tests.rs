@@ -9,6 +9,7 @@ fn the_table_can_be_read_and_is_dated() {
     assert!(matches!(date[..], [2026..=2100, 1..=12, 1..=31]), "{}", prices.as_of());
     assert_eq!(prices.agent.models.len(), 9);
     assert_eq!(prices.sonar.models.len(), 4);
+    assert_eq!(prices.openai.models.len(), 4);
     assert!(Prices::parse("as_of = \"2026-10-09\"\nsurprise = 1").is_err());
 }
 
@@ -112,4 +113,25 @@ fn every_kind_and_effort_has_a_typical_cost() {
     }
     let ask = Prices::current().typical(Dialect::Agent, Ask, None);
     assert_eq!(ask, Cost::Estimate(NanoUsd(1_500_000)));
+}
+
+/// G3, C9: OpenAI's own prices: searches by the call, snapshots by their model, and no certainty where requests may have
+/// been dearer.
+#[test]
+fn g3_bills_of_openai_are_computed_or_called_estimates() {
+    let usage = |input| Usage { searches: 3, ..tokens(input, 1_000) };
+    let bill =
+        |model: &str, input| Prices::current().openai(model, &usage(input), &Extras::default());
+    assert_eq!(bill("gpt-6-sol", 100_000), Cost::Computed(NanoUsd(240_000_000)));
+    assert_eq!(bill("gpt-6-sol-2026-08-01", 100_000), Cost::Computed(NanoUsd(240_000_000)));
+    assert_eq!(bill("gpt-6-sol", 272_001), Cost::Estimate(NanoUsd(584_002_000)));
+    assert_eq!(bill("a-deployment", 99_000), Cost::Estimate(NanoUsd(500_000_000)));
+    assert_eq!(
+        Prices::current().openai("gpt-6-sol", &Usage::default(), &Extras::default()),
+        Cost::Unknown
+    );
+    for (effort, thousandths) in [("low", 272), ("medium", 622), ("high", 1_720)] {
+        let cost = Prices::current().typical_openai("gpt-6-sol", effort);
+        assert_eq!(cost, Cost::Estimate(NanoUsd(thousandths * 1_000_000)), "{effort}");
+    }
 }

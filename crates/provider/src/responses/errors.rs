@@ -23,6 +23,10 @@ pub(crate) fn run_ended(
             "the provider asks for an action in the middle of the run, which is not supported; ask in another way"
                 .to_owned(),
         ),
+        Status::Completed if error.as_ref().is_some_and(is_refusal) => (
+            Trouble::Rejected,
+            "the provider's model refused to write the report; ask in another way".to_owned(),
+        ),
         Status::Completed => (
             Trouble::Malformed,
             "the provider calls the run completed, but shows no report".to_owned(),
@@ -46,6 +50,10 @@ pub(crate) fn said(error: RunError) -> String {
     format!("{code} {}", error.message.0.unwrap_or_default())
 }
 
+fn is_refusal(error: &RunError) -> bool {
+    matches!(&*error.code, Some(ErrorCode::Word(word)) if word == "refusal")
+}
+
 fn failed() -> (Trouble, String) {
     (Trouble::RunFailed, "the provider's run failed".to_owned())
 }
@@ -64,7 +72,16 @@ fn why_failed(vendor: &Vendor, error: &RunError) -> (Trouble, String) {
     if says(&["insufficient_", "quota_"]) || number == Some(402) {
         return (Trouble::QuotaExhausted, vendor.no_credit());
     }
-    let refused = ["invalid_", "too_many_prompt_tokens", "content_policy", "content_filter"];
+    let refused = [
+        "invalid_",
+        "too_many_prompt_tokens",
+        "content_policy",
+        "content_filter",
+        "bio_policy",
+        "cyber_policy",
+        "misalignment_policy",
+        "data_residency",
+    ];
     if says(&refused) || matches!(number, Some(400 | 413 | 422)) {
         let sentence =
             "the provider's run rejected the request; change the question or its options";
@@ -92,6 +109,9 @@ mod tests {
             (r#"{"type":"invalid_request","code":400}"#, Trouble::Rejected),
             (r#"{"code":"content_policy_violation"}"#, Trouble::Rejected),
             (r#"{"type":"too_many_prompt_tokens"}"#, Trouble::Rejected),
+            (r#"{"code":"invalid_prompt"}"#, Trouble::Rejected),
+            (r#"{"code":"bio_policy"}"#, Trouble::Rejected),
+            (r#"{"code":"rate_limit_exceeded"}"#, Trouble::RunFailed),
         ];
         for (error, expected) in cases {
             let parsed = serde_json::from_str(error).unwrap();

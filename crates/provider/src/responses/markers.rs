@@ -1,5 +1,6 @@
 //! Finds citation markers in Markdown. Links, definitions, escapes and code are not markers and are left alone.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// A marker as the provider writes it.
@@ -15,7 +16,31 @@ pub(crate) enum Marker {
 const LONGEST: usize = 120;
 
 /// The text with each marker as `[n]`, where `number` says which `n`. A text that needs no change is not copied.
-pub(crate) fn rewritten(text: String, mut number: impl FnMut(Marker) -> u32) -> String {
+pub(crate) fn rewritten(text: String, number: impl FnMut(Marker) -> u32) -> String {
+    let edits = edits(&text, number);
+    applied(text, &edits)
+}
+
+/// The numbers of the markers in the text.
+pub(crate) fn numbers(text: &str) -> HashSet<u32> {
+    let mut numbers = HashSet::new();
+    edits(text, |marker| {
+        let (Marker::Number(number) | Marker::Web(number)) = marker;
+        numbers.insert(number);
+        number
+    });
+    numbers
+}
+
+/// Whether the address stands in the text, and not as the beginning of a longer one.
+pub(crate) fn links_to(text: &str, url: &str) -> bool {
+    text.match_indices(url).any(|(at, _)| {
+        let next = text[at + url.len()..].chars().next();
+        !next.is_some_and(|next| next.is_alphanumeric() || "/:_%?&=#-~+".contains(next))
+    })
+}
+
+fn edits(text: &str, mut number: impl FnMut(Marker) -> u32) -> Vec<Edit> {
     let mut edits = Vec::new();
     let (mut at, mut fence) = (0, None);
     for line in text.split_inclusive('\n') {
@@ -28,13 +53,14 @@ pub(crate) fn rewritten(text: String, mut number: impl FnMut(Marker) -> u32) -> 
         }
         at += line.len();
     }
-    applied(text, &edits)
+    edits
 }
 
 /// What stands here, and what should.
-type Edit = (Range<usize>, String);
+pub(crate) type Edit = (Range<usize>, String);
 
-fn applied(text: String, edits: &[Edit]) -> String {
+/// The text with these changes, which are in its order and do not overlap.
+pub(crate) fn applied(text: String, edits: &[Edit]) -> String {
     if edits.is_empty() {
         return text;
     }

@@ -131,7 +131,7 @@ impl ResponseRun {
             status @ (Status::Completed | Status::Incomplete) => {
                 match (self.api.dialect.finished)(status, &mut response, body) {
                     Some(step) => Ok(Some(step)),
-                    None => Err(self.api.run_ended(status, response.error.0)),
+                    None => Err(self.api.run_ended(status, response.take_error())),
                 }
             }
             status @ (Status::Failed | Status::Cancelled | Status::RequiresAction) => {

@@ -47,8 +47,14 @@ impl Response {
     }
 
     /// The run's name, if it has one.
-    pub(crate) fn into_id(self) -> Option<String> {
-        self.id.0.filter(|id| is_name(id))
+    pub(crate) fn id(&self) -> Option<String> {
+        self.id.0.clone().filter(|id| is_name(id))
+    }
+
+    /// Why there is no report, as far as it says: its error, or the model's refusal.
+    pub(crate) fn take_error(&mut self) -> Option<RunError> {
+        let error = self.error.take();
+        error.or_else(|| Some(RunError::refusal(self.messages().find_map(OutputItem::refusal)?)))
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -191,11 +197,11 @@ mod tests {
         assert_eq!(response.take_report().0, "hi");
         assert_eq!(response.usage.as_ref().unwrap().output_tokens.0, Some(4));
         assert_eq!(response.found().filter_map(|page| *page.id).collect::<Vec<_>>(), [2]);
-        assert_eq!(response.into_id().as_deref(), Some("resp_1"));
+        assert_eq!(response.id().as_deref(), Some("resp_1"));
         let event =
             Event::parse(&mut r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
         assert_eq!(event.unwrap().status(), Some(Status::Failed));
-        assert_eq!(Response::parse(br#"{"id":""}"#).unwrap().into_id(), None);
+        assert_eq!(Response::parse(br#"{"id":""}"#).unwrap().id(), None);
     }
 
     #[test]

@@ -53,35 +53,41 @@ pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
             _ => "invalid request".to_owned(),
         }));
     }
-    let messages = messages(&body["input"])?;
     let (effort, label, model) = chosen_model(&body)?;
     check_recency(&body["tools"])?;
-    let ask = Ask {
-        api: Api::Agent,
-        sonar: None,
-        key: None,
-        input: body["input"].to_string(),
-        prompt: messages.join("\n"),
-        question: messages.last().map(|text| without_markers(text)).unwrap_or_default(),
-        effort,
-        label,
-        model,
-        background: body["background"] == true,
-        stream: body["stream"] == true,
-        store: body["store"] != false,
-    };
+    let ask = Ask { effort, label, model, ..asked(Api::Agent, &body)? };
     if ask.background && !ask.store {
         return Err(Refusal::invalid("validation failed: background requires store"));
     }
     Ok(ask)
 }
 
+/// What a submit asks for, in fields that all APIs with response objects have.
+pub(crate) fn asked(api: Api, body: &Value) -> Result<Ask, Refusal> {
+    let messages = messages(&body["input"], api)?;
+    Ok(Ask {
+        api,
+        sonar: None,
+        key: None,
+        input: body["input"].to_string(),
+        prompt: messages.join("\n"),
+        question: messages.last().map(|text| without_markers(text)).unwrap_or_default(),
+        effort: Effort::Medium,
+        label: String::new(),
+        model: "",
+        background: body["background"] == true,
+        stream: body["stream"] == true,
+        store: body["store"] != false,
+        metadata: body["metadata"].clone(),
+    })
+}
+
 /// The texts of `input`, oldest first.
-fn messages(input: &Value) -> Result<Vec<String>, Refusal> {
+fn messages(input: &Value, api: Api) -> Result<Vec<String>, Refusal> {
     let texts = match input {
         Value::Null => Some(Vec::new()),
         Value::String(text) => Some(vec![text.clone()]),
-        Value::Array(items) => items.iter().map(message).collect(),
+        Value::Array(items) => items.iter().map(|item| message(item, api)).collect(),
         _ => None,
     };
     let texts = texts.ok_or_else(|| Refusal::invalid("invalid request"))?;
@@ -91,9 +97,10 @@ fn messages(input: &Value) -> Result<Vec<String>, Refusal> {
     Ok(texts)
 }
 
-fn message(item: &Value) -> Option<String> {
+fn message(item: &Value, api: Api) -> Option<String> {
     let known = ["user", "assistant", "system", "developer"].contains(&item["role"].as_str()?);
-    (known && item["type"] == "message").then(|| text_of(&item["content"]))?
+    let typed = item["type"] == "message" || (api == Api::OpenAi && item["type"].is_null());
+    (known && typed).then(|| text_of(&item["content"]))?
 }
 
 fn chosen_model(body: &Value) -> Result<(Effort, String, &'static str), Refusal> {
@@ -117,7 +124,7 @@ fn chosen_model(body: &Value) -> Result<(Effort, String, &'static str), Refusal>
     Ok((Effort::Medium, name.to_owned(), model.id))
 }
 
-fn are_tools(tools: &Value) -> bool {
+pub(crate) fn are_tools(tools: &Value) -> bool {
     tools.as_array().is_some_and(|tools| tools.iter().all(|tool| tool["type"].is_string()))
 }
 

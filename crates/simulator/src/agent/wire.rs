@@ -128,8 +128,9 @@ pub(crate) fn event(run: &Run, index: usize) -> Value {
     fields
 }
 
-fn begun(run: &Run) -> Value {
-    let mut object = object(run, 1);
+/// What the first events show of a run.
+pub(crate) fn begun(run: &Run) -> Value {
+    let mut object = run.object(1);
     object["status"] = "in_progress".into();
     object
 }
@@ -175,7 +176,7 @@ fn message(run: &Run, status: &str) -> Value {
     })
 }
 
-fn text_part(run: &Run, name: &str, text: &str) -> Value {
+pub(crate) fn text_part(run: &Run, name: &str, text: &str) -> Value {
     let index = run.timeline.script.message_index();
     json!({"item_id": run.message_id, "output_index": index, "content_index": 0, name: text})
 }
@@ -191,7 +192,7 @@ fn content(source: &Source) -> Value {
     json!({"url": source.url, "title": source.title, "snippet": source.snippet})
 }
 
-fn failure(code: &str) -> Value {
+pub(crate) fn failure(code: &str) -> Value {
     json!({"code": code, "message": format!("the run failed: {code}"), "type": code})
 }
 

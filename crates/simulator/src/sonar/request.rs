@@ -111,6 +111,7 @@ fn ask(request: &Value, api: Api) -> Result<Ask, Refusal> {
         background: api == Api::SonarAsync,
         stream: request["stream"] == true && api == Api::SonarChat,
         store: true,
+        metadata: Value::Null,
         key: None,
         api,
         sonar: Some(Sonar {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use outlast_core::Source;
 
-use crate::responses::markers::{Marker, rewritten};
+use crate::responses::markers::{Marker, links_to, rewritten};
 use crate::responses::wire::Page;
 
 /// The text with our markers, and its sources by number.
@@ -102,14 +102,6 @@ impl Numbers {
             }
         }
     }
-}
-
-/// Whether the address stands in the text, and not as the beginning of a longer one.
-fn links_to(text: &str, url: &str) -> bool {
-    text.match_indices(url).any(|(at, _)| {
-        let next = text[at + url.len()..].chars().next();
-        !next.is_some_and(|next| next.is_alphanumeric() || "/:_%?&=#-~+".contains(next))
-    })
 }
 
 #[cfg(test)]

@@ -71,6 +71,11 @@ impl OutputItem {
         parts.into_iter().any(|text| !text.trim().is_empty())
     }
 
+    /// The words by which the model refused to write.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.content.iter().flatten().find_map(|part| part.refusal.as_deref())
+    }
+
     /// Its parts of the report.
     pub(super) fn parts(&mut self) -> impl Iterator<Item = &mut ContentPart> {
         self.content.iter_mut().flatten().filter(|part| part.written().is_some())
@@ -143,6 +148,7 @@ pub(super) struct ContentPart {
     r#type: Known<String>,
     #[serde(deserialize_with = "long_text")]
     text: Option<String>,
+    refusal: Known<String>,
     #[serde(deserialize_with = "known_items")]
     annotations: Option<Vec<Annotation>>,
 }

@@ -18,6 +18,14 @@ pub(crate) struct RunError {
     pub(crate) kind: Known<String>,
 }
 
+impl RunError {
+    /// What stands in its place when the model refused to write.
+    pub(super) fn refusal(words: &str) -> Self {
+        let code = Known(Some(ErrorCode::Word("refusal".to_owned())));
+        Self { message: Known(Some(words.to_owned())), code, kind: Known(None) }
+    }
+}
+
 /// A word or a number, as it comes.
 #[derive(Clone, Debug)]
 pub(crate) enum ErrorCode {
