@@ -15,7 +15,7 @@ fail() {
 # Nothing of this machine's configuration may reach the servers.
 forget_configuration() {
   local name
-  for name in $(compgen -e | grep -E '^(PERPLEXITY_|OUTLAST_)' || true); do unset "$name"; done
+  for name in $(compgen -e | grep -E '^(PERPLEXITY_|OPENAI_|ANTHROPIC_|GEMINI_|OUTLAST_)' || true); do unset "$name"; done
 }
 
 # Ends what was started here, whatever happened.
@@ -85,9 +85,9 @@ need_node_22() {
   fi
 }
 
-# need_python FOLDER: a Python with what interop/FOLDER/requirements.txt pins, in $python.
+# need_python NAME [FILE]: a Python with what FILE, or else interop/NAME/requirements.txt, pins, in $python.
 need_python() {
-  local from=interop/$1/requirements.txt to=$kept/$1-python
+  local from=${2:-interop/$1/requirements.txt} to=$kept/$1-python
   command -v python3 >/dev/null 2>&1 || fail "python3 is missing" "install Python 3.11 or newer"
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "python3 is too old" "install Python 3.11 or newer"
   python=$to/bin/python

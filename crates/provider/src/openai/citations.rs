@@ -189,7 +189,7 @@ mod tests {
 
     fn at(url: &str, start: i64, end: i64) -> Annotation {
         let citation = json!({"type": "url_citation", "url": url, "title": "T", "start_index": start, "end_index": end});
-        serde_json::from_value(citation).unwrap()
+        serde_json::from_str(&citation.to_string()).unwrap()
     }
 
     fn check(text: &str, citations: &[(&str, i64, i64)], expected: &str, urls: &[(u32, &str)]) {

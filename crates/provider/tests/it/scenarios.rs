@@ -1,20 +1,21 @@
-//! One suite over both dialects: the simulator's scenarios by name, what deep research comes to in each, and never
+//! One suite over the dialects: the simulator's scenarios by name, what deep research comes to in each, and never
 //! more than one purchase.
 
 use std::time::Duration;
 
 use outlast_core::Provider;
 use outlast_provider::perplexity::{Agent, Sonar};
+use outlast_provider::vendor::VendorOptions;
 use outlast_simulator::{Options, Simulator, SonarMode};
 
 use crate::bench::{KEY, PATIENCE, ask, options, patiently, quick};
 use crate::fault_table::{followed, not_begun};
 
 /// A name, the scenario, and what it comes to in the Agent and in the Sonar dialect.
-type Row = (&'static str, &'static str, [&'static str; 2]);
+pub(crate) type Row = (&'static str, &'static str, [&'static str; 2]);
 
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     ("all goes well",            "ok",                                        ["report", "report"]),
     ("all at once",              "ok;delay_ms=0",                             ["report", "report"]),
     ("the run fails",            "fail",                                      ["RunFailed", "RunFailed"]),
@@ -115,7 +116,7 @@ async fn b9a_every_scenario_comes_to_its_end_in_both_dialects_and_is_bought_once
     for (name, scenario, expected) in ROWS {
         table.push_str(&format!("{name:<26}"));
         for (dialect, expected) in expected.iter().enumerate() {
-            let (outcome, bought) = outcome(dialect, scenario).await;
+            let (outcome, bought) = outcome(&DIALECTS[dialect], scenario).await;
             table.push_str(&format!("| {outcome} "));
             if outcome != *expected || bought > 1 {
                 wrong += 1;
@@ -136,17 +137,37 @@ const PINGS: usize = 100;
 /// Far beyond what it takes to see that a run goes on, and within the patience of who follows it.
 const LIMIT: Duration = Duration::from_secs(12);
 
+/// A dialect of the simulator, and the adapter that speaks it.
+pub(crate) struct Simulated {
+    pub(crate) make: fn(VendorOptions) -> Box<dyn Provider>,
+    /// What follows the simulator's address in the base URL.
+    pub(crate) base: &'static str,
+    /// Where its runs are.
+    pub(crate) runs: &'static str,
+}
+
+const DIALECTS: [Simulated; 2] = [
+    Simulated {
+        make: |options| Box::new(Agent::new(options).unwrap().with_waits(quick())),
+        base: "",
+        runs: "/v1/agent",
+    },
+    Simulated {
+        make: |options| Box::new(Sonar::new(options).unwrap().with_waits(quick())),
+        base: "",
+        // None of them has a stream here.
+        runs: "/v1/agent",
+    },
+];
+
 /// What research comes to, and how often it was bought.
-async fn outcome(dialect: usize, scenario: &str) -> (String, u64) {
+pub(crate) async fn outcome(dialect: &Simulated, scenario: &str) -> (String, u64) {
     let simulated = Options { speed: 1_000.0, sonar: SonarMode::Live, ..Options::default() };
     let sim = Simulator::start(simulated).await.unwrap();
     let clock = Default::default();
     let timeout = if scenario.starts_with("stuck") { SILENCE } else { PATIENCE };
-    let options = options(sim.url(), KEY, timeout, &clock);
-    let provider: Box<dyn Provider> = match dialect {
-        0 => Box::new(Agent::new(options).unwrap().with_waits(quick())),
-        _ => Box::new(Sonar::new(options).unwrap().with_waits(quick())),
-    };
+    let base_url = format!("{}{}", sim.url(), dialect.base);
+    let provider = (dialect.make)(options(&base_url, KEY, timeout, &clock));
     let begun = patiently(provider.begin(&ask(&format!("q [[sim:{scenario}]]")), "key")).await;
     let outcome = match begun {
         Err(error) => not_begun(&error),
@@ -154,7 +175,7 @@ async fn outcome(dialect: usize, scenario: &str) -> (String, u64) {
             let id = run.remote().id;
             tokio::select! {
                 outcome = followed(&mut *run) => outcome,
-                seen = endless(&sim, &id, scenario) => seen.to_owned(),
+                seen = endless(&sim, dialect.runs, &id, scenario) => seen.to_owned(),
             }
         }
     };
@@ -162,14 +183,14 @@ async fn outcome(dialect: usize, scenario: &str) -> (String, u64) {
 }
 
 /// Comes back when a run that never ends has been followed long enough to see that; never for others.
-async fn endless(sim: &Simulator, id: &str, scenario: &str) -> &'static str {
+async fn endless(sim: &Simulator, runs: &str, id: &str, scenario: &str) -> &'static str {
     if !scenario.starts_with("stuck") && !scenario.starts_with("requires_action") {
         return std::future::pending().await;
     }
     let seen = async {
         tokio::select! {
             () = looked_at(sim, id) => {}
-            () = pinged(sim, id), if scenario.contains("pings") => {}
+            () = pinged(sim, runs, id), if scenario.contains("pings") => {}
         }
     };
     let seen = tokio::time::timeout(LIMIT, seen).await;
@@ -186,10 +207,10 @@ async fn looked_at(sim: &Simulator, id: &str) {
 
 /// Comes back when one more listener to the run's stream, where it has one, has heard pings for longer than a silence
 /// may be: the first listener was sent as many.
-async fn pinged(sim: &Simulator, id: &str) {
+async fn pinged(sim: &Simulator, runs: &str, id: &str) {
     #[expect(clippy::disallowed_methods, reason = "a look past the adapter")]
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let url = format!("{}/v1/agent/{id}?stream=true&starting_after=0", sim.url());
+    let url = format!("{}{runs}/{id}?stream=true&starting_after=0", sim.url());
     let mut response = client.get(url).bearer_auth(KEY).send().await.unwrap();
     if !response.status().is_success() {
         return std::future::pending().await;

@@ -12,6 +12,8 @@ mod faults;
 #[cfg(test)]
 mod oddities;
 #[cfg(test)]
+mod openai;
+#[cfg(test)]
 mod patience;
 #[cfg(test)]
 mod streams;
