@@ -24,7 +24,8 @@ const POINTS: [&str; 7] = [
 pub(crate) struct Fleet {
     binary: PathBuf,
     folder: TempDir,
-    provider: String,
+    /// What names the provider to a server.
+    provider: Vec<(&'static str, String)>,
     slots: Vec<Slot>,
     deaths: AtomicU64,
     pub(crate) database: Option<Database>,
@@ -39,7 +40,7 @@ struct Slot {
 impl Fleet {
     pub(crate) fn new(
         binary: PathBuf,
-        provider: &str,
+        provider: Vec<(&'static str, String)>,
         servers: usize,
         seed: u64,
         database: Option<Database>,
@@ -51,7 +52,7 @@ impl Fleet {
         Self {
             binary,
             folder: tempfile::tempdir().unwrap(),
-            provider: provider.to_owned(),
+            provider,
             slots: (0..servers).map(slot).collect(),
             deaths: AtomicU64::new(0),
             database,
@@ -68,12 +69,11 @@ impl Fleet {
             ("HOME", folder),
             ("OUTLAST_DATA_DIR", folder),
             ("OUTLAST_LOG", "error"),
-            ("PERPLEXITY_API_KEY", "pplx-torture"),
-            ("PERPLEXITY_BASE_URL", &self.provider),
             ("PERPLEXITY_RETRY_BASE_MS", "10"),
             ("PERPLEXITY_MAX_JOB_RETRIES", "5"),
             ("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "50"),
         ];
+        environment.extend(self.provider.iter().map(|(name, value)| (*name, value.as_str())));
         if let Some(database) = &self.database {
             environment.extend([("OUTLAST_STORE", &*database.url), ("OUTLAST_OWNER", "torturer")]);
         }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use database::Database;
 use fleet::Fleet;
 use ledger::Ledger;
@@ -43,6 +43,37 @@ struct Cli {
     /// Keep the jobs in the database that scripts/with-postgres started; its connections and the server itself are killed too
     #[arg(long)]
     postgres: bool,
+    /// Who does the work
+    #[arg(long, value_enum, default_value_t)]
+    provider: TorturedProvider,
+}
+
+/// The dialects of the simulator that a fleet can be set up with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TorturedProvider {
+    /// Perplexity's Agent API
+    #[default]
+    Perplexity,
+    /// OpenAI's Responses API
+    Openai,
+}
+
+impl TorturedProvider {
+    /// What names it to a server, with the simulator at this address.
+    fn environment(self, simulator: &str) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Perplexity => vec![
+                ("PERPLEXITY_API_KEY", "pplx-torture".to_owned()),
+                ("PERPLEXITY_BASE_URL", simulator.to_owned()),
+            ],
+            Self::Openai => vec![
+                ("OUTLAST_PROVIDERS", "openai".to_owned()),
+                ("OUTLAST_TOOLS", "research,research-jobs".to_owned()),
+                ("OPENAI_API_KEY", "sk-torture".to_owned()),
+                ("OPENAI_BASE_URL", format!("{simulator}/openai/v1")),
+            ],
+        }
+    }
 }
 
 #[tokio::main]
@@ -51,9 +82,12 @@ async fn main() {
     let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
     println!("torture: {} kills, {} servers, seed {seed}", cli.kills, cli.servers);
     let store = if cli.postgres { " --postgres" } else { "" };
+    let provider = cli.provider.to_possible_value().unwrap();
     let replay = format!(
-        "scripts/torture{store} --kills {} --servers {} --seed {seed}",
-        cli.kills, cli.servers
+        "scripts/torture{store} --provider {} --kills {} --servers {} --seed {seed}",
+        provider.get_name(),
+        cli.kills,
+        cli.servers
     );
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -69,7 +103,8 @@ async fn main() {
         true => Some(Database::new().await),
         false => None,
     };
-    let fleet = Fleet::new(cli.binary, simulator.url(), cli.servers, seed, database);
+    let provider = cli.provider.environment(simulator.url());
+    let fleet = Fleet::new(cli.binary, provider, cli.servers, seed, database);
     let fleet = Arc::new(fleet);
     let ledger = Arc::new(Ledger::default());
     let done = Arc::new(AtomicBool::new(false));

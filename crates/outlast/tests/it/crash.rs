@@ -2,11 +2,10 @@
 //! provider counts what it was paid for.
 
 use crate::support::{START, World, finished, question, start};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Kills a server at `point`, starts another one and returns how the job ended.
-async fn killed_at(point: &str, scenario: &str) -> (World, serde_json::Value) {
-    let world = World::new().await;
+pub(crate) async fn killed_at(world: World, point: &str, scenario: &str) -> (World, Value) {
     let mut doomed = world.serve_with(&["--kill-at", point]).await;
     let arguments = question(scenario);
     let call = doomed.send("tools/call", json!({ "name": START, "arguments": arguments })).await;
@@ -31,13 +30,13 @@ async fn killed_at(point: &str, scenario: &str) -> (World, serde_json::Value) {
 async fn only_job(world: &World) -> String {
     let listed = world.run(&["jobs", "list", "--json"]).await;
     assert_eq!(listed.code, Some(0), "{listed:?}");
-    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed["jobs"].as_array().unwrap().len(), 1, "{listed}");
     listed["jobs"][0]["id"].as_str().unwrap().to_owned()
 }
 
-async fn completes_with_one_submit(point: &str) {
-    let (world, ended) = killed_at(point, "ok;words=80;delay_ms=2000").await;
+pub(crate) async fn completes_with_one_submit(world: World, point: &str) {
+    let (world, ended) = killed_at(world, point, "ok;words=80;delay_ms=2000").await;
     assert_eq!(ended["status"], "COMPLETED", "{point}: {ended}");
     assert!(ended["response"].as_str().unwrap().contains("Citations:\n["), "{ended}");
     assert_eq!(world.submits(), 1, "{point}: paid once");
@@ -45,33 +44,33 @@ async fn completes_with_one_submit(point: &str) {
 
 #[tokio::test]
 async fn a11_killed_after_insert_the_job_is_done_once() {
-    completes_with_one_submit("after-insert").await;
+    completes_with_one_submit(World::new().await, "after-insert").await;
 }
 
 #[tokio::test]
 async fn a11_killed_after_claim_the_job_is_done_once() {
-    completes_with_one_submit("after-claim").await;
+    completes_with_one_submit(World::new().await, "after-claim").await;
 }
 
 #[tokio::test]
 async fn a11_killed_after_running_the_run_is_resumed() {
-    completes_with_one_submit("after-running").await;
+    completes_with_one_submit(World::new().await, "after-running").await;
 }
 
 #[tokio::test]
 async fn a11_killed_before_settle_the_provider_is_asked_again() {
-    completes_with_one_submit("before-settle").await;
+    completes_with_one_submit(World::new().await, "before-settle").await;
 }
 
 #[tokio::test]
 async fn a11_killed_after_settle_the_result_is_there() {
-    completes_with_one_submit("after-settle").await;
+    completes_with_one_submit(World::new().await, "after-settle").await;
 }
 
 /// B9a: whether the request left cannot be known, so it is not sent again.
 #[tokio::test]
 async fn b9a_killed_after_beginning_the_submit_is_unknown_and_not_repeated() {
-    let (world, ended) = killed_at("after-beginning", "ok").await;
+    let (world, ended) = killed_at(World::new().await, "after-beginning", "ok").await;
     assert_eq!(ended["status"], "FAILED", "{ended}");
     assert!(ended["error"].as_str().unwrap().starts_with("SUBMIT_UNKNOWN: "), "{ended}");
     assert_eq!(world.submits(), 0, "it had not been sent");
@@ -80,7 +79,7 @@ async fn b9a_killed_after_beginning_the_submit_is_unknown_and_not_repeated() {
 /// B9a: the run was bought and its name lost; it must not be bought again.
 #[tokio::test]
 async fn b9a_killed_after_the_answer_the_submit_is_unknown_and_not_repeated() {
-    let (world, ended) = killed_at("after-answer", "ok").await;
+    let (world, ended) = killed_at(World::new().await, "after-answer", "ok").await;
     assert_eq!(ended["status"], "FAILED", "{ended}");
     assert!(ended["error"].as_str().unwrap().starts_with("SUBMIT_UNKNOWN: "), "{ended}");
     assert_eq!(world.submits(), 1);

@@ -30,6 +30,7 @@ mod jobs;
 mod init;
 mod mirror;
 mod money;
+mod openai;
 mod requirements;
 mod research;
 mod research_jobs;

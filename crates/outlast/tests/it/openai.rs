@@ -1,0 +1,90 @@
+//! OpenAI behind the real server: killed at every point, resumed, cancelled after a crash. The simulator counts what it was paid
+//! for.
+
+use serde_json::json;
+
+use crate::crash::{completes_with_one_submit, killed_at};
+use crate::support::{CANCEL, World, eventually, finished, running, start};
+
+/// A server that asks OpenAI, by the tools that start and poll.
+async fn world() -> World {
+    let mut world = World::new().await;
+    let base_url = format!("{}/openai/v1", world.simulator.url());
+    world.unset("PERPLEXITY_API_KEY");
+    world.unset("PERPLEXITY_BASE_URL");
+    world.set("OUTLAST_PROVIDERS", "openai");
+    world.set("OUTLAST_TOOLS", "research,research-jobs");
+    world.set("OPENAI_API_KEY", "sk-test");
+    world.set("OPENAI_BASE_URL", &base_url);
+    world
+}
+
+/// G3, G4: wherever nothing was sent, or the run's id is on record, there is one report and one purchase.
+#[tokio::test]
+async fn g3_killed_at_a_point_that_loses_nothing_the_job_is_done_once() {
+    for point in ["after-insert", "after-claim", "after-running", "before-settle", "after-settle"] {
+        completes_with_one_submit(world().await, point).await;
+    }
+}
+
+/// G4, B9a: OpenAI cannot be asked for a lost create, so it is unknown, and not repeated.
+#[tokio::test]
+async fn g4_killed_around_the_send_the_submit_is_unknown_and_not_repeated() {
+    for (point, submits) in [("after-beginning", 0), ("after-answer", 1)] {
+        let (world, ended) = killed_at(world().await, point, "ok").await;
+        assert_eq!(ended["status"], "FAILED", "{point}: {ended}");
+        let error = ended["error"].as_str().unwrap();
+        assert!(error.starts_with("SUBMIT_UNKNOWN: "), "{point}: {ended}");
+        assert_eq!(world.submits(), submits, "{point}");
+    }
+}
+
+/// G4: an answer that never came is unknown too.
+#[tokio::test]
+async fn g4_a_lost_answer_is_unknown_and_not_repeated() {
+    let world = world().await;
+    let mut server = world.serve().await;
+    let id = start(&mut server, "drop_submit").await;
+    let ended = finished(&mut server, &id).await;
+    assert!(ended["error"].as_str().unwrap().starts_with("SUBMIT_UNKNOWN: "), "{ended}");
+    assert_eq!(world.submits(), 1);
+}
+
+/// G3: killed from outside in the middle of a run, which is taken up with its stream.
+#[tokio::test]
+async fn g3_killed_in_the_middle_of_a_run_the_report_arrives() {
+    let world = world().await;
+    let mut doomed = world.serve().await;
+    let id = start(&mut doomed, "ok;words=80;hold=true").await;
+    running(&world, &id).await;
+    doomed.kill().await;
+    let mut server = world.serve().await;
+    world.simulator.release();
+    let ended = finished(&mut server, &id).await;
+    assert_eq!(ended["status"], "COMPLETED", "{ended}");
+    assert!(ended["response"].as_str().unwrap().contains("Citations:\n[1] http"), "{ended}");
+    assert_eq!(world.submits(), 1);
+    let stats = world.simulator.stats();
+    let shown = world.shown(&id).await;
+    assert_eq!(stats.runs[0].api, "openai");
+    assert_eq!(shown["cost"]["nano_usd"], stats.spent_nanos, "{shown}");
+}
+
+/// G3: a crash does not lose the duty to stop the run.
+#[tokio::test]
+async fn g3_a_cancel_after_a_crash_stops_the_run_at_openai() {
+    let world = world().await;
+    let mut doomed = world.serve().await;
+    let id = start(&mut doomed, "stuck").await;
+    running(&world, &id).await;
+    doomed.kill().await;
+    let mut idle = world.serve_with(&["--no-worker"]).await;
+    let cancelled = idle.structured(CANCEL, json!({ "jobId": id })).await;
+    assert_eq!(cancelled["status"], "CANCELLED", "{cancelled}");
+    idle.kill().await;
+    assert_eq!(world.simulator.stats().cancels, 0);
+    let _worker = world.serve().await;
+    let stopped = || world.simulator.stats().runs[0].status == "cancelled";
+    eventually("the next worker tells OpenAI", stopped).await;
+    assert_eq!(world.submits(), 1);
+}
