@@ -64,8 +64,11 @@ impl StoreWrapper for MeteredStore {
             | StoreMethod::Take
             | StoreMethod::Orphans
             | StoreMethod::Note
+            | StoreMethod::ShowText
             | StoreMethod::Rescue
             | StoreMethod::OwedStops
+            | StoreMethod::ClaimNotice
+            | StoreMethod::RecordNotice
             | StoreMethod::RecordAnswer
             | StoreMethod::HasWorker
             | StoreMethod::Queued

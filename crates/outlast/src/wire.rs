@@ -7,19 +7,20 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_client::{Endpoint, ProxyOptions};
-use outlast_core::{BoxError, Profile, Provider, ProviderError};
+use outlast_core::{BoxError, Notifier, Profile, Provider, ProviderError};
 use outlast_engine::Providers;
 use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::http::HttpOptions;
 use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Server, Upstream};
+use outlast_provider::notify::{NotifyCommand, NotifyCommandOptions, Webhook, WebhookOptions};
 use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_provider::vendor::{Checked, VendorOptions};
 use outlast_store::StoreClock;
 
 use crate::commands::limited;
 use crate::config::{
-    self, Config, ConverterPrograms, Dialect, Perplexity, Program, Secret, StoreUrl, Tool,
+    self, Config, ConverterPrograms, Dialect, Notify, Perplexity, Program, Secret, StoreUrl, Tool,
     Workflow, WorkflowAction,
 };
 use crate::error::CommandError;
@@ -92,6 +93,32 @@ fn perplexity_options(config: &Config, api_key: &Secret) -> VendorOptions {
         http: HttpOptions { timeout: *timeout, proxy: proxy.clone() },
         clock: Arc::new(config.clock.clone()),
     }
+}
+
+/// What tells ends of jobs, if `[notify]` is configured.
+pub(crate) fn notifier(config: &Config) -> Result<Option<Arc<dyn Notifier>>, CommandError> {
+    let notifier: Arc<dyn Notifier> = match &config.notify {
+        None => return Ok(None),
+        Some(Notify::Command(program)) => Arc::new(NotifyCommand::new(NotifyCommandOptions {
+            program: program.argv.clone(),
+            cwd: program.cwd.clone(),
+            environment: program.environment.0.clone(),
+        })),
+        Some(Notify::Url { url, secret }) => {
+            let options = WebhookOptions {
+                url: url.0.clone(),
+                secret: secret.0.clone(),
+                proxy: config.proxy.clone(),
+                clock: Arc::new(config.clock.clone()),
+            };
+            let webhook = Webhook::new(options).map_err(|error| {
+                let error = anyhow::anyhow!(error).context("set up [notify]");
+                CommandError::usage(error, "check notify.url in outlast.toml and the proxy")
+            })?;
+            Arc::new(webhook)
+        }
+    };
+    Ok(Some(notifier))
 }
 
 /// Whether jobs are shared with other machines.

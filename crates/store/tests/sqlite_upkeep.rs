@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Again, Body, Checkpoint, ConversationId, Dead, Insert, Inserted, Job, JobQuery, JobState,
-    Nature, NewJob, Output, Prune, Resumes, Scope, Settlement, Store, StoreError,
+    Again, Body, Checkpoint, ConversationId, Dead, EndNotices, Insert, Inserted, Job, JobQuery,
+    JobState, Nature, NewJob, Output, Prune, Resumes, Scope, Settlement, Store, StoreError,
 };
 use outlast_store::{Restore, SqliteStore};
 use outlast_testkit::clock::ManualClock;
@@ -110,6 +110,7 @@ async fn a_backup_made_while_others_write_is_a_store_of_its_own() {
             nature: &|_, _| {
                 Some(Nature { again: Again::Safe, resumes: Resumes::Always, stops: true })
             },
+            notices: EndNotices::Kept,
             force: false,
         };
         restore.in_place().unwrap();

@@ -1,7 +1,7 @@
 //! What of a setting may be shown: no key, no token, no password in an address.
 
 /// Settings whose value is never shown.
-const SECRETS: &[&str] = &["perplexity.api_key", "server.tokens"];
+const SECRETS: &[&str] = &["perplexity.api_key", "server.tokens", "notify.secret"];
 
 /// What stands for a secret.
 const REDACTED: &str = "[redacted]";
@@ -13,13 +13,25 @@ pub(super) fn presentable(key: &str, text: &str) -> String {
         _ if SECRETS.contains(&key) => REDACTED.to_owned(),
         // Not an address: any part of it may be a password.
         text if key == "perplexity.base_url" && !is_http(text) => REDACTED.to_owned(),
+        // The path of a webhook is often its key.
+        text if key == "notify.url" => host_alone(text),
         text => without_credentials(text),
+    }
+}
+
+/// An address as far as its host.
+fn host_alone(text: &str) -> String {
+    let text = without_credentials(text);
+    let host = text.find("://").map_or(0, |at| at + "://".len());
+    match text[host..].find(['/', '?', '#']) {
+        Some(end) => format!("{}/{REDACTED}", &text[..host + end]),
+        None => text,
     }
 }
 
 /// Whether a value is one that others must not read.
 pub(super) fn is_secret(key: &str, value: &str) -> bool {
-    SECRETS.contains(&key) || without_credentials(value) != value
+    SECRETS.contains(&key) || presentable(key, value) != value
 }
 
 /// An address without the name and the password in it. Anything up to an `@` in the authority is taken for those; so is

@@ -94,6 +94,7 @@ fn shown(
         updated_at: printable(&file.updated_at),
         message_count: messages.len(),
         messages,
+        partial: None,
         conversation_path: Some(folder.to_string_lossy().into_owned()),
         usage: file.usage,
         cost: file.cost,
