@@ -208,6 +208,10 @@ impl Run for MeteredRun {
         self.run.remote()
     }
 
+    fn text(&self) -> Option<String> {
+        self.run.text()
+    }
+
     async fn next(&mut self) -> Result<Step, ProviderError> {
         let step = self.run.next().await;
         match &step {

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use crate::support::{World, finished, running, start};
 
-/// A run that writes for seconds, which at the simulator's speed is minutes.
-const SLOW: &str = "ok;words=1200;delay_ms=200000";
+/// A run that writes for twelve seconds, and one that writes for longer than any test lasts.
+const SLOW: &str = "ok;searches=1;words=3000;delay_ms=240000";
+const ENDLESS: &str = "ok;searches=1;words=6000;delay_ms=6000000";
 
 /// Reads until `read` gives something.
 async fn soon<T>(what: &str, mut read: impl AsyncFnMut() -> Option<T>) -> T {
@@ -32,12 +33,13 @@ fn text(value: &Value) -> Option<String> {
 /// Asks in a conversation and returns its id.
 async fn asked(server: &mut McpProcess, scenario: &str) -> String {
     let query = format!("Why is the sky blue? [[sim:{scenario}]]");
-    let queued = server.structured("perplexity_deep_research", json!({ "query": query })).await;
-    queued["conversationId"].as_str().unwrap().to_owned()
+    let queued = server.call("perplexity_deep_research", json!({ "query": query })).await;
+    queued["structuredContent"]["conversationId"].as_str().unwrap().to_owned()
 }
 
 async fn history(server: &mut McpProcess, id: &str) -> Value {
-    server.structured("get_conversation_history", json!({ "conversationId": id })).await
+    let arguments = json!({ "conversationId": id });
+    server.call("get_conversation_history", arguments).await["structuredContent"].clone()
 }
 
 /// G8: history has it while it grows; it is no message, not in the files, and gone at the end.
@@ -45,38 +47,37 @@ async fn history_has_the_text_so_far(mut world: World) {
     world.set("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "true");
     world.set("CONVERSATION_LOGS_DIR", world.data_dir().join("logs").to_str().unwrap());
     let mut server = world.serve().await;
-    let id = asked(&mut server, SLOW).await;
+    let ending = asked(&mut server, SLOW).await;
     let first =
-        soon("the text so far", async || text(&history(&mut server, &id).await["partial"])).await;
-    assert!(!first.is_empty());
-    let grown = soon("more of it", async || {
-        let shown = history(&mut server, &id).await;
-        if shown["status"] == "completed" {
-            return Some((first.clone(), shown));
-        }
-        let grown = text(&shown["partial"]).filter(|text| text.len() > first.len());
-        grown.map(|text| (text, shown))
+        soon("the text so far", async || text(&history(&mut server, &ending).await["partial"]))
+            .await;
+
+    let id = asked(&mut server, ENDLESS).await;
+    let begun = soon("its text", async || text(&history(&mut server, &id).await["partial"])).await;
+    let partial = soon("more of it", async || {
+        let grown = text(&history(&mut server, &id).await["partial"]);
+        grown.filter(|text| text.len() > begun.len())
     })
     .await;
-    let (partial, shown) = grown;
-    assert!(partial.starts_with(&first), "{first:?} {partial:?}");
-    assert!(partial.len() > first.len(), "it grows");
-    assert_eq!(shown["messageCount"], 1, "it is no message: {shown}");
+    assert!(partial.starts_with(&begun), "{begun:?} {partial:?}");
+    let shown = server.call("get_conversation_history", json!({ "conversationId": id })).await;
+    assert_eq!(shown["structuredContent"]["messageCount"], 1, "it is no message: {shown}");
+    let told = shown["content"][0]["text"].as_str().unwrap();
+    assert!(told.contains("**Partial text so far (being written; not the report):**"), "{told}");
     let many = json!({ "conversationIds": [id] });
-    let batch = server.structured("get_conversation_histories", many).await;
-    let told = server.call("get_conversation_history", json!({ "conversationId": id })).await;
-    let told = told["content"][0]["text"].as_str().unwrap();
-    if batch[&id]["status"]["status"] == "in_progress" {
-        assert!(batch[&id]["conversation"]["partial"].is_string(), "{batch}");
+    let batch = server.call("get_conversation_histories", many).await;
+    let batched = &batch["structuredContent"][&id]["conversation"]["partial"];
+    assert!(batched.as_str().unwrap().starts_with(&begun), "{batch}");
+    let words: String = begun.chars().skip(10).take(60).collect();
+    let files: Vec<_> =
+        std::fs::read_dir(world.data_dir().join("logs").join(&id)).unwrap().flatten().collect();
+    assert!(files.len() > 1, "{files:?}");
+    for file in files {
+        assert!(!std::fs::read_to_string(file.path()).unwrap().contains(&words), "{file:?}");
     }
-    let folder = world.data_dir().join("logs").join(&id);
-    let words: String = partial.chars().skip(10).take(60).collect();
-    let mut files = std::fs::read_dir(&folder).unwrap().flatten();
-    if told.contains("Partial text so far") {
-        assert!(files.all(|file| !std::fs::read_to_string(file.path()).unwrap().contains(&words)));
-    }
+
     let ended = soon("the end", async || {
-        let shown = history(&mut server, &id).await;
+        let shown = history(&mut server, &ending).await;
         (shown["status"] == "completed").then_some(shown)
     })
     .await;
@@ -101,7 +102,7 @@ async fn g8_get_job_and_jobs_show_have_the_text_so_far_without_thinking() {
     let mut world = World::new().await;
     world.set("OUTLAST_TOOLS", "jobs");
     let mut server = world.serve_with(&["--poll-timeout", "1"]).await;
-    let message = format!("Why? [[sim:{SLOW};thinks]]");
+    let message = format!("Why? [[sim:{ENDLESS};thinks]]");
     let arguments = json!({ "workflow": "deep_research", "message": message });
     let started = server.structured("start_job", arguments).await;
     let id = started["job_id"].as_str().unwrap().to_owned();

@@ -160,7 +160,8 @@ mod tests {
     /// A process that the command left behind does not keep its end from being seen.
     #[tokio::test]
     async fn what_a_command_leaves_behind_is_not_waited_for() {
-        let delivering = notifier("sleep 20 & exit 0").deliver(&notice());
+        let (notifier, notice) = (notifier("sleep 20 & exit 0"), notice());
+        let delivering = notifier.deliver(&notice);
         tokio::time::timeout(Duration::from_secs(10), delivering).await.unwrap().unwrap();
     }
 }
