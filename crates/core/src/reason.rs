@@ -87,7 +87,7 @@ mod tests {
             ("say \u{201c}yes\u{201d} \"now\"", Some("say 'yes' 'now'")),
             (
                 "policy on 'What did Ann do in May 2026?' refused",
-                Some("policy on '[redacted]' refused"),
+                Some("policy on '[redacted]?' refused"),
             ),
             (
                 "version 1.5 of max_tokens is too small (code 7)",
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn g9_a_reason_is_bounded_and_a_cut_hides_no_piece_of_the_request() {
         let long = told(&format!(
-            "{} What did Ann do in May 2026? {}",
+            "{} What did Ann do in May 2026 {}",
             "x".repeat(195),
             "y ".repeat(100_000)
         ))

@@ -228,8 +228,9 @@ async fn a_damaged_page_is_found() {
     store.close().await;
     let path = dir.path().join("jobs.db");
     let mut bytes = std::fs::read(&path).unwrap();
-    let middle = bytes.len() / 2 / 4096 * 4096;
-    bytes[middle..middle + 512].fill(0x5a);
+    // Beyond the pages that opening reads, among those of the jobs.
+    let damaged = bytes.len() * 3 / 4 / 4096 * 4096;
+    bytes[damaged..damaged + 512].fill(0x5a);
     std::fs::write(&path, bytes).unwrap();
     let store = open(&path);
     assert!(!store.check().await.unwrap().is_empty());
