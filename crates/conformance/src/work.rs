@@ -147,5 +147,5 @@ impl Running {
 }
 
 fn trouble(trouble: Trouble, sentence: &str) -> ProviderError {
-    ProviderError { trouble, sentence: sentence.to_owned(), detail: None }
+    ProviderError { trouble, sentence: sentence.to_owned(), reason: None, detail: None }
 }

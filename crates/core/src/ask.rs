@@ -34,6 +34,7 @@ impl ResearchAsk {
             BeginError::NotSent(ProviderError {
                 trouble: Trouble::Rejected,
                 sentence: "the stored request cannot be read by this version".to_owned(),
+                reason: None,
                 detail: Some(error.to_string()),
             })
         })

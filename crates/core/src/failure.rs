@@ -9,7 +9,8 @@ use crate::Timestamp;
 pub struct Failure {
     /// For machines.
     pub code: Code,
-    /// For clients: one plain sentence in our own words, with the next step. Never upstream text.
+    /// For clients: one plain sentence in our own words, with the next step. Of upstream text only the vendor's own reason,
+    /// one bounded sentence in quotes (G9).
     pub message: String,
     /// For the operator: what upstream said, redacted and cut. Never shown to a client.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -113,6 +113,9 @@ pub struct Job {
     pub checkpoint: Checkpoint,
     /// How far the running try has come.
     pub progress: Option<Progress>,
+    /// The beginning of the text that the running try is writing (G8), as far as it is known; see [`crate::Partial`]. Ends
+    /// with the try and is no report.
+    pub partial: Option<Arc<str>>,
     /// How often it has been claimed.
     pub fence: Fence,
     /// When it was accepted.

@@ -17,10 +17,13 @@ mod failure;
 mod payment;
 mod standing;
 mod lease;
+mod notice;
 pub mod conversation;
 mod text;
 mod thinking;
+mod partial;
 mod redact_request;
+mod reason;
 
 pub mod rules;
 
@@ -41,7 +44,11 @@ pub use lease::{Claimed, Holder, Lease, Record};
 pub use listing::{
     ConversationPage, ConversationQuery, ConversationSummary, Cursor, JobPage, JobQuery, Summary,
 };
+pub use notice::{
+    ClaimedNotice, EndNotices, NotDelivered, Notice, NoticeClaim, NoticeOutcome, Notifier,
+};
 pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
+pub use partial::Partial;
 pub use provider::{
     Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, Step, Trouble,
 };

@@ -146,6 +146,21 @@ impl Cost {
         }
     }
 
+    /// The amount in dollars; zero where nothing is known.
+    pub fn usd(self) -> f64 {
+        self.amount().unwrap_or_default().0 as f64 / 1e9
+    }
+
+    /// How sure it is, in one word.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Reported(_) => "reported",
+            Self::Computed(_) => "computed",
+            Self::Estimate(_) => "estimate",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// The amount, if it is over one dollar.
     pub fn over_a_dollar(self) -> Option<NanoUsd> {
         self.amount().filter(|cost| *cost > Self::WARN_FROM)

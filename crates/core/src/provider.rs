@@ -51,6 +51,12 @@ pub trait Run: Send {
     /// What another process needs to take it up.
     fn remote(&self) -> RemoteRun;
 
+    /// The text it has written so far, where that is known ([`crate::Partial::shown`]). Looked at after steps, now and then;
+    /// never taken for the result.
+    fn text(&self) -> Option<String> {
+        None
+    }
+
     /// Waits for the next thing to happen. Cancel-safe: a dropped call loses nothing.
     ///
     /// Trouble that passes (a broken stream, a failed check) is the adapter's own; an error here ends the try.
@@ -140,6 +146,9 @@ pub struct ProviderError {
     pub trouble: Trouble,
     /// For clients: one plain sentence in our own words, with the next step.
     pub sentence: String,
+    /// What the vendor itself says of it: the message of its error, with keys taken out. Clients see a sentence of it, quoted
+    /// (G9).
+    pub reason: Option<String>,
     /// For the operator: what upstream said, redacted and cut.
     pub detail: Option<String>,
 }

@@ -11,9 +11,10 @@ use async_trait::async_trait;
 
 use crate::rules::KeyRecord;
 use crate::{
-    ChangeWait, Changes, Checkpoint, Claimed, ConversationId, ConversationPage, ConversationQuery,
-    Failure, Job, JobId, JobPage, JobQuery, Key, Lease, NewJob, Output, OwnerId, Profile, Progress,
-    RemoteRun, RemoteStop, Rev, Timestamp, WorkerId,
+    ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId, ConversationPage,
+    ConversationQuery, Failure, Job, JobId, JobPage, JobQuery, Key, Lease, NewJob, NoticeClaim,
+    NoticeOutcome, Output, OwnerId, Profile, Progress, RemoteRun, RemoteStop, Rev, Timestamp,
+    WorkerId,
 };
 
 /// Where jobs live.
@@ -69,6 +70,10 @@ pub trait Store: Send + Sync {
     /// Shows progress. Readers see it soon; a crash may lose it.
     async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError>;
 
+    /// Shows the text that the try has written so far, in the place of what was shown before; the job has it until the try
+    /// ends (G8). A crash may lose it. Not a change: no rev is taken.
+    async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError>;
+
     /// Ends a try: state and output in one write. The lease is over, whatever the settlement.
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError>;
 
@@ -94,6 +99,20 @@ pub trait Store: Send + Sync {
 
     /// Records what came of an owed stop. [`RemoteStop::Owed`] leaves it owed, if there is a run to stop.
     async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError>;
+
+    /// Gives the caller the notice that has been due longest, for the time of `lease`: until then no other caller gets it,
+    /// and after that any caller may, because the one that had it may have died (G7).
+    ///
+    /// A store that was told so ([`crate::EndNotices`]) keeps a notice ([`crate::rules::notice`]), due at once, in the same
+    /// write as each end. Neither a claim nor its outcome is a change: no rev is taken.
+    async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError>;
+
+    /// Records what came of a claimed notice. Does nothing where another caller has claimed it since.
+    async fn record_notice(
+        &self,
+        claimed: &ClaimedNotice,
+        outcome: NoticeOutcome,
+    ) -> Result<(), StoreError>;
 
     /// Records that a call was answered with the outcome of this job, which shortens how long its key is valid
     /// ([`crate::KeyLife`]). Only the first answer counts.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ConversationId, ConversationPage,
-    ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId,
-    Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement,
-    Store, StoreError, Timestamp, WorkerId,
+    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
+    ConversationPage, ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery,
+    Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, RemoteRun,
+    RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError, Timestamp, WorkerId,
 };
 
 /// Every method of the port once: from this come [`StoreMethod`], the methods of [`StoreWrapper`] and the store that they
@@ -69,12 +69,15 @@ wrapper_of! {
     Renew: fn renew(&self, leases: &[Lease], lease: Duration) -> Vec<JobId>;
     Checkpoint: fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> ();
     Note: fn note(&self, lease: &Lease, progress: &Progress) -> ();
+    ShowText: fn show_text(&self, lease: &Lease, text: &str) -> ();
     Settle: fn settle(&self, lease: &Lease, settlement: Settlement) -> Job;
     Cancel: fn cancel(&self, scope: &Scope, id: &JobId) -> Cancelled;
     Rescue: fn rescue(&self, dead: &Dead) -> Rescued;
     RecordLateRun: fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> ();
     OwedStops: fn owed_stops(&self, profiles: &[Profile], limit: usize) -> Vec<(JobId, RemoteRun)>;
     RecordStop: fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> ();
+    ClaimNotice: fn claim_notice(&self, lease: Duration) -> NoticeClaim;
+    RecordNotice: fn record_notice(&self, claimed: &ClaimedNotice, outcome: NoticeOutcome) -> ();
     RecordAnswer: fn record_answer(&self, id: &JobId) -> ();
     HasWorker: fn has_worker(&self, profile: &Profile) -> bool;
     Queued: fn queued(&self, profiles: &[Profile]) -> u64;

@@ -33,6 +33,22 @@ pub fn split_thinking(text: String) -> (String, Option<String>) {
     (said.trim().to_owned(), thinking)
 }
 
+/// What is said in a text that is still being written: without closed blocks, without one that is still open, and without
+/// the beginning of a tag at the end.
+pub(crate) fn said_so_far(text: &str) -> String {
+    let half = (1..OPEN.len()).rev().find(|length| text.ends_with(&OPEN[..*length]));
+    let whole = &text[..text.len() - half.unwrap_or(0)];
+    let mut open = None;
+    for (at, tag) in tags(whole) {
+        match (open, tag) {
+            (None, OPEN) => open = Some(at),
+            (Some(_), CLOSE) => open = None,
+            (Some(_) | None, _) => {}
+        }
+    }
+    split_thinking(whole[..open.unwrap_or(whole.len())].to_owned()).0
+}
+
 /// Where the closed blocks are, tags included.
 fn blocks(text: &str) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();

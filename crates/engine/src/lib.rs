@@ -19,6 +19,7 @@ mod idle;
 mod keeper;
 mod rescuer;
 mod remote_stops;
+mod notices;
 mod sweeper;
 
 mod wakeups;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::rules::Sharing;
-use outlast_core::{Profile, Provider};
+use outlast_core::{Notifier, Profile, Provider};
 
 use crate::wakeups::PollLimits;
 
@@ -29,6 +29,8 @@ pub struct Options {
     pub sweep_interval: Duration,
     /// How many polls may wait at a time.
     pub polls: PollLimits,
+    /// Who is told of ends; `None` where ends are not told.
+    pub notifier: Option<Arc<dyn Notifier>>,
 }
 
 impl Default for Options {
@@ -41,6 +43,7 @@ impl Default for Options {
             max_bytes: 1 << 30,
             sweep_interval: Duration::from_secs(300),
             polls: PollLimits { in_all: 10_000, per_job: 100, sharing: Sharing::OneOwner },
+            notifier: None,
         }
     }
 }

@@ -79,6 +79,8 @@ pub(crate) struct WorkerSignals {
     pub(crate) ended: Mutex<Vec<JobId>>,
     /// Rung with every entry in `ended`.
     pub(crate) endings: Notify,
+    /// Rung with them too: a notice of an end may be due.
+    pub(crate) notices: Notify,
     /// Rung with them too: the retention of a job has begun.
     pub(crate) retention_began: Notify,
 }
@@ -198,6 +200,7 @@ impl WorkerSignals {
         locked(&self.ended).push(id);
         self.endings.notify_one();
         self.retention_began.notify_one();
+        self.notices.notify_one();
     }
 }
 

@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use outlast_core::{Claimed, Profile, StoreError, WorkerId};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
 use crate::held_calls::HeldCalls;
@@ -16,7 +17,7 @@ use crate::keeper::Keeper;
 use crate::rescuer::ClockTrust;
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
-use crate::{attempt, remote_stops, rescuer, sweeper};
+use crate::{attempt, notices, remote_stops, rescuer, sweeper};
 
 /// How long attempts may take to give their jobs back when the worker leaves.
 const LEAVING: Duration = Duration::from_millis(1_500);
@@ -66,13 +67,25 @@ impl Worker {
     /// under [`Until::Idle`], with what the store said last.
     pub async fn run(self, until: Until) -> Result<(), StoreError> {
         let signals = self.shared.wakeups.register_worker();
+        let leaving = CancellationToken::new();
+        let working = async {
+            let worked = self.work(until, &signals).await;
+            leaving.cancel();
+            worked
+        };
+        let (worked, ()) = tokio::join!(working, notices::run(&self.shared, &signals, &leaving));
+        worked
+    }
+
+    /// Works on jobs, and does what else a worker is for, until it leaves.
+    async fn work(&self, until: Until, signals: &WorkerSignals) -> Result<(), StoreError> {
         let (mut queued, mut held) = (JoinSet::new(), HeldCalls::new());
         let worked = tokio::select! {
-            () = self.claim_and_spawn(until, &signals, &mut queued, &mut held) => Ok(()),
-            () = self.keeper.run(&self.shared, &signals) => Ok(()),
-            () = rescuer::watch(&self.shared, &signals) => Ok(()),
-            () = remote_stops::run(&self.shared, &signals) => Ok(()),
-            () = sweeper::run(&self.shared, &signals) => Ok(()),
+            () = self.claim_and_spawn(until, signals, &mut queued, &mut held) => Ok(()),
+            () = self.keeper.run(&self.shared, signals) => Ok(()),
+            () = rescuer::watch(&self.shared, signals) => Ok(()),
+            () = remote_stops::run(&self.shared, signals) => Ok(()),
+            () = sweeper::run(&self.shared, signals) => Ok(()),
             error = idle::store_is_gone(&self.shared), if until == Until::Idle => Err(error),
         };
         let drained = async {

@@ -178,6 +178,7 @@ impl Provider for Library {
         Err(ProviderError {
             trouble: Trouble::RunLost,
             sentence: "a search of the library ends with its process; it is made again".to_owned(),
+            reason: None,
             detail: None,
         })
     }

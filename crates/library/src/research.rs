@@ -41,6 +41,7 @@ impl Research {
                 sentence:
                     "the library could not be searched; the log of the server has the details"
                         .to_owned(),
+                reason: None,
                 detail: Some(error.to_string()),
             })),
         }
@@ -103,6 +104,7 @@ fn gone(walked: &Walked) -> ProviderError {
     ProviderError {
         trouble: Trouble::Unavailable { retry_after: None },
         sentence: "the folders of the library are not there any more; bring them back, or start with others".to_owned(),
+        reason: None,
         detail: Some(folders.join(", ")),
     }
 }

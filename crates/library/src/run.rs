@@ -62,6 +62,7 @@ impl Run for LibraryRun {
                 sentence:
                     "the search of the library broke off; the log of the server has the details"
                         .to_owned(),
+                reason: None,
                 detail: None,
             })
         })

@@ -358,6 +358,7 @@ mod tests {
             failures: Vec::new(),
             checkpoint: Checkpoint::NotBegun,
             progress: None,
+            partial: None,
             fence: Fence(0),
             created_at: NOW,
             updated_at: NOW,

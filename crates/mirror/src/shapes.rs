@@ -1,6 +1,6 @@
 //! Usage, cost and sources in the words of the tools and files that show them.
 
-use outlast_core::{Body, Cost, NanoUsd, Output, Usage};
+use outlast_core::{Body, Cost, Output, Usage};
 use serde::{Deserialize, Serialize};
 
 /// Tokens, as clients know them.
@@ -59,13 +59,7 @@ impl From<&Usage> for UsageShape {
 
 impl From<Cost> for CostShape {
     fn from(cost: Cost) -> Self {
-        let (NanoUsd(nanos), kind) = match cost {
-            Cost::Reported(money) => (money, "reported"),
-            Cost::Computed(money) => (money, "computed"),
-            Cost::Estimate(money) => (money, "estimate"),
-            Cost::Unknown => (NanoUsd(0), "unknown"),
-        };
-        Self { usd: nanos as f64 / 1e9, kind: kind.to_owned() }
+        Self { usd: cost.usd(), kind: cost.kind().to_owned() }
     }
 }
 

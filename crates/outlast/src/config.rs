@@ -7,6 +7,7 @@ mod values;
 mod providers;
 mod definitions;
 mod workflows;
+mod notify;
 mod http;
 mod error;
 mod redact;
@@ -17,8 +18,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outlast_core::OwnerId;
 use outlast_core::rules::Sharing;
+use outlast_core::{EndNotices, OwnerId};
 use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
@@ -29,6 +30,7 @@ pub(crate) use file::line_and_column;
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{Flags, Source};
+pub(crate) use notify::Notify;
 pub(crate) use places::Places;
 pub(crate) use providers::{ResearchProvider, VendorName, VendorSettings};
 pub(crate) use shown::{ShownConfig, ShownSetting};
@@ -79,6 +81,8 @@ pub(crate) struct Config {
     pub(crate) max_bytes_per_owner: u64,
     pub(crate) polls: PollLimits,
     pub(crate) http: Http,
+    /// Who is told when a job has ended (G7).
+    pub(crate) notify: Option<Notify>,
     /// Values that were replaced by their default, each with its reason.
     pub(crate) warnings: Vec<String>,
 }
@@ -174,6 +178,14 @@ impl Config {
         Self::from_layers(&mut Layers::read(flags)?)
     }
 
+    /// Whether the store keeps notices of ends: only where this process tells them, or others that have the same file.
+    pub(crate) fn end_notices(&self) -> EndNotices {
+        match self.notify {
+            Some(_) => EndNotices::Kept,
+            None => EndNotices::Off,
+        }
+    }
+
     fn from_layers(layers: &mut Layers) -> ConfigResult<Self> {
         layers.warn_of_old_names();
         let perplexity = Perplexity {
@@ -239,6 +251,7 @@ impl Config {
                 sharing: Sharing::OneOwner,
             },
             http: layers.http()?,
+            notify: layers.notify()?,
             warnings: std::mem::take(&mut layers.warnings),
         })
     }

@@ -72,11 +72,14 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::Orphans
             | StoreMethod::Renew
             | StoreMethod::Note
+            | StoreMethod::ShowText
             | StoreMethod::Cancel
             | StoreMethod::Rescue
             | StoreMethod::RecordLateRun
             | StoreMethod::OwedStops
             | StoreMethod::RecordStop
+            | StoreMethod::ClaimNotice
+            | StoreMethod::RecordNotice
             | StoreMethod::RecordAnswer
             | StoreMethod::HasWorker
             | StoreMethod::Queued

@@ -64,8 +64,11 @@ impl StoreWrapper for MeteredStore {
             | StoreMethod::Take
             | StoreMethod::Orphans
             | StoreMethod::Note
+            | StoreMethod::ShowText
             | StoreMethod::Rescue
             | StoreMethod::OwedStops
+            | StoreMethod::ClaimNotice
+            | StoreMethod::RecordNotice
             | StoreMethod::RecordAnswer
             | StoreMethod::HasWorker
             | StoreMethod::Queued
@@ -203,6 +206,10 @@ struct MeteredRun {
 impl Run for MeteredRun {
     fn remote(&self) -> RemoteRun {
         self.run.remote()
+    }
+
+    fn text(&self) -> Option<String> {
+        self.run.text()
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outlast_core::{Clock, Store, StoreError};
+use outlast_core::{Clock, EndNotices, Store, StoreError};
 use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_server::Metrics;
@@ -16,6 +16,7 @@ use crate::config::{Config, LOCAL, Secret, StoreUrl};
 use crate::error::{CommandError, CommandResult};
 use crate::kill_points::{KillPoint, KillPointStore};
 use crate::metered::MeteredStore;
+use crate::wire::notifier;
 
 /// An engine over an open store, and what belongs to it.
 pub(crate) struct OpenEngine {
@@ -41,24 +42,26 @@ enum Backend {
 
 impl OpenStore {
     /// Opens the configured store.
-    pub(crate) async fn open(url: &StoreUrl) -> CommandResult<Self> {
-        Self::open_by(url, None, Judgement::default()).await
+    pub(crate) async fn open(config: &Config) -> CommandResult<Self> {
+        Self::open_by(config, None, Judgement::default()).await
     }
 
     /// Opens it by this clock in the place of its own.
     pub(crate) async fn open_by(
-        url: &StoreUrl,
+        config: &Config,
         clock: Option<Arc<dyn Clock>>,
         judgement: Judgement,
     ) -> CommandResult<Self> {
+        let (url, notices) = (&config.store, config.end_notices());
         match url {
-            StoreUrl::Memory => Ok(Self::memory(clock)),
+            StoreUrl::Memory => Ok(Self::memory(clock, notices)),
             StoreUrl::Sqlite(path) => {
                 let opened = SqliteStore::open(path, or_system(clock));
-                Ok(Self::sqlite_store(opened.map_err(|error| cannot_open(error, url))?))
+                let store = opened.map_err(|error| cannot_open(error, url))?;
+                Ok(Self::sqlite_store(store.with_notices(notices)))
             }
             StoreUrl::Postgres(Secret(address)) => {
-                let options = PostgresOptions { url: address.clone(), clock, judgement };
+                let options = PostgresOptions { url: address.clone(), clock, judgement, notices };
                 let opened = PostgresStore::open(options).await;
                 let store = Arc::new(opened.map_err(|error| cannot_open(error, url))?);
                 Ok(Self { store: store.clone(), backend: Backend::Postgres(store) })
@@ -67,29 +70,35 @@ impl OpenStore {
     }
 
     /// Opens it for a command that only reads: nothing is made or changed, and where there is no store there are no jobs.
-    pub(crate) async fn to_read(url: &StoreUrl) -> CommandResult<Self> {
-        let StoreUrl::Sqlite(path) = url else { return Self::open(url).await };
+    pub(crate) async fn to_read(config: &Config) -> CommandResult<Self> {
+        let url = &config.store;
+        let StoreUrl::Sqlite(path) = url else { return Self::open(config).await };
         if !is_there(url, path)? {
-            return Ok(Self::memory(None));
+            return Ok(Self::memory(None, EndNotices::Off));
         }
         let read = SqliteStore::read(path, Arc::new(SystemClock));
         match read.map_err(|error| cannot_open(error, url))? {
             Some(sqlite) => Ok(Self::sqlite_store(sqlite)),
             // Of an older schema: it is brought up to date first.
-            None => Self::open(url).await,
+            None => Self::open(config).await,
         }
     }
 
     /// Opens it for a command that changes what is there: where there is no store, none is made.
-    pub(crate) async fn existing(url: &StoreUrl) -> CommandResult<Self> {
-        match url {
-            StoreUrl::Sqlite(path) if !is_there(url, path)? => Ok(Self::memory(None)),
-            StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) | StoreUrl::Memory => Self::open(url).await,
+    pub(crate) async fn existing(config: &Config) -> CommandResult<Self> {
+        match &config.store {
+            StoreUrl::Sqlite(path) if !is_there(&config.store, path)? => {
+                Ok(Self::memory(None, EndNotices::Off))
+            }
+            StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) | StoreUrl::Memory => {
+                Self::open(config).await
+            }
         }
     }
 
-    fn memory(clock: Option<Arc<dyn Clock>>) -> Self {
-        Self { store: Arc::new(MemoryStore::new(or_system(clock))), backend: Backend::Memory }
+    fn memory(clock: Option<Arc<dyn Clock>>, notices: EndNotices) -> Self {
+        let store = MemoryStore::new(or_system(clock)).with_notices(notices);
+        Self { store: Arc::new(store), backend: Backend::Memory }
     }
 
     fn sqlite_store(store: SqliteStore) -> Self {
@@ -128,6 +137,7 @@ impl OpenStore {
         stop: Shutdown,
     ) -> CommandResult<OpenEngine> {
         config.clock.follow(&self.store);
+        let options = Options { notifier: notifier(config)?, ..options };
         let mirror = self.mirror(config, &providers)?;
         let store = match &mirror {
             Some(mirror) => Arc::clone(mirror) as Arc<dyn Store>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_client::{Endpoint, ProxyOptions};
-use outlast_core::{Profile, Provider, ProviderError};
+use outlast_core::{Notifier, Profile, Provider, ProviderError};
 use outlast_engine::Providers;
 use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
 use outlast_provider::anthropic::Anthropic;
@@ -15,6 +15,7 @@ use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::gemini::Gemini;
 use outlast_provider::http::HttpOptions;
 use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Server, Upstream};
+use outlast_provider::notify::{NotifyCommand, NotifyCommandOptions, Webhook, WebhookOptions};
 use outlast_provider::openai::OpenAi;
 use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_provider::vendor::{Checked, VendorOptions};
@@ -22,8 +23,8 @@ use outlast_store::StoreClock;
 
 use crate::commands::limited;
 use crate::config::{
-    self, Config, ConverterPrograms, Dialect, Program, ResearchProvider, Secret, StoreUrl, Tool,
-    VendorName, VendorSettings, Workflow, WorkflowAction,
+    self, Config, ConverterPrograms, Dialect, Notify, Program, ResearchProvider, Secret, StoreUrl,
+    Tool, VendorName, VendorSettings, Workflow, WorkflowAction,
 };
 use crate::error::CommandError;
 use crate::kill_points::KillPoint;
@@ -138,6 +139,32 @@ fn named_folders(config: &Config) -> Result<Vec<PathBuf>, CommandError> {
         return Err(CommandError::usage(error, hint));
     }
     Ok(config.library.clone())
+}
+
+/// What tells ends of jobs, if `[notify]` is configured.
+pub(crate) fn notifier(config: &Config) -> Result<Option<Arc<dyn Notifier>>, CommandError> {
+    let notifier: Arc<dyn Notifier> = match &config.notify {
+        None => return Ok(None),
+        Some(Notify::Command(program)) => Arc::new(NotifyCommand::new(NotifyCommandOptions {
+            program: program.argv.clone(),
+            cwd: program.cwd.clone(),
+            environment: program.environment.0.clone(),
+        })),
+        Some(Notify::Url { url, secret }) => {
+            let options = WebhookOptions {
+                url: url.0.clone(),
+                secret: secret.0.clone(),
+                proxy: config.proxy.clone(),
+                clock: Arc::new(config.clock.clone()),
+            };
+            let webhook = Webhook::new(options).map_err(|error| {
+                let error = anyhow::anyhow!(error).context("set up [notify]");
+                CommandError::usage(error, "check notify.url in outlast.toml and the proxy")
+            })?;
+            Arc::new(webhook)
+        }
+    };
+    Ok(Some(notifier))
 }
 
 /// Whether jobs are shared with other machines.

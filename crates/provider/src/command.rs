@@ -27,7 +27,9 @@ use tokio::process;
 pub(crate) use self::group::Group;
 pub use self::guard::{Guard, keep_watch};
 pub use self::launch::{CANNOT_START, CANNOT_START_CODE, Launched, launch};
+pub(crate) use self::program::located;
 use self::run::{CommandRun, Terms};
+pub(crate) use self::stderr::Stderr;
 use crate::provider_error::{detailed, provider_error};
 
 /// How long a group may take to exit after SIGTERM, before it is killed.

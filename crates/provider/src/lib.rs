@@ -5,6 +5,7 @@
 pub mod command;
 pub mod http;
 pub mod mcp_tool;
+pub mod notify;
 pub mod perplexity;
 pub mod openai;
 pub mod anthropic;

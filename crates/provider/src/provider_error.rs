@@ -3,7 +3,7 @@
 use outlast_core::{ProviderError, Trouble};
 
 pub(crate) fn provider_error(trouble: Trouble, sentence: impl Into<String>) -> ProviderError {
-    ProviderError { trouble, sentence: sentence.into(), detail: None }
+    ProviderError { trouble, sentence: sentence.into(), reason: None, detail: None }
 }
 
 /// The same with what upstream said, for the operator.

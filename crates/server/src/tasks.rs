@@ -143,6 +143,7 @@ mod tests {
             failures: Vec::new(),
             checkpoint: Checkpoint::NotBegun,
             progress: None,
+            partial: None,
             fence: Fence(1),
             created_at: NOW,
             updated_at: NOW,

@@ -108,6 +108,8 @@ pub(crate) trait Columns {
             failures: self.json(&id, "failures")?,
             checkpoint: self.checkpoint()?,
             progress: self.progress()?,
+            // Read beside the row, where it is wanted.
+            partial: None,
             fence: Fence(self.count("fence")?),
             created_at: self.time("created_at")?,
             updated_at: self.time("updated_at")?,

@@ -10,31 +10,52 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
-    Cancelled, Change, ChangeWait, Changes, Checkpoint, Claimed, Clock, ConversationId,
-    ConversationPage, ConversationQuery, Cursor, Dead, Insert, Inserted, Job, JobId, JobPage,
-    JobQuery, JobState, Key, Lease, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun,
-    RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError, Timestamp, Uncarried, WorkerId,
-    rules,
+    Cancelled, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
+    ConversationId, ConversationPage, ConversationQuery, Cursor, Dead, EndNotices, Insert,
+    Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, NoticeClaim, NoticeOutcome,
+    OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope,
+    Settlement, Store, StoreError, Timestamp, Uncarried, WorkerId, rules,
 };
 
 use crate::page;
-use tables::{StoredKey, Tables, matches, same_conversation, summary, visible, waits};
+use tables::{
+    StoredKey, StoredNotice, Tables, matches, same_conversation, summary, visible, waits,
+};
 
 /// Keeps jobs in memory.
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
+    notices: EndNotices,
     tables: Mutex<Tables>,
 }
 
 impl MemoryStore {
     /// Makes an empty store that dates things by `clock`.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, tables: Mutex::default() }
+        Self { clock, notices: EndNotices::Off, tables: Mutex::default() }
+    }
+
+    /// The same store, which keeps a notice of every end or none.
+    pub fn with_notices(self, notices: EndNotices) -> Self {
+        Self { notices, ..self }
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
         // A record is replaced whole or not at all, so a panic elsewhere leaves nothing half done.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a notice of the job's end, where they are kept.
+    fn announce(&self, tables: &mut Tables, job: &Job) {
+        let notice = match self.notices {
+            EndNotices::Off => None,
+            EndNotices::Kept => rules::notice(job),
+        };
+        let due_at = self.clock.now();
+        tables.notices.extend(
+            notice
+                .map(|notice| StoredNotice { claimed: ClaimedNotice { notice, tries: 0 }, due_at }),
+        );
     }
 
     /// Applies `rule` to a job, all or nothing; `missing` is the error where there is no such job.
@@ -181,10 +202,19 @@ impl Store for MemoryStore {
         self.change(&lease.job, StoreError::LeaseLost, rule).map(drop)
     }
 
+    async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        let record = tables.record_mut(&lease.job).ok_or(StoreError::LeaseLost)?;
+        rules::show_text(record, lease, text)
+    }
+
     /// The provider's raw response is not kept: later versions may read it, and this store ends with its process.
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
-        let rule = |record: &mut _, now| rules::settle(record, lease, &settlement, now);
-        self.change(&lease.job, StoreError::LeaseLost, rule)
+        let mut tables = self.tables();
+        let (seq, mut record) = tables.find(&lease.job).ok_or(StoreError::LeaseLost)?;
+        rules::settle(&mut record, lease, &settlement, self.clock.now())?;
+        self.announce(&mut tables, &record.job);
+        Ok(tables.save(seq, record))
     }
 
     async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
@@ -194,7 +224,10 @@ impl Store for MemoryStore {
         let (seq, mut record) = found.ok_or(StoreError::NotFound)?;
         match rules::cancel(&mut record, now) {
             Cancelled::Already(job) => Ok(Cancelled::Already(job)),
-            Cancelled::Now(_) => Ok(Cancelled::Now(tables.save(seq, record))),
+            Cancelled::Now(_) => {
+                self.announce(&mut tables, &record.job);
+                Ok(Cancelled::Now(tables.save(seq, record)))
+            }
         }
     }
 
@@ -247,6 +280,35 @@ impl Store for MemoryStore {
     async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         let rule = |record: &mut _, now| rules::record_stop(record, outcome, now);
         self.change(id, StoreError::NotFound, rule).map(drop)
+    }
+
+    async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {
+        let (mut tables, now) = (self.tables(), self.clock.now());
+        // Of those that are due at the same moment, the first.
+        Ok(match tables.notices.iter_mut().min_by_key(|notice| notice.due_at) {
+            Some(notice) if notice.due_at <= now => {
+                notice.due_at = now.after(lease);
+                notice.claimed.tries += 1;
+                NoticeClaim::Claimed(notice.claimed.clone())
+            }
+            next => NoticeClaim::NoneDue { next: next.map(|notice| notice.due_at) },
+        })
+    }
+
+    async fn record_notice(
+        &self,
+        claimed: &ClaimedNotice,
+        outcome: NoticeOutcome,
+    ) -> Result<(), StoreError> {
+        let (mut tables, now) = (self.tables(), self.clock.now());
+        match outcome {
+            NoticeOutcome::Over => tables.notices.retain(|notice| notice.claimed != *claimed),
+            NoticeOutcome::Again(wait) => {
+                let own = tables.notices.iter_mut().filter(|notice| notice.claimed == *claimed);
+                own.for_each(|notice| notice.due_at = now.after(wait));
+            }
+        }
+        Ok(())
     }
 
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {

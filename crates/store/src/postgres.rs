@@ -15,6 +15,8 @@ mod insert;
 mod room;
 mod claims;
 mod writes;
+mod notices;
+mod partials;
 mod prune;
 mod upkeep;
 mod alone;
@@ -38,10 +40,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use outlast_core::{
-    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
-    ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId,
-    Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope,
-    Settlement, Store, StoreError, Timestamp, WorkerId, rules,
+    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
+    ConversationPage, ConversationQuery, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage,
+    JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record,
+    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError, Timestamp, WorkerId,
+    rules,
 };
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
@@ -54,6 +57,8 @@ pub use workers::Judgement;
 use crate::columns;
 use connect::Target;
 use fault::Fault;
+use notices::{ClaimNotice, RecordNotice};
+use partials::ShowText;
 use rows::get;
 use session::{Session, Wakeups};
 use step::{Durability, Work};
@@ -71,6 +76,8 @@ pub struct PostgresOptions {
     pub clock: Option<Arc<dyn Clock>>,
     /// When a worker counts as dead.
     pub judgement: Judgement,
+    /// Whether a notice is kept of every end.
+    pub notices: EndNotices,
 }
 
 /// Keeps jobs in a PostgreSQL database.
@@ -88,6 +95,7 @@ struct Shared {
     wakeups: Arc<Wakeups>,
     suspects: Suspects,
     judgement: Judgement,
+    notices: EndNotices,
     writes: OnceLock<UnboundedSender<writes::Call>>,
     notes: OnceLock<UnboundedSender<writes::Call>>,
     claims: OnceLock<UnboundedSender<claims::Call>>,
@@ -120,6 +128,7 @@ impl PostgresStore {
             wakeups,
             suspects: Suspects::default(),
             judgement: options.judgement,
+            notices: options.notices,
             writes: OnceLock::new(),
             notes: OnceLock::new(),
             claims: OnceLock::new(),
@@ -277,6 +286,11 @@ impl Store for PostgresStore {
         self.shared.show(write).await.map(drop).map_err(lost)
     }
 
+    async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError> {
+        let show = ShowText { lease: lease.clone(), text: text.to_owned() };
+        self.shared.step_with(Durability::Soon, show).await.map(drop)
+    }
+
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         let (held, settlement) = (lease.clone(), Arc::new(settlement));
         let settled = Arc::clone(&settlement);
@@ -328,6 +342,18 @@ impl Store for PostgresStore {
     async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         let write = amended(id, move |record, now| rules::record_stop(record, outcome, now));
         self.shared.write(write).await.map(drop)
+    }
+
+    async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {
+        Ok(self.shared.step(ClaimNotice(lease)).await?.0)
+    }
+
+    async fn record_notice(
+        &self,
+        claimed: &ClaimedNotice,
+        outcome: NoticeOutcome,
+    ) -> Result<(), StoreError> {
+        self.shared.step(RecordNotice(claimed.clone(), outcome)).await.map(drop)
     }
 
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {

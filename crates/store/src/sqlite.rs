@@ -11,6 +11,7 @@ mod mark;
 mod commands;
 mod insert;
 mod keys;
+mod notices;
 mod owners;
 mod prune;
 mod reads;
@@ -43,10 +44,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
-    ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId,
-    Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement,
-    Store, StoreError, Timestamp, WorkerId, rules,
+    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
+    ConversationPage, ConversationQuery, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage,
+    JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned,
+    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError, Timestamp, WorkerId,
+    rules,
 };
 use rusqlite::Connection;
 use tokio::sync::watch;
@@ -74,6 +76,7 @@ pub struct SqliteStore {
     readers: Readers,
     liveness: Arc<Liveness>,
     rev: Arc<watch::Sender<Rev>>,
+    notices: EndNotices,
 }
 
 impl SqliteStore {
@@ -103,6 +106,12 @@ impl SqliteStore {
         Ok(store)
     }
 
+    /// The same store, which keeps a notice of every end or none.
+    pub fn with_notices(mut self, notices: EndNotices) -> Self {
+        self.notices = notices;
+        self
+    }
+
     /// Opens an existing store to be read: nothing is made, changed or rescued, and the directory need not be writable.
     /// `None` for one of an older schema, which [`SqliteStore::open`] would bring up to date.
     pub fn read(path: &Path, clock: Arc<dyn Clock>) -> Result<Option<Self>, StoreError> {
@@ -123,6 +132,7 @@ impl SqliteStore {
             readers: Readers::new(file),
             liveness: Arc::new(Liveness::of_database(path)),
             rev: Arc::new(watch::Sender::new(Rev::default())),
+            notices: EndNotices::Off,
         }
     }
 
@@ -223,14 +233,19 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError> {
+        let (lease, text) = (lease.clone(), text.to_owned());
+        self.writer()?.run(move |tx| commands::show_text(tx, &lease, &text)).await
+    }
+
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
-        let lease = lease.clone();
-        self.writer()?.run(move |tx| commands::settle(tx, &lease, &settlement)).await
+        let (lease, notices) = (lease.clone(), self.notices);
+        self.writer()?.run(move |tx| commands::settle(tx, &lease, &settlement, notices)).await
     }
 
     async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
-        let (scope, id) = (scope.clone(), *id);
-        self.writer()?.run(move |tx| commands::cancel(tx, &scope, &id)).await
+        let (scope, id, notices) = (scope.clone(), *id, self.notices);
+        self.writer()?.run(move |tx| commands::cancel(tx, &scope, &id, notices)).await
     }
 
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
@@ -274,6 +289,25 @@ impl Store for SqliteStore {
                 commands::amend(tx, &id, |record, now| rules::record_stop(record, outcome, now))
             })
             .await
+    }
+
+    async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {
+        // A reader looks first: the write lock is taken only if one is due.
+        match self.readers.run(notices::next_due).await? {
+            Some(due) if due <= self.clock.now() => {
+                self.writer()?.run(move |tx| notices::claim(tx, lease)).await
+            }
+            next => Ok(NoticeClaim::NoneDue { next }),
+        }
+    }
+
+    async fn record_notice(
+        &self,
+        claimed: &ClaimedNotice,
+        outcome: NoticeOutcome,
+    ) -> Result<(), StoreError> {
+        let claimed = claimed.clone();
+        self.writer()?.run(move |tx| notices::record(tx, &claimed, outcome)).await
     }
 
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {

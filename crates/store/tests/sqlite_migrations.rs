@@ -202,14 +202,14 @@ async fn many_processes_may_find_the_old_schema_at_once() {
 }
 
 #[tokio::test]
-async fn schema_5_is_refused_and_left_alone() {
+async fn schema_6_is_refused_and_left_alone() {
     let dir = schema_1();
     let path = dir.path().join("jobs.db");
     drop(open(&path, START).unwrap());
-    raw(&path).execute_batch("PRAGMA user_version = 5").unwrap();
+    raw(&path).execute_batch("PRAGMA user_version = 6").unwrap();
     let before = dump(&path);
     let refused = open(&path, START).err();
-    assert!(matches!(refused, Some(StoreError::Newer { schema: 5 })), "{refused:?}");
+    assert!(matches!(refused, Some(StoreError::Newer { schema: 6 })), "{refused:?}");
     assert_eq!(dump(&path), before);
 }
 

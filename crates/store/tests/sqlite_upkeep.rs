@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Again, Body, Checkpoint, ConversationId, Dead, Insert, Inserted, Job, JobQuery, JobState,
-    Nature, NewJob, Output, Prune, Resumes, Scope, Settlement, Store, StoreError,
+    Again, Body, Checkpoint, ConversationId, Dead, EndNotices, Insert, Inserted, Job, JobQuery,
+    JobState, Nature, NewJob, Output, Prune, Resumes, Scope, Settlement, Store, StoreError,
 };
 use outlast_store::{Restore, SqliteStore};
 use outlast_testkit::clock::ManualClock;
@@ -110,6 +110,7 @@ async fn a_backup_made_while_others_write_is_a_store_of_its_own() {
             nature: &|_, _| {
                 Some(Nature { again: Again::Safe, resumes: Resumes::Always, stops: true })
             },
+            notices: EndNotices::Kept,
             force: false,
         };
         restore.in_place().unwrap();
@@ -227,8 +228,9 @@ async fn a_damaged_page_is_found() {
     store.close().await;
     let path = dir.path().join("jobs.db");
     let mut bytes = std::fs::read(&path).unwrap();
-    let middle = bytes.len() / 2 / 4096 * 4096;
-    bytes[middle..middle + 512].fill(0x5a);
+    // Beyond the pages that opening reads, among those of the jobs.
+    let damaged = bytes.len() * 3 / 4 / 4096 * 4096;
+    bytes[damaged..damaged + 512].fill(0x5a);
     std::fs::write(&path, bytes).unwrap();
     let store = open(&path);
     assert!(!store.check().await.unwrap().is_empty());

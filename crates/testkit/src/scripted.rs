@@ -40,6 +40,8 @@ pub enum Answer {
 pub enum Act {
     /// Comes further.
     Progress(u8),
+    /// Has written this in all, and comes further.
+    Writes(u8, &'static str),
     /// Goes on in another place of its stream, which is worth recording.
     Moved(&'static str),
     /// Delivers this report, to every caller from now on.
@@ -155,7 +157,7 @@ impl Scripted {
         state.runs.entry(remote.id.clone()).or_default();
         state.followers += 1;
         drop(state);
-        Box::new(ScriptedRun { provider: Arc::clone(self), remote })
+        Box::new(ScriptedRun { provider: Arc::clone(self), remote, text: None })
     }
 
     /// Takes a run's next act; a report stays for the next caller.
@@ -164,7 +166,9 @@ impl Scripted {
         let acts = state.runs.get_mut(run)?;
         match acts.front()? {
             Act::Done(text) => Some(Act::Done(text)),
-            Act::Progress(_) | Act::Moved(_) | Act::Fail(_) | Act::Panic => acts.pop_front(),
+            Act::Progress(_) | Act::Writes(..) | Act::Moved(_) | Act::Fail(_) | Act::Panic => {
+                acts.pop_front()
+            }
         }
     }
 }
@@ -262,6 +266,7 @@ impl Drop for OnItsWay<'_> {
 struct ScriptedRun {
     provider: Arc<Scripted>,
     remote: RemoteRun,
+    text: Option<&'static str>,
 }
 
 #[async_trait]
@@ -270,15 +275,20 @@ impl Run for ScriptedRun {
         self.remote.clone()
     }
 
+    fn text(&self) -> Option<String> {
+        self.text.map(str::to_owned)
+    }
+
     async fn next(&mut self) -> Result<Step, ProviderError> {
         let mut acted = self.provider.acted.subscribe();
         loop {
             acted.mark_unchanged();
             match self.provider.next_act(&self.remote.id) {
-                Some(Act::Progress(percent)) => {
-                    let message = format!("at {percent}");
-                    return Ok(Step::Progress(Progress { percent: Some(percent), message }));
+                Some(Act::Writes(percent, text)) => {
+                    self.text = Some(text);
+                    return Ok(Step::Progress(at(percent)));
                 }
+                Some(Act::Progress(percent)) => return Ok(Step::Progress(at(percent))),
                 Some(Act::Moved(cursor)) => {
                     self.remote.cursor = Some(cursor.to_owned());
                     return Ok(Step::Moved);
@@ -304,6 +314,10 @@ impl Drop for ScriptedRun {
     }
 }
 
+fn at(percent: u8) -> Progress {
+    Progress { percent: Some(percent), message: format!("at {percent}") }
+}
+
 /// A report of this text.
 pub fn report(text: &str) -> Output {
     Output {
@@ -316,5 +330,5 @@ pub fn report(text: &str) -> Output {
 
 /// Trouble of this kind.
 pub fn error(trouble: Trouble) -> ProviderError {
-    ProviderError { trouble, sentence: "scripted trouble".to_owned(), detail: None }
+    ProviderError { trouble, sentence: "scripted trouble".to_owned(), reason: None, detail: None }
 }

@@ -18,6 +18,7 @@ pub mod listing;
 pub mod pruning;
 pub mod rescuing;
 pub mod settling;
+pub mod telling;
 pub mod workers;
 
 pub use fixture::{
@@ -178,6 +179,16 @@ macro_rules! store_suite {
                 a_prune_stays_within_its_scope
                 a_removal_is_not_a_change
                 many_jobs_go_in_one_call
+            }
+            telling {
+                g7_every_end_leaves_a_notice
+                what_does_not_end_or_is_not_told_leaves_no_notice
+                g7_a_claimed_notice_is_no_other_callers_until_its_lease_ends
+                many_callers_at_once_claim_each_notice_once
+                g7_an_undelivered_notice_comes_again_after_its_wait
+                a_notice_outlives_its_job
+                g8_the_text_so_far_is_there_while_the_try_lasts
+                g8_the_text_so_far_never_outlives_its_try
             }
             workers {
                 a_worker_is_known_from_its_first_claim

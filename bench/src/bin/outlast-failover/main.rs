@@ -86,8 +86,12 @@ async fn main() {
 }
 
 async fn open(url: &str) -> PostgresStore {
-    let options =
-        PostgresOptions { url: url.to_owned(), clock: None, judgement: Judgement::default() };
+    let options = PostgresOptions {
+        url: url.to_owned(),
+        clock: None,
+        judgement: Judgement::default(),
+        notices: outlast_core::EndNotices::Off,
+    };
     PostgresStore::open(options).await.unwrap()
 }
 

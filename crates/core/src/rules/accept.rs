@@ -18,6 +18,7 @@ pub fn accept(
         failures: Vec::new(),
         checkpoint: takes_up.map_or(Checkpoint::NotBegun, Checkpoint::Running),
         progress: None,
+        partial: None,
         fence: Fence::NONE,
         created_at: now,
         updated_at: now,

@@ -105,7 +105,12 @@ mod tests {
     /// E6: what may run twice is begun anew, whichever provider lost it.
     #[test]
     fn a_lost_run_is_begun_anew_only_where_that_does_no_harm() {
-        let error = |trouble| ProviderError { trouble, sentence: String::new(), detail: None };
+        let error = |trouble| ProviderError {
+            trouble,
+            sentence: String::new(),
+            reason: None,
+            detail: None,
+        };
         let cases = [
             (Again::Safe, Trouble::RunLost, true),
             (Again::Never, Trouble::RunLost, false),

@@ -19,6 +19,7 @@ pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
     };
     job.state = JobState::Cancelled { at: now, remote };
     job.progress = None;
+    job.partial = None;
     job.updated_at = now;
     record.holder = None;
     Cancelled::Now(job.clone())

@@ -29,6 +29,7 @@ pub fn claim(record: &mut Record, worker: &WorkerId, until: Timestamp, now: Time
     job.fence = job.fence.raised();
     job.state = JobState::Running { since: now };
     job.progress = None;
+    job.partial = None;
     job.updated_at = now;
     record.holder = Some(Holder { worker: worker.clone(), until });
     let lease = Lease { job: job.id, worker: worker.clone(), fence: job.fence };

@@ -1,6 +1,7 @@
 //! The failures that a try can end with, in words for clients. What they mean for the job is decided by
 //! [`verdict`](fn@super::verdict).
 
+use crate::reason::reason;
 use crate::{Checkpoint, Code, Failure, Job, Nature, ProviderError, RequestWords, Timestamp};
 
 /// A failure without a run and without words of an upstream.
@@ -11,9 +12,13 @@ pub(super) fn plain(code: Code, message: impl Into<String>, now: Timestamp) -> F
 /// The failure of a provider's error. The words of the request leave what upstream said: the adapter that heard it may
 /// have been given no more than the name of a run, and a failure goes to the log and to the store.
 pub(super) fn of_error(job: &Job, error: &ProviderError, now: Timestamp) -> Failure {
-    let without_request = |said: &str| RequestWords::of(&job.new.ask).kept_out_of(said);
-    let detail = error.detail.as_deref().map(without_request);
-    Failure { detail, ..plain(error.trouble.code(), error.sentence.clone(), now) }
+    let request = RequestWords::of(&job.new.ask);
+    let detail = error.detail.as_deref().map(|said| request.kept_out_of(said));
+    let message = match error.reason.as_deref().and_then(|said| reason(said, &request)) {
+        Some(reason) => format!("{}; the provider says: \"{reason}\"", error.sentence),
+        None => error.sentence.clone(),
+    };
+    Failure { detail, ..plain(error.trouble.code(), message, now) }
 }
 
 pub(super) fn attempt_timed_out(job: &Job, now: Timestamp) -> Failure {

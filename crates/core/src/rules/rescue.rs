@@ -26,6 +26,7 @@ pub fn lease_is_void(
 pub fn rescue(record: &mut Record, now: Timestamp) {
     record.job.state = JobState::Queued { run_at: now };
     record.job.progress = None;
+    record.job.partial = None;
     record.job.updated_at = now;
     record.holder = None;
 }

@@ -38,6 +38,13 @@ pub fn note(
     Ok(())
 }
 
+/// Shows the text so far (G8). Not a change: no time is moved by it.
+pub fn show_text(record: &mut Record, lease: &Lease, text: &str) -> Result<(), StoreError> {
+    check_lease(record, lease)?;
+    record.job.partial = Some(text.into());
+    Ok(())
+}
+
 /// Ends a try.
 pub fn settle(
     record: &mut Record,
@@ -63,6 +70,7 @@ pub fn settle(
         Settlement::Release => JobState::Queued { run_at: now },
     };
     job.progress = None;
+    job.partial = None;
     job.updated_at = now;
     record.holder = None;
     record.bytes += settled_bytes(settlement);

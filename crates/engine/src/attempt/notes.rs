@@ -1,4 +1,4 @@
-//! Progress, written now and then.
+//! Progress and the text so far, written now and then.
 
 use std::time::Duration;
 
@@ -10,11 +10,19 @@ use crate::wakeups::until;
 /// Progress is written at most this often for each job; the last word wins.
 const NOTE_EVERY: Duration = Duration::from_millis(250);
 
+/// The text so far is written at most this often for each job (G8).
+const TEXT_EVERY: Duration = Duration::from_secs(2);
+
 /// Progress that waits to be written.
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) latest: Option<Progress>,
     not_before: Option<Instant>,
+    /// When the text is looked at, if the run has come further since it was.
+    text_at: Option<Instant>,
+    text_not_before: Option<Instant>,
+    /// How long the text was that was written last.
+    text_bytes: usize,
 }
 
 impl Notes {
@@ -25,6 +33,25 @@ impl Notes {
             (Some(_), moment) => until(moment).await,
             (None, _) => until(None).await,
         }
+    }
+
+    /// Waits until it is time to look at the text. Cancel-safe.
+    pub(super) async fn text_due(&self) {
+        until(self.text_at).await;
+    }
+
+    /// The run has come further: its text may have grown.
+    pub(super) fn text_may_have_grown(&mut self) {
+        self.text_at = Some(self.text_not_before.unwrap_or_else(Instant::now));
+    }
+
+    /// The text, if it is another one than was written last. The next is looked at after a while.
+    pub(super) fn text_to_show(&mut self, text: impl FnOnce() -> Option<String>) -> Option<String> {
+        self.text_at = None;
+        let text = text().filter(|text| text.len() != self.text_bytes)?;
+        self.text_not_before = Some(Instant::now() + TEXT_EVERY);
+        self.text_bytes = text.len();
+        Some(text)
     }
 
     pub(super) fn take(&mut self) -> Option<Progress> {

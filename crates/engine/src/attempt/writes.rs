@@ -36,6 +36,18 @@ impl Attempt<'_> {
         }
     }
 
+    /// Shows the text so far.
+    pub(super) async fn show_text(&self, text: &str) -> Result<(), LeaseLost> {
+        match self.shared.store.show_text(self.lease.lease(), text).await {
+            Ok(()) => Ok(()),
+            Err(StoreError::LeaseLost | StoreError::NotFound) => Err(LeaseLost),
+            Err(error) => {
+                tracing::warn!(job.id = %self.job.id, %error, "the text so far is not stored");
+                Ok(())
+            }
+        }
+    }
+
     /// Writes the end of the try.
     pub(super) async fn settle(&self, settlement: Settlement) {
         let write = || self.shared.store.settle(self.lease.lease(), settlement.clone());

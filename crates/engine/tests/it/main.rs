@@ -21,5 +21,6 @@ mod polling;
 mod progress;
 mod retrying;
 mod storing;
+mod telling;
 mod timing;
 mod upkeep;

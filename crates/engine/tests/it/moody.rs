@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    ChangeWait, Changes, Checkpoint, Claimed, ConversationId, Dead, Job, JobId, Lease, Profile,
-    Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreError, StoreMethod,
+    ChangeWait, Changes, Checkpoint, Claimed, ConversationId, Dead, EndNotices, Job, JobId, Lease,
+    Profile, Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreError, StoreMethod,
     StoreWrapper, WorkerId,
 };
 use outlast_store::MemoryStore;
@@ -57,7 +57,8 @@ pub(crate) struct Moody {
 impl Moody {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
-            inner: MemoryStore::new(Arc::new(TokioClock::new(START))),
+            inner: MemoryStore::new(Arc::new(TokioClock::new(START)))
+                .with_notices(EndNotices::Kept),
             moods: Mutex::default(),
             calls: Mutex::default(),
             looking: Mutex::default(),

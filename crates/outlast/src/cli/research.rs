@@ -38,6 +38,11 @@ pub(crate) struct ResearchArgs {
     /// Print the job's id and leave at once; the job goes on
     #[arg(long)]
     pub(crate) detach: bool,
+    /// Refuse to start unless [notify] in outlast.toml says whom to tell when the job has ended
+    ///
+    /// With [notify] every end is told, with this flag and without.
+    #[arg(long)]
+    pub(crate) notify: bool,
     /// Write the report to this file, with question, model, cost and sources on top; `-` is standard output
     #[arg(short, long, value_name = "FILE", conflicts_with = "detach")]
     pub(crate) output: Option<PathBuf>,

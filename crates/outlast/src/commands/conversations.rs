@@ -32,9 +32,9 @@ pub(super) async fn run(global: &Global, command: ConversationsCommand) -> Comma
     let store = match &command {
         ConversationsCommand::List(_)
         | ConversationsCommand::Show(_)
-        | ConversationsCommand::Export(_) => OpenStore::to_read(&config.store).await?,
+        | ConversationsCommand::Export(_) => OpenStore::to_read(&config).await?,
         ConversationsCommand::Delete(_) | ConversationsCommand::Prune(_) => {
-            OpenStore::existing(&config.store).await?
+            OpenStore::existing(&config).await?
         }
     };
     with_engine(store, &config, Providers::new(), async |opened, _| match command {

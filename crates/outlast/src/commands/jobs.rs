@@ -24,16 +24,14 @@ use crate::wire::research_providers;
 pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult {
     let config = super::configured(global, &[])?;
     let store = match &command {
-        JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config.store).await?,
+        JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config).await?,
         // Both put the jobs of dead workers back into the queue, so that what is said of a job is true.
-        JobsCommand::Watch(_) | JobsCommand::Wait(_) => {
-            match OpenStore::existing(&config.store).await {
-                Ok(store) => store,
-                Err(failed) => OpenStore::to_read(&config.store).await.map_err(|_| failed)?,
-            }
-        }
+        JobsCommand::Watch(_) | JobsCommand::Wait(_) => match OpenStore::existing(&config).await {
+            Ok(store) => store,
+            Err(failed) => OpenStore::to_read(&config).await.map_err(|_| failed)?,
+        },
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_) => {
-            OpenStore::existing(&config.store).await?
+            OpenStore::existing(&config).await?
         }
     };
     // Known, so that what a cancel or a new run means there can be said; no worker is started.

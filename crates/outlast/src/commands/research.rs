@@ -33,11 +33,12 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
     let config = super::configured(global, &[])?;
     super::start_quiet_log(global, &config)?;
     start::check_detach(args.detach, &config)?;
+    start::check_notify(args.notify, &config)?;
     let providers = asking::providers(&config, &args)?;
     let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
 
     let flags = Flags { global, config: &config, library: &args.library };
-    let store = OpenStore::open(&config.store).await?;
+    let store = OpenStore::open(&config).await?;
     let providers: Providers = providers.into_iter().collect();
     with_engine(store, &config, providers, async |opened, stop| {
         let engine = &opened.engine;

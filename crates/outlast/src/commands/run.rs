@@ -34,7 +34,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
     providers.extend(research);
 
     let flags = Flags { global, config: &config, library: &[] };
-    let store = OpenStore::open(&config.store).await?;
+    let store = OpenStore::open(&config).await?;
     with_engine(store, &config, providers, async |opened, stop| {
         let engine = &opened.engine;
         let job = start::start(engine, job).await?;

@@ -70,7 +70,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         judgement.leases_for = Duration::from_millis(lease);
         judgement.session_for = judgement.session_for.min(judgement.leases_for / 3);
     }
-    let store = OpenStore::open_by(&config.store, clock, judgement).await?;
+    let store = OpenStore::open_by(&config, clock, judgement).await?;
     let metrics = Arc::new(Metrics::default());
     let store = store.with_kill_point(args.kill_at).metered(&metrics);
     let mut options = options(&config);

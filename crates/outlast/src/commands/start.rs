@@ -20,6 +20,17 @@ pub(super) fn check_detach(detach: bool, config: &Config) -> Result<(), CommandE
     Ok(())
 }
 
+/// Refuses `--notify` where it is not known whom to tell of the end.
+pub(super) fn check_notify(notify: bool, config: &Config) -> Result<(), CommandError> {
+    if notify && config.notify.is_none() {
+        let error = anyhow::anyhow!("--notify has no one to tell: [notify] is not configured");
+        let hint = "set notify.command, or notify.url and notify.secret, in outlast.toml \
+                    (docs/configuration.md, \"Told when done\")";
+        return Err(CommandError::usage(error, hint));
+    }
+    Ok(())
+}
+
 /// Starts a job.
 pub(super) async fn start(engine: &Engine, job: NewJob) -> Result<Job, CommandError> {
     Ok(engine.start(job, None).await.map_err(refused)?.job)

@@ -33,7 +33,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     }
 
     let stop = Shutdown::new();
-    let store = OpenStore::open(&config.store).await?;
+    let store = OpenStore::open(&config).await?;
     let OpenEngine { engine, follower, mirror } =
         store.engine(&config, providers, stop.clone()).await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());

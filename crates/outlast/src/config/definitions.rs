@@ -1,4 +1,4 @@
-//! Workflows and upstream servers as outlast.toml spells them, each value with its place in the file.
+//! Workflows, upstream servers and `[notify]` as outlast.toml spells them, each value with its place in the file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,13 +9,22 @@ use toml::Spanned;
 
 use super::error::{ConfigError, ConfigResult};
 
-/// What the file has of both.
+/// What the file has of them.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Definitions {
     #[serde(default)]
     pub(super) workflow: Vec<WorkflowEntry>,
     #[serde(default)]
     pub(super) upstream: BTreeMap<Spanned<String>, UpstreamEntry>,
+    pub(super) notify: Option<NotifyEntry>,
+}
+
+/// Unknown keys are refused with those of every other section.
+#[derive(Debug, Deserialize)]
+pub(super) struct NotifyEntry {
+    pub(super) command: Option<Spanned<Vec<String>>>,
+    pub(super) url: Option<Spanned<String>>,
+    pub(super) secret: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

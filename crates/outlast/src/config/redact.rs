@@ -2,7 +2,7 @@
 
 /// Whether a setting's value is never shown.
 fn is_never_shown(key: &str) -> bool {
-    key.ends_with(".api_key") || key == "server.tokens"
+    key.ends_with(".api_key") || matches!(key, "server.tokens" | "notify.secret")
 }
 
 /// What stands for a secret.
@@ -15,13 +15,25 @@ pub(super) fn presentable(key: &str, text: &str) -> String {
         _ if is_never_shown(key) => REDACTED.to_owned(),
         // Not an address: any part of it may be a password.
         text if key.ends_with(".base_url") && !is_http(text) => REDACTED.to_owned(),
+        // The path of a webhook is often its key.
+        text if key == "notify.url" => host_alone(text),
         text => without_credentials(text),
+    }
+}
+
+/// An address as far as its host.
+fn host_alone(text: &str) -> String {
+    let text = without_credentials(text);
+    let host = text.find("://").map_or(0, |at| at + "://".len());
+    match text[host..].find(['/', '?', '#']) {
+        Some(end) => format!("{}/{REDACTED}", &text[..host + end]),
+        None => text,
     }
 }
 
 /// Whether a value is one that others must not read.
 pub(super) fn is_secret(key: &str, value: &str) -> bool {
-    is_never_shown(key) || without_credentials(value) != value
+    is_never_shown(key) || presentable(key, value) != value
 }
 
 /// An address without the name and the password in it. Anything up to an `@` in the authority is taken for those; so is

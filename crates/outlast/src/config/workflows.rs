@@ -107,9 +107,9 @@ impl Layers {
     }
 }
 
-struct Reader<'a> {
-    layers: &'a Layers,
-    at: FilePlace<'a>,
+pub(super) struct Reader<'a> {
+    pub(super) layers: &'a Layers,
+    pub(super) at: FilePlace<'a>,
 }
 
 impl Reader<'_> {
@@ -240,7 +240,7 @@ impl Reader<'_> {
         Ok(Upstream::Url { url: text.clone(), headers })
     }
 
-    fn program(
+    pub(super) fn program(
         &self,
         command: &Spanned<Vec<String>>,
         cwd: &Option<Spanned<PathBuf>>,

@@ -125,7 +125,7 @@ impl Group {
     }
 
     /// Sends SIGTERM to the group, and SIGKILL after `grace`. Leaves a group alone whose number was used again.
-    pub(super) async fn end(&self, grace: Duration) {
+    pub(crate) async fn end(&self, grace: Duration) {
         if self.is_led() {
             self.end_own(grace).await;
         }

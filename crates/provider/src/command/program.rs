@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const NO_PATH: &str = "/bin:/usr/bin";
 
 /// The program's file; its bare name when there is none, so that starting it says what is wrong.
-pub(super) fn located(program: &str, cwd: &Path, environment: &[(String, String)]) -> PathBuf {
+pub(crate) fn located(program: &str, cwd: &Path, environment: &[(String, String)]) -> PathBuf {
     let path = Path::new(program);
     if program.contains('/') {
         // An absolute path stays what it is.

@@ -13,7 +13,7 @@ const MESSAGE: usize = 200;
 
 /// Standard error as it comes.
 #[derive(Default)]
-pub(super) struct Stderr {
+pub(crate) struct Stderr {
     line: Vec<u8>,
     tail: Vec<u8>,
 }
@@ -29,7 +29,7 @@ struct Said {
 
 impl Stderr {
     /// Reads to the end and tells of progress as it comes.
-    pub(super) async fn collect(
+    pub(crate) async fn collect(
         &mut self,
         mut pipe: impl AsyncRead + Unpin,
         mut tell: impl FnMut(Progress),
@@ -48,7 +48,7 @@ impl Stderr {
     }
 
     /// The end of what it said, but for its progress.
-    pub(super) fn tail(&self) -> Option<String> {
+    pub(crate) fn tail(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.tail);
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())

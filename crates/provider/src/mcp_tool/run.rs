@@ -53,6 +53,7 @@ impl ToolRun {
             ToolEvent::Step(Err(ProviderError {
                 trouble: Trouble::Unreachable,
                 sentence: "the call was lost; the log of the server has the details".to_owned(),
+                reason: None,
                 detail: None,
             }))
         })

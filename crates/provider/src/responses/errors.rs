@@ -12,7 +12,7 @@ pub(crate) fn run_ended(
     vendor: &Vendor,
     status: Status,
     error: Option<RunError>,
-    redact: impl FnOnce(&str) -> String,
+    redact: impl Fn(&str) -> String,
 ) -> ProviderError {
     let (trouble, sentence) = match status {
         Status::Cancelled => {
@@ -40,8 +40,9 @@ pub(crate) fn run_ended(
             error.as_ref().map_or_else(failed, |error| why_failed(vendor, error))
         },
     };
+    let reason = error.as_ref().and_then(|error| error.message.as_deref()).map(&redact);
     let detail = error.map(|error| redact(&said(error)));
-    ProviderError { detail, ..provider_error(trouble, sentence) }
+    ProviderError { reason, detail, ..provider_error(trouble, sentence) }
 }
 
 /// What the provider says went wrong with a run: its code or type, and its message.

@@ -1,7 +1,7 @@
 //! A run that is under way: its event stream while that can be had, else checks at growing intervals (A5).
 
 use async_trait::async_trait;
-use outlast_core::{BoxError, ProviderError, RemoteRun, Run, Step};
+use outlast_core::{BoxError, Partial, ProviderError, RemoteRun, Run, Step};
 use tokio::time::Instant;
 
 use super::api::{Attached, Responses};
@@ -20,6 +20,8 @@ pub(crate) struct ResponseRun {
     /// Whether the provider gives a stream; one that was refused once is not asked for again.
     streams: bool,
     checks: Checks,
+    /// What it has written so far.
+    partial: Partial,
     /// The end, once it is known and until it is returned.
     done: Option<Step>,
 }
@@ -61,6 +63,7 @@ impl ResponseRun {
             meter: Meter::default(),
             source: Source::Check { at: Instant::now() },
             streams: true,
+            partial: Partial::default(),
             done: None,
         }
     }
@@ -86,7 +89,10 @@ impl ResponseRun {
         match event.status() {
             // A repeated event must not count twice.
             Some(Status::Running) | None if known => Ok(None),
-            Some(Status::Running) | None => Ok(self.meter.event(&event).map(Step::Progress)),
+            Some(Status::Running) | None => {
+                self.writes(&event);
+                Ok(self.meter.event(&event).map(Step::Progress))
+            }
             Some(status @ (Status::Completed | Status::Incomplete)) => {
                 let mut response = event.response.0.unwrap_or_default();
                 let step = (self.api.dialect.finished)(status, &mut response, event.raw);
@@ -101,6 +107,17 @@ impl ResponseRun {
                     event.error.0.or(event.response.0.and_then(|response| response.error.0));
                 Err(self.api.run_ended(status, error))
             }
+        }
+    }
+
+    /// Adds what an event has of the report. Every try hears its stream from the first event on, so nothing is missing.
+    fn writes(&mut self, event: &Event) {
+        match event.kind.as_str() {
+            "response.output_text.delta" => {
+                self.partial.push(event.delta.as_deref().unwrap_or_default());
+            }
+            _ if event.opens_the_report() && !self.partial.is_empty() => self.partial.push("\n\n"),
+            _ => {}
         }
     }
 
@@ -139,6 +156,9 @@ impl ResponseRun {
             }
             Status::Running => {
                 self.take_up_stream().await;
+                if !self.streams {
+                    self.partial.replace(&response.clone().take_text());
+                }
                 // After the last wait: a call dropped above must not have counted what it did not tell.
                 Ok(self.meter.snapshot(&response).map(Step::Progress))
             }
@@ -174,6 +194,10 @@ impl ResponseRun {
 impl Run for ResponseRun {
     fn remote(&self) -> RemoteRun {
         self.remote.clone()
+    }
+
+    fn text(&self) -> Option<String> {
+        self.partial.shown()
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {

@@ -1,5 +1,5 @@
 //! What went wrong with a call, in our own words. Status decides; upstream text is kept for the operator, redacted, and never
-//! becomes part of a sentence.
+//! becomes part of a sentence; its message alone is handed on as the vendor's reason (G9).
 
 use std::time::Duration;
 
@@ -33,7 +33,10 @@ pub(crate) fn refusal(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> BeginE
 /// What an answer that is no success means.
 pub(crate) fn trouble(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> ProviderError {
     let retry_after = answer.retry_after;
-    let words = envelope(&answer.body).map(|error| error_words(&error)).unwrap_or_default();
+    let error = envelope(&answer.body);
+    let words = error.as_ref().map(error_words).unwrap_or_default();
+    let reason = error.as_ref().and_then(|error| error.get("message")?.as_str());
+    let reason = reason.map(|message| redacted(message, key));
     let retired = words.iter().any(|word| word == "chat_completions_not_available");
     let quota = words.iter().any(|word| word.starts_with("insufficient_"));
     let status = answer.status.as_u16();
@@ -54,15 +57,15 @@ pub(crate) fn trouble(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> Provid
             let sentence = format!(
                 "the provider rejected the request (HTTP {status}); change the question or its options"
             );
-            return detailed(Trouble::Rejected, sentence, detail);
+            (Trouble::Rejected, sentence)
         }
         _ => {
             let sentence =
                 format!("the provider has trouble of its own (HTTP {status}); try again later");
-            return detailed(Trouble::Unavailable { retry_after }, sentence, detail);
+            (Trouble::Unavailable { retry_after }, sentence)
         }
     };
-    detailed(trouble, sentence, detail)
+    ProviderError { reason, ..detailed(trouble, sentence, detail) }
 }
 
 /// The provider's own error envelope, if the body is one.
@@ -227,6 +230,10 @@ mod tests {
         for status in [400, 401, 402, 403, 404, 429, 500, 503] {
             let error = trouble(&PERPLEXITY, &answer(status, body), "hunter2");
             assert!(!error.sentence.contains("leaked"), "{error:?}");
+            // G9: the message alone is handed on, without keys; what becomes of it is decided where the request is known.
+            let reason = error.reason.as_deref().unwrap();
+            assert!(reason.contains("leaked") && !reason.contains("server"), "{reason}");
+            assert!(!reason.contains("hunter2") && !reason.contains("pplx-abc"), "{reason}");
             let detail = error.detail.unwrap();
             assert!(
                 detail.contains("leaked")

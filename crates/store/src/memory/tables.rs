@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
-    ConversationId, ConversationSummary, Job, JobId, JobQuery, NewJob, OwnerId, Profile, Prune,
-    Record, RemoteRun, Rev, Scope, StateKind, StoreError, Summary, Timestamp, WorkerId, rules,
-    session_of,
+    ClaimedNotice, ConversationId, ConversationSummary, Job, JobId, JobQuery, NewJob, OwnerId,
+    Profile, Prune, Record, RemoteRun, Rev, Scope, StateKind, StoreError, Summary, Timestamp,
+    WorkerId, rules, session_of,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -23,6 +23,8 @@ pub(super) struct Tables {
     pub(super) owners: HashMap<OwnerId, OwnerTurns>,
     /// The workers that have claimed, and for which profiles, until dismissed or declared dead.
     pub(super) workers: HashMap<WorkerId, HashSet<Profile>>,
+    /// What is to be told, in the order of the ends.
+    pub(super) notices: Vec<StoredNotice>,
     /// The number of the latest change; receivers are woken by each.
     pub(super) rev: watch::Sender<Rev>,
 }
@@ -32,6 +34,12 @@ pub(super) struct OwnerTurns {
     /// The number of the claim that served them last.
     served: u64,
     arrived: u64,
+}
+
+/// A notice and when it is due.
+pub(super) struct StoredNotice {
+    pub(super) claimed: ClaimedNotice,
+    pub(super) due_at: Timestamp,
 }
 
 /// What an idempotency key stands for.

@@ -1,7 +1,7 @@
 //! Ends what may have been paid for since a dump was made, in a database that the dump was restored to.
 
 use outlast_core::rules::{self, Fate};
-use outlast_core::{Nature, Profile, Timestamp};
+use outlast_core::{EndNotices, Nature, Profile, Timestamp};
 use serde_json::Value;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
@@ -11,15 +11,17 @@ use super::connect::SKIP_LOST_REVS;
 use super::fault::Fault;
 use super::rows::{self, Stored};
 use super::tx::CHANGED;
-use super::{PostgresStore, schema};
+use super::{PostgresStore, notices, schema};
 use crate::restored::{RestoreError, Restored, RestoredJob};
 
 impl PostgresStore {
     /// Decides about every unfinished job of a database that was restored from a dump. Nothing in a database shows that it is
-    /// an older copy, so jobs are ended only with `force`. `nature` is what the provider of these jobs says of a request.
+    /// an older copy, so jobs are ended only with `force`, and `notices` are kept
+    /// of their ends or not. `nature` is what the provider of these jobs says of a request.
     pub async fn restore_in_place(
         url: &str,
         nature: &(dyn Fn(&Profile, &Value) -> Option<Nature> + Sync),
+        notices: EndNotices,
         force: bool,
     ) -> Result<Restored, RestoreError> {
         let mut alone = Alone::connect(url).await?;
@@ -33,7 +35,7 @@ impl PostgresStore {
             alone.close().await;
             return Err(RestoreError::Current { jobs: ended });
         }
-        let saved = save(&mut alone.client, &decided).await;
+        let saved = save(&mut alone.client, &decided, notices).await;
         alone.close().await;
         saved?;
         let jobs = decided.into_iter();
@@ -68,12 +70,16 @@ async fn decided(
 }
 
 /// In one transaction, with change numbers above every one that the database may have given out since the dump.
-async fn save(client: &mut Client, decided: &[(Stored, Fate)]) -> Result<(), Fault> {
+async fn save(
+    client: &mut Client,
+    decided: &[(Stored, Fate)],
+    notices: EndNotices,
+) -> Result<(), Fault> {
     let tx = client.transaction().await?;
     tx.batch_execute(SKIP_LOST_REVS).await?;
     tx.batch_execute("delete from worker_profiles; delete from workers").await?;
     let update = tx.prepare(rows::SAVE).await?;
-    for (Stored { seq, record, key }, _) in decided {
+    for (Stored { seq, record, key }, fate) in decided {
         let params = rows::saved(*seq, record, key.as_ref())?;
         let params: Vec<&(dyn ToSql + Sync)> =
             params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
@@ -81,6 +87,14 @@ async fn save(client: &mut Client, decided: &[(Stored, Fate)]) -> Result<(), Fau
         let max_failures = i64::from(record.job.new.max_failures);
         let update = "update jobs set max_failures = $2 where seq = $1";
         tx.execute(update, &[seq, &max_failures]).await?;
+        if notices == EndNotices::Kept
+            && *fate == Fate::Ended
+            && let Some(notice) = notices::added(&record.job, record.job.updated_at)
+        {
+            let notice: Vec<&(dyn ToSql + Sync)> =
+                notice.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
+            tx.execute(notices::ADD, &notice).await?;
+        }
     }
     let seqs: Vec<i64> = decided.iter().map(|(stored, _)| stored.seq).collect();
     tx.query(CHANGED, &[&seqs]).await?;

@@ -1,5 +1,7 @@
 //! Loads and saves jobs in PostgreSQL's tables.
 
+use std::sync::Arc;
+
 use outlast_core::rules::KeyRecord;
 use outlast_core::{Job, Output, Record, StoreError, Timestamp, rules, session_of};
 use serde_json::Value;
@@ -37,14 +39,16 @@ pub(super) struct Stored {
 }
 
 /// Selects all that [`stored`] needs, the request and the result included. A condition follows.
-pub(super) const WHOLE: &str = "select jobs.*, revs.rev, bodies.ask, bodies.output, bodies.text,
+pub(super) const WHOLE: &str =
+    "select jobs.*, revs.rev, bodies.ask, bodies.output, bodies.text, partials.text as partial,
        keys.input_hash, keys.made_at, keys.holds, keys.span, keys.span_answered, keys.answered_at
      from jobs join revs on revs.job = jobs.seq join bodies on bodies.job = jobs.seq
-       left join keys on keys.job = jobs.seq";
+       left join keys on keys.job = jobs.seq
+       left join partials on partials.job = jobs.seq and jobs.state = 'running'";
 
 /// The same without the request and the result. For jobs that have not succeeded: the others are not whole without.
 pub(super) const LIGHT: &str =
-    "select jobs.*, revs.rev, null::text as ask, null::text as output, null::bytea as text,
+    "select jobs.*, revs.rev, null::text as ask, null::text as output, null::bytea as text, null::text as partial,
        keys.input_hash, keys.made_at, keys.holds, keys.span, keys.span_answered, keys.answered_at
      from jobs join revs on revs.job = jobs.seq left join keys on keys.job = jobs.seq";
 
@@ -60,7 +64,9 @@ pub(super) fn stored(row: &Row) -> Result<Stored, Fault> {
         let without = output.ok_or_else(|| damaged(&id, "output"))?;
         output = Some(join_text(without, text).ok_or_else(|| damaged(&id, "text"))?);
     }
-    Ok(Stored { seq: row.number("seq")?, record: row.record(ask, output)?, key: row.key()? })
+    let mut record = row.record(ask, output)?;
+    record.job.partial = row.maybe_text("partial")?.map(Arc::from);
+    Ok(Stored { seq: row.number("seq")?, record, key: row.key()? })
 }
 
 /// Writes back what may change about a job with the transaction's commit. Bodies are not touched.
@@ -77,7 +83,8 @@ pub(super) async fn save(
 
 /// With the parameters of [`saved`].
 pub(super) const SAVE: &str =
-    "update jobs set state = $2, run_at = $3, since = $4, ended_at = $5, remote = $6, fence = $7, worker = $8,
+    "with ended as (delete from partials where job = $1 and $2 <> 'running')
+     update jobs set state = $2, run_at = $3, since = $4, ended_at = $5, remote = $6, fence = $7, worker = $8,
        lease_until = $9, checkpoint = $10, failures = $11, failed = $12, percent = $13, message = $14,
        updated_at = $15, expires_at = $16, removable_at = $17, bytes = $18
      where seq = $1";

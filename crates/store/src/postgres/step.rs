@@ -43,8 +43,20 @@ impl Shared {
     where
         W::Done: 'static,
     {
+        self.step_with(Durability::Commit, work).await
+    }
+
+    /// The same for a step that may be less durable.
+    pub(super) async fn step_with<W: Work>(
+        self: &Arc<Self>,
+        durability: Durability,
+        work: W,
+    ) -> Result<(W::Done, Rev), StoreError>
+    where
+        W::Done: 'static,
+    {
         let shared = Arc::clone(self);
-        let task = tokio::spawn(async move { shared.try_step(Durability::Commit, &work).await });
+        let task = tokio::spawn(async move { shared.try_step(durability, &work).await });
         Ok(task.await.map_err(unavailable)??)
     }
 

@@ -187,7 +187,9 @@ impl CopySide for PostgresSide {
 }
 
 fn whole_job(row: &Row) -> Result<WholeJob, Fault> {
-    let Stored { seq, record, key } = rows::stored(row)?;
+    let Stored { seq, mut record, key } = rows::stored(row)?;
+    // Its worker is gone with the process that had it.
+    record.job.partial = None;
     let key = row.maybe_text("key")?.zip(key);
     Ok(WholeJob { seq, record, key, raw: get(row, "raw")? })
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast_core::{Job, JobId, Record, Settlement, StoreError, Timestamp};
+use outlast_core::{EndNotices, Job, JobId, Record, Settlement, StoreError, Timestamp};
 use tokio::sync::oneshot;
 
 use super::fault::{Fault, unavailable};
 use super::rows::{self, Stored};
 use super::step::{Durability, Work};
 use super::tx::Tx;
-use super::{Shared, room};
+use super::{Shared, notices, room};
 
 /// What a rule did to a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,7 +106,8 @@ impl Shared {
         durability: Durability,
         writes: Arc<[Write]>,
     ) -> Result<Written, Fault> {
-        let (mut written, rev) = self.try_step(durability, &Together(writes)).await?;
+        let together = Together { writes, notices: self.notices };
+        let (mut written, rev) = self.try_step(durability, &together).await?;
         for (job, effect) in written.iter_mut().flatten() {
             if *effect == Effect::Changed {
                 job.rev = rev;
@@ -117,22 +118,34 @@ impl Shared {
 }
 
 /// Writes that share a transaction.
-struct Together(Arc<[Write]>);
+struct Together {
+    writes: Arc<[Write]>,
+    notices: EndNotices,
+}
 
 #[async_trait]
 impl Work for Together {
     type Done = Written;
 
     async fn run(&self, tx: &mut Tx) -> Result<Written, Fault> {
-        apply(tx, &self.0).await
+        apply(tx, &self.writes, self.notices).await
     }
+}
+
+/// A job as it was found, and what became of it.
+struct Loaded {
+    stored: Stored,
+    effect: Effect,
+    /// How much room it took.
+    bytes: u64,
+    had_ended: bool,
 }
 
 /// Locks the jobs in the order of their arrival, as every step does.
 pub(super) const LOCK: &str =
     "select seq from jobs where id = any($1::text[]) order by seq for update";
 
-async fn apply(tx: &mut Tx, writes: &[Write]) -> Result<Written, Fault> {
+async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Written, Fault> {
     let ids: Vec<String> = writes.iter().map(|write| write.id.to_string()).collect();
     let is_light = writes.iter().all(|write| write.reads == Reads::Light);
     let select = if is_light {
@@ -141,15 +154,17 @@ async fn apply(tx: &mut Tx, writes: &[Write]) -> Result<Written, Fault> {
         format!("{} where jobs.id = any($1::text[])", rows::WHOLE)
     };
     let [_, loaded] = tx.load([(LOCK, &[&ids]), (&select, &[&ids])]).await?;
-    let mut found: BTreeMap<JobId, (Stored, Effect, u64)> = BTreeMap::new();
+    let mut found: BTreeMap<JobId, Loaded> = BTreeMap::new();
     for row in &loaded {
         let stored = rows::stored(row)?;
         let bytes = stored.record.bytes;
-        found.insert(stored.record.job.id, (stored, Effect::LeftAlone, bytes));
+        let had_ended = stored.record.job.ended_at().is_some();
+        let id = stored.record.job.id;
+        found.insert(id, Loaded { stored, effect: Effect::LeftAlone, bytes, had_ended });
     }
     let mut written = Vec::with_capacity(writes.len());
     for write in writes {
-        let Some((stored, effect, _)) = found.get_mut(&write.id) else {
+        let Some(Loaded { stored, effect, .. }) = found.get_mut(&write.id) else {
             written.push(Err(StoreError::NotFound));
             continue;
         };
@@ -167,10 +182,17 @@ async fn apply(tx: &mut Tx, writes: &[Write]) -> Result<Written, Fault> {
             Err(error) => written.push(Err(error)),
         }
     }
-    for (stored, effect, bytes) in found.values() {
+    let now = tx.now();
+    for Loaded { stored, effect, bytes, had_ended } in found.values() {
         if *effect == Effect::Changed {
             rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
             room::moved(tx, &stored.record.job.new.owner, *bytes, stored.record.bytes).await?;
+            if notices == EndNotices::Kept
+                && !had_ended
+                && let Some(notice) = notices::added(&stored.record.job, now)
+            {
+                tx.write(notices::ADD, notice).await?;
+            }
         }
     }
     Ok(written)

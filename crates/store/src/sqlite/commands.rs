@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Claimed, Job, JobId, Lease, Profile, Record, Scope, Settlement, StoreError,
-    Timestamp, WorkerId, rules,
+    Cancelled, Claimed, EndNotices, Job, JobId, Lease, Profile, Record, Scope, Settlement,
+    StoreError, Timestamp, WorkerId, rules,
 };
 
 use super::bodies;
@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::liveness::Liveness;
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{keys, owners, sql, worker_list};
+use super::{keys, notices, owners, sql, worker_list};
 use crate::columns;
 
 /// Gives the best claimable job to the worker.
@@ -97,16 +97,32 @@ fn change(
     rows::save(tx, seq, &mut record)
 }
 
+/// Shows the text so far. Not a change: no rev.
+pub(super) fn show_text(tx: &Tx<'_>, lease: &Lease, text: &str) -> Result<(), Fault> {
+    // The same test as `rules::check_lease`: a holder of that name under that fence.
+    let upsert = "INSERT INTO partials (job, text) SELECT seq, ?4 FROM jobs
+         WHERE id = ?1 AND state = 'running' AND worker = ?2 AND fence = ?3
+         ON CONFLICT (job) DO UPDATE SET text = excluded.text";
+    let Lease { job, worker, fence } = lease;
+    let row = (job.to_string(), worker.as_str(), columns::signed(fence.0), text);
+    match sql::execute(tx.connection, upsert, row)? {
+        0 => Err(StoreError::LeaseLost.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Ends a try: state, output and the provider's raw response in one write.
 pub(super) fn settle(
     tx: &mut Tx<'_>,
     lease: &Lease,
     settlement: &Settlement,
+    notices: EndNotices,
 ) -> Result<Job, Fault> {
     let found = rows::whole(tx.connection, "id = ?1", lease.job.to_string())?;
     let Stored { seq, mut record } = found.ok_or(StoreError::LeaseLost)?;
     rules::settle(&mut record, lease, settlement, tx.now())?;
     rows::save(tx, seq, &mut record)?;
+    notices::add(tx, notices, &record.job)?;
     let (output, raw) = match settlement {
         Settlement::Succeed { output, raw } => (Some(&**output), raw),
         Settlement::Fail { failure: _, raw } => (None, raw),
@@ -117,7 +133,12 @@ pub(super) fn settle(
 }
 
 /// Ends an unfinished job.
-pub(super) fn cancel(tx: &mut Tx<'_>, scope: &Scope, id: &JobId) -> Result<Cancelled, Fault> {
+pub(super) fn cancel(
+    tx: &mut Tx<'_>,
+    scope: &Scope,
+    id: &JobId,
+    notices: EndNotices,
+) -> Result<Cancelled, Fault> {
     let now = tx.now();
     let found = rows::whole(tx.connection, "id = ?1", id.to_string())?;
     let visible = found.filter(|Stored { record: Record { job, .. }, .. }| {
@@ -128,6 +149,7 @@ pub(super) fn cancel(tx: &mut Tx<'_>, scope: &Scope, id: &JobId) -> Result<Cance
         Cancelled::Already(job) => Ok(Cancelled::Already(job)),
         Cancelled::Now(_) => {
             rows::save(tx, seq, &mut record)?;
+            notices::add(tx, notices, &record.job)?;
             Ok(Cancelled::Now(record.job))
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast_core::rules::{self, Fate};
-use outlast_core::{Clock, Nature, Profile, Rev, StoreError};
+use outlast_core::{Clock, EndNotices, Nature, Profile, Rev, StoreError};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use super::mark::{self, Mark, Reached};
 use super::open::{self, Access};
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{check, sql};
+use super::{check, notices, sql};
 use crate::columns;
 use crate::restored::{RestoreError, Restored, RestoredJob};
 
@@ -37,6 +37,8 @@ pub struct Restore<'a> {
     pub clock: &'a dyn Clock,
     /// What the provider of these jobs says of a request; `None` where none is configured.
     pub nature: &'a dyn Fn(&Profile, &Value) -> Option<Nature>,
+    /// Whether a notice is kept of the jobs that end by it.
+    pub notices: EndNotices,
     /// Do it although it may not be meant: over a store with jobs, or to a store that is no older copy.
     pub force: bool,
 }
@@ -149,6 +151,9 @@ impl Restore<'_> {
         let mut jobs = Vec::new();
         for (Stored { seq, mut record }, fate) in self.decided(&moment)? {
             rows::save(&mut tx, seq, &mut record)?;
+            if fate == Fate::Ended {
+                notices::add(&tx, self.notices, &record.job)?;
+            }
             let job = record.job;
             let update = "UPDATE jobs SET max_failures = ?2 WHERE seq = ?1";
             sql::execute(&moment, update, (seq, job.new.max_failures))?;

@@ -1,5 +1,7 @@
 //! Loads and saves jobs in SQLite's tables.
 
+use std::sync::Arc;
+
 use outlast_core::rules::KeyRecord;
 use outlast_core::{ConversationId, Job, Record, Timestamp, rules};
 use rusqlite::{Connection, Row, ToSql, named_params};
@@ -35,7 +37,8 @@ pub(super) struct Stored {
 
 /// Selects all that [`whole_row`] needs, except for the text of a long report.
 pub(super) const WHOLE: &str =
-    "SELECT jobs.*, bodies.ask, bodies.output, bodies.text IS NOT NULL AS has_text
+    "SELECT jobs.*, bodies.ask, bodies.output, bodies.text IS NOT NULL AS has_text,
+       CASE jobs.state WHEN 'running' THEN (SELECT text FROM partials WHERE partials.job = jobs.seq) END AS partial
      FROM jobs JOIN bodies ON bodies.job = jobs.seq";
 
 /// Loads a job with its request and result. `condition` has one parameter.
@@ -62,7 +65,9 @@ pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored
         let with = bodies::with_text(connection, row.get("seq")?, without)?;
         output = Some(with.ok_or_else(|| damaged(&id, "text"))?);
     }
-    Ok(Stored { seq: row.get("seq")?, record: row.record(ask, output)? })
+    let mut record = row.record(ask, output)?;
+    record.job.partial = row.maybe_text("partial")?.map(Arc::from);
+    Ok(Stored { seq: row.get("seq")?, record })
 }
 
 /// Loads a job without its request, for writes that change neither request nor result. `condition` has one parameter

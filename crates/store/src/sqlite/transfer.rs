@@ -185,7 +185,9 @@ fn jobs(connection: &Connection, after: i64, last: i64) -> Result<Vec<WholeJob>,
     let select = format!("{} WHERE seq > ?1 AND seq <= ?2 ORDER BY seq", rows::WHOLE);
     let mut statement = connection.prepare_cached(&select)?;
     let found = statement.query_and_then((after, last), |row| {
-        let Stored { seq, record } = rows::whole_row(connection, row)?;
+        let Stored { seq, mut record } = rows::whole_row(connection, row)?;
+        // Its worker is gone with the process that had it.
+        record.job.partial = None;
         let key = keys::text_of(connection, seq)?.zip(keys::of_job(connection, seq)?);
         let raw = "SELECT raw FROM bodies WHERE job = ?1";
         Ok(WholeJob { seq, record, key, raw: sql::value(connection, raw, [seq])? })

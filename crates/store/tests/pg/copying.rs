@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, ConversationId, Insert, Inserted, Job, JobQuery, Key, KeyLife, NewJob,
-    Output, OwnerId, Progress, Scope, Settlement, Store, StoreError, Visibility,
+    Body, Checkpoint, ConversationId, EndNotices, Insert, Inserted, Job, JobQuery, Key, KeyLife,
+    NewJob, Output, OwnerId, Progress, Scope, Settlement, Store, StoreError, Visibility,
 };
 use outlast_store::{
     Copied, CopyError, CopyPass, CopyRefusal, Judgement, PostgresOptions, PostgresStore,
@@ -379,6 +379,7 @@ async fn refused_open(database: &Database) -> String {
         url: database.url().to_owned(),
         clock: None,
         judgement: Judgement::default(),
+        notices: EndNotices::Off,
     };
     match PostgresStore::open(options).await {
         Ok(_) => "it was opened".to_owned(),

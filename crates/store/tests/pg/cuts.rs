@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use outlast_core::{ChangeWait, Dead, Insert, Inserted, Rescued, Scope, Settlement, Store};
+use outlast_core::{
+    ChangeWait, Dead, EndNotices, Insert, Inserted, Rescued, Scope, Settlement, Store,
+};
 use outlast_store::{PostgresStore, WakeupMode};
 use outlast_testkit::store_suite::{LEASE, a_job, a_key, profiles, worker};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -162,7 +164,12 @@ async fn open_over(relay: &Relay, database: &Database) -> PostgresStore {
         "postgres://outlast@127.0.0.1:{}/postgres?sslmode=disable&options={options}",
         relay.port
     );
-    let options = outlast_store::PostgresOptions { url, clock: None, judgement: AT_ONCE };
+    let options = outlast_store::PostgresOptions {
+        url,
+        clock: None,
+        judgement: AT_ONCE,
+        notices: EndNotices::Off,
+    };
     let opening = PostgresStore::open(options);
     tokio::time::timeout(Duration::from_secs(20), opening).await.unwrap().unwrap()
 }

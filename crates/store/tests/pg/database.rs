@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::Clock;
+use outlast_core::{Clock, EndNotices};
 use outlast_store::{Judgement, PostgresOptions, PostgresStore};
 use outlast_testkit::postgres;
 use tokio_postgres::Client;
@@ -45,7 +45,8 @@ impl Database {
         clock: Option<Arc<dyn Clock>>,
         judgement: Judgement,
     ) -> PostgresStore {
-        let options = PostgresOptions { url: self.url.clone(), clock, judgement };
+        let options =
+            PostgresOptions { url: self.url.clone(), clock, judgement, notices: EndNotices::Kept };
         PostgresStore::open(options).await.expect("the store opens")
     }
 

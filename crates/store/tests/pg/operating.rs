@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use outlast_core::rules::Fate;
 use outlast_core::{
-    Again, Checkpoint, Code, Inserted, Job, JobState, Nature, Resumes, Scope, Settlement, Store,
-    StoreError,
+    Again, Checkpoint, Code, EndNotices, Inserted, Job, JobState, Nature, Resumes, Scope,
+    Settlement, Store, StoreError,
 };
 use outlast_store::{Judgement, PostgresOptions, PostgresStore, RestoreError};
 use outlast_testkit::store_suite::{LEASE, a_job, a_report, a_run, an_insert, profiles, worker};
@@ -51,7 +51,9 @@ impl Role {
 
     async fn open(&self) -> Result<PostgresStore, StoreError> {
         let judgement = Judgement::default();
-        PostgresStore::open(PostgresOptions { url: self.url.clone(), clock: None, judgement }).await
+        let notices = EndNotices::Off;
+        let url = self.url.clone();
+        PostgresStore::open(PostgresOptions { url, clock: None, judgement, notices }).await
     }
 
     async fn refused(&self) -> String {
@@ -152,14 +154,17 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     store.checkpoint(&claimed.lease, &Checkpoint::Running(a_run("r"))).await.unwrap();
     let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
     let natures = move |_: &outlast_core::Profile, _: &serde_json::Value| Some(nature);
-    let in_use = PostgresStore::restore_in_place(database.url(), &natures, true).await;
+    let in_use =
+        PostgresStore::restore_in_place(database.url(), &natures, EndNotices::Off, true).await;
     assert!(matches!(in_use, Err(RestoreError::InUse)), "{in_use:?}");
     let rev = store.rev().await.unwrap();
     store.close().await;
     // The session of the server that was closed ends a moment after it.
     let asking = async {
         loop {
-            match PostgresStore::restore_in_place(database.url(), &natures, false).await {
+            match PostgresStore::restore_in_place(database.url(), &natures, EndNotices::Off, false)
+                .await
+            {
                 Err(RestoreError::InUse) => tokio::time::sleep(Duration::from_millis(20)).await,
                 told => return told,
             }
@@ -167,7 +172,9 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     };
     let unforced = tokio::time::timeout(Duration::from_secs(20), asking).await.unwrap();
     assert!(matches!(unforced, Err(RestoreError::Current { jobs: 1 })), "{unforced:?}");
-    let restored = PostgresStore::restore_in_place(database.url(), &natures, true).await.unwrap();
+    let restored = PostgresStore::restore_in_place(database.url(), &natures, EndNotices::Off, true)
+        .await
+        .unwrap();
     let fates: Vec<_> = restored.jobs.iter().map(|job| (job.job.id, job.fate)).collect();
     assert_eq!(fates, [(queued.id, Fate::Ended), (resumed.id, Fate::Resumes)]);
 

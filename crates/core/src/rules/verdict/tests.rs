@@ -16,6 +16,7 @@ fn error(trouble: Trouble) -> ProviderError {
     ProviderError {
         trouble,
         sentence: "it went wrong".to_owned(),
+        reason: None,
         detail: Some("secret".to_owned()),
     }
 }

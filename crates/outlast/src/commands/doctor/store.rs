@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use outlast_core::StoreError;
+use outlast_core::{EndNotices, StoreError};
 use outlast_store::{DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode};
 use tokio::runtime::Handle;
 
@@ -161,7 +161,12 @@ async fn sessions(address: String) -> Check {
     if !is_made.is_ok_and(|found| found.schema == Some(found.newest_schema)) {
         return Check::skipped(LOCKS, "not tried: the database has no tables of this version");
     }
-    let options = PostgresOptions { url: address, clock: None, judgement: Judgement::default() };
+    let options = PostgresOptions {
+        url: address,
+        clock: None,
+        judgement: Judgement::default(),
+        notices: EndNotices::Off,
+    };
     match PostgresStore::open(options).await {
         Ok(store) => {
             let mode = store.wakeup_mode();

@@ -37,6 +37,7 @@ pub(in crate::commands) fn job(job: &Job, now: Timestamp) -> Value {
         "attempts": job.failures.len(),
         "max_attempts": job.new.max_failures + 1,
         "progress": job.progress,
+        "partial": job.partial.as_deref(),
         "checkpoint": job.checkpoint,
         "profile": profile(&job.new.profile),
         "created_at": job.created_at.to_string(),

@@ -49,6 +49,11 @@ pub(in crate::commands) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, 
         let after = format!("+{}", ui::took(at.since(job.created_at)));
         ui::fact(name, format_args!("{after:>12}  {what}"));
     }
+    if let Some(partial) = &job.partial {
+        ui::line("");
+        ui::title("Partial text so far (being written; not the report)");
+        ui::report(partial);
+    }
     let JobState::Succeeded { output, .. } = &job.state else { return };
     ui::facts("model", &output.model);
     // Commands and tools of others have neither.

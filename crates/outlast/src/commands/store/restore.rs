@@ -74,7 +74,9 @@ async fn of_database(
     }
     let providers = natures(config)?;
     let nature = |profile: &Profile, ask: &Value| Some(providers.get(profile)?.nature(ask));
-    let restored = PostgresStore::restore_in_place(&address.0, &nature, args.force).await;
+    let restored =
+        PostgresStore::restore_in_place(&address.0, &nature, config.end_notices(), args.force)
+            .await;
     restored.map_err(|error| {
         let hint = match &error {
             RestoreError::Current { .. } => {
@@ -99,6 +101,7 @@ fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Re
         path,
         clock: &SystemClock,
         nature: &|profile, ask| Some(providers.get(profile)?.nature(ask)),
+        notices: config.end_notices(),
         force: args.force,
     };
     let restored = match &args.file {

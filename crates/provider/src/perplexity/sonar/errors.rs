@@ -41,10 +41,15 @@ pub(super) fn never_again(error: ProviderError) -> ProviderError {
     ProviderError { trouble: Trouble::Rejected, ..error }
 }
 
-/// A research that failed; why is for the operator.
+/// A research that failed, and why.
 pub(super) fn failed(api: &Service, why: Option<&str>) -> ProviderError {
     let detail = why.map(|why| api.redacted(why));
-    ProviderError { detail, ..provider_error(Trouble::RunFailed, "the provider's run failed") }
+    let reason = detail.clone();
+    ProviderError {
+        reason,
+        detail,
+        ..provider_error(Trouble::RunFailed, "the provider's run failed")
+    }
 }
 
 /// A research that is called completed and stays without a report. The provider still has it under its id.

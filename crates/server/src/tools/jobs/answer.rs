@@ -30,6 +30,9 @@ pub(super) struct JobAnswer {
     error: Option<JobError>,
     user_message: String,
     next_instruction_for_model: String,
+    /// What a running job has written so far (G8); never the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result_page: Option<ResultPage>,
 }
@@ -134,6 +137,7 @@ impl JobAnswer {
         Self {
             done: false,
             progress: JobProgress::of(status, job.progress.as_ref()),
+            partial: job.partial.as_deref().map(printable),
             polling: Polling { recommended_next_action: GET, recommended_delay_seconds: delay },
             ..Self::new(job.id.to_string(), status, format!("{standing}."), &next)
         }
@@ -198,6 +202,7 @@ impl JobAnswer {
             error: None,
             user_message,
             next_instruction_for_model: next.to_owned(),
+            partial: None,
             result_page: None,
         }
     }

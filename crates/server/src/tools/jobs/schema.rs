@@ -209,6 +209,7 @@ fn answer() -> Value {
         "error": error,
         "user_message": text(),
         "next_instruction_for_model": text(),
+        "partial": text(),
         "result_page": object(page, &["offset", "total_bytes", "next_offset"])
     });
     let mut required = vec!["job_id", "status", "done", "progress", "polling", "result", "error"];

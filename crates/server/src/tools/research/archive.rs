@@ -97,6 +97,7 @@ fn shown(
         updated_at: printable(&file.updated_at),
         message_count: messages.len(),
         messages,
+        partial: None,
         conversation_path: Some(folder.to_string_lossy().into_owned()),
         provider: file.provider().to_owned(),
         usage: file.usage,

@@ -35,6 +35,8 @@ pub(super) struct ConversationShape {
     pub(super) updated_at: String,
     pub(super) message_count: usize,
     pub(super) messages: Vec<MessageShape>,
+    /// What the running turn has written so far (G8); no message, and gone when the turn ends.
+    pub(super) partial: Option<String>,
     pub(super) conversation_path: Option<String>,
     /// Whose conversation it is (P1).
     pub(super) provider: String,
@@ -166,6 +168,7 @@ fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> Conve
         updated_at: conversation.updated_at().to_string(),
         message_count: messages.len(),
         messages,
+        partial: conversation.last().partial.as_deref().map(printable),
         conversation_path: path,
         provider: conversation.provider().to_owned(),
         usage: last.map(|_| (&conversation.usage()).into()),
@@ -224,6 +227,10 @@ fn text(conversation: &ConversationShape, standing: &str, notes: &str) -> String
         let failed = if message.failed { " (not answered)" } else { "" };
         text.line(&format!("\n---\n\n**{who}{failed}:**"));
         text.line(&message.content);
+    }
+    if let Some(partial) = &conversation.partial {
+        text.line("\n---\n\n**Partial text so far (being written; not the report):**");
+        text.line(partial);
     }
     let mut text = text.done();
     text.push_str(notes);

@@ -262,6 +262,7 @@ fn history() -> Value {
             "updatedAt": text(),
             "messageCount": { "type": "integer" },
             "messages": { "type": "array", "items": message },
+            "partial": text(),
             "status": text(),
             "statusMessage": text()
         },

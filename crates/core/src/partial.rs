@@ -1,0 +1,91 @@
+//! The beginning of a text that is being written (G8).
+
+use crate::thinking::said_so_far;
+
+/// The text of a report so far, up to a limit: it is shown while it grows, and the report itself comes whole.
+#[derive(Debug, Default)]
+pub struct Partial {
+    text: String,
+    is_cut: bool,
+}
+
+impl Partial {
+    /// So much is kept of it.
+    pub const MAX_BYTES: usize = 64 * 1024;
+
+    /// What stands after the last word where there is more.
+    pub const CUT: &str = "\n\n[... the rest comes with the report]";
+
+    /// Adds what was written next.
+    pub fn push(&mut self, more: &str) {
+        if self.is_cut {
+            // It would leave a gap.
+            return;
+        }
+        let room = Self::MAX_BYTES - self.text.len();
+        let fitting = (0..=more.len().min(room)).rev().find(|end| more.is_char_boundary(*end));
+        self.text.push_str(&more[..fitting.unwrap_or(0)]);
+        self.is_cut = fitting.is_none_or(|end| end < more.len());
+    }
+
+    /// Puts another text in its place.
+    pub fn replace(&mut self, text: &str) {
+        *self = Self::default();
+        self.push(text);
+    }
+
+    /// Whether anything was written.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// What may be shown of it: without the model's thinking, closed or not; `None` where nothing is left.
+    pub fn shown(&self) -> Option<String> {
+        let mut shown = said_so_far(&self.text);
+        if shown.trim().is_empty() {
+            return None;
+        }
+        if self.is_cut {
+            shown.push_str(Self::CUT);
+        }
+        Some(shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(pieces: &[&str]) -> Option<String> {
+        let mut partial = Partial::default();
+        pieces.iter().for_each(|piece| partial.push(piece));
+        partial.shown()
+    }
+
+    /// G8: a long text is cut between characters, once, and says so; what comes later leaves no gap.
+    #[test]
+    fn g8_a_long_text_is_cut_and_says_so() {
+        let long = "\u{e9}".repeat(Partial::MAX_BYTES);
+        let text = shown(&["x", &long, "later", "still"]).unwrap();
+        let rest = text.strip_suffix(Partial::CUT).unwrap();
+        assert!(rest.len() <= Partial::MAX_BYTES && rest.len() > Partial::MAX_BYTES - 4);
+        assert!(rest.ends_with('\u{e9}'), "nothing follows the cut");
+    }
+
+    /// G8: thinking is not shown, not even while it goes on, nor a tag that has come by half.
+    #[test]
+    fn g8_the_text_so_far_is_without_thinking() {
+        let cases: [(&[&str], Option<&str>); 7] = [
+            (&["<th", "ink>secret"], None),
+            (&["<think>secret</think>\n\n# One"], Some("# One")),
+            (&["# One\n<think>sec", "ret"], Some("# One\n")),
+            (&["# One <thi"], Some("# One ")),
+            (&["# One <b>"], Some("# One <b>")),
+            (&["`<think>` is a tag"], Some("`<think>` is a tag")),
+            (&[""], None),
+        ];
+        for (pieces, expected) in cases {
+            assert_eq!(shown(pieces).as_deref(), expected, "{pieces:?}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Which ends are told, in which words, and how often telling them is tried (G7).
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{AskKind, Cost, Job, JobState, Notice, NoticeOutcome, Visibility};
+
+/// The waits after each failed try: nearly a day in all. The try after the last is the last.
+const WAITS: [Duration; 7] = [
+    Duration::from_secs(1),
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(10 * 60),
+    Duration::from_secs(60 * 60),
+    Duration::from_secs(6 * 60 * 60),
+    Duration::from_secs(16 * 60 * 60),
+];
+
+/// As it is delivered. Neither the question beyond the title nor anything of the result is in it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct JobEnded<'a> {
+    event: &'static str,
+    job_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation_id: Option<&'a str>,
+    owner: &'a str,
+    title: &'a str,
+    status: &'static str,
+    cost: CostTold,
+    ended_at: String,
+}
+
+#[derive(Serialize)]
+struct CostTold {
+    usd: f64,
+    kind: &'static str,
+}
+
+/// What is told of this job's end; `None` for one that has not ended, and for quick answers and held workflows, whose
+/// callers wait for them.
+pub fn notice(job: &Job) -> Option<Notice> {
+    let is_research =
+        job.new.ask.get("messages").is_some() && AskKind::stored(&job.new.ask) == AskKind::Research;
+    let is_told = match job.new.visibility {
+        Visibility::Promised | Visibility::Task => true,
+        Visibility::Unpromised => is_research,
+    };
+    let ended_at = job.ended_at().filter(|_| is_told)?;
+    let cost = match &job.state {
+        JobState::Succeeded { output, .. } => output.cost,
+        JobState::Queued { .. }
+        | JobState::Running { .. }
+        | JobState::Failed { .. }
+        | JobState::Cancelled { .. } => Cost::Unknown,
+    };
+    let told = JobEnded {
+        event: "job.ended",
+        job_id: job.id.to_string(),
+        conversation_id: job.new.conversation_id(),
+        owner: job.new.owner.as_str(),
+        title: &job.new.title,
+        status: job.state.kind().as_str(),
+        cost: CostTold { usd: cost.usd(), kind: cost.kind() },
+        ended_at: ended_at.to_string(),
+    };
+    Some(Notice { job: job.id, body: serde_json::to_string(&told).ok()? })
+}
+
+/// What becomes of a notice that could not be delivered after so many tries.
+pub fn undelivered(tries: u32) -> NoticeOutcome {
+    let failed = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
+    WAITS.get(failed).map_or(NoticeOutcome::Over, |wait| NoticeOutcome::Again(*wait))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::rules::sample::{NOW, failure, output, queued, remote, running};
+    use crate::rules::{cancel, settle};
+    use crate::{Checkpoint, ConversationId, Record, Settlement};
+
+    fn told(record: &Record) -> Option<Value> {
+        notice(&record.job).map(|notice| serde_json::from_str(&notice.body).unwrap())
+    }
+
+    /// G7: which job of whose ended how and what it cost, and nothing of the question or the report.
+    #[test]
+    fn g7_a_notice_names_the_job_its_end_and_its_cost_alone() {
+        let (mut record, lease) = running(Checkpoint::Running(remote()));
+        record.job.new.ask =
+            json!({"messages": [{"role": "user", "content": "the whole question"}]});
+        record.job.new.conversation = Some(ConversationId::new("c"));
+        assert_eq!(told(&record), None, "it has not ended");
+        settle(&mut record, &lease, &Settlement::Succeed { output: output(), raw: None }, NOW)
+            .unwrap();
+        let expected = json!({
+            "event": "job.ended", "jobId": "00000000000000000000000000000007", "conversationId": "c",
+            "owner": "ann", "title": "why", "status": "succeeded",
+            "cost": {"usd": 0.0, "kind": "unknown"}, "endedAt": "1970-01-01T00:16:40.000Z",
+        });
+        assert_eq!(told(&record), Some(expected));
+    }
+
+    /// G7: every end of a promised job and of held research; not a quick answer, not a workflow whose caller waits.
+    #[test]
+    fn g7_every_end_of_a_promised_job_and_of_held_research_is_told() {
+        let research = json!({"messages": []});
+        let search = json!({"kind": "search", "messages": []});
+        let workflow = json!({"message": "run"});
+        let cases = [
+            (Visibility::Promised, &research, true),
+            (Visibility::Promised, &workflow, true),
+            (Visibility::Task, &workflow, true),
+            (Visibility::Unpromised, &research, true),
+            (Visibility::Unpromised, &search, false),
+            (Visibility::Unpromised, &workflow, false),
+        ];
+        for (visibility, ask, is_told) in cases {
+            let mut cancelled = queued();
+            cancelled.job.new.visibility = visibility;
+            cancelled.job.new.ask = ask.clone();
+            let mut failed = cancelled.clone();
+            cancel(&mut cancelled, NOW);
+            failed.job.failures.push(failure());
+            failed.job.state = JobState::Failed { at: NOW };
+            for (record, status) in [(cancelled, "cancelled"), (failed, "failed")] {
+                let status = is_told.then(|| json!(status));
+                assert_eq!(told(&record).map(|told| told["status"].clone()), status, "{ask}");
+            }
+        }
+    }
+
+    /// G7: growing waits, and an end to them within a day or so.
+    #[test]
+    fn g7_the_waits_grow_and_end() {
+        let mut all = Duration::ZERO;
+        let mut last = Duration::ZERO;
+        for tries in 1..=7 {
+            let NoticeOutcome::Again(wait) = undelivered(tries) else { panic!("{tries}") };
+            assert!(wait > last, "{tries}");
+            last = wait;
+            all += wait;
+        }
+        assert_eq!(undelivered(8), NoticeOutcome::Over);
+        assert_eq!(undelivered(u32::MAX), NoticeOutcome::Over);
+        assert!((20..26).contains(&(all.as_secs() / 3600)), "{all:?}");
+    }
+}

@@ -1,0 +1,115 @@
+//! Tells ends of jobs (G7). What is to be told is recorded in the store with each end, so a crash does not lose it; one
+//! process at a time has the right to tell it, and telling it twice does no harm.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use outlast_core::{
+    ClaimedNotice, NotDelivered, NoticeClaim, NoticeOutcome, Notifier, StoreError, Timestamp, rules,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::shared::Shared;
+use crate::wakeups::WorkerSignals;
+
+/// How long a process has a notice to itself: longer than any delivery may take.
+const LEASE: Duration = Duration::from_secs(60);
+/// How long one delivery may take, whatever limits of its own the notifier has.
+const DELIVERING: Duration = Duration::from_secs(45);
+/// How long a worker that leaves may still deliver what is due.
+const LEAVING: Duration = Duration::from_secs(10);
+/// After an error of the store, and the shortest wait for a notice that another process has in hand.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a worker that leaves waits for a notice that is due again.
+const SOON: Duration = Duration::from_secs(2);
+/// The longest wait for a notice that is due later: a clock may be set meanwhile.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Delivers notices as they are due, until `leaving`, and then what is due at that moment. Returns at once where no
+/// notifier is configured.
+pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals, leaving: &CancellationToken) {
+    let Some(notifier) = &shared.options.notifier else { return };
+    let left = async {
+        leaving.cancelled().await;
+        tokio::time::sleep(LEAVING).await;
+    };
+    tokio::select! {
+        () = deliver_until(shared, &**notifier, signals, leaving) => {}
+        // The next process delivers it when the claim has ended.
+        () = left => tracing::warn!("left before every notice of an end was delivered"),
+    }
+}
+
+async fn deliver_until(
+    shared: &Shared,
+    notifier: &dyn Notifier,
+    signals: &WorkerSignals,
+    leaving: &CancellationToken,
+) {
+    loop {
+        // Asked before the look: what a leaving worker has settled is due in it.
+        let is_leaving = leaving.is_cancelled();
+        let wait = match deliver_due(shared, notifier).await {
+            Ok(next) => next.map(|next| next.since(shared.store.now()).max(LOOK_AGAIN)),
+            Err(error) => {
+                tracing::warn!(%error, "notices of ends cannot be read or recorded, will try again");
+                Some(LOOK_AGAIN)
+            }
+        };
+        // One more try soon is worth the wait: the next process may come in days.
+        if is_leaving && wait.is_none_or(|wait| wait > SOON) {
+            return;
+        }
+        tokio::select! {
+            () = signals.notices.notified() => {}
+            () = tokio::time::sleep(wait.unwrap_or_default().min(LONGEST_WAIT)), if wait.is_some() => {}
+            () = leaving.cancelled(), if !is_leaving => {}
+        }
+    }
+}
+
+/// Delivers all that is due, one after the other; returns when the next one is.
+async fn deliver_due(
+    shared: &Shared,
+    notifier: &dyn Notifier,
+) -> Result<Option<Timestamp>, StoreError> {
+    loop {
+        let claimed = match shared.store.claim_notice(LEASE).await? {
+            NoticeClaim::Claimed(claimed) => claimed,
+            NoticeClaim::NoneDue { next } => return Ok(next),
+        };
+        let outcome = deliver(notifier, &claimed).await;
+        shared.store.record_notice(&claimed, outcome).await?;
+    }
+}
+
+async fn deliver(notifier: &dyn Notifier, claimed: &ClaimedNotice) -> NoticeOutcome {
+    let ClaimedNotice { notice, tries } = claimed;
+    // The adapter's code is not ours: neither its panic nor its silence may end the worker.
+    let delivering = AssertUnwindSafe(notifier.deliver(notice)).catch_unwind();
+    let delivered = match tokio::time::timeout(DELIVERING, delivering).await {
+        Ok(Ok(delivered)) => delivered,
+        Ok(Err(_)) => Err(undelivered("the notifier panicked")),
+        Err(_) => Err(undelivered("it took too long")),
+    };
+    let Err(NotDelivered { why, detail }) = delivered else {
+        tracing::info!(job.id = %notice.job, tries, "notice of the end delivered");
+        return NoticeOutcome::Over;
+    };
+    let outcome = rules::undelivered(*tries);
+    match outcome {
+        NoticeOutcome::Again(wait) => {
+            let wait_ms = wait.as_millis();
+            tracing::info!(job.id = %notice.job, tries, error = why, detail, wait_ms, "notice of the end not delivered, will try again");
+        }
+        NoticeOutcome::Over => {
+            tracing::warn!(job.id = %notice.job, tries, error = why, detail, "notice of the end given up");
+        }
+    }
+    outcome
+}
+
+fn undelivered(why: &str) -> NotDelivered {
+    NotDelivered { why: why.to_owned(), detail: None }
+}

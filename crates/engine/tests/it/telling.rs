@@ -1,0 +1,153 @@
+//! Ends are told, and the text so far is shown.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use outlast_core::{NotDelivered, Notice, NoticeClaim, Notifier, Store};
+use outlast_engine::Options;
+use outlast_testkit::scripted::Act;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::bench::{Bench, deliver, millis, research, seconds};
+
+/// A receiver that fails as often as it is told, and remembers when it was told what.
+#[derive(Debug, Default)]
+struct Receiver {
+    failures: Mutex<u32>,
+    told: Mutex<Vec<(Instant, String)>>,
+    /// Set where every delivery waits.
+    waits: Option<Arc<Notify>>,
+}
+
+impl Receiver {
+    fn failing(times: u32) -> Arc<Self> {
+        Arc::new(Self { failures: Mutex::new(times), ..Self::default() })
+    }
+
+    fn told(&self) -> Vec<(Instant, String)> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Notifier for Receiver {
+    async fn deliver(&self, notice: &Notice) -> Result<(), NotDelivered> {
+        self.told.lock().unwrap().push((Instant::now(), notice.body.clone()));
+        if let Some(waits) = &self.waits {
+            waits.notified().await;
+        }
+        let mut failures = self.failures.lock().unwrap();
+        if *failures == 0 {
+            return Ok(());
+        }
+        *failures -= 1;
+        Err(NotDelivered { why: "down".to_owned(), detail: None })
+    }
+}
+
+fn telling(receiver: &Arc<Receiver>) -> Options {
+    let notifier: Arc<dyn Notifier> = receiver.clone();
+    Options { notifier: Some(notifier), ..Options::default() }
+}
+
+async fn is_kept(bench: &Bench) -> bool {
+    let claim = bench.store.claim_notice(seconds(60)).await.unwrap();
+    claim != NoticeClaim::NoneDue { next: None }
+}
+
+/// G7: told once, as soon as it has ended, also when two processes could.
+#[tokio::test(start_paused = true)]
+async fn g7_an_end_is_told_at_once_and_by_one_process() {
+    let bench = Bench::new();
+    let receiver = Receiver::failing(0);
+    let process = bench.process_with(telling(&receiver)).await;
+    let _other = bench.process_with(telling(&receiver)).await;
+    let id = process.under_way(&bench, 1).await;
+    let since = Instant::now();
+    deliver(&bench, 1);
+    process.end(&id).await;
+    tokio::time::sleep(seconds(3600)).await;
+    let told = receiver.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].0 - since < millis(500), "{:?}", told[0].0 - since);
+    assert!(told[0].1.contains(&id.to_string()));
+    assert!(!is_kept(&bench).await);
+}
+
+/// G7: a process that has nobody to tell leaves the notice to one that has.
+#[tokio::test(start_paused = true)]
+async fn g7_what_one_process_settled_another_tells() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    deliver(&bench, 1);
+    process.end(&id).await;
+    process.leave().await;
+    let receiver = Receiver::failing(0);
+    let _later = bench.process_with(telling(&receiver)).await;
+    bench.until(|| receiver.told().len() == 1).await;
+}
+
+/// G7: growing waits, eight tries within a day or so, then nothing is kept of it.
+#[tokio::test(start_paused = true)]
+async fn g7_a_receiver_that_is_down_is_tried_again_and_then_no_more() {
+    let bench = Bench::new();
+    let receiver = Receiver::failing(u32::MAX);
+    let process = bench.process_with(telling(&receiver)).await;
+    let id = process.start(research()).await;
+    bench.quiet().await;
+    process.cancel(&id).await;
+    tokio::time::sleep(seconds(48 * 3600)).await;
+    let told: Vec<Instant> = receiver.told().iter().map(|(at, _)| *at).collect();
+    assert_eq!(told.len(), 8);
+    let waits: Vec<u64> = told.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+    assert!(waits.is_sorted() && waits[0] < 3 && waits[6] > 3600, "{waits:?}");
+    assert!(!is_kept(&bench).await);
+}
+
+/// G7: a worker that leaves delivers what it has settled, and does not wait for ever.
+#[tokio::test(start_paused = true)]
+async fn g7_a_leaving_worker_delivers_first_and_not_for_ever() {
+    let bench = Bench::new();
+    let receiver =
+        Arc::new(Receiver { waits: Some(Arc::new(Notify::new())), ..Receiver::default() });
+    let process = bench.process_with(telling(&receiver)).await;
+    let id = process.under_way(&bench, 1).await;
+    deliver(&bench, 1);
+    process.end(&id).await;
+    bench.until(|| receiver.told().len() == 1).await;
+    let since = Instant::now();
+    process.leave().await;
+    assert!(since.elapsed() > seconds(5) && since.elapsed() < seconds(15));
+    assert!(is_kept(&bench).await || bench.store.claim_notice(seconds(1)).await.is_ok());
+    let (slow, waits) = (receiver.waits.clone().unwrap(), Instant::now());
+    let process = bench.process_with(telling(&receiver)).await;
+    bench.until(|| receiver.told().len() == 2).await;
+    assert!(waits.elapsed() > seconds(30), "the claim of the first ends before");
+    slow.notify_one();
+    process.leave().await;
+    assert!(!is_kept(&bench).await);
+}
+
+/// G8: the text is shown at once, then every two seconds at most, and gone with the end.
+#[tokio::test(start_paused = true)]
+async fn g8_the_text_so_far_is_shown_now_and_then_and_ends_with_the_try() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    let text = async || bench.job(&id).await.partial.map(|text| text.to_string());
+    assert_eq!(text().await, None);
+    bench.provider.act(1, Act::Writes(50, "# One"));
+    bench.quiet().await;
+    assert_eq!(text().await.as_deref(), Some("# One"));
+    bench.provider.act(1, Act::Writes(51, "# One, two"));
+    bench.provider.act(1, Act::Writes(52, "# One, two, three"));
+    tokio::time::sleep(millis(1900)).await;
+    assert_eq!(text().await.as_deref(), Some("# One"), "not so often");
+    tokio::time::sleep(millis(200)).await;
+    assert_eq!(text().await.as_deref(), Some("# One, two, three"), "without a further step");
+    deliver(&bench, 1);
+    process.end(&id).await;
+    assert_eq!(text().await, None);
+}

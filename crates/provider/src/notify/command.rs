@@ -1,0 +1,167 @@
+//! Runs a command for each notice, without a shell: the JSON on its standard input, exit code 0 for "delivered".
+
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::{NotDelivered, Notice, Notifier, printable};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+
+use super::not_delivered;
+use crate::command::{Group, Stderr, located};
+
+/// How long the command may run.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How long it may take to exit after SIGTERM, before it is killed.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
+/// How long its last words are waited for: a process that it left behind may hold standard error open.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// What a command is made of.
+#[derive(Debug)]
+pub struct NotifyCommandOptions {
+    /// The program and its arguments, as configured.
+    pub program: Vec<String>,
+    /// Where it runs; a program with a relative path is looked for here.
+    pub cwd: PathBuf,
+    /// All of its environment.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Runs a command for each notice.
+pub struct NotifyCommand {
+    options: NotifyCommandOptions,
+}
+
+impl std::fmt::Debug for NotifyCommand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Arguments and variables may hold secrets.
+        f.debug_tuple("NotifyCommand").field(&self.options.program.first()).finish()
+    }
+}
+
+impl NotifyCommand {
+    /// Starts nothing yet.
+    pub fn new(options: NotifyCommandOptions) -> Self {
+        Self { options }
+    }
+
+    fn start(&self) -> Result<Child, NotDelivered> {
+        let NotifyCommandOptions { program, cwd, environment } = &self.options;
+        let Some((name, arguments)) = program.split_first() else {
+            return Err(not_delivered("the command line is empty"));
+        };
+        Command::new(located(name, cwd, environment))
+            .args(arguments)
+            .current_dir(cwd)
+            .env_clear()
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| not_delivered(format!("{name} cannot be started: {error}")))
+    }
+}
+
+#[async_trait]
+impl Notifier for NotifyCommand {
+    async fn deliver(&self, notice: &Notice) -> Result<(), NotDelivered> {
+        let mut child = self.start()?;
+        let group = child.id().and_then(|pid| Group::led_by(pid).ok());
+        let mut stderr = Stderr::default();
+        let ended = tokio::time::timeout(LIMIT, run(&mut child, &notice.body, &mut stderr)).await;
+        let why = match ended {
+            Ok(Ok(status)) if status.success() => return Ok(()),
+            Ok(Ok(status)) => format!("the command ended with {status}"),
+            Ok(Err(error)) => format!("the command cannot be waited for: {error}"),
+            Err(_) => {
+                if let Some(group) = group {
+                    group.end(EXIT_GRACE).await;
+                }
+                format!("the command did not end within {} s", LIMIT.as_secs())
+            }
+        };
+        Err(NotDelivered { why, detail: stderr.tail().map(|tail| printable(&tail)) })
+    }
+}
+
+/// Gives the command its input and waits for its end.
+async fn run(child: &mut Child, body: &str, stderr: &mut Stderr) -> std::io::Result<ExitStatus> {
+    if let Some(mut stdin) = child.stdin.take() {
+        // A command need not read what it is told.
+        drop(stdin.write_all(body.as_bytes()).await);
+    }
+    let Some(pipe) = child.stderr.take() else { return child.wait().await };
+    let collecting = stderr.collect(pipe, |_| {});
+    tokio::pin!(collecting);
+    let status = tokio::select! {
+        status = child.wait() => status,
+        () = &mut collecting => return child.wait().await,
+    };
+    drop(tokio::time::timeout(LAST_WORDS, collecting).await);
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notifier(script: &str) -> NotifyCommand {
+        let program = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+        let environment = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+        NotifyCommand::new(NotifyCommandOptions { program, cwd: "/".into(), environment })
+    }
+
+    fn notice() -> Notice {
+        let job = outlast_core::JobId::new(uuid::Uuid::from_u128(7));
+        Notice { job, body: r#"{"event":"job.ended"}"#.to_owned() }
+    }
+
+    /// G7: the JSON is on standard input; what does not exit with 0 was not delivered, and its last words say why.
+    #[tokio::test]
+    async fn g7_the_exit_code_says_whether_it_was_delivered() {
+        let table = [
+            (r#"read -r line; [ "$line" = '{"event":"job.ended"}' ]"#, None),
+            ("exec true", None),
+            (
+                "echo out; printf 'no \\033[31mhost\\n' >&2; exit 7",
+                Some(("the command ended with exit status: 7", Some("no [31mhost"))),
+            ),
+            ("env >&2; exit 1", Some(("the command ended with exit status: 1", None))),
+        ];
+        for (script, expected) in table {
+            let delivered = notifier(script).deliver(&notice()).await;
+            match (delivered, expected) {
+                (Ok(()), None) => {}
+                (Err(NotDelivered { why, detail }), Some((expected, said))) => {
+                    assert_eq!(why, expected, "{script}");
+                    match said {
+                        Some(_) => assert_eq!(detail.as_deref(), said),
+                        None => assert!(!detail.unwrap().contains("HOME="), "no other environment"),
+                    }
+                }
+                (other, _) => panic!("{script}: {other:?}"),
+            }
+        }
+        let missing = NotifyCommandOptions {
+            program: vec!["./missing".to_owned()],
+            cwd: "/".into(),
+            environment: Vec::new(),
+        };
+        let missing = NotifyCommand::new(missing).deliver(&notice()).await.unwrap_err();
+        assert!(missing.why.contains("cannot be started"), "{missing:?}");
+    }
+
+    /// A process that the command left behind does not keep its end from being seen.
+    #[tokio::test]
+    async fn what_a_command_leaves_behind_is_not_waited_for() {
+        let (notifier, notice) = (notifier("sleep 20 & exit 0"), notice());
+        let delivering = notifier.deliver(&notice);
+        tokio::time::timeout(Duration::from_secs(10), delivering).await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,72 @@
+//! What is told when a job has ended: kept with the end, claimed by one process at a time.
+
+use std::time::Duration;
+
+use outlast_core::{
+    ClaimedNotice, EndNotices, Job, Notice, NoticeClaim, NoticeOutcome, Timestamp, rules,
+};
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::fault::Fault;
+use super::sql;
+use super::writer::Tx;
+use crate::columns;
+
+/// Keeps a notice of the job's end in this commit, where they are kept.
+pub(super) fn add(tx: &Tx<'_>, notices: EndNotices, job: &Job) -> Result<(), Fault> {
+    match notices {
+        EndNotices::Off => return Ok(()),
+        EndNotices::Kept => {}
+    }
+    let Some(Notice { job, body }) = rules::notice(job) else { return Ok(()) };
+    let insert = "INSERT INTO notices (job, body, due_at) VALUES (?1, ?2, ?3)";
+    sql::execute(tx.connection, insert, (job.to_string(), body, tx.now().as_millis())).map(drop)
+}
+
+/// When the next one is due, also in the past.
+pub(super) fn next_due(connection: &Connection) -> Result<Option<Timestamp>, Fault> {
+    let due: Option<i64> = sql::value(connection, "SELECT min(due_at) FROM notices", [])?;
+    Ok(due.map(Timestamp::from_millis))
+}
+
+/// Gives the one that has been due longest to the caller.
+pub(super) fn claim(tx: &Tx<'_>, lease: Duration) -> Result<NoticeClaim, Fault> {
+    let now = tx.now();
+    let claimed = tx
+        .connection
+        .prepare_cached(
+            "UPDATE notices SET due_at = ?2, tries = tries + 1
+             WHERE seq = (SELECT seq FROM notices WHERE due_at <= ?1 ORDER BY due_at, seq LIMIT 1)
+             RETURNING job, body, tries",
+        )?
+        .query_row((now.as_millis(), now.after(lease).as_millis()), |row| {
+            Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
+        })
+        .optional()?;
+    let Some((job, body, tries)) = claimed else {
+        return Ok(NoticeClaim::NoneDue { next: next_due(tx.connection)? });
+    };
+    let notice = Notice { job: columns::job_id(&job)?, body };
+    Ok(NoticeClaim::Claimed(ClaimedNotice { notice, tries }))
+}
+
+/// Records what came of a claimed one. Nothing where another caller has claimed it since.
+pub(super) fn record(
+    tx: &Tx<'_>,
+    ClaimedNotice { notice, tries }: &ClaimedNotice,
+    outcome: NoticeOutcome,
+) -> Result<(), Fault> {
+    let job = notice.job.to_string();
+    match outcome {
+        NoticeOutcome::Over => {
+            let delete = "DELETE FROM notices WHERE job = ?1 AND tries = ?2";
+            sql::execute(tx.connection, delete, (job, tries))
+        }
+        NoticeOutcome::Again(wait) => {
+            let update = "UPDATE notices SET due_at = ?3 WHERE job = ?1 AND tries = ?2";
+            let due_at = tx.now().after(wait).as_millis();
+            sql::execute(tx.connection, update, (job, tries, due_at))
+        }
+    }
+    .map(drop)
+}
