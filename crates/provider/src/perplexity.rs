@@ -6,7 +6,6 @@ mod run;
 mod sonar;
 mod search;
 mod api;
-mod events;
 
 mod narrowing;
 mod report;

@@ -25,6 +25,7 @@ pub struct Prices {
     unknown_model: Usd,
     agent: DialectPrices,
     sonar: DialectPrices,
+    gemini: DialectPrices,
     search: Search,
 }
 
@@ -114,8 +115,9 @@ impl Prices {
         if *usage == Usage::default() && extras.calls.is_empty() {
             return Cost::Unknown;
         }
-        let agent = self.agent.models.get(model);
-        let Some(prices) = agent.or_else(|| self.sonar.models.get(model)) else {
+        let dialects = [&self.agent, &self.sonar, &self.gemini].into_iter();
+        let listed = dialects.filter_map(|dialect| Some((dialect, dialect.models.get(model)?)));
+        let Some((dialect, prices)) = listed.into_iter().next() else {
             let counted = usage.input_tokens.saturating_add(usage.output_tokens);
             let tokens = usage.total_tokens.max(counted);
             return Cost::Estimate(money::sum(&[(tokens, self.unknown_model)], &[]));
@@ -129,15 +131,18 @@ impl Prices {
             (usage.citation_tokens, prices.citation.unwrap_or_default()),
             reasoning.unwrap_or_default(),
         ];
-        let tool = |name: &str| self.agent.tools.get(name).copied().unwrap_or_default();
-        let search = prices.search.unwrap_or(match agent {
-            Some(_) => tool("web_search"),
-            None => Usd::default(),
-        });
+        let tool = |name: &str| dialect.tools.get(name).copied().unwrap_or_default();
+        let search = prices.search.unwrap_or_else(|| tool("web_search"));
         let request = prices.request.as_ref().map(|request| request.at(extras.context));
         let mut pieces = vec![(usage.searches, search), (1, request.unwrap_or_default())];
         pieces.extend(extras.calls.iter().map(|(name, calls)| (*calls, tool(name))));
         Cost::Computed(money::sum(&tokens, &pieces))
+    }
+
+    /// What a run of this agent of Gemini's usually costs.
+    pub fn typical_of_agent(&self, agent: &str) -> Cost {
+        let typical = self.gemini.typical.get(agent);
+        typical.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
     }
 
     /// What one call of the Search API costs, whatever it finds.

@@ -8,6 +8,7 @@ mod check;
 mod milestones;
 mod delivered;
 mod errors;
+mod events;
 pub(crate) mod lenient;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(crate) use delivered::Delivered;
 pub(crate) use errors::{
     HttpAnswer, NO_ID, malformed, not_yet, stream_before_id, trouble, unreadable,
 };
+pub(crate) use events::EventStream;
 pub(crate) use milestones::Milestones;
 pub(crate) use service::{Service, is_event_stream};
 pub(crate) use submit::Submit;
@@ -71,7 +73,8 @@ pub(crate) enum KeyHeader {
 }
 
 impl Vendor {
-    fn bad_key(&self) -> String {
+    /// The key is refused.
+    pub(crate) fn bad_key(&self) -> String {
         let key = self.key_variable;
         format!("the provider refused the API key; check {key}, and that its account has credit")
     }

@@ -11,14 +11,13 @@ use outlast_core::{
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
 
-use super::events::EventStream;
 use super::run::AgentRun;
 use super::search;
 use super::{VENDOR, wire};
 use crate::prices::{Dialect, Prices};
 use crate::vendor::{
-    Checked, NO_ID, Service, Submit, VendorOptions, Waits, is_event_stream, malformed, not_yet,
-    stream_before_id,
+    Checked, EventStream, NO_ID, Service, Submit, VendorOptions, Waits, is_event_stream, malformed,
+    not_yet, stream_before_id,
 };
 
 /// Perplexity's Agent API as a provider.
@@ -138,7 +137,7 @@ impl Agent {
     async fn begun(&self, response: Response) -> Result<AgentRun, BeginError> {
         let mut events = EventStream::new(response);
         loop {
-            let mut event = events.next().await.map_err(stream_before_id)?;
+            let mut event = events.next(wire::Event::parse).await.map_err(stream_before_id)?;
             if event.response.is_none() && !event.ends_the_stream() {
                 continue;
             }

@@ -4,10 +4,9 @@ use outlast_core::ProviderError;
 use reqwest::StatusCode;
 
 use super::errors;
-use super::events::EventStream;
 use super::wire::{RunError, Status};
 use crate::http::send;
-use crate::vendor::{HttpAnswer, Service, is_event_stream};
+use crate::vendor::{EventStream, HttpAnswer, Service, is_event_stream};
 
 impl Service {
     /// What the provider says went wrong with a run, with this key kept out of it.

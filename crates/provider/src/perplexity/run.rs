@@ -5,11 +5,10 @@ use outlast_core::{BoxError, ProviderError, RemoteRun, Run, Step};
 use tokio::time::Instant;
 
 use super::api::Attached;
-use super::events::EventStream;
 use super::meter::Meter;
 use super::report;
 use super::wire::{self, Event, Status};
-use crate::vendor::{Checks, HttpAnswer, Service, unreadable};
+use crate::vendor::{Checks, EventStream, HttpAnswer, Service, unreadable};
 
 /// A run of the Agent API.
 pub(super) struct AgentRun {
@@ -191,7 +190,7 @@ impl Run for AgentRun {
                     tokio::time::sleep_until(*at).await;
                     self.check().await?
                 }
-                Source::Stream { events, .. } => match events.next().await {
+                Source::Stream { events, .. } => match events.next(Event::parse).await {
                     Ok(event) => self.heard(event)?,
                     Err(error) => {
                         self.stream_ended(error);

@@ -4,19 +4,22 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use outlast_core::{ProviderError, Timestamp};
+use reqwest::Url;
 use reqwest::header::DATE;
 
 use super::errors::HttpAnswer;
 use super::service::Service;
-use crate::http::{read_refusal, send};
+use crate::http::{MAX_BODY, read_body, read_refusal, send};
 
 /// What the service said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// What became of the key.
     pub key: KeyState,
     /// What time it is there, to the second.
     pub server_time: Option<Timestamp>,
+    /// What a person should know before it becomes an error, one sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// What a service that answers makes of the key.
@@ -31,7 +34,19 @@ pub enum KeyState {
 impl Service {
     /// Asks once, within this limit. A key that is refused is an error like any other.
     pub(crate) async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
-        let request = self.calls()?.get(self.address(["v1", "models"])).timeout(limit);
+        let trouble = |answer: &HttpAnswer| self.trouble(answer);
+        let (checked, _) = self.check_list(self.address(["v1", "models"]), limit, trouble).await?;
+        Ok(checked)
+    }
+
+    /// The same with the list at this address, which comes with it where there is one.
+    pub(crate) async fn check_list(
+        &self,
+        list: Url,
+        limit: Duration,
+        trouble: impl FnOnce(&HttpAnswer) -> ProviderError,
+    ) -> Result<(Checked, Vec<u8>), ProviderError> {
+        let request = self.calls()?.get(list).timeout(limit);
         let response =
             send(self.authorised(request)).await.map_err(|error| self.no_answer(&error))?;
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
@@ -43,9 +58,11 @@ impl Service {
             404 | 405 | 501 => KeyState::Unknown,
             _ => {
                 let body = read_refusal(response, limit).await;
-                return Err(self.trouble(&HttpAnswer { status, retry_after: None, body }));
+                return Err(trouble(&HttpAnswer { status, retry_after: None, body }));
             }
         };
-        Ok(Checked { key, server_time })
+        let checked = Checked { key, server_time, warnings: Vec::new() };
+        // A list that cannot be read says nothing of the key, which was taken.
+        Ok((checked, read_body(response, MAX_BODY).await.unwrap_or_default()))
     }
 }

@@ -7,13 +7,14 @@ use outlast_core::{BeginError, BoxError, ProviderError, RemoteRun, ResearchAsk, 
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::super::events::EventStream;
 use super::super::wire::is_name;
 use super::joined::Joined;
 use super::request::streamed;
 use super::wire::Completion;
 use super::{errors, remote, report};
-use crate::vendor::{Delivered, Milestones, Service, Submit, is_event_stream, stream_before_id};
+use crate::vendor::{
+    Delivered, EventStream, Milestones, Service, Submit, is_event_stream, stream_before_id,
+};
 
 /// How long a stream may stay open after the answer has ended, to bring its usage or close.
 const AFTER_THE_END: Duration = Duration::from_secs(2);

@@ -4,29 +4,31 @@ use outlast_core::BoxError;
 use outlast_http::SseDecoder;
 use reqwest::Response;
 
-use super::wire::Event;
 use crate::http::MAX_EVENT;
 
 /// The last frame of a stream; what follows it, if anything, is silence.
 const END: &str = "[DONE]";
 
 /// One connection that brings events.
-pub(super) struct EventStream {
+pub(crate) struct EventStream {
     response: Response,
     decoder: SseDecoder,
 }
 
 impl EventStream {
-    pub(super) fn new(response: Response) -> Self {
+    pub(crate) fn new(response: Response) -> Self {
         Self { response, decoder: SseDecoder::new(MAX_EVENT) }
     }
 
-    /// The next event that is one; keep-alives and what is no JSON are passed over. `Err(None)` is a clean end.
-    /// Cancel-safe.
-    pub(super) async fn next(&mut self) -> Result<Event, Option<BoxError>> {
+    /// The next event that `parse` takes for one; keep-alives and what is no JSON are passed over. `Err(None)` is a
+    /// clean end. Cancel-safe.
+    pub(crate) async fn next<E>(
+        &mut self,
+        parse: fn(&mut String) -> Option<E>,
+    ) -> Result<E, Option<BoxError>> {
         loop {
             let mut data = self.data().await?;
-            let event = Event::parse(&mut data);
+            let event = parse(&mut data);
             self.decoder.reuse(data);
             if let Some(event) = event {
                 return Ok(event);
@@ -35,7 +37,7 @@ impl EventStream {
     }
 
     /// The data of the next event, whatever it is. `Err(None)` is a clean end. Cancel-safe.
-    pub(super) async fn data(&mut self) -> Result<String, Option<BoxError>> {
+    pub(crate) async fn data(&mut self) -> Result<String, Option<BoxError>> {
         loop {
             if let Some(event) = self.decoder.next_event() {
                 let Some(data) = event.data else { continue };
