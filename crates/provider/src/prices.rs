@@ -57,6 +57,8 @@ struct Model {
     reasoning: Option<Usd>,
     search: Option<Usd>,
     request: Option<Requests>,
+    /// A request that reads more tokens is dearer; which of a run's requests did cannot be seen.
+    long_input: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -136,7 +138,11 @@ impl Prices {
         let request = prices.request.as_ref().map(|request| request.at(extras.context));
         let mut pieces = vec![(usage.searches, search), (1, request.unwrap_or_default())];
         pieces.extend(extras.calls.iter().map(|(name, calls)| (*calls, tool(name))));
-        Cost::Computed(money::sum(&tokens, &pieces))
+        let nanos = money::sum(&tokens, &pieces);
+        match prices.long_input {
+            Some(long) if usage.input_tokens > long => Cost::Estimate(nanos),
+            _ => Cost::Computed(nanos),
+        }
     }
 
     /// What a run of this agent of Gemini's usually costs.

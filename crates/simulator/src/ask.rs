@@ -32,6 +32,7 @@ pub(crate) enum Api {
     Agent,
     SonarAsync,
     SonarChat,
+    Gemini,
 }
 
 #[derive(Clone, Debug)]

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use axum::http::{HeaderMap, Method, Uri, header};
+use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
+
+use crate::gemini::GOOGLE_KEY;
 
 /// A simulator that runs for days keeps only the newest.
 const MAX_REQUESTS: usize = 10_000;
@@ -18,7 +20,7 @@ pub struct SeenRequest {
     pub method: String,
     /// The path with its query.
     pub path: String,
-    /// All headers but `authorization`, names in lower case.
+    /// All headers but those that carry a key, names in lower case.
     pub headers: BTreeMap<String, String>,
     /// The body as JSON, else as a string; null when there was none.
     pub body: Value,
@@ -37,7 +39,8 @@ impl Journal {
     }
 
     pub(crate) fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) {
-        let kept = headers.iter().filter(|(name, _)| *name != header::AUTHORIZATION);
+        let is_key = |name: &HeaderName| *name == header::AUTHORIZATION || name == GOOGLE_KEY;
+        let kept = headers.iter().filter(|(name, _)| !is_key(name));
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let request = SeenRequest {
             method: method.to_string(),

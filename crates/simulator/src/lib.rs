@@ -1,4 +1,4 @@
-//! A local server that speaks the Perplexity APIs, with faults on request.
+//! A local server that speaks the APIs of research providers, with faults on request.
 //!
 //! It stands in for the provider in tests, in the demo and in benchmarks. It listens on 127.0.0.1 only, needs no network,
 //! counts every run it creates as money spent, and writes the same report for the same question and seed.
@@ -6,6 +6,9 @@
 //! It speaks the Agent API (`/v1/agent`, `/v1/responses`, `/v1/models`), the Search API (`/search`) and, when asked to,
 //! Sonar (`/v1/async/sonar`, `/chat/completions`), which is retired otherwise and answers 403. A Sonar job honours its
 //! idempotency key: the same key and request give the same job, the same key with another request a 409.
+//!
+//! It speaks Gemini's Interactions API too (`/v1beta/interactions`, `/v1beta/models`, also below `/gemini`), as far as
+//! deep-research agents use it. Its streams end after ten minutes.
 //!
 //! # Scenarios
 //!
@@ -50,6 +53,7 @@ mod stats;
 mod agent;
 mod search;
 mod sonar;
+mod gemini;
 
 mod bucket;
 mod transport_faults;

@@ -5,12 +5,13 @@ use serde_json::Value;
 use crate::ask::Api;
 use crate::frame::Frame;
 use crate::run::Run;
-use crate::{agent, sonar};
+use crate::{agent, gemini, sonar};
 
 impl Run {
     /// What a GET shows after `seen` events; for a chat answer, what its client waited for.
     pub(crate) fn object(&self, seen: usize) -> Value {
         match &self.ask.sonar {
+            None if self.ask.api == Api::Gemini => gemini::wire::object(self, seen),
             None => agent::wire::object(self, seen),
             Some(sonar) if self.ask.api == Api::SonarAsync => sonar::wire::job(self, sonar, seen),
             Some(sonar) => sonar::wire::completion(self, sonar, seen),
@@ -20,6 +21,7 @@ impl Run {
     /// What event number `index` sends over a stream.
     pub(crate) fn frames(&self, index: usize) -> Vec<Frame> {
         match &self.ask.sonar {
+            None if self.ask.api == Api::Gemini => gemini::events::frames(self, index),
             None => vec![Frame::event(
                 agent::wire::event(self, index),
                 self.timeline.event(index).is_terminal(),
@@ -31,6 +33,7 @@ impl Run {
     /// The word for its state after `seen` events, as its own API says it.
     pub(crate) fn status(&self, seen: usize) -> &'static str {
         match &self.ask.sonar {
+            None if self.ask.api == Api::Gemini => gemini::wire::status(self, seen),
             None => agent::wire::status(self.last(seen)),
             Some(_) => sonar::wire::status(self.last(seen)),
         }

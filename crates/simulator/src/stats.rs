@@ -32,7 +32,7 @@ pub struct Stats {
 pub struct RunStats {
     /// The run's id, also when the client was never told.
     pub id: String,
-    /// Where it was submitted: `agent`, `sonar-async` or `sonar-chat`.
+    /// Where it was submitted: `agent`, `sonar-async`, `sonar-chat` or `gemini`.
     pub api: String,
     /// What a poll would say now.
     pub status: String,

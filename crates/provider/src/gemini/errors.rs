@@ -176,7 +176,8 @@ mod tests {
     fn g9_a_run_that_failed_says_why_and_whether_another_could_do_better() {
         let ended = |status, code: &str| {
             let error = serde_json::json!({"code": code, "message": "m 7"});
-            run_ended(&VENDOR, status, serde_json::from_value(error).ok(), str::to_owned)
+            let error = serde_json::from_str(&error.to_string()).unwrap();
+            run_ended(&VENDOR, status, Some(error), str::to_owned)
         };
         let cases = [
             ("", Trouble::RunFailed),

@@ -125,8 +125,8 @@ impl WorkDone {
 
 /// The first line of a thought's summary, which is its title, without its marks.
 fn title(summary: &str) -> Option<String> {
-    let line = summary.lines().map(|line| line.trim_matches(['*', '#', ' ', '\t', '\r']));
-    let line = line.filter(|line| !line.is_empty()).next()?;
+    let mut lines = summary.lines().map(|line| line.trim_matches(['*', '#', ' ', '\t', '\r']));
+    let line = lines.find(|line| !line.is_empty())?;
     let shown = line.chars().filter(|character| !character.is_control());
     let shown: String = shown.take(MAX_TITLE_CHARS).collect();
     (!shown.is_empty()).then_some(shown)

@@ -12,7 +12,7 @@ const CREATED: &str = r#"{"type":"response.created","sequence_number":0,"respons
 const DONE: &str =
     r#"{"id":"r","status":"completed","output":[{"type":"message","content":[{"text":"t"}]}]}"#;
 
-fn call(line: &str) -> Call {
+pub(crate) fn call(line: &str) -> Call {
     match line {
         line if line.contains("/cancel") => Call::Cancel,
         line if line.starts_with("POST") => Call::Submit,
@@ -45,7 +45,7 @@ fn long_id() -> Reply {
 }
 
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     //                     the answer                            submit                  stream    poll              cancel
     ("hangs up",           hang_up,                             ["Unknown Unreachable", "report", "report",         "Unreachable, then Done"]),
     ("half a head",        || raw_bytes(b"HTTP/1.1 20"),        ["Unknown Unreachable", "report", "report",         "Unreachable, then Done"]),
@@ -146,7 +146,7 @@ const NAMED: &[&str] =
     &["200 unknown status", "200 cancelled", "200 requires action", "200 failed", "200 FAILED"];
 
 /// Streams that do not end.
-const OPEN: &[&str] = &["only [DONE]", "an error event"];
+pub(crate) const OPEN: &[&str] = &["only [DONE]", "an error event"];
 
 /// B9a, A5, A10: deep research has no stream, and a key under which it may be sent again.
 #[tokio::test]

@@ -43,3 +43,6 @@ mod strange;
 
 #[cfg(test)]
 mod sonar;
+
+#[cfg(test)]
+mod gemini;

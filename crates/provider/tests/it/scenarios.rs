@@ -11,10 +11,10 @@ use crate::bench::{KEY, PATIENCE, ask, options, patiently, quick};
 use crate::fault_table::{followed, not_begun};
 
 /// A name, the scenario, and what it comes to in the Agent and in the Sonar dialect.
-type Row = (&'static str, &'static str, [&'static str; 2]);
+pub(crate) type Row = (&'static str, &'static str, [&'static str; 2]);
 
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     ("all goes well",            "ok",                                        ["report", "report"]),
     ("all at once",              "ok;delay_ms=0",                             ["report", "report"]),
     ("the run fails",            "fail",                                      ["RunFailed", "RunFailed"]),

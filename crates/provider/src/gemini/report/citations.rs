@@ -65,7 +65,7 @@ impl Sources {
                 _ => last = Some((end, vec![number])),
             }
             // A marker that was replaced already is not copied.
-            marked.push_str(&text[done.min(start.max(done))..start.max(done)]);
+            marked.push_str(&text[done..start.max(done)]);
             marked.push_str(&format!("[{number}]"));
             done = end.max(done);
         }
