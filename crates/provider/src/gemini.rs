@@ -1,16 +1,33 @@
-//! Gemini as a research provider.
+//! Gemini's deep-research agents over the Interactions API: submitted to run in the background, then looked at until
+//! a look says how it ended. The stream of events is progress only: it is cut after minutes, and may never tell the end.
+
+mod run;
+mod api;
+mod meter;
+mod report;
+mod errors;
+mod wire;
+
+#[doc(hidden)]
+pub mod fuzzing;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, BoxError, Nature, Profile, Provider, ProviderError, RemoteRun, RemoteStop,
-    Resumes, Run, Trouble,
+    Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
+    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run, Trouble,
 };
+use reqwest::{StatusCode, Url};
 use serde_json::Value;
 
+use self::api::Api;
+use self::run::GeminiRun;
+use crate::prices::Prices;
 use crate::provider_error::provider_error;
-use crate::vendor::{Checked, KeyHeader, Service, Vendor, VendorOptions};
+use crate::vendor::{
+    Checked, HttpAnswer, KeyHeader, Service, Submit, Vendor, VendorOptions, Waits, not_yet,
+};
 
 /// How Gemini's service is called.
 pub const VENDOR: Vendor = Vendor {
@@ -24,10 +41,24 @@ pub const VENDOR: Vendor = Vendor {
     headers: &[],
 };
 
+/// The version of the API whose JSON `wire` knows.
+const API_VERSION: &str = "v1beta";
+
+/// The agent that is asked where the configuration names none.
+const AGENT: &str = "deep-research-preview-04-2026";
+
+/// The same for high effort.
+const MAX_AGENT: &str = "deep-research-max-preview-04-2026";
+
+/// How long the list of agents may take when it is only asked for to word an error.
+const LIST_LIMIT: Duration = Duration::from_secs(10);
+
 /// Gemini as a provider.
 #[derive(Clone)]
 pub struct Gemini {
-    service: Service,
+    api: Api,
+    /// The agent for every effort, where the configuration names one.
+    agent: Option<String>,
 }
 
 impl Gemini {
@@ -36,17 +67,60 @@ impl Gemini {
 
     /// Makes the adapter; nothing is sent yet.
     pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
-        Ok(Self { service: Service::new(&VENDOR, options)? })
+        let agent = options.model.clone().filter(|agent| !agent.is_empty());
+        let base_url = with_version(&options.base_url)?;
+        let service = Service::new(&VENDOR, VendorOptions { base_url, ..options })?;
+        Ok(Self { api: Api(service), agent })
+    }
+
+    /// The same adapter with other waits between checks.
+    #[must_use]
+    pub fn with_waits(self, waits: Waits) -> Self {
+        Self { api: Api(self.api.0.with_waits(waits)), ..self }
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
-        self.service.profile(Self::NAME)
+        self.api.profile(Self::NAME)
     }
 
-    /// Asks the service for something that costs nothing, to see that it answers and takes the key.
+    /// Asks the service for something that costs nothing, to see that it answers and takes the key. Warns of an agent
+    /// that it no longer lists.
     pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
-        self.service.check(limit).await
+        let (mut checked, listed) = self.api.check_agents(limit).await?;
+        for effort in [Effort::Medium, Effort::High] {
+            let agent = self.agent(Some(effort));
+            // Without any agent in it the list is of models alone, and proves nothing.
+            if !listed.is_empty() && !listed.iter().any(|listed| listed == agent) {
+                let listed = listed.join(", ");
+                let warning = format!("Gemini does not list the agent {agent}; it lists {listed}");
+                checked.warnings.push(warning);
+            }
+            if self.agent.is_some() {
+                break;
+            }
+        }
+        Ok(checked)
+    }
+
+    /// The agent that works this hard.
+    fn agent(&self, effort: Option<Effort>) -> &str {
+        let by_effort = match effort {
+            Some(Effort::High) => MAX_AGENT,
+            Some(Effort::Minimal | Effort::Low | Effort::Medium) | None => AGENT,
+        };
+        self.agent.as_deref().unwrap_or(by_effort)
+    }
+
+    /// The error of a submit to an agent that does not exist: it names those that do.
+    async fn no_such_agent(&self, agent: &str, error: ProviderError) -> ProviderError {
+        let listed = self.api.check_agents(LIST_LIMIT).await;
+        let listed = listed.map(|(_, listed)| listed.join(", ")).unwrap_or_default();
+        let known = if listed.is_empty() { String::new() } else { format!(" (it lists {listed})") };
+        let sentence = format!(
+            "Gemini does not know the agent {agent}{known}; set `model` in [gemini] to another"
+        );
+        ProviderError { trouble: Trouble::Rejected, sentence, ..error }
     }
 }
 
@@ -57,22 +131,119 @@ impl Provider for Gemini {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
+        // The API has neither idempotency keys nor a list of interactions: a lost submit cannot be found again.
         Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
     }
 
-    async fn begin(&self, _ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
-        Err(BeginError::NotSent(not_built()))
+    fn expected_model(&self, ask: &Value) -> Option<String> {
+        let ask = ResearchAsk::stored(ask).ok()?;
+        Some(self.agent(ask.effort).to_owned())
     }
 
-    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        Err(not_built())
+    fn typical_cost(&self, ask: &Value) -> Cost {
+        let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
+        Prices::current().typical_of_agent(self.agent(ask.effort))
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        Ok(RemoteStop::Unsupported)
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = ResearchAsk::stored(ask)?;
+        if ask.kind != AskKind::Research {
+            return Err(BeginError::NotSent(research_only()));
+        }
+        let agent = self.agent(ask.effort);
+        let request = self.api.post(&["interactions"], &wire::submit(&ask, agent, key))?;
+        let submit = Submit::new(&self.api);
+        let mut is_unknown_agent = false;
+        let refusal = |answer: &HttpAnswer| {
+            is_unknown_agent = errors::is_unknown_agent(answer, agent);
+            self.api.refused_submit(answer)
+        };
+        let response = match submit.send(request, refusal).await {
+            Err(BeginError::Refused(error)) if is_unknown_agent => {
+                return Err(BeginError::Refused(self.no_such_agent(agent, error).await));
+            }
+            response => response?,
+        };
+        let body = submit.read(response).await?;
+        let id = wire::Interaction::parse(&body).and_then(wire::Interaction::into_id);
+        let id = id.ok_or_else(|| BeginError::Unknown(self.api.no_id(&body)))?;
+        let remote = self.api.remote(Self::NAME, id);
+        Ok(Box::new(GeminiRun::new(self.api.clone(), remote)))
+    }
+
+    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        Ok(Box::new(GeminiRun::new(self.api.clone(), run.clone())))
+    }
+
+    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        // What a cancel of a finished run is answered is not documented, so the state is read first.
+        let before = self.api.look(&run.id, self.api.stop_limit()).await?;
+        let is_known = before.status != StatusCode::NOT_FOUND;
+        if !is_known && !self.api.is_settled(run) {
+            return Err(not_yet());
+        }
+        if is_known && !before.status.is_success() {
+            return Err(self.api.refused_look(&before));
+        }
+        let ended = wire::Interaction::parse(&before.body)
+            .is_some_and(|interaction| interaction.status().is_terminal());
+        if is_known && ended {
+            return Ok(RemoteStop::Done);
+        }
+        // One that is not found may only be hidden for a while, so it is told all the same.
+        let answer = self.api.cancel(&run.id).await?;
+        match answer.status {
+            status if status.is_success() => Ok(RemoteStop::Done),
+            // It ended between the two calls.
+            StatusCode::BAD_REQUEST | StatusCode::CONFLICT if is_known => Ok(RemoteStop::Done),
+            StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND if !is_known => {
+                Ok(RemoteStop::Unsupported)
+            }
+            _ => Err(self.api.refused_look(&answer)),
+        }
     }
 }
 
-fn not_built() -> ProviderError {
-    provider_error(Trouble::Rejected, "this provider is not built yet")
+fn research_only() -> ProviderError {
+    let sentence = "Gemini is asked for deep research only; ask for that, or ask another provider";
+    provider_error(Trouble::Rejected, sentence)
+}
+
+/// The address with the version of the API in its path, which may be there already.
+fn with_version(base_url: &str) -> Result<String, BoxError> {
+    let mut url = Url::parse(base_url)?;
+    let is_version = |name: &str| {
+        let digits = name.strip_prefix('v').unwrap_or_default();
+        digits.starts_with(|first: char| first.is_ascii_digit())
+    };
+    let mut names = url.path_segments().into_iter().flatten();
+    let last = names.rfind(|name| !name.is_empty());
+    if !last.is_some_and(is_version)
+        && let Ok(mut path) = url.path_segments_mut()
+    {
+        path.pop_if_empty().push(API_VERSION);
+    }
+    Ok(url.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_may_have_the_version_of_the_api_or_not() {
+        let cases = [
+            ("https://g.example", "https://g.example/v1beta"),
+            ("https://g.example/", "https://g.example/v1beta"),
+            ("https://g.example/v1beta", "https://g.example/v1beta"),
+            ("https://g.example/v1beta/", "https://g.example/v1beta/"),
+            ("https://g.example/v1", "https://g.example/v1"),
+            ("https://g.example/vertex", "https://g.example/vertex/v1beta"),
+            ("https://g.example/gemini?team=a", "https://g.example/gemini/v1beta?team=a"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(with_version(given).unwrap(), expected);
+        }
+        assert!(with_version("no address").is_err());
+    }
 }

@@ -25,6 +25,7 @@ pub struct Prices {
     unknown_model: Usd,
     agent: DialectPrices,
     sonar: DialectPrices,
+    gemini: DialectPrices,
     search: Search,
     openai: OpenAiPrices,
 }
@@ -136,7 +137,7 @@ impl Prices {
         if *usage == Usage::default() && extras.calls.is_empty() {
             return Cost::Unknown;
         }
-        let tables = [&self.agent, &self.sonar];
+        let tables = [&self.agent, &self.sonar, &self.gemini];
         let listed = tables.iter().find_map(|table| Some((&table.tools, table.models.get(model)?)));
         match listed {
             Some((tools, prices)) => prices.bill(tools, usage, extras),
@@ -184,6 +185,12 @@ impl Prices {
         let counted = usage.input_tokens.saturating_add(usage.output_tokens);
         let tokens = usage.total_tokens.max(counted);
         Cost::Estimate(money::sum(&[(tokens, self.unknown_model)], &[]))
+    }
+
+    /// What a run of this agent of Gemini's usually costs.
+    pub fn typical_of_agent(&self, agent: &str) -> Cost {
+        let typical = self.gemini.typical.get(agent);
+        typical.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
     }
 
     /// What one call of the Search API costs, whatever it finds.

@@ -73,7 +73,8 @@ pub(crate) enum KeyHeader {
 }
 
 impl Vendor {
-    fn bad_key(&self) -> String {
+    /// The key is refused.
+    pub(crate) fn bad_key(&self) -> String {
         let key = self.key_variable;
         format!("the provider refused the API key; check {key}, and that its account has credit")
     }

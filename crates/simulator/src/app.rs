@@ -29,13 +29,11 @@ pub(crate) struct App {
 
 impl App {
     /// Turns a submit into a run, or counts why it was refused.
-    fn accept(
+    pub(crate) fn accept(
         &self,
-        headers: &HeaderMap,
-        parse: impl FnOnce() -> Result<Ask, Refusal>,
+        ask: impl FnOnce() -> Result<Ask, Refusal>,
     ) -> Result<SubmitReceipt, Refusal> {
-        let accepted = authorize(headers).and_then(|()| {
-            let ask = parse()?;
+        let accepted = ask().and_then(|ask| {
             let scenario = self.scenario(&ask.prompt)?;
             self.runs.submit(ask, scenario)
         });
@@ -54,14 +52,18 @@ pub(crate) fn submits(parse: fn(&[u8]) -> Result<Ask, Refusal>) -> MethodRouter<
                     ConnectInfo(hangup): ConnectInfo<Hangup>,
                     headers: HeaderMap,
                     body: Bytes| {
-            let receipt = app.accept(&headers, || parse(&body))?;
+            let receipt = app.accept(|| authorize(&headers).and_then(|()| parse(&body)))?;
             answer(&app, receipt, &hangup).await
         },
     )
 }
 
 /// Answers a submit as its scenario says.
-async fn answer(app: &App, receipt: SubmitReceipt, hangup: &Hangup) -> Result<Response, Refusal> {
+pub(crate) async fn answer(
+    app: &App,
+    receipt: SubmitReceipt,
+    hangup: &Hangup,
+) -> Result<Response, Refusal> {
     let naming = match receipt.answer {
         SubmitAnswer::Full => Naming::Named,
         SubmitAnswer::NoId {} => Naming::Nameless,

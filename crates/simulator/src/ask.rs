@@ -37,6 +37,7 @@ pub(crate) enum Api {
     OpenAi,
     SonarAsync,
     SonarChat,
+    Gemini,
 }
 
 impl Api {

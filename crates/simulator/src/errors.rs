@@ -1,7 +1,7 @@
 //! Answers that are no success: the vendor's error envelope, and the errors a scenario asks for.
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -14,7 +14,11 @@ const BAD_KEY: &str = "Invalid API key provided. Ensure your API key is correct 
 
 /// An answer that is no success.
 #[derive(Debug)]
-pub(crate) struct Refusal(Box<Response>);
+pub(crate) struct Refusal {
+    response: Box<Response>,
+    /// The kind and the message of an error envelope, which other APIs word otherwise.
+    pub(crate) said: Option<(String, String)>,
+}
 
 impl Refusal {
     /// 400: the request itself is wrong.
@@ -93,22 +97,28 @@ impl Refusal {
     /// 429: the bucket is empty.
     pub(crate) fn limited(allowance: Allowance) -> Self {
         let mut refusal = Self::usual(StatusCode::TOO_MANY_REQUESTS);
-        limits::show(&allowance, refusal.0.headers_mut());
+        limits::show(&allowance, refusal.response.headers_mut());
         refusal.retry_after(allowance.retry_after.then(|| limits::seconds(allowance.wait)))
     }
 
     fn envelope(status: StatusCode, kind: &str, message: String) -> Self {
         let error = json!({"message": message, "type": kind, "code": status.as_u16()});
-        Self::new(status, Json(json!({"error": error})))
+        let said = Some((kind.to_owned(), message));
+        Self { said, ..Self::new(status, Json(json!({"error": error}))) }
     }
 
-    fn new(status: StatusCode, body: impl IntoResponse) -> Self {
-        Self(Box::new((status, body).into_response()))
+    /// The status and the headers of the answer.
+    pub(crate) fn head(&self) -> (StatusCode, &HeaderMap) {
+        (self.response.status(), self.response.headers())
     }
 
-    fn retry_after(mut self, seconds: Option<u64>) -> Self {
+    pub(crate) fn new(status: StatusCode, body: impl IntoResponse) -> Self {
+        Self { response: Box::new((status, body).into_response()), said: None }
+    }
+
+    pub(crate) fn retry_after(mut self, seconds: Option<u64>) -> Self {
         if let Some(seconds) = seconds {
-            self.0.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            self.response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         self
     }
@@ -116,7 +126,7 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        *self.0
+        *self.response
     }
 }
 

@@ -30,7 +30,8 @@ impl Frame {
 
     /// Leaves out which run it belongs to.
     pub(crate) fn hide_id(&mut self) {
-        let object = if self.named { &mut self.data["response"] } else { &mut self.data };
+        let place = if self.data["event_type"].is_string() { "interaction" } else { "response" };
+        let object = if self.named { &mut self.data[place] } else { &mut self.data };
         if let Some(fields) = object.as_object_mut() {
             fields.remove("id");
         }
@@ -59,7 +60,8 @@ impl Frame {
 
     fn framed(&self, data: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(data.len() + 64);
-        if let Some(name) = self.data["type"].as_str().filter(|_| self.named) {
+        let name = self.data["type"].as_str().or(self.data["event_type"].as_str());
+        if let Some(name) = name.filter(|_| self.named) {
             bytes.extend_from_slice(format!("event: {name}\n").as_bytes());
         }
         bytes.extend_from_slice(b"data: ");

@@ -21,7 +21,7 @@ use crate::prices::MODELS;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
 use crate::transport_faults::TransportFault;
-use crate::{agent, control, limits, openai, search, sonar};
+use crate::{agent, control, gemini, limits, openai, search, sonar};
 
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
@@ -37,6 +37,7 @@ pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
         .merge(sonar::handlers::router(sonar))
         .merge(search::handlers::router())
         .merge(openai::handlers::router())
+        .merge(gemini::handlers::router())
         .fallback(async || Refusal::not_found())
         .method_not_allowed_fallback(async || Refusal::usual(StatusCode::METHOD_NOT_ALLOWED))
         .layer(DefaultBodyLimit::disable())
@@ -91,7 +92,10 @@ fn shown(
                 }
                 Some(after) => after,
             };
-            let opening = app.runs.attach(api, id, after)?;
+            let Ok(next) = usize::try_from(after.saturating_add(1)) else {
+                return Err(Refusal::invalid("invalid request"));
+            };
+            let opening = app.runs.attach(api, id, next)?;
             let transport = opening.transport;
             let body = stream::events(app.runs.clone(), opening, Naming::Named, hangup.clone());
             Ok((event_stream(body), transport))

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use axum::http::{HeaderMap, Method, Uri, header};
+use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::app::API_KEY;
+use crate::gemini::GOOGLE_KEY;
 
 /// A simulator that runs for days keeps only the newest.
 const MAX_REQUESTS: usize = 10_000;
@@ -39,8 +40,10 @@ impl Journal {
     }
 
     pub(crate) fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) {
-        let kept =
-            headers.iter().filter(|(name, _)| ![&header::AUTHORIZATION, &API_KEY].contains(name));
+        let is_key = |name: &HeaderName| {
+            [&header::AUTHORIZATION, &API_KEY].contains(&name) || name == GOOGLE_KEY
+        };
+        let kept = headers.iter().filter(|(name, _)| !is_key(name));
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let request = SeenRequest {
             method: method.to_string(),

@@ -1,4 +1,4 @@
-//! A local server that speaks the APIs of Perplexity and OpenAI, with faults on request.
+//! A local server that speaks the APIs of research providers, with faults on request.
 //!
 //! It stands in for the provider in tests, in the demo and in benchmarks. It listens on 127.0.0.1 only, needs no network,
 //! counts every run it creates as money spent, and writes the same report for the same question and seed.
@@ -7,6 +7,9 @@
 //! Sonar (`/v1/async/sonar`, `/chat/completions`), which is retired otherwise and answers 403. A Sonar job honours its
 //! idempotency key: the same key and request give the same job, the same key with another request a 409. Under `/openai/v1` it
 //! speaks the Responses API of OpenAI: the same runs, which cite by annotations and report no cost.
+//!
+//! It speaks Gemini's Interactions API too (`/v1beta/interactions`, `/v1beta/models`, also below `/gemini`), as far as
+//! deep-research agents use it. Its streams end after ten minutes.
 //!
 //! # Scenarios
 //!
@@ -52,6 +55,7 @@ mod agent;
 mod openai;
 mod search;
 mod sonar;
+mod gemini;
 
 mod bucket;
 mod transport_faults;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::faults::{Malformation, Malformed};
 
 /// Values that `null_fields` spares: without them nothing would be left to understand.
-const SPARED: [&str; 11] = [
+const SPARED: [&str; 12] = [
     "id",
     "object",
     "status",
@@ -17,6 +17,7 @@ const SPARED: [&str; 11] = [
     "url",
     "finish_reason",
     "sequence_number",
+    "event_type",
 ];
 
 /// The JSON of an answer, spoilt.
@@ -40,7 +41,12 @@ pub(crate) fn spoil(mut object: Value, malformed: &Malformed) -> Vec<u8> {
 
 /// The part of an answer that says something: a stream wraps it.
 fn core(object: &mut Value) -> &mut Value {
-    if object["response"].is_object() { &mut object["response"] } else { object }
+    for place in ["response", "interaction"] {
+        if object[place].is_object() {
+            return &mut object[place];
+        }
+    }
+    object
 }
 
 fn change_types(object: &mut Value) {
@@ -77,9 +83,11 @@ fn null_values(fields: &mut Map<String, Value>) {
 
 fn add_unknowns(object: &mut Value) {
     object["mystery"] = json!({"answer": 42});
-    if let Some(items) = object["output"].as_array_mut() {
-        items.insert(0, json!({"type": "mystery_item", "payload": {"answer": 42}}));
-        items.push(json!({"type": "mystery_item", "text": null}));
+    for list in ["output", "steps"] {
+        if let Some(items) = object[list].as_array_mut() {
+            items.insert(0, json!({"type": "mystery_item", "payload": {"answer": 42}}));
+            items.push(json!({"type": "mystery_item", "text": null}));
+        }
     }
     for list in ["results", "search_results"] {
         for result in object[list].as_array_mut().into_iter().flatten() {

@@ -5,13 +5,14 @@ use serde_json::Value;
 use crate::ask::Api;
 use crate::frame::Frame;
 use crate::run::Run;
-use crate::{agent, openai, sonar};
+use crate::{agent, gemini, openai, sonar};
 
 impl Run {
     /// What a GET shows after `seen` events; for a chat answer, what its client waited for.
     pub(crate) fn object(&self, seen: usize) -> Value {
         match &self.ask.sonar {
             None if self.ask.api == Api::OpenAi => openai::wire::object(self, seen),
+            None if self.ask.api == Api::Gemini => gemini::wire::object(self, seen),
             None => agent::wire::object(self, seen),
             Some(sonar) if self.ask.api == Api::SonarAsync => sonar::wire::job(self, sonar, seen),
             Some(sonar) => sonar::wire::completion(self, sonar, seen),
@@ -26,6 +27,7 @@ impl Run {
                 let event = openai::wire::event(self, index);
                 event.map(|event| Frame::event(event, is_terminal)).into_iter().collect()
             }
+            None if self.ask.api == Api::Gemini => gemini::events::frames(self, index),
             None => vec![Frame::event(agent::wire::event(self, index), is_terminal)],
             Some(sonar) => sonar::wire::frames(self, sonar, index),
         }
@@ -34,6 +36,7 @@ impl Run {
     /// The word for its state after `seen` events, as its own API says it.
     pub(crate) fn status(&self, seen: usize) -> &'static str {
         match &self.ask.sonar {
+            None if self.ask.api == Api::Gemini => gemini::wire::status(self, seen),
             None => agent::wire::status(self.last(seen)),
             Some(_) => sonar::wire::status(self.last(seen)),
         }

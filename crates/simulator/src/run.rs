@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 use crate::script::Event;
 use crate::timeline::Timeline;
 use crate::transport_faults::TransportFault;
-use crate::{openai, sonar};
+use crate::{gemini, openai, sonar};
 
 /// One research run.
 pub(crate) struct Run {
@@ -55,6 +55,8 @@ pub(crate) struct Opening {
     pub(crate) cut_after: Option<Cut>,
     pub(crate) sse: Sse,
     pub(crate) transport: TransportFault,
+    /// When the API ends it, wherever the run stands.
+    pub(crate) ends_at: Option<Duration>,
 }
 
 impl Run {
@@ -65,6 +67,7 @@ impl Run {
             Api::OpenAi => "openai",
             Api::SonarAsync => "sonar-async",
             Api::SonarChat => "sonar-chat",
+            Api::Gemini => "gemini",
         }
     }
 
@@ -102,6 +105,10 @@ impl Run {
     /// What it costs once it has ended well.
     pub(crate) fn nanos(&self) -> u64 {
         let used = &self.timeline.script.used;
+        if self.ask.api == Api::Gemini {
+            // It reports no cost, so a scenario has none to change.
+            return gemini::usage::nanos(used);
+        }
         match (&self.ask.sonar, self.scenario.cost.and_then(|cost| cost.nanos())) {
             // It reports no cost that a scenario could change.
             (None, _) if self.ask.api == Api::OpenAi => openai::prices::nanos(used),
@@ -164,6 +171,7 @@ impl Run {
         let transport = self.transport(Channel::Stream);
         let by_events = self.scenario.drop.filter(|cut| cut.after_bytes.is_none());
         let cut_after = by_events.filter(|cut| nth < cut.times);
-        Opening { id: self.id.clone(), next, cut_after, sse: self.scenario.sse, transport }
+        let sse = self.scenario.sse;
+        Opening { id: self.id.clone(), next, cut_after, sse, transport, ends_at: None }
     }
 }

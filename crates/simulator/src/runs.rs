@@ -6,11 +6,11 @@ mod search;
 pub(crate) use follow::Step;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::agent;
 use crate::ask::{Api, Ask};
 use crate::clock::Clock;
 use crate::errors::Refusal;
@@ -24,6 +24,7 @@ use crate::stats::{RunStats, Stats};
 use crate::timeline::Timeline;
 use crate::transport_faults::TransportFault;
 use crate::wall_clock;
+use crate::{agent, gemini};
 
 /// A cancelled run needs a moment to stop, as in live runs.
 const CANCEL_MS: f64 = 100.0;
@@ -81,7 +82,7 @@ impl Runs {
         let mut run = self.create(ask, scenario, earlier, state.created);
         let (delivery, transport) = match (run.ask.stream, run.ask.background) {
             (true, _) => {
-                let opening = run.open(0);
+                let opening = Opening { ends_at: self.stream_end(&run), ..run.open(0) };
                 let transport = opening.transport;
                 (Delivery::Stream(Box::new(opening)), transport)
             }
@@ -113,7 +114,11 @@ impl Runs {
             scenario.ending = Ending::Completed;
         }
         let script = Script::write(&ask, &scenario, seed, self.clock.speed());
-        let prefix = if ask.api.has_responses() { "resp_" } else { "" };
+        let prefix = match ask.api {
+            Api::Agent | Api::OpenAi => "resp_",
+            Api::Gemini => "v1_",
+            Api::SonarAsync | Api::SonarChat => "",
+        };
         Run {
             id: format!("{prefix}{}", uuid(&mut ids)),
             message_id: format!("msg_{}", uuid(&mut ids)),
@@ -177,8 +182,8 @@ impl Runs {
         }
     }
 
-    /// Opens a stream with the event after number `after`.
-    pub(crate) fn attach(&self, api: Api, id: &str, after: i64) -> Result<Opening, Refusal> {
+    /// Opens a stream with the event of number `next`.
+    pub(crate) fn attach(&self, api: Api, id: &str, next: usize) -> Result<Opening, Refusal> {
         let mut state = self.lock();
         state.stats.attaches += 1;
         let allowance = state.take_for(id, &self.clock)?;
@@ -186,14 +191,12 @@ impl Runs {
         run.counts.attaches += 1;
         run.meet(Call::Attach, run.counts.attaches)?;
         run.readable(&self.clock)?;
-        let streams = run.ask.stream || api == Api::OpenAi;
-        if run.scenario.no_stream || !streams || !run.ask.background {
+        let has_stream =
+            run.ask.background && (run.ask.stream || matches!(api, Api::OpenAi | Api::Gemini));
+        if run.scenario.no_stream || !has_stream {
             return Err(Refusal::invalid("stream is not available for this response"));
         }
-        let Ok(next) = usize::try_from(after.saturating_add(1)) else {
-            return Err(Refusal::invalid("invalid request"));
-        };
-        let mut opening = run.open(next);
+        let mut opening = Opening { ends_at: self.stream_end(run), ..run.open(next) };
         opening.transport.allowance = allowance;
         Ok(opening)
     }
@@ -248,6 +251,27 @@ impl Runs {
         run.readable(&self.clock)?;
         run.scenario.lost = Some(0);
         Ok(())
+    }
+
+    /// What the run shows now, whatever its scenario hides from a GET.
+    pub(crate) fn shown(&self, id: &str) -> Value {
+        let state = self.lock();
+        state.run(id).map_or(Value::Null, |run| run.object(run.seen(self.clock.now())))
+    }
+
+    /// Makes a run unknown from now on.
+    pub(crate) fn forget(&self, api: Api, id: &str) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        let run = state.find(api, id)?;
+        run.readable(&self.clock)?;
+        run.scenario.lost = Some(0);
+        Ok(())
+    }
+
+    /// When the API will end a stream that is opened now, if it does.
+    fn stream_end(&self, run: &Run) -> Option<Duration> {
+        let is_cut = run.ask.api == Api::Gemini;
+        is_cut.then(|| self.clock.now() + self.clock.scaled(gemini::STREAM_MS))
     }
 
     /// Lets the runs that are held now go on.

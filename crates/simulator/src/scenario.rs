@@ -99,6 +99,8 @@ pub(crate) enum Ending {
     },
     Incomplete {
         output: KeptOutput,
+        /// The API's word for the limit that was reached; unset, its usual one.
+        reason: Option<String>,
     },
     Stuck {
         pings: bool,
@@ -250,6 +252,14 @@ impl Scenario {
             fault.strikes(channel) && fault.times.is_none_or(|times| nth < times)
         };
         self.malformed.filter(strikes)
+    }
+
+    /// The word for the limit that a run ends at, where the scenario has one.
+    pub(crate) fn limit_reached(&self) -> Option<&str> {
+        match &self.ending {
+            Ending::Incomplete { reason, .. } => reason.as_deref(),
+            _ => None,
+        }
     }
 
     pub(crate) fn hides_terminal(&self) -> bool {

@@ -103,8 +103,8 @@ impl Script {
         let more_words = if ask.sonar.is_some() { words / MAX_CHUNKS } else { 0 };
         let mut deltas = deltas(&text, WORDS_PER_DELTA.max(more_words));
         let mut kept = KeptOutput::Partial;
-        if let Ending::Incomplete { output } = scenario.ending {
-            kept = output;
+        if let Ending::Incomplete { output, .. } = &scenario.ending {
+            kept = *output;
             deltas.truncate(deltas.len() / 2);
             text.truncate(deltas.last().map_or(0, |range| range.end));
         }
@@ -243,7 +243,7 @@ mod tests {
             (Ending::Completed, 1),
             (fail(Phase::Search), 1),
             (fail(Phase::Write), 1),
-            (Ending::Incomplete { output: KeptOutput::Partial }, 1),
+            (Ending::Incomplete { output: KeptOutput::Partial, reason: None }, 1),
             (Ending::Stuck { pings: false }, 0),
             (Ending::RequiresAction {}, 0),
         ] {

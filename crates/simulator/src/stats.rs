@@ -32,7 +32,7 @@ pub struct Stats {
 pub struct RunStats {
     /// The run's id, also when the client was never told.
     pub id: String,
-    /// Where it was submitted: `agent`, `openai`, `sonar-async` or `sonar-chat`.
+    /// Where it was submitted: `agent`, `openai`, `gemini`, `sonar-async` or `sonar-chat`.
     pub api: String,
     /// What a poll would say now.
     pub status: String,

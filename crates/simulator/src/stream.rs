@@ -56,6 +56,8 @@ impl Follower {
     async fn chunk(&mut self) -> Option<io::Result<Bytes>> {
         let mut batch = Vec::new();
         loop {
+            let clock = &self.runs.clock;
+            self.over |= self.opening.ends_at.is_some_and(|at| at <= clock.now());
             if self.over {
                 return (!batch.is_empty()).then(|| Ok(batch.into()));
             }
@@ -77,6 +79,7 @@ impl Follower {
                 }
                 Step::Wait { .. } if !batch.is_empty() => return Some(Ok(batch.into())),
                 Step::Wait { until, ping, mut changed } => {
+                    let until = [until, self.opening.ends_at].into_iter().flatten().min();
                     let woken = wait(&self.runs.clock, until, ping, &mut changed).await;
                     if woken == Woken::ToPing {
                         return Some(Ok(Bytes::from_static(b": ping\n\n")));

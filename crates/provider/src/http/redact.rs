@@ -80,7 +80,7 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 fn push_word(clean: &mut String, word: &str) {
-    let is_key = word.contains("pplx-") || word.starts_with("sk-");
+    let is_key = word.contains("pplx-") || word.starts_with("sk-") || word.starts_with("AIza");
     clean.push_str(if is_key { "[redacted]" } else { word });
 }
 

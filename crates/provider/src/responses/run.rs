@@ -157,7 +157,7 @@ impl ResponseRun {
             Status::Running => {
                 self.take_up_stream().await;
                 if !self.streams {
-                    self.partial.replace(&response.clone().take_text());
+                    self.partial.replace(&response.clone().take_report().0);
                 }
                 // After the last wait: a call dropped above must not have counted what it did not tell.
                 Ok(self.meter.snapshot(&response).map(Step::Progress))

@@ -52,11 +52,17 @@ impl Milestones {
 
     /// So many queries were asked and so many sources read, in all.
     pub(crate) fn searched(&mut self, queries: usize, sources: usize) -> Progress {
-        let steps = u8::try_from(queries + sources).unwrap_or(u8::MAX);
-        let percent = QUERYING_PERCENT + steps.min(PROCESSING.0 - QUERYING_PERCENT - 1);
+        let steps = queries + sources;
         let queries = counted(queries, "query", "queries");
         let sources = counted(sources, "source", "sources");
-        self.at_least(percent, format!("Researching: {queries} asked, {sources} read"))
+        self.researched(steps, format!("Researching: {queries} asked, {sources} read"))
+    }
+
+    /// So many steps were taken before output begins to arrive, in all; `message` says what the last one was.
+    pub(crate) fn researched(&mut self, steps: usize, message: String) -> Progress {
+        let steps = u8::try_from(steps).unwrap_or(u8::MAX);
+        let percent = QUERYING_PERCENT + steps.min(PROCESSING.0 - QUERYING_PERCENT - 1);
+        self.at_least(percent, message)
     }
 
     /// Output begins to arrive.

@@ -146,7 +146,7 @@ const NAMED: &[&str] =
     &["200 unknown status", "200 cancelled", "200 requires action", "200 failed", "200 FAILED"];
 
 /// Streams that do not end.
-const OPEN: &[&str] = &["only [DONE]", "an error event"];
+pub(crate) const OPEN: &[&str] = &["only [DONE]", "an error event"];
 
 /// B9a, A5, A10: deep research has no stream, and a key under which it may be sent again.
 #[tokio::test]

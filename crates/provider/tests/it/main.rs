@@ -46,3 +46,5 @@ mod sonar;
 
 #[cfg(test)]
 mod openai;
+#[cfg(test)]
+mod gemini;

@@ -14,7 +14,10 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
     let (error, incomplete) = match last {
         Event::Failed { code } => (failure(code), Value::Null),
         Event::Cancelled => (cancelled(), json!({"reason": "cancelled"})),
-        Event::Incomplete => (Value::Null, json!({"reason": "max_output_tokens"})),
+        Event::Incomplete => {
+            let reason = run.scenario.limit_reached().unwrap_or("max_output_tokens");
+            (Value::Null, json!({"reason": reason}))
+        }
         _ => (Value::Null, Value::Null),
     };
     let ended = matches!(last, Event::Completed | Event::Failed { .. } | Event::Incomplete);

@@ -21,3 +21,5 @@ mod streams;
 mod search;
 #[cfg(test)]
 mod sonar;
+#[cfg(test)]
+mod gemini;

@@ -1,0 +1,206 @@
+//! What refusals of this API mean where they differ from those of others, and what the end of a run without a report
+//! means.
+
+use outlast_core::{BeginError, ProviderError, Trouble};
+use reqwest::StatusCode;
+
+use super::api::Api;
+use super::wire::{Envelope, RunError, Status};
+use crate::provider_error::provider_error;
+use crate::vendor::{HttpAnswer, Vendor};
+
+impl Api {
+    /// What a refused submit means.
+    pub(super) fn refused_submit(&self, answer: &HttpAnswer) -> BeginError {
+        let refined = |error| refined(self.vendor(), answer, error);
+        match self.refusal(answer) {
+            BeginError::NotSent(error) => BeginError::NotSent(refined(error)),
+            BeginError::Refused(error) => BeginError::Refused(refined(error)),
+            BeginError::Unknown(error) => BeginError::Unknown(refined(error)),
+        }
+    }
+
+    /// What any other refused call means.
+    pub(super) fn refused_look(&self, answer: &HttpAnswer) -> ProviderError {
+        refined(self.vendor(), answer, self.trouble(answer))
+    }
+
+    /// What the end of a run without a report means, with this key kept out of it.
+    pub(super) fn run_ended(&self, status: Status, error: Option<RunError>) -> ProviderError {
+        run_ended(self.vendor(), status, error, |said| self.redacted(said))
+    }
+}
+
+/// A key that is refused is a 400 here, and the wait that a 429 asks for may stand in its body alone.
+fn refined(vendor: &Vendor, answer: &HttpAnswer, error: ProviderError) -> ProviderError {
+    let envelope = Envelope::parse(&answer.body);
+    match error.trouble {
+        Trouble::Rejected if envelope.refuses_the_key() => {
+            ProviderError { trouble: Trouble::Unauthorized, sentence: vendor.bad_key(), ..error }
+        }
+        Trouble::RateLimited { retry_after: None } => {
+            let retry_after = envelope.retry_delay();
+            ProviderError { trouble: Trouble::RateLimited { retry_after }, ..error }
+        }
+        _ => error,
+    }
+}
+
+/// Whether a submit was refused because there is no such agent.
+pub(super) fn is_unknown_agent(answer: &HttpAnswer, agent: &str) -> bool {
+    let message = Envelope::parse(&answer.body).message();
+    let says_so = ["not found", "unknown", "not exist", "not supported", "invalid agent"];
+    matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
+        && message.contains(&agent.to_lowercase())
+        && says_so.iter().any(|words| message.contains(words))
+}
+
+/// Whether the answer says that a run is not there. Some of the vendor's services say so with a 403.
+pub(super) fn is_not_found(answer: &HttpAnswer) -> bool {
+    answer.status == StatusCode::FORBIDDEN
+        && Envelope::parse(&answer.body).message().contains("may not exist")
+}
+
+/// A run that ended without a report. Only one that failed may be begun anew: the others were paid for and would end
+/// the same way, or were stopped on purpose (B9a).
+pub(super) fn run_ended(
+    vendor: &Vendor,
+    status: Status,
+    error: Option<RunError>,
+    redact: impl FnOnce(&str) -> String,
+) -> ProviderError {
+    let (trouble, sentence) = match status {
+        Status::Cancelled => (Trouble::RunStopped, "the run was stopped at the provider".to_owned()),
+        Status::RequiresAction => (
+            Trouble::Rejected,
+            "the provider asks for an action in the middle of the run, which is not supported; ask in another way"
+                .to_owned(),
+        ),
+        Status::Completed => (
+            Trouble::Malformed,
+            "the provider calls the run completed, but shows no report".to_owned(),
+        ),
+        Status::Incomplete(reason) => (
+            Trouble::Rejected,
+            format!(
+                "the provider's run reached a limit before it wrote anything ({reason}); ask for less at a time"
+            ),
+        ),
+        Status::Failed | Status::Running => why_failed(vendor, error.as_ref()),
+    };
+    let detail = error.map(|error| redact(&said(error)));
+    ProviderError { detail, ..provider_error(trouble, sentence) }
+}
+
+/// What the provider says went wrong with a run: its code and its message.
+fn said(error: RunError) -> String {
+    format!("{} {}", error.code.0.unwrap_or_default(), error.message.0.unwrap_or_default())
+}
+
+/// Failures that a new run would only repeat, by the last part of the provider's code.
+fn why_failed(vendor: &Vendor, error: Option<&RunError>) -> (Trouble, String) {
+    let code = error.and_then(|error| error.code.as_deref()).unwrap_or_default().to_lowercase();
+    let word = code.rsplit('/').next().unwrap_or_default().replace('-', "_");
+    let says = |known: &[&str]| known.iter().any(|known| word.contains(known));
+    if says(&["billing", "credit", "insufficient_", "payment"]) {
+        return (Trouble::QuotaExhausted, vendor.no_credit());
+    }
+    if says(&["invalid_", "safety", "policy", "prohibited", "blocked", "too_many_prompt_tokens"]) {
+        let sentence =
+            "the provider's run rejected the request; change the question or its options";
+        return (Trouble::Rejected, sentence.to_owned());
+    }
+    (Trouble::RunFailed, "the provider's run failed".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::gemini::VENDOR;
+
+    fn answer(status: u16, body: &str) -> HttpAnswer {
+        let status = StatusCode::from_u16(status).unwrap();
+        HttpAnswer { status, retry_after: None, body: body.into() }
+    }
+
+    /// G3: errors by remedy; the vendor's words for them are its own.
+    #[test]
+    fn g3_a_refused_key_and_a_wait_are_found_where_this_vendor_puts_them() {
+        let refined = |status, body: &str| {
+            let answer = answer(status, body);
+            let error = crate::vendor::trouble(&VENDOR, &answer, "k");
+            refined(&VENDOR, &answer, error)
+        };
+        let key = r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.",
+            "status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
+        let error = refined(400, key);
+        assert_eq!(error.trouble, Trouble::Unauthorized);
+        assert!(error.sentence.contains("GEMINI_API_KEY"), "{error:?}");
+        let other = r#"{"error":{"code":400,"message":"bad input","status":"INVALID_ARGUMENT"}}"#;
+        assert_eq!(refined(400, other).trouble, Trouble::Rejected);
+        let wait = |delay: &str| {
+            refined(
+                429,
+                &format!(
+                    r#"{{"error":{{"code":429,"details":[{{}},{{"retryDelay":"{delay}"}}]}}}}"#
+                ),
+            )
+            .trouble
+            .retry_after()
+        };
+        assert_eq!(wait("34s"), Some(Duration::from_secs(34)));
+        assert_eq!(wait("0.5s"), Some(Duration::from_millis(500)));
+        for odd in ["soon", "-3s", "1e300s", "NaNs"] {
+            assert_eq!(wait(odd), None, "{odd}");
+        }
+        assert_eq!(refined(402, "{}").trouble, Trouble::QuotaExhausted);
+        assert_eq!(refined(403, "{}").trouble, Trouble::Unauthorized);
+    }
+
+    #[test]
+    fn an_unknown_agent_and_a_hidden_run_are_told_from_other_refusals() {
+        let said = |message: &str| format!(r#"{{"error":{{"message":"{message}"}}}}"#);
+        assert!(is_unknown_agent(&answer(404, &said("Agent 'agents/X-1' not found.")), "x-1"));
+        assert!(is_unknown_agent(&answer(400, &said("agent x-1 is not supported")), "x-1"));
+        assert!(!is_unknown_agent(&answer(400, &said("x-1 does not take tools")), "x-1"));
+        assert!(!is_unknown_agent(&answer(500, &said("agent x-1 not found")), "x-1"));
+        assert!(!is_unknown_agent(&answer(404, "<html>"), "x-1"));
+        assert!(is_not_found(&answer(403, &said("No permission, or it may not exist."))));
+        assert!(!is_not_found(&answer(403, &said("permission denied"))));
+    }
+
+    /// B9a, G9: a failed run may be begun anew, unless its failure would only be repeated; its reason is kept.
+    #[test]
+    fn g9_a_run_that_failed_says_why_and_whether_another_could_do_better() {
+        let ended = |status, code: &str| {
+            let error = serde_json::json!({"code": code, "message": "m 7"});
+            let error = serde_json::from_str(&error.to_string()).unwrap();
+            run_ended(&VENDOR, status, Some(error), str::to_owned)
+        };
+        let cases = [
+            ("", Trouble::RunFailed),
+            ("https://errors.example/internal", Trouble::RunFailed),
+            ("https://errors.example/invalid/timeout", Trouble::RunFailed),
+            ("server_error", Trouble::RunFailed),
+            ("https://errors.example/insufficient-credit", Trouble::QuotaExhausted),
+            ("https://errors.example/SAFETY", Trouble::Rejected),
+            ("invalid_argument", Trouble::Rejected),
+        ];
+        for (code, expected) in cases {
+            let error = ended(Status::Failed, code);
+            assert_eq!(error.trouble, expected, "{code}");
+            assert_eq!(error.detail, Some(format!("{code} m 7")));
+        }
+        let ends = [
+            (Status::Cancelled, Trouble::RunStopped),
+            (Status::RequiresAction, Trouble::Rejected),
+            (Status::Incomplete("budget_exceeded"), Trouble::Rejected),
+            (Status::Completed, Trouble::Malformed),
+        ];
+        for (status, expected) in ends {
+            assert_eq!(ended(status, "x").trouble, expected, "{status:?}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Arbitrary bytes, read as the vendor's JSON: what a test of the adapter throws at it. Not part of the API.
+
+use std::collections::HashSet;
+
+use outlast_core::{Body, Step};
+
+use super::meter::Meter;
+use super::wire::{Event, Interaction, listed_agents};
+use super::{VENDOR, errors, report};
+
+/// Takes the bytes for an event and for the body of an answer; says what is wrong with what we make of them.
+pub fn answer(bytes: &[u8]) -> Result<(), String> {
+    let mut meter = Meter::default();
+    if let Some(event) = Event::parse(&mut String::from_utf8_lossy(bytes).into_owned()) {
+        let percent = meter.event(&event, event.kind()).and_then(|progress| progress.percent);
+        if percent.is_some_and(|percent| percent > 95) {
+            return Err(format!("{percent:?} percent before the end"));
+        }
+    }
+    drop(listed_agents(bytes));
+    let Some(mut interaction) = Interaction::parse(bytes) else { return Ok(()) };
+    drop(meter.snapshot(&interaction));
+    let status = interaction.status();
+    let step = report::finished(status, &mut interaction, Vec::new());
+    drop(errors::run_ended(&VENDOR, status, interaction.take_error(), str::to_owned));
+    let Some(Step::Done { output, .. }) = step else { return Ok(()) };
+    let Body::Report { text, sources, .. } = output.body else { return Ok(()) };
+    let urls: HashSet<&str> = sources.iter().map(|source| source.url.as_str()).collect();
+    let numbered = sources.iter().zip(1..).all(|(source, number)| source.number == number);
+    match urls.len() == sources.len() && !urls.contains("") && numbered && !text.trim().is_empty() {
+        true => Ok(()),
+        false => Err(format!("{text:?} with {sources:?}")),
+    }
+}

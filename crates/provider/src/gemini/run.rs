@@ -1,0 +1,182 @@
+//! A run that is under way. Checks decide what became of it; beside them its stream, while that can be had, tells how
+//! far it is.
+
+use async_trait::async_trait;
+use outlast_core::{BoxError, ProviderError, RemoteRun, Run, Step};
+use tokio::time::{Instant, sleep_until};
+
+use super::api::{Api, Attached};
+use super::meter::Meter;
+use super::report;
+use super::wire::{Event, EventKind, Interaction, Status};
+use crate::vendor::{Checks, EventStream, HttpAnswer, unreadable};
+
+/// A run of an agent.
+pub(super) struct GeminiRun {
+    api: Api,
+    remote: RemoteRun,
+    meter: Meter,
+    /// The stream, while it is open.
+    stream: Option<Box<EventStream>>,
+    /// Whether the provider gives a stream; one that was refused once is not asked for again.
+    streams: bool,
+    /// The last event heard.
+    last_event: Option<String>,
+    checks: Checks,
+    /// When the next check is due. Kept here, not in a future, so that a dropped `next` loses no time.
+    check_at: Instant,
+    /// The end, once it is known and until it is returned.
+    done: Option<Step>,
+}
+
+/// What there is to do next.
+enum Next {
+    Hear(Result<Event, Option<BoxError>>),
+    Check,
+}
+
+impl GeminiRun {
+    /// A run that was begun; the first check is made at once.
+    pub(super) fn new(api: Api, remote: RemoteRun) -> Self {
+        Self {
+            checks: Checks::after(api.waits(), 0),
+            api,
+            remote,
+            meter: Meter::default(),
+            stream: None,
+            streams: true,
+            last_event: None,
+            check_at: Instant::now(),
+            done: None,
+        }
+    }
+
+    /// Waits for an event or for the time of the next check.
+    async fn wait(&mut self) -> Next {
+        tokio::select! {
+            event = next_event(&mut self.stream) => Next::Hear(event),
+            () = sleep_until(self.check_at) => Next::Check,
+        }
+    }
+
+    /// What an event means: progress, or a reason to check.
+    fn heard(&mut self, event: Event) -> Option<Step> {
+        let id = event.event_id.as_ref().filter(|id| !id.is_empty());
+        if id.is_some() && id == self.last_event.as_ref() {
+            // A repeated event must not count twice.
+            return None;
+        }
+        self.last_event = id.cloned().or(self.last_event.take());
+        match event.kind() {
+            EventKind::Ended => {
+                self.stream = None;
+                self.checks.restart();
+                self.check_at = Instant::now();
+                None
+            }
+            EventKind::StreamError => {
+                self.stream = None;
+                None
+            }
+            kind => self.meter.event(&event, kind).map(Step::Progress),
+        }
+    }
+
+    fn stream_ended(&mut self, error: Option<BoxError>) {
+        let error = error.map(|error| error.to_string());
+        tracing::debug!(remote.id = self.remote.short_id(), error, "the stream ended early");
+        self.stream = None;
+    }
+
+    /// Looks at the run once, and takes up its stream if it goes on.
+    async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
+        let answer = self.api.look(&self.remote.id, self.api.timeout()).await;
+        let trouble = |answer: &HttpAnswer| self.api.refused_look(answer);
+        let Some(body) = self.checks.body(&self.remote, answer, trouble)? else {
+            self.check_at = self.checks.next();
+            return Ok(None);
+        };
+        let Some(mut interaction) = Interaction::parse(&body) else {
+            self.checks.failed(&self.remote, unreadable())?;
+            self.check_at = self.checks.next();
+            return Ok(None);
+        };
+        match interaction.status() {
+            status @ (Status::Completed | Status::Incomplete(_)) => {
+                match report::finished(status, &mut interaction, body) {
+                    Some(step) => Ok(Some(step)),
+                    None => Err(self.api.run_ended(status, interaction.take_error())),
+                }
+            }
+            status @ (Status::Failed | Status::Cancelled | Status::RequiresAction) => {
+                Err(self.api.run_ended(status, interaction.take_error()))
+            }
+            Status::Running => {
+                self.take_up_stream().await;
+                // After the last wait: a call dropped above must not have counted what it did not tell.
+                self.check_at = self.checks.next();
+                Ok(self.meter.snapshot(&interaction).map(Step::Progress))
+            }
+        }
+    }
+
+    async fn take_up_stream(&mut self) {
+        if self.stream.is_some() || !self.streams {
+            return;
+        }
+        match self.api.attach(&self.remote.id, self.last_event.as_deref()).await {
+            Attached::Stream(stream) => {
+                self.stream = Some(stream);
+                if self.last_event.is_none() {
+                    self.meter.stream_from_the_beginning();
+                }
+            }
+            Attached::NotNow => {
+                tracing::debug!(remote.id = self.remote.short_id(), "no stream this time");
+            }
+            Attached::Refused => self.streams = false,
+        }
+    }
+}
+
+/// The next event of the stream; waits for ever where there is none.
+async fn next_event(stream: &mut Option<Box<EventStream>>) -> Result<Event, Option<BoxError>> {
+    match stream {
+        Some(stream) => stream.next(Event::parse).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[async_trait]
+impl Run for GeminiRun {
+    fn remote(&self) -> RemoteRun {
+        self.remote.clone()
+    }
+
+    async fn next(&mut self) -> Result<Step, ProviderError> {
+        if let Some(progress) = self.meter.start(self.api.vendor()) {
+            return Ok(Step::Progress(progress));
+        }
+        loop {
+            if let Some(done) = self.done.take() {
+                return Ok(done);
+            }
+            let step = match self.wait().await {
+                Next::Check => self.check().await?,
+                Next::Hear(Ok(event)) => self.heard(event),
+                Next::Hear(Err(error)) => {
+                    self.stream_ended(error);
+                    None
+                }
+            };
+            let Some(step) = step else { continue };
+            if matches!(step, Step::Done { .. })
+                && let Some(progress) = self.meter.finalizing()
+            {
+                self.done = Some(step);
+                return Ok(Step::Progress(progress));
+            }
+            return Ok(step);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The vendor's JSON, known to no other module. Everything is optional and every set is open; what has another type
+//! than we know is taken to be absent: one odd field must not hide the id, or the report, beside it.
+
+mod submit;
+mod step;
+mod citation;
+mod usage;
+mod event;
+mod errors;
+mod agents;
+
+use serde::Deserialize;
+
+use crate::vendor::lenient::{Known, known_items, object};
+pub(super) use agents::listed_agents;
+pub(super) use citation::Citation;
+pub(super) use errors::{Envelope, RunError};
+pub(super) use event::{Event, EventKind};
+pub(super) use step::TextPart;
+use step::{Step, content_parts, steps};
+pub(super) use submit::submit;
+pub(super) use usage::Usage;
+
+/// The longest id of a run that is taken: it becomes part of an address, of every row and of log lines.
+const MAX_ID_BYTES: usize = 1_000;
+
+/// A run's state.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Interaction {
+    id: Known<String>,
+    status: Known<String>,
+    agent: Known<String>,
+    model: Known<String>,
+    #[serde(deserialize_with = "steps")]
+    steps: Option<Vec<Step>>,
+    /// What stood in place of steps until the API was finished.
+    #[serde(deserialize_with = "content_parts")]
+    outputs: Option<Vec<TextPart>>,
+    pub(super) usage: Known<Usage>,
+    #[serde(deserialize_with = "known_items")]
+    errors: Option<Vec<RunError>>,
+    error: Known<RunError>,
+}
+
+impl Interaction {
+    /// The object in a body; `None` when it is none.
+    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+        object(body)
+    }
+
+    /// The run's name, if it has one.
+    pub(super) fn into_id(self) -> Option<String> {
+        self.id.0.filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()))
+    }
+
+    pub(super) fn status(&self) -> Status {
+        Status::named(self.status.as_deref().unwrap_or_default())
+    }
+
+    /// The agent that did the work, or the model.
+    pub(super) fn agent(&self) -> Option<&str> {
+        let named = [self.agent.as_deref(), self.model.as_deref()];
+        named.into_iter().flatten().find(|name| !name.is_empty())
+    }
+
+    /// What the provider says went wrong, if it does.
+    pub(super) fn take_error(&mut self) -> Option<RunError> {
+        let first = self.errors.take().and_then(|errors| errors.into_iter().next());
+        first.or_else(|| self.error.take())
+    }
+
+    /// Takes out the report: the texts of the last outputs that nothing but thoughts stands between, in their order.
+    /// They may be megabytes: they are moved, not copied.
+    pub(super) fn take_report(&mut self) -> Vec<TextPart> {
+        let from = self.report_from();
+        let steps = self.steps.iter_mut().flatten().skip(from).filter(|step| step.is_output());
+        let parts = steps.flat_map(|step| step.content.take().unwrap_or_default());
+        let parts: Vec<TextPart> = parts.filter(|part| part.written().is_some()).collect();
+        if !parts.is_empty() {
+            return parts;
+        }
+        let outputs = self.outputs.take().unwrap_or_default();
+        outputs.into_iter().filter(|part| part.written().is_some()).collect()
+    }
+
+    /// How many words of it there are so far.
+    pub(super) fn words(&self) -> usize {
+        let steps = self.steps.iter().flatten().skip(self.report_from());
+        let parts = steps.filter(|step| step.is_output()).flat_map(|step| &step.content).flatten();
+        let texts = parts.chain(self.outputs.iter().flatten()).filter_map(TextPart::written);
+        texts.map(|text| text.split_whitespace().count()).sum()
+    }
+
+    /// How many queries were asked.
+    pub(super) fn queries(&self) -> usize {
+        self.steps.iter().flatten().map(Step::queries).sum()
+    }
+
+    /// How many pages were read.
+    pub(super) fn pages(&self) -> usize {
+        self.steps.iter().flatten().map(Step::pages).sum()
+    }
+
+    /// The number of the first step of the report.
+    fn report_from(&self) -> usize {
+        let steps = self.steps.as_deref().unwrap_or_default();
+        let Some(last) = steps.iter().rposition(|step| step.is_output() && step.has_text()) else {
+            return steps.len();
+        };
+        let between = |step: &Step| !step.is_output() && !step.is_thought();
+        steps[..last].iter().rposition(between).map_or(0, |other| other + 1)
+    }
+}
+
+/// Where a run stands. What we do not know is taken to be under way, and looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Running,
+    Completed,
+    /// It reached a limit, which this is the word for.
+    Incomplete(&'static str),
+    Failed,
+    Cancelled,
+    RequiresAction,
+}
+
+impl Status {
+    pub(super) fn named(name: &str) -> Self {
+        match name {
+            "completed" => Self::Completed,
+            "incomplete" => Self::Incomplete("incomplete"),
+            "budget_exceeded" => Self::Incomplete("budget_exceeded"),
+            // Going on would be another paid request.
+            "requires_continuation" => Self::Incomplete("requires_continuation"),
+            "failed" => Self::Failed,
+            "cancelled" | "canceled" => Self::Cancelled,
+            "requires_action" => Self::RequiresAction,
+            _ => Self::Running,
+        }
+    }
+
+    pub(super) fn is_terminal(self) -> bool {
+        self != Self::Running
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(body: &str) -> String {
+        let parts = Interaction::parse(body.as_bytes()).unwrap().take_report();
+        parts.iter().filter_map(TextPart::written).collect()
+    }
+
+    #[test]
+    fn unknown_things_nulls_and_other_types_hide_nothing_beside_them() {
+        let body = br#"{"id":"v1_a","status":"meditating","agent":7,"model":"m","usage":[],"errors":"none","new":{},
+            "steps":[5,{"type":"dream","x":1},{"type":"model_output","content":[{"type":"image","data":"x"},
+            {"type":"text","text":"hi","annotations":null},7]}]}"#;
+        let mut interaction = Interaction::parse(body).unwrap();
+        assert_eq!(interaction.status(), Status::Running);
+        assert_eq!(interaction.agent(), Some("m"));
+        assert!(interaction.take_error().is_none());
+        assert_eq!(interaction.take_report()[0].written(), Some("hi"));
+        assert_eq!(interaction.into_id().as_deref(), Some("v1_a"));
+        for none in ["{}", r#"{"id":""}"#, r#"{"id":7}"#] {
+            assert_eq!(Interaction::parse(none.as_bytes()).unwrap().into_id(), None);
+        }
+        let long = format!(r#"{{"id":"{}"}}"#, "r".repeat(MAX_ID_BYTES + 1));
+        assert_eq!(Interaction::parse(long.as_bytes()).unwrap().into_id(), None);
+    }
+
+    /// The vendor's own SDK takes the same part of the steps for the text.
+    #[test]
+    fn the_report_is_the_last_output_and_no_thought() {
+        let out = |text: &str| {
+            format!(r#"{{"type":"model_output","content":[{{"type":"text","text":"{text}"}}]}}"#)
+        };
+        let thought = r#"{"type":"thought","summary":[{"type":"text","text":"hm"}]}"#;
+        let search = r#"{"type":"google_search_call","id":"c","arguments":{"queries":["a","b"]}}"#;
+        let of = |steps: &[&str]| report(&format!(r#"{{"steps":[{}]}}"#, steps.join(",")));
+        let (one, two) = (out("one"), out(" two"));
+        assert_eq!(of(&[]), "");
+        assert_eq!(of(&[thought, search]), "");
+        assert_eq!(of(&[&one]), "one");
+        assert_eq!(of(&[&one, thought, &two]), "one two");
+        assert_eq!(of(&[&one, search, thought, &two, thought]), " two");
+        assert_eq!(of(&[&one, &out(""), search]), "one");
+        assert_eq!(
+            report(r#"{"outputs":[{"type":"thought","text":"hm"},{"type":"text","text":"old"}]}"#),
+            "old"
+        );
+    }
+
+    #[test]
+    fn every_status_of_the_vendor_is_known_and_every_other_goes_on() {
+        let ends = [
+            "completed",
+            "incomplete",
+            "budget_exceeded",
+            "requires_continuation",
+            "failed",
+            "cancelled",
+            "requires_action",
+        ];
+        assert!(ends.iter().all(|name| Status::named(name).is_terminal()));
+        for name in ["", "in_progress", "queued", "COMPLETED", "meditating"] {
+            assert_eq!(Status::named(name), Status::Running, "{name}");
+        }
+    }
+
+    /// However many steps there are, the report is what was paid for.
+    #[test]
+    fn the_report_is_found_behind_ten_thousand_steps() {
+        let thoughts = r#"{"type":"thought"},"#.repeat(12_000);
+        let body = format!(
+            r#"{{"steps":[{thoughts}{{"type":"model_output","content":[{{"text":"a"}}]}},
+            {{"type":"thought"}},{{"type":"model_output","content":[{{"text":"b"}}]}}]}}"#
+        );
+        assert_eq!(report(&body), "ab");
+    }
+}

@@ -1,0 +1,158 @@
+//! One event of a stream.
+
+use serde::Deserialize;
+
+use super::Status;
+use super::step::{Arguments, Step, TextPart, ToolResult};
+use crate::vendor::lenient::{Known, known_items, object, word};
+
+/// One event of a stream.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::gemini) struct Event {
+    #[serde(deserialize_with = "word")]
+    event_type: String,
+    /// A token with which a stream can be taken up after this event.
+    pub(in crate::gemini) event_id: Known<String>,
+    /// The number of the step it speaks of.
+    pub(in crate::gemini) index: Known<u64>,
+    status: Known<String>,
+    step: Known<Step>,
+    delta: Known<Delta>,
+}
+
+/// What an event says, as far as it concerns us.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::gemini) enum EventKind {
+    /// The run has ended; a check says how.
+    Ended,
+    /// The stream has trouble, which says nothing of the run.
+    StreamError,
+    /// So many queries are asked, or pages were read, by its step.
+    Searched { queries: usize, pages: usize },
+    /// A thought, in the provider's summary of it.
+    Thought(String),
+    /// Output begins.
+    OutputBegins,
+    /// So many words were written.
+    Wrote { words: usize },
+    /// Something else.
+    Other,
+}
+
+/// What a step grows by.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Delta {
+    #[serde(rename = "type", deserialize_with = "word")]
+    kind: String,
+    text: Known<String>,
+    content: Known<TextPart>,
+    arguments: Known<Arguments>,
+    #[serde(deserialize_with = "known_items")]
+    result: Option<Vec<ToolResult>>,
+}
+
+impl Event {
+    /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event.
+    pub(in crate::gemini) fn parse(data: &mut String) -> Option<Self> {
+        object(data.as_bytes())
+    }
+
+    /// What it says.
+    pub(in crate::gemini) fn kind(&self) -> EventKind {
+        match self.event_type.as_str() {
+            "interaction.completed" | "interaction.complete" => EventKind::Ended,
+            "interaction.status_update" => {
+                let status = Status::named(self.status.as_deref().unwrap_or_default());
+                if status.is_terminal() { EventKind::Ended } else { EventKind::Other }
+            }
+            "error" => EventKind::StreamError,
+            "step.start" | "content.start" => self.step.as_ref().map_or(EventKind::Other, started),
+            "step.delta" | "content.delta" => self.delta.as_ref().map_or(EventKind::Other, grown),
+            _ => EventKind::Other,
+        }
+    }
+}
+
+fn started(step: &Step) -> EventKind {
+    if step.is_output() {
+        return EventKind::OutputBegins;
+    }
+    searched(step.queries(), step.pages())
+}
+
+fn grown(delta: &Delta) -> EventKind {
+    match delta.kind.as_str() {
+        "text" => {
+            let text = delta.text.as_deref().unwrap_or_default();
+            EventKind::Wrote { words: text.split_whitespace().count() }
+        }
+        "thought_summary" => {
+            let summary = delta.content.as_ref().and_then(TextPart::written);
+            summary.map_or(EventKind::Other, |summary| EventKind::Thought(summary.to_owned()))
+        }
+        _ => {
+            let queries = delta.arguments.as_ref().map_or(0, Arguments::queries);
+            searched(queries, delta.result.iter().flatten().filter(|page| page.is_page()).count())
+        }
+    }
+}
+
+fn searched(queries: usize, pages: usize) -> EventKind {
+    match queries + pages {
+        0 => EventKind::Other,
+        _ => EventKind::Searched { queries, pages },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_say_what_the_run_does_and_unknown_ones_say_nothing() {
+        let kind = |json: &str| Event::parse(&mut json.to_owned()).map(|event| event.kind());
+        let cases = [
+            (r#"{"event_type":"interaction.created","interaction":{"id":"x"}}"#, EventKind::Other),
+            (
+                r#"{"event_type":"interaction.status_update","status":"in_progress"}"#,
+                EventKind::Other,
+            ),
+            (r#"{"event_type":"interaction.status_update","status":"failed"}"#, EventKind::Ended),
+            (r#"{"event_type":"interaction.completed","interaction":7}"#, EventKind::Ended),
+            (r#"{"event_type":"interaction.complete"}"#, EventKind::Ended),
+            (r#"{"event_type":"error","error":{"code":"x"}}"#, EventKind::StreamError),
+            (
+                r#"{"event_type":"step.start","index":0,"step":{"type":"google_search_call","arguments":{"queries":["a","b"]}}}"#,
+                EventKind::Searched { queries: 2, pages: 0 },
+            ),
+            (
+                r#"{"event_type":"step.delta","index":0,"delta":{"type":"url_context_result","result":[{"url":"u"},{}]}}"#,
+                EventKind::Searched { queries: 0, pages: 1 },
+            ),
+            (
+                r#"{"event_type":"step.delta","delta":{"type":"thought_summary","content":{"type":"text","text":"hm"}}}"#,
+                EventKind::Thought("hm".to_owned()),
+            ),
+            (
+                r#"{"event_type":"step.start","step":{"type":"model_output"}}"#,
+                EventKind::OutputBegins,
+            ),
+            (
+                r#"{"event_type":"step.delta","delta":{"type":"text","text":"a b"}}"#,
+                EventKind::Wrote { words: 2 },
+            ),
+            (
+                r#"{"event_type":"step.delta","delta":{"type":"text","text":7}}"#,
+                EventKind::Wrote { words: 0 },
+            ),
+            (r#"{"event_type":"step.mystery","step":[],"delta":null}"#, EventKind::Other),
+            (r#"{"event_type":7}"#, EventKind::Other),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(kind(json), Some(expected), "{json}");
+        }
+        assert_eq!(kind("[DONE]"), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! Answers that are no success, in the words of this API.
+
+use axum::Json;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use serde_json::{Value, json};
+
+use super::GOOGLE_KEY;
+use crate::errors::Refusal;
+
+/// The same refusal as this API words it.
+pub(super) fn in_google_words(refusal: Refusal) -> Refusal {
+    let Some((kind, message)) = refusal.said.clone() else { return refusal };
+    let (status, headers) = refusal.head();
+    let wait = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let wait: Option<u64> = wait.and_then(|seconds| seconds.parse().ok());
+    // An empty account has one answer here, whatever the scenario takes it to be elsewhere.
+    let status = if kind == "insufficient_quota" { StatusCode::PAYMENT_REQUIRED } else { status };
+    let details = wait.map(|seconds| {
+        json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s")})
+    });
+    envelope(status, &message, details).retry_after(wait)
+}
+
+/// Refuses a request whose key is missing, calls itself wrong, or stands in the address.
+pub(super) fn authorize(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
+    let key = headers.get(GOOGLE_KEY).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let in_address = uri.query().is_some_and(|query| query.contains("key="));
+    if !key.is_empty() && !key.contains("wrong") && !in_address {
+        return Ok(());
+    }
+    let reason =
+        json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"});
+    let message = "API key not valid. Please pass a valid API key.";
+    Err(envelope(StatusCode::BAD_REQUEST, message, Some(reason)))
+}
+
+/// 404: there is no such agent.
+pub(super) fn no_such_agent(agent: &str) -> Refusal {
+    envelope(StatusCode::NOT_FOUND, &format!("Agent '{agent}' not found."), None)
+}
+
+fn envelope(status: StatusCode, message: &str, details: Option<Value>) -> Refusal {
+    let mut error = json!({"code": status.as_u16(), "message": message, "status": word(status)});
+    if let Some(details) = details {
+        error["details"] = json!([details]);
+    }
+    Refusal::new(status, Json(json!({"error": error})))
+}
+
+fn word(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        401 => "UNAUTHENTICATED",
+        402 | 429 => "RESOURCE_EXHAUSTED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        409 => "ABORTED",
+        501 => "UNIMPLEMENTED",
+        503 => "UNAVAILABLE",
+        504 => "DEADLINE_EXCEEDED",
+        500.. => "INTERNAL",
+        _ => "INVALID_ARGUMENT",
+    }
+}
