@@ -11,6 +11,7 @@ mod restore;
 mod expire;
 mod prune;
 mod room;
+mod spending;
 mod key;
 mod share;
 
@@ -36,6 +37,7 @@ pub use retry::Retrying;
 pub use room::{ask_bytes, has_room, settled_bytes};
 pub use send_key::{RETRY_KEY, job_of_key};
 pub use share::{Sharing, may_take};
+pub use spending::{RunCharge, charge, ledger_begins, may_spend, reserve, set_aside};
 pub use turn::{Turn, ahead};
 pub use verdict::{End, verdict};
 pub use write::{check_lease, checkpoint, note, settle};

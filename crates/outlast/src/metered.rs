@@ -76,6 +76,7 @@ impl StoreWrapper for MeteredStore {
             | StoreMethod::List
             | StoreMethod::Turns
             | StoreMethod::Conversations
+            | StoreMethod::Spend
             | StoreMethod::Changes => {}
         }
     }
@@ -118,7 +119,7 @@ impl StoreWrapper for MeteredStore {
         };
         let job = self.store.settle(lease, settlement).await?;
         self.metrics.attempted(&job.new.owner, attempt);
-        self.metrics.spent(&job.new.owner, cost);
+        self.metrics.spent(&job.new.owner, job.new.profile.provider(), cost);
         self.ended(&job);
         Ok(job)
     }
@@ -162,6 +163,10 @@ impl Provider for MeteredProvider {
 
     fn typical_cost(&self, ask: &Value) -> Cost {
         self.provider.typical_cost(ask)
+    }
+
+    fn caps(&self) -> bool {
+        self.provider.caps()
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {

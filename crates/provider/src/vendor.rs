@@ -9,6 +9,7 @@ mod milestones;
 mod delivered;
 mod errors;
 pub(crate) mod lenient;
+pub(crate) mod billed;
 
 use std::sync::Arc;
 

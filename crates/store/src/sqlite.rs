@@ -12,6 +12,7 @@ mod commands;
 mod insert;
 mod keys;
 mod owners;
+mod ledger;
 mod prune;
 mod reads;
 mod conversations;
@@ -46,7 +47,7 @@ use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, Clock, ConversationId, ConversationPage,
     ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery, Lease, OwnerId,
     Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement,
-    Store, StoreError, Timestamp, WorkerId, rules,
+    SpendQuery, SpendSum, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
 use tokio::sync::watch;
@@ -333,6 +334,11 @@ impl Store for SqliteStore {
         self.readers
             .run(move |connection| conversations::list(connection, &owner, &query, now))
             .await
+    }
+
+    async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {
+        let (scope, query) = (scope.clone(), *query);
+        self.readers.run(move |connection| ledger::spend(connection, &scope, &query)).await
     }
 
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {

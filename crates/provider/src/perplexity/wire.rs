@@ -10,6 +10,7 @@ mod run_error;
 
 use serde::Deserialize;
 
+use crate::vendor::billed::Billed;
 use crate::vendor::lenient::{Known, object};
 pub(super) use event::Event;
 pub(super) use output::Page;
@@ -36,7 +37,7 @@ pub(super) struct Response {
     pub(super) model: Known<String>,
     #[serde(deserialize_with = "output_items")]
     output: Option<Vec<OutputItem>>,
-    pub(super) usage: Known<Usage>,
+    pub(super) usage: Known<Billed<Usage>>,
     pub(super) error: Known<RunError>,
     pub(super) incomplete_details: Known<IncompleteDetails>,
 }

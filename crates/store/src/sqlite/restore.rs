@@ -19,7 +19,7 @@ use super::mark::{self, Mark, Reached};
 use super::open::{self, Access};
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{check, sql};
+use super::{check, ledger, sql};
 use crate::columns;
 use crate::restored::{RestoreError, Restored, RestoredJob};
 
@@ -150,6 +150,7 @@ impl Restore<'_> {
         for (Stored { seq, mut record }, fate) in self.decided(&moment)? {
             rows::save(&mut tx, seq, &mut record)?;
             let job = record.job;
+            ledger::charge(&tx, &job.checkpoint, &job)?;
             let update = "UPDATE jobs SET max_failures = ?2 WHERE seq = ?1";
             sql::execute(&moment, update, (seq, job.new.max_failures))?;
             jobs.push(RestoredJob { job, fate });

@@ -85,6 +85,9 @@ pub(super) fn queued(
         header(asking, &id),
         render::estimate(&cost)
     ));
+    if let Some(note) = &expected.budget_note {
+        text.line(note);
+    }
     text.path(path.as_deref());
     let text = text.done();
     let shape = without_nulls(json!({
