@@ -40,6 +40,11 @@ impl ResearchAsk {
         })
     }
 
+    /// What a stored request may cost at most, if the caller said so.
+    pub fn stored_budget(ask: &Value) -> Option<NanoUsd> {
+        NanoUsd::deserialize(ask.get("budget")?).ok()
+    }
+
     /// The question itself, for lists and titles: the last thing the user said.
     pub fn question(&self) -> &str {
         let said = self.messages.iter().rfind(|message| message.role == Role::User);

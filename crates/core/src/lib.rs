@@ -13,6 +13,8 @@ mod visibility;
 mod ask;
 mod workflow;
 mod output;
+mod ledger;
+mod budget;
 mod failure;
 mod payment;
 mod standing;
@@ -35,12 +37,14 @@ mod changes;
 mod store_wrapper;
 
 pub use ask::{AskKind, ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters};
+pub use budget::{BudgetLimit, BudgetRefusal};
 pub use changes::{Change, ChangeWait, Changes, Uncarried};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, WorkerId};
 pub use job::{Checkpoint, Job, JobState, NewJob, Progress, RemoteRun, RemoteStop};
 pub use key::{HeldAnswer, Key, KeyLife};
 pub use lease::{Claimed, Holder, Lease, Record};
+pub use ledger::{ChargeState, LedgerRow, Reservation, SpendBy, SpendLimits, SpendQuery, SpendSum};
 pub use listing::{
     ConversationPage, ConversationQuery, ConversationSummary, Cursor, JobPage, JobQuery, Summary,
 };
@@ -62,6 +66,6 @@ pub use store::{
 pub use store_wrapper::{StoreMethod, StoreWrapper};
 pub use text::{escaped_json, is_shown, is_terminal_control, printable};
 pub use thinking::split_thinking;
-pub use time::{Clock, Timestamp};
+pub use time::{Clock, Day, Timestamp};
 pub use visibility::Visibility;
 pub use workflow::{WorkflowAsk, session_of};

@@ -110,12 +110,28 @@ impl NanoUsd {
         let nanos = (usd * 1e9).round();
         (nanos.is_finite() && (0.0..1e18).contains(&nanos)).then_some(Self(nanos as u64))
     }
+
+    /// Reads dollars as a person writes them, such as `2` or `0.25`: exact, at most nine decimals, under a billion.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let are_digits =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if !are_digits(whole) || !are_digits(decimals) || whole.len() > 9 || decimals.len() > 9 {
+            return None;
+        }
+        Some(Self(format!("{whole}{decimals:0<9}").parse().ok()?))
+    }
+
+    /// Dollars for JSON. Under a million dollars every billionth comes back when it is read.
+    pub fn as_usd(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
 }
 
 /// Dollars with as many decimals as matter: two from a dollar on, four below.
 impl fmt::Display for NanoUsd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let usd = self.0 as f64 / 1e9;
+        let usd = self.as_usd();
         if usd >= 1.0 { write!(f, "${usd:.2}") } else { write!(f, "${usd:.4}") }
     }
 }
@@ -216,6 +232,27 @@ mod tests {
         }
         for usd in [0.0, -1.0, 0.000_000_000_1, 1_000_000.1, f64::NAN, f64::INFINITY] {
             assert_eq!(NanoUsd::budget(usd), None, "{usd}");
+        }
+    }
+
+    /// G6: what a person allows is read without a rounding error.
+    #[test]
+    fn g6_written_dollars_are_exact_or_refused() {
+        let good = [
+            ("0", 0),
+            ("0.1", 100_000_000),
+            ("2", 2_000_000_000),
+            ("0.000000001", 1),
+            ("999999999.999999999", 999_999_999_999_999_999),
+            ("1.10", 1_100_000_000),
+        ];
+        for (text, nanos) in good {
+            assert_eq!(NanoUsd::parse(text), Some(NanoUsd(nanos)), "{text}");
+        }
+        for text in
+            ["", ".5", "1.", "-1", "+1", "1e3", "1,5", "$1", "NaN", "0.0000000001", "1000000000"]
+        {
+            assert_eq!(NanoUsd::parse(text), None, "{text}");
         }
     }
 

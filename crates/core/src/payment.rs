@@ -2,7 +2,15 @@
 
 use serde_json::Value;
 
-use crate::{Checkpoint, Code, Failure, Job, JobState, Profile, RemoteRun, RemoteStop};
+use crate::{Checkpoint, Code, Failure, Job, JobState, NewJob, Profile, RemoteRun, RemoteStop};
+
+impl NewJob {
+    /// As [`Job::may_be_charged`].
+    pub fn may_be_charged(&self) -> bool {
+        let is_workflow = matches!(&self.ask, Value::Object(ask) if !ask.contains_key("messages"));
+        !is_workflow && self.profile.provider() != Profile::LIBRARY
+    }
+}
 
 impl Job {
     /// The provider's run that the job's failure left behind, if that run may still finish. A job that takes it up pays
@@ -34,9 +42,7 @@ impl Job {
     /// Whether the job asks a research provider that may charge for it: not the library, nor a command or a tool of the
     /// operator's own.
     pub fn may_be_charged(&self) -> bool {
-        let is_workflow =
-            matches!(&self.new.ask, Value::Object(ask) if !ask.contains_key("messages"));
-        !is_workflow && self.new.profile.provider() != Profile::LIBRARY
+        self.new.may_be_charged()
     }
 
     /// Whether starting the job a second time may help (E16): by what it failed with, and always where a command of the

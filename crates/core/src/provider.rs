@@ -30,6 +30,11 @@ pub trait Provider: Send + Sync {
         Cost::Unknown
     }
 
+    /// Whether the provider itself stops a run that has spent the budget of its request ([`crate::ResearchAsk::budget`]).
+    fn caps(&self) -> bool {
+        false
+    }
+
     /// Sends the request and returns once the provider has a name for the run.
     ///
     /// `key` is this try's own and begins with the job's id ([`crate::rules::job_of_key`]); where an earlier run has to

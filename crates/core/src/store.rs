@@ -11,10 +11,10 @@ use async_trait::async_trait;
 
 use crate::rules::KeyRecord;
 use crate::{
-    ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId, ConversationPage,
-    ConversationQuery, Failure, Job, JobId, JobPage, JobQuery, Key, Lease, NewJob, NoticeClaim,
-    NoticeOutcome, Output, OwnerId, Profile, Progress, RemoteRun, RemoteStop, Rev, Timestamp,
-    WorkerId,
+    BudgetRefusal, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
+    ConversationPage, ConversationQuery, Failure, Job, JobId, JobPage, JobQuery, Key, Lease,
+    NewJob, NoticeClaim, NoticeOutcome, Output, OwnerId, Profile, Progress, RemoteRun, RemoteStop,
+    Reservation, Rev, SpendQuery, SpendSum, Timestamp, WorkerId,
 };
 
 /// Where jobs live.
@@ -31,7 +31,11 @@ pub trait Store: Send + Sync {
     /// Key, busy conversation and quota are decided in the same step as the insert: of two callers at once,
     /// exactly one creates. A call whose key no longer names a job that left a run behind takes that run up
     /// ([`crate::rules::run_taken_up`]), unless [`Insert::takes_up`] names another. Refusals, in this order: [`StoreError::KeyConflict`],
-    /// [`StoreError::ConversationBusy`], [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`].
+    /// [`StoreError::ConversationBusy`], [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`],
+    /// [`StoreError::BudgetExceeded`].
+    ///
+    /// A paid job is entered into the ledger in the same step ([`crate::LedgerRow`]). A run that is taken up is paid for already:
+    /// its row moves to the new job. Every later step of the job changes its row as [`crate::rules::charge`] says.
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError>;
 
     /// Gives `worker` the next job it can run and raises its fence. Slots are shared between owners: the owner whose
@@ -165,6 +169,10 @@ pub trait Store: Send + Sync {
         query: &ConversationQuery,
     ) -> Result<ConversationPage, StoreError>;
 
+    /// What was spent on the runs that `scope` may see, by key. The ledger outlives its jobs: rows stay for 400 days, until
+    /// [`Prune::Expired`] removes them ([`crate::rules::ledger_begins`]).
+    async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError>;
+
     /// Waits until something changed after `after`, at most `wait.at_most`, and says what.
     ///
     /// Own changes are seen at once; those of other processes within `wait.look_every`. Level-triggered: nothing
@@ -204,6 +212,8 @@ pub struct Insert {
     pub max_bytes: u64,
     /// The provider's run an earlier job left: this one goes on with it and begins none.
     pub takes_up: Option<RemoteRun>,
+    /// What it may cost; `None` for a job that is free.
+    pub reservation: Option<Reservation>,
 }
 
 /// Which finished jobs to remove.
@@ -317,6 +327,9 @@ pub enum StoreError {
     /// The owner's jobs take all the room one owner may take.
     #[error("the owner's jobs take all the room one owner may take")]
     TooManyBytes,
+    /// The job may cost more than may be spent.
+    #[error("{0}")]
+    BudgetExceeded(BudgetRefusal),
     /// Another worker has the job, or it has ended. The caller's work on it is void.
     #[error("the lease is lost")]
     LeaseLost,

@@ -8,7 +8,8 @@ use crate::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
     ConversationPage, ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery,
     Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, RemoteRun,
-    RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError, Timestamp, WorkerId,
+    RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, Store, StoreError,
+    Timestamp, WorkerId,
 };
 
 /// Every method of the port once: from this come [`StoreMethod`], the methods of [`StoreWrapper`] and the store that they
@@ -88,5 +89,6 @@ wrapper_of! {
     List: fn list(&self, scope: &Scope, query: &JobQuery) -> JobPage;
     Turns: fn turns(&self, scope: &Scope, conversation: &ConversationId) -> Vec<Job>;
     Conversations: fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
+    Spend: fn spend(&self, scope: &Scope, query: &SpendQuery) -> Vec<SpendSum>;
     Changes: fn changes(&self, after: Rev, wait: ChangeWait) -> Changes;
 }

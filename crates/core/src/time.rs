@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 /// A moment: milliseconds since 1970-01-01 UTC.
@@ -32,6 +32,11 @@ impl Timestamp {
         Self(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// The UTC day it is on.
+    pub const fn day(self) -> Day {
+        Day(self.0.div_euclid(Day::MILLIS))
+    }
+
     /// How long ago `earlier` was; zero when it lies ahead, as after a clock that was set back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -53,6 +58,38 @@ impl fmt::Debug for Timestamp {
     }
 }
 
+/// A UTC day: days since 1970-01-01.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(pub i64);
+
+impl Day {
+    const MILLIS: i64 = 86_400_000;
+
+    /// Its first moment.
+    pub const fn begins(self) -> Timestamp {
+        Timestamp(self.0.saturating_mul(Self::MILLIS))
+    }
+
+    /// The day after it.
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// Reads `YYYY-MM-DD`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+        Some(Timestamp(date.and_time(NaiveTime::MIN).and_utc().timestamp_millis()).day())
+    }
+}
+
+/// `YYYY-MM-DD`.
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let moment = DateTime::<Utc>::from_timestamp_millis(self.begins().0);
+        write!(f, "{}", moment.unwrap_or(DateTime::<Utc>::MAX_UTC).format("%Y-%m-%d"))
+    }
+}
+
 /// Tells the time. A store owns one; everything that is stored is dated by it.
 pub trait Clock: Send + Sync {
     /// The present moment.
@@ -70,6 +107,16 @@ mod tests {
             Timestamp::from_millis(1_794_709_260_007).to_string(),
             "2026-11-15T02:21:00.007Z"
         );
+    }
+
+    #[test]
+    fn a_day_begins_at_midnight_in_utc() {
+        let day = Day::parse("2026-11-15").unwrap();
+        assert_eq!(day.begins().to_string(), "2026-11-15T00:00:00.000Z");
+        let last = Timestamp::from_millis(day.next().begins().as_millis() - 1);
+        assert_eq!((last.day(), last.day().to_string().as_str()), (day, "2026-11-15"));
+        assert_eq!(Timestamp::from_millis(-1).day(), Day(-1));
+        assert_eq!(["", "today", "2026-02-30", "15.11.2026"].map(Day::parse), [None; 4]);
     }
 
     #[test]

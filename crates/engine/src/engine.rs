@@ -76,7 +76,8 @@ impl Engine {
         takes_up: Option<RemoteRun>,
     ) -> Result<Started, StoreError> {
         let Options { max_unfinished, max_bytes, .. } = self.shared.options;
-        let insert = Insert { job, key, max_unfinished, max_bytes, takes_up };
+        let reservation = self.shared.reservation(&job);
+        let insert = Insert { job, key, max_unfinished, max_bytes, takes_up, reservation };
         let inserted = self.shared.store.insert(insert).await?;
         let started = match inserted {
             Inserted::New(job) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::rules::Sharing;
-use outlast_core::{Notifier, Profile, Provider};
+use outlast_core::{Notifier, Profile, Provider, SpendLimits};
 
 use crate::wakeups::PollLimits;
 
@@ -25,6 +25,8 @@ pub struct Options {
     pub max_unfinished: u32,
     /// How many bytes of requests and results an owner may have stored.
     pub max_bytes: u64,
+    /// What an owner may spend.
+    pub spend_limits: SpendLimits,
     /// How late expired jobs may be removed.
     pub sweep_interval: Duration,
     /// How many polls may wait at a time.
@@ -41,6 +43,7 @@ impl Default for Options {
             retry_base: Duration::from_secs(2),
             max_unfinished: 1000,
             max_bytes: 1 << 30,
+            spend_limits: SpendLimits::default(),
             sweep_interval: Duration::from_secs(300),
             polls: PollLimits { in_all: 10_000, per_job: 100, sharing: Sharing::OneOwner },
             notifier: None,

@@ -3,7 +3,8 @@
 use outlast_core::conversation::Conversation;
 use outlast_core::{
     ConversationId, ConversationPage, ConversationQuery, Job, JobId, JobPage, JobQuery, JobState,
-    OwnerId, Profile, Scope, Standing, StoreError, Timestamp, Visibility, Waits,
+    OwnerId, Profile, Scope, SpendQuery, SpendSum, Standing, StoreError, Timestamp, Visibility,
+    Waits,
 };
 use serde_json::Value;
 
@@ -99,5 +100,14 @@ impl Engine {
     /// The caller's jobs, newest first.
     pub async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
         self.shared.store.list(scope, query).await
+    }
+
+    /// What was spent, by key (G6).
+    pub async fn spend(
+        &self,
+        scope: &Scope,
+        query: &SpendQuery,
+    ) -> Result<Vec<SpendSum>, StoreError> {
+        self.shared.store.spend(scope, query).await
     }
 }

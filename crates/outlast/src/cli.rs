@@ -6,6 +6,7 @@ mod call;
 mod jobs;
 mod conversations;
 mod store;
+mod spend;
 mod simulate;
 mod examples;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub(crate) use jobs::{JobArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, Wait
 pub(crate) use research::{ResearchArgs, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs};
 pub(crate) use simulate::SimulateArgs;
+pub(crate) use spend::SpendArgs;
 pub(crate) use store::{BackupArgs, CheckArgs, CopyArgs, MigrateArgs, RestoreArgs, StoreCommand};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
@@ -140,6 +142,11 @@ pub(crate) enum Command {
     /// Read, export and delete conversations
     #[command(subcommand)]
     Conversations(ConversationsCommand),
+    /// Show what was spent, what is reserved and what may have been spent
+    ///
+    /// A line for each day, provider, model or owner, and the sum of all. Runs count on the UTC day on which they were asked
+    /// for, failed and lost ones too, also when their job was removed; for 400 days.
+    Spend(SpendArgs),
     /// Back up, restore and check the job store
     #[command(subcommand)]
     Store(StoreCommand),

@@ -18,6 +18,7 @@ mod job_view;
 mod jobs;
 mod conversations;
 mod find;
+mod spend;
 mod store;
 
 mod doctor;
@@ -59,6 +60,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Conversations(command) => conversations::run(&global, command).await,
+            Command::Spend(args) => spend::run(&global, args).await,
             Command::Doctor(args) => doctor::run(&global, args).await,
             Command::Init(args) => init::run(&global, args),
             Command::Config(command) => config::run(&global, command),

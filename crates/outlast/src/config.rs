@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_core::rules::Sharing;
-use outlast_core::{EndNotices, OwnerId};
+use outlast_core::{EndNotices, OwnerId, SpendLimits};
 use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
@@ -79,6 +79,7 @@ pub(crate) struct Config {
     pub(crate) conversation_logs: Option<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
     pub(crate) max_bytes_per_owner: u64,
+    pub(crate) spend_limits: SpendLimits,
     pub(crate) polls: PollLimits,
     pub(crate) http: Http,
     /// Who is told when a job has ended (G7).
@@ -244,6 +245,10 @@ impl Config {
             clock: StoreClock::default(),
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
             max_bytes_per_owner: layers.bytes("limits.max_bytes_per_owner")?,
+            spend_limits: SpendLimits {
+                per_job: layers.dollars("limits.max_usd_per_job")?,
+                per_day: layers.dollars("limits.max_usd_per_day")?,
+            },
             polls: PollLimits {
                 in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,
                 per_job: layers.number("limits.max_polls_per_job", 1..=1_000_000)? as usize,

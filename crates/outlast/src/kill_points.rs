@@ -90,6 +90,7 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::List
             | StoreMethod::Turns
             | StoreMethod::Conversations
+            | StoreMethod::Spend
             | StoreMethod::Changes => {}
         }
     }

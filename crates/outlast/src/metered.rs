@@ -79,6 +79,7 @@ impl StoreWrapper for MeteredStore {
             | StoreMethod::List
             | StoreMethod::Turns
             | StoreMethod::Conversations
+            | StoreMethod::Spend
             | StoreMethod::Changes => {}
         }
     }
@@ -121,7 +122,7 @@ impl StoreWrapper for MeteredStore {
         };
         let job = self.store.settle(lease, settlement).await?;
         self.metrics.attempted(&job.new.owner, attempt);
-        self.metrics.spent(&job.new.owner, cost);
+        self.metrics.spent(&job.new.owner, job.new.profile.provider(), cost);
         self.ended(&job);
         Ok(job)
     }
@@ -165,6 +166,10 @@ impl Provider for MeteredProvider {
 
     fn typical_cost(&self, ask: &Value) -> Cost {
         self.provider.typical_cost(ask)
+    }
+
+    fn caps(&self) -> bool {
+        self.provider.caps()
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {

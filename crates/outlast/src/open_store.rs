@@ -213,6 +213,7 @@ pub(crate) fn options(config: &Config) -> Options {
         retry_base: config.perplexity.retry_base,
         max_unfinished: config.max_jobs_per_owner,
         max_bytes: config.max_bytes_per_owner,
+        spend_limits: config.spend_limits,
         polls: config.polls,
         sweep_interval: config.perplexity.research_sweep_interval,
         ..Options::default()

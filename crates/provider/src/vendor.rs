@@ -10,6 +10,7 @@ mod delivered;
 mod errors;
 mod events;
 pub(crate) mod lenient;
+pub(crate) mod billed;
 
 use std::sync::Arc;
 

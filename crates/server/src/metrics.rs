@@ -52,14 +52,14 @@ impl Metrics {
     }
 
     /// A result was paid for.
-    pub fn spent(&self, owner: &OwnerId, cost: Cost) {
+    pub fn spent(&self, owner: &OwnerId, provider: &str, cost: Cost) {
         let (kind, NanoUsd(nanos)) = match cost {
             Cost::Reported(amount) => ("reported", amount),
             Cost::Computed(amount) => ("computed", amount),
             Cost::Estimate(amount) => ("estimate", amount),
             Cost::Unknown => return,
         };
-        self.spent_nanos.add(Some(owner), &[("kind", kind)], nanos);
+        self.spent_nanos.add(Some(owner), &[("provider", provider), ("kind", kind)], nanos);
     }
 
     /// The store took a write.
@@ -79,6 +79,7 @@ impl Metrics {
             | StoreError::ConversationBusy(_)
             | StoreError::TooManyJobs
             | StoreError::TooManyBytes
+            | StoreError::BudgetExceeded(_)
             | StoreError::LeaseLost
             | StoreError::NotFound => return,
         };
@@ -249,9 +250,9 @@ mod tests {
         let metrics = Metrics::default();
         let (ann, bob) = (OwnerId::new("ann"), OwnerId::new("bob"));
         metrics.job_started(&ann, "say \"hi\"\n");
-        metrics.spent(&ann, Cost::Reported(NanoUsd(1_000_000_000)));
-        metrics.spent(&bob, Cost::Reported(NanoUsd(500_000_000)));
-        metrics.spent(&bob, Cost::Unknown);
+        metrics.spent(&ann, "perplexity", Cost::Reported(NanoUsd(1_000_000_000)));
+        metrics.spent(&bob, "perplexity", Cost::Reported(NanoUsd(500_000_000)));
+        metrics.spent(&bob, "perplexity", Cost::Unknown);
         metrics.woke(Duration::from_millis(20));
         metrics.woke(Duration::from_secs(60));
         let unfinished = BTreeMap::from([(("deep_research".to_owned(), "queued"), 2)]);
@@ -264,7 +265,7 @@ mod tests {
             "outlast_queue_oldest_seconds 1.5",
             "outlast_calls_under_way 3",
             r#"outlast_jobs_started_total{workflow="say \"hi\"\n"} 1"#,
-            "outlast_spend_usd_total{kind=\"reported\"} 1.5",
+            "outlast_spend_usd_total{provider=\"perplexity\",kind=\"reported\"} 1.5",
             "outlast_poll_wake_seconds_bucket{le=\"0.01\"} 0",
             "outlast_poll_wake_seconds_bucket{le=\"0.025\"} 1",
             "outlast_poll_wake_seconds_bucket{le=\"5\"} 1",
@@ -274,7 +275,8 @@ mod tests {
             assert!(text.lines().any(|written| written == line), "{line}:\n{text}");
         }
         let text = metrics.text(&Scope::Owner(bob), &now);
-        assert!(text.contains("outlast_spend_usd_total{kind=\"reported\"} 0.5"), "{text}");
+        let spent = r#"outlast_spend_usd_total{provider="perplexity",kind="reported"} 0.5"#;
+        assert!(text.contains(spent), "{text}");
         for hidden in ["say", "outlast_calls_under_way", "outlast_poll_wake", "outlast_http"] {
             assert!(!text.contains(hidden), "E7: {hidden} is not one owner's:\n{text}");
         }

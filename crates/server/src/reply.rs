@@ -101,6 +101,7 @@ impl RefusalCode {
     const IDEMPOTENCY_CONFLICT: Self = Self { text: "IDEMPOTENCY_CONFLICT", retry_after: None };
     const TOO_MANY_JOBS: Self = Self { text: "TOO_MANY_JOBS", retry_after: Some(30) };
     const TOO_MANY_POLLS: Self = Self { text: "TOO_MANY_POLLS", retry_after: Some(5) };
+    const BUDGET_EXCEEDED: Self = Self { text: "BUDGET_EXCEEDED", retry_after: None };
     const STORE_FULL: Self = Self { text: "STORE_FULL", retry_after: Some(60) };
     const STORE_CORRUPT: Self = Self { text: "STORE_CORRUPT", retry_after: None };
     const STORE_UNAVAILABLE: Self = Self { text: "SERVICE_UNAVAILABLE", retry_after: Some(5) };
@@ -207,6 +208,11 @@ impl From<StoreError> for Refusal {
                 RefusalCode::STORE_FULL,
                 "your stored questions and results take all the room one owner may have here; remove conversations (`outlast conversations delete ID`) or finished jobs (`outlast jobs prune`) where the server runs, or raise OUTLAST_MAX_BYTES_PER_OWNER",
             ),
+            StoreError::BudgetExceeded(refused) => {
+                let retry_after = refused.next_day.map(|rest| rest.as_secs() + 1);
+                let code = RefusalCode { retry_after, ..RefusalCode::BUDGET_EXCEEDED };
+                Self::because(code, format!("{refused}; {}", refused.next_step()))
+            }
             StoreError::Full => Self::because(
                 RefusalCode::STORE_FULL,
                 "the disk of the job store is full; make room, then try again (finished jobs can still be read)",

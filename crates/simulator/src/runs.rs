@@ -296,13 +296,13 @@ impl Runs {
         let mut stats = state.stats.clone();
         for run in &state.runs {
             let seen = run.seen(now);
-            if agent::wire::is_billed(run.last(seen)) {
-                stats.spent_nanos += run.nanos();
-            }
+            let billed_nanos = agent::wire::is_billed(run.last(seen)).then(|| run.nanos());
+            stats.spent_nanos += billed_nanos.unwrap_or(0);
             stats.runs.push(RunStats {
                 id: run.id.clone(),
                 api: run.api().to_owned(),
                 status: run.status(seen).to_owned(),
+                billed_nanos,
                 submitted_input: run.ask.question.chars().take(SHOWN_CHARS).collect(),
                 polls: run.counts.polls,
                 streams: run.counts.streams,

@@ -36,6 +36,8 @@ pub struct RunStats {
     pub api: String,
     /// What a poll would say now.
     pub status: String,
+    /// Its simulated price in nano-dollars, once it has finished; nothing is said of one that failed or was cancelled.
+    pub billed_nanos: Option<u64>,
     /// The last message of the input without markers, its first 80 characters.
     pub submitted_input: String,
     /// Polls of this run.

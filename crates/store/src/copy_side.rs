@@ -2,10 +2,13 @@
 
 use async_trait::async_trait;
 use outlast_core::rules::KeyRecord;
-use outlast_core::{Record, StoreError};
+use outlast_core::{LedgerRow, Record, StoreError};
 
 /// How many jobs are in memory at a time.
 pub(crate) const BATCH_JOBS: usize = 200;
+
+/// How many rows of the ledger are.
+pub(crate) const BATCH_ROWS: usize = 1000;
 
 /// What a server is told that opens a store which is being copied or restored.
 pub(crate) const IS_CLOSED: &str =
@@ -32,11 +35,13 @@ pub enum CopyRefusal {
         /// Which it should have.
         newest: u32,
     },
-    /// It has jobs that are no part of this copy.
-    #[error("it has jobs of its own: {jobs}")]
+    /// It has jobs, or rows of the ledger, that are no part of this copy.
+    #[error("it has jobs of its own: {jobs}, and paid runs: {runs}")]
     NotEmpty {
-        /// How many.
+        /// How many jobs.
         jobs: u64,
+        /// How many runs its ledger has.
+        runs: u64,
     },
     /// It cannot be used.
     #[error(transparent)]
@@ -55,11 +60,12 @@ pub(crate) struct WholeJob {
     pub(crate) raw: Option<Vec<u8>>,
 }
 
-/// How many jobs a store has.
+/// How many jobs a store has, and how many rows its ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JobCounts {
     pub(crate) jobs: u64,
     pub(crate) unfinished: u64,
+    pub(crate) runs: u64,
 }
 
 /// A store that is copied, or copied to. While it is open no server can use the store.
@@ -85,6 +91,15 @@ pub(crate) trait CopySide: Send {
     /// Replaces the jobs after this one, up to and with the last, by others, in one transaction.
     async fn replace(&mut self, after: i64, last: i64, jobs: &[WholeJob])
     -> Result<(), StoreError>;
+
+    /// The rows of the ledger after this one, at most [`BATCH_ROWS`], in the order of their jobs.
+    async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, StoreError>;
+
+    /// Empties the ledger.
+    async fn clear_ledger(&mut self) -> Result<(), StoreError>;
+
+    /// Adds rows to the ledger, in one transaction.
+    async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), StoreError>;
 
     /// Makes it a store that can be served: numbers go on after those that were copied.
     async fn complete(&mut self) -> Result<(), StoreError>;

@@ -6,6 +6,7 @@
 mod clock;
 mod columns;
 mod copy_side;
+mod ledger_columns;
 mod memory;
 mod postgres;
 mod problems;

@@ -14,7 +14,7 @@ use outlast_core::{
     ConversationId, ConversationPage, ConversationQuery, Cursor, Dead, EndNotices, Insert,
     Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, NoticeClaim, NoticeOutcome,
     OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope,
-    Settlement, Store, StoreError, Timestamp, Uncarried, WorkerId, rules,
+    Settlement, SpendQuery, SpendSum, Store, StoreError, Timestamp, Uncarried, WorkerId, rules,
 };
 
 use crate::page;
@@ -99,7 +99,7 @@ impl Store for MemoryStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up } = insert;
+        let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up, reservation } = insert;
         let mut tables = self.tables();
         let now = self.clock.now();
         if let Some(key) = &key
@@ -123,7 +123,15 @@ impl Store for MemoryStore {
         if !rules::has_room(tables.bytes(&new.owner), rules::ask_bytes(&new), max_bytes) {
             return Err(StoreError::TooManyBytes);
         }
+        let reservation = reservation.filter(|_| takes_up.is_none());
+        if let Some(reservation) = &reservation {
+            let counted = tables.counted(&new.owner, now.day());
+            rules::may_spend(reservation, counted, now).map_err(StoreError::BudgetExceeded)?;
+        }
         let (seq, job) = tables.add(new, takes_up, now);
+        if let Some(reservation) = &reservation {
+            tables.ledger.push(rules::reserve(reservation, job.id, &job.new.owner, now));
+        }
         if let Some(key) = key {
             let Key { text, input_hash, life } = key;
             let record = KeyRecord { input_hash, made_at: now, life, answered_at: None };
@@ -373,6 +381,10 @@ impl Store for MemoryStore {
             Prune::Conversation(conversation) => tables.refuse_unfinished(scope, conversation)?,
         }
         let jobs = tables.remove(scope, prune, self.clock.now());
+        if *prune == Prune::Expired {
+            let begins = rules::ledger_begins(self.clock.now());
+            tables.ledger.retain(|row| !scope.sees(&row.owner) || row.at.day() >= begins);
+        }
         let keys = tables.keys_by_job();
         let left = tables.records.iter().filter(|(_, record)| scope.sees(&record.job.new.owner));
         let next = left.filter_map(|(seq, record)| rules::removable_at(&record.job, keys.get(seq)));
@@ -427,6 +439,13 @@ impl Store for MemoryStore {
         found.sort_by_key(|(last, _)| Reverse(*last));
         let (conversations, next) = page(found.into_iter().map(Ok::<_, StoreError>), query.limit)?;
         Ok(ConversationPage { conversations, next })
+    }
+
+    async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {
+        let tables = self.tables();
+        let rows = tables.ledger.iter();
+        let seen = rows.filter(|row| scope.sees(&row.owner) && row.at.day() >= query.since);
+        Ok(tables::sums(seen, query.by))
     }
 
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {

@@ -13,6 +13,7 @@ mod batch;
 
 mod insert;
 mod room;
+mod ledger;
 mod claims;
 mod writes;
 mod notices;
@@ -43,8 +44,8 @@ use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
     ConversationPage, ConversationQuery, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage,
     JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record,
-    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError, Timestamp, WorkerId,
-    rules,
+    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, Store,
+    StoreError, Timestamp, WorkerId, rules,
 };
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
@@ -402,6 +403,10 @@ impl Store for PostgresStore {
         query: &ConversationQuery,
     ) -> Result<ConversationPage, StoreError> {
         self.shared.conversations(owner, query).await
+    }
+
+    async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {
+        self.shared.spend(scope, query).await
     }
 
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {

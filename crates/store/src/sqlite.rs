@@ -13,6 +13,7 @@ mod insert;
 mod keys;
 mod notices;
 mod owners;
+mod ledger;
 mod prune;
 mod reads;
 mod conversations;
@@ -47,8 +48,8 @@ use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
     ConversationPage, ConversationQuery, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage,
     JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned,
-    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, Store, StoreError, Timestamp, WorkerId,
-    rules,
+    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, Store,
+    StoreError, Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
 use tokio::sync::watch;
@@ -367,6 +368,11 @@ impl Store for SqliteStore {
         self.readers
             .run(move |connection| conversations::list(connection, &owner, &query, now))
             .await
+    }
+
+    async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {
+        let (scope, query) = (scope.clone(), *query);
+        self.readers.run(move |connection| ledger::spend(connection, &scope, &query)).await
     }
 
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {

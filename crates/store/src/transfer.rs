@@ -1,4 +1,4 @@
-//! Copies every job of one store into another, SQLite or PostgreSQL.
+//! Copies every job of one store into another, SQLite or PostgreSQL, and the ledger.
 //!
 //! Batch by batch the target is made equal to the source. So a copy that was interrupted goes on where it stopped, also if the
 //! source was served in between. Then all jobs of both are read once more and compared. Neither store can be served meanwhile,
@@ -106,8 +106,9 @@ struct Copying<'a> {
 impl Copying<'_> {
     async fn run(&mut self) -> Result<Copied, CopyError> {
         self.begin().await?;
-        let JobCounts { jobs, unfinished } = self.from.counts().await.map_err(of_source)?;
+        let JobCounts { jobs, unfinished, .. } = self.from.counts().await.map_err(of_source)?;
         let written = self.write_all(jobs).await?;
+        self.write_ledger().await?;
         self.compare_all(jobs).await?;
         self.to.complete().await.map_err(of_target)?;
         Ok(Copied { jobs, written, unfinished })
@@ -120,9 +121,9 @@ impl Copying<'_> {
         if begun == Some(source) {
             return Ok(());
         }
-        let JobCounts { jobs, .. } = self.to.counts().await.map_err(of_target)?;
-        if begun.is_some() || jobs > 0 {
-            return Err(CopyError::To(CopyRefusal::NotEmpty { jobs }));
+        let JobCounts { jobs, runs, .. } = self.to.counts().await.map_err(of_target)?;
+        if begun.is_some() || jobs > 0 || runs > 0 {
+            return Err(CopyError::To(CopyRefusal::NotEmpty { jobs, runs }));
         }
         self.to.begin(source).await.map_err(of_target)
     }
@@ -144,6 +145,35 @@ impl Copying<'_> {
         Ok(written)
     }
 
+    /// Makes the target's ledger equal to the source's. It is short, so an interrupted copy begins it anew.
+    async fn write_ledger(&mut self) -> Result<(), CopyError> {
+        self.to.clear_ledger().await.map_err(of_target)?;
+        let mut last = None;
+        loop {
+            let rows = self.from.ledger(last.as_ref()).await.map_err(of_source)?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            self.to.add_to_ledger(&rows).await.map_err(of_target)?;
+            last = rows.into_iter().last();
+        }
+    }
+
+    async fn compare_ledgers(&mut self) -> Result<(), CopyError> {
+        let mut last = None;
+        loop {
+            let rows = self.from.ledger(last.as_ref()).await.map_err(of_source)?;
+            let copied = self.to.ledger(last.as_ref()).await.map_err(of_target)?;
+            if rows != copied {
+                return Err(CopyError::Differs { at: "the ledger".to_owned() });
+            }
+            if rows.is_empty() {
+                return Ok(());
+            }
+            last = rows.into_iter().last();
+        }
+    }
+
     /// Reads both stores once more.
     async fn compare_all(&mut self, total: u64) -> Result<(), CopyError> {
         let (mut after, mut done) = (0, 0);
@@ -162,7 +192,7 @@ impl Copying<'_> {
             let at = format!("the number of jobs: {} of {}", target.jobs, source.jobs);
             return Err(CopyError::Differs { at });
         }
-        Ok(())
+        self.compare_ledgers().await
     }
 
     /// The next jobs of the source, and the number of the last.

@@ -19,11 +19,12 @@ pub mod pruning;
 pub mod rescuing;
 pub mod settling;
 pub mod telling;
+pub mod spending;
 pub mod workers;
 
 pub use fixture::{
-    Fixture, LEASE, a_failure, a_held_key, a_job, a_key, a_report, a_run, an_insert, profiles,
-    worker,
+    Fixture, LEASE, a_cost, a_failure, a_held_key, a_job, a_key, a_report, a_reservation, a_run,
+    an_insert, profiles, worker,
 };
 
 /// Makes one `#[tokio::test]` of every case.
@@ -189,6 +190,20 @@ macro_rules! store_suite {
                 a_notice_outlives_its_job
                 g8_the_text_so_far_is_there_while_the_try_lasts
                 g8_the_text_so_far_never_outlives_its_try
+            }
+            spending {
+                g6_a_reservation_becomes_what_the_run_cost
+                g6_a_start_over_the_days_limit_is_refused_and_leaves_nothing
+                g6_of_many_starts_at_once_at_the_edge_of_the_limit_none_is_too_many
+                g6_money_is_refused_last_and_a_repeated_start_reserves_nothing
+                g6_what_was_certainly_not_paid_for_is_released
+                g6_what_may_have_been_paid_for_is_kept
+                g6_a_run_begun_anew_is_a_further_row
+                g6_a_run_that_is_taken_up_is_counted_once
+                g6_a_run_counts_on_the_day_it_was_reserved
+                g6_the_ledger_outlives_its_jobs_for_400_days
+                g6_an_owner_sees_their_own_and_the_operator_everything
+                g6_a_free_job_has_no_row
             }
             workers {
                 a_worker_is_known_from_its_first_claim

@@ -141,6 +141,7 @@ async fn insert(store: &Arc<SqliteStore>, each: usize, commits: Commits) -> f64 
                     max_unfinished: u32::MAX,
                     max_bytes: u64::MAX,
                     takes_up: None,
+                    reservation: None,
                 })
                 .await
                 .unwrap();

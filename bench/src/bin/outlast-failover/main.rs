@@ -103,6 +103,7 @@ async fn write(store: Arc<PostgresStore>, owner: String, told: Arc<Told>) {
             max_unfinished: u32::MAX,
             max_bytes: u64::MAX,
             takes_up: None,
+            reservation: None,
         };
         match store.insert(insert).await {
             Ok(Inserted::New(job) | Inserted::Existing { job, .. }) => {

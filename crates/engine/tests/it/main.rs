@@ -20,6 +20,7 @@ mod leaving;
 mod polling;
 mod progress;
 mod retrying;
+mod spending;
 mod storing;
 mod telling;
 mod timing;

@@ -59,6 +59,7 @@ async fn insert(process: Arc<Mirror>) -> Job {
         max_unfinished: 10,
         max_bytes: u64::MAX,
         takes_up: None,
+        reservation: None,
     };
     let (Inserted::New(job) | Inserted::Existing { job, .. }) =
         Store::insert(&*process, insert).await.unwrap();

@@ -52,6 +52,7 @@ async fn c2_a_call_made_again_finds_its_files_too() {
         max_unfinished: 10,
         max_bytes: u64::MAX,
         takes_up: None,
+        reservation: None,
     };
     face.store.insert(insert).await.unwrap();
     assert!(!place.folder(&id).exists());

@@ -33,7 +33,11 @@ pub(super) fn check_notify(notify: bool, config: &Config) -> Result<(), CommandE
 
 /// Starts a job.
 pub(super) async fn start(engine: &Engine, job: NewJob) -> Result<Job, CommandError> {
-    Ok(engine.start(job, None).await.map_err(refused)?.job)
+    let job = engine.start(job, None).await.map_err(refused)?.job;
+    if let Some(note) = engine.expects(&job.new.profile, &job.new.ask).budget_note {
+        ui::remark(&note);
+    }
+    Ok(job)
 }
 
 /// Prints the job's id, or the job as JSON, and leaves it to a worker.
@@ -67,6 +71,9 @@ pub(super) fn refused(error: StoreError) -> CommandError {
             "remove what is not needed any more (`outlast conversations delete ID`, `outlast jobs prune`), or raise \
              OUTLAST_MAX_BYTES_PER_OWNER"
                 .to_owned()
+        }
+        StoreError::BudgetExceeded(refused) => {
+            format!("{}; `outlast spend` shows what was spent", refused.next_step())
         }
         StoreError::Full => "make room on the disk".to_owned(),
         _ => return CommandError::from(error),

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use outlast_core::NanoUsd;
+
 use super::layers::Layers;
 use super::settings::SETTINGS;
 use super::*;
@@ -438,4 +440,19 @@ fn f10_a_quota_of_bytes_is_read_with_its_unit() {
     for value in ["0", "-1", "1 GB", "lots", "1.5 GiB", "99999999999999 GiB"] {
         assert!(bytes(value).is_err(), "{value}");
     }
+}
+
+/// G6: limits in dollars are exact, from a variable and from the file; nothing is no limit.
+#[test]
+fn g6_a_limit_in_dollars_is_read_exactly() {
+    let limits = |environment: &[(&str, &str)], file| load(environment, file).unwrap().spend_limits;
+    assert_eq!(limits(&[], None), SpendLimits::default());
+    let file = "[limits]\nmax_usd_per_job = 0.1\nmax_usd_per_day = 5\n";
+    let (per_job, per_day) = (Some(NanoUsd(100_000_000)), Some(NanoUsd(5_000_000_000)));
+    assert_eq!(limits(&[], Some(file)), SpendLimits { per_job, per_day });
+    let environment = [("OUTLAST_MAX_USD_PER_DAY", "0")];
+    let per_day = Some(NanoUsd(0));
+    assert_eq!(limits(&environment, Some(file)), SpendLimits { per_job, per_day });
+    let refused = load(&[("OUTLAST_MAX_USD_PER_JOB", "-1")], None).unwrap_err();
+    assert!(refused.to_string().contains("OUTLAST_MAX_USD_PER_JOB"), "{refused}");
 }

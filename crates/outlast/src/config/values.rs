@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
-use outlast_core::Profile;
+use outlast_core::{NanoUsd, Profile};
 use outlast_provider::http::{ProxyOptions, ProxyScope};
 use outlast_server::{ResearchMode, ToolSet};
 
@@ -75,6 +75,15 @@ impl Layers {
             let (number, shift) = units.into_iter().find_map(with_unit).unwrap_or((text, 0));
             let number = number.trim_end().parse::<u64>().ok()?;
             number.checked_mul(1 << shift).filter(|bytes| *bytes > 0)
+        })
+    }
+
+    /// US dollars, if there are any.
+    pub(super) fn dollars(&self, key: &str) -> ConfigResult<Option<NanoUsd>> {
+        let allowed = "US dollars such as 5 or 0.25, with at most nine decimals";
+        self.parsed(key, allowed, |text| match text {
+            "" => Some(None),
+            text => NanoUsd::parse(text).map(Some),
         })
     }
 

@@ -8,9 +8,17 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Words in capitals that are no codes: states of a job, a log level, a variable of the build.
-const NO_CODES: [&str; 6] =
-    ["CREATED", "IN_PROGRESS", "COMPLETED", "FAILED", "WARN", "CARGO_PKG_VERSION"];
+/// Words in capitals that are no codes: states of a job, a log level, a variable of the build, settings.
+const NO_CODES: [&str; 8] = [
+    "CREATED",
+    "IN_PROGRESS",
+    "COMPLETED",
+    "FAILED",
+    "WARN",
+    "CARGO_PKG_VERSION",
+    "OUTLAST_MAX_USD_PER_JOB",
+    "OUTLAST_MAX_USD_PER_DAY",
+];
 
 /// Everything in capitals between quotes in the crates that decide about codes, and whether each says it is retryable.
 fn codes() -> BTreeMap<String, Option<bool>> {

@@ -44,6 +44,7 @@ mod restoring;
 mod secrets;
 mod sharing;
 mod sonar;
+mod spending;
 mod postgres_store;
 mod standing;
 mod upkeep;

@@ -36,7 +36,14 @@ async fn ask(world: &World, profile: Profile) -> Job {
         keep: None,
     };
     let inserted = store
-        .insert(Insert { job, key: None, max_unfinished: 10, max_bytes: u64::MAX, takes_up: None })
+        .insert(Insert {
+            job,
+            key: None,
+            max_unfinished: 10,
+            max_bytes: u64::MAX,
+            takes_up: None,
+            reservation: None,
+        })
         .await
         .unwrap();
     store.close().await;

@@ -6,7 +6,7 @@ use outlast_core::{Body, Cost, NanoUsd, Output, Step, Usage, split_thinking};
 
 use crate::prices::{Extras, Prices};
 use crate::responses::note_early_end;
-use crate::responses::wire::{InputTokens, Response, Status, UsageCost};
+use crate::responses::wire::{InputTokens, Response, Status};
 
 /// What the provider calls its presets; the model a run resolved to has another name.
 const PRESETS: [&str; 9] = [
@@ -70,10 +70,9 @@ fn is_web_search(tool: &str) -> bool {
 
 /// The provider's own word first (C9).
 fn cost(response: &Response, consumed: &Usage) -> Cost {
-    let Some(usage) = &*response.usage else { return Cost::Unknown };
-    if usage.cost.as_ref().is_some_and(UsageCost::is_foreign) {
+    let Some(usage) = response.usage.as_ref().filter(|billed| !billed.is_odd) else {
         return Cost::Unknown;
-    }
+    };
     let reported = usage.cost.as_ref().and_then(|cost| *cost.total_cost);
     if let Some(reported) = reported.and_then(NanoUsd::from_usd) {
         return Cost::Reported(reported);
@@ -210,6 +209,23 @@ mod tests {
             (cost("new/model", &format!("{{{tokens}}}")), Cost::Estimate(NanoUsd(10_000_000_000))),
             (cost(luna, "{}"), Cost::Unknown),
             (cost(luna, "null"), Cost::Unknown),
+            // G6: what cannot be counted makes no number.
+            (cost(luna, r#"{"input_tokens":-1000000,"output_tokens":1000000}"#), Cost::Unknown),
+            (cost(luna, &format!(r#"{{{tokens},"cost":{{"total_cost":-0.5}}}}"#)), Cost::Unknown),
+            (
+                cost(
+                    luna,
+                    &format!(r#"{{{tokens},"cost":{{"total_cost":0.5,"currency":"EUR"}}}}"#),
+                ),
+                Cost::Unknown,
+            ),
+            (
+                cost(
+                    luna,
+                    &format!(r#"{{{tokens},"cost":{{"total_cost":0.5,"currency":"USD"}}}}"#),
+                ),
+                Cost::Reported(NanoUsd(500_000_000)),
+            ),
         ];
         for (cost, expected) in cases {
             assert_eq!(cost, expected);

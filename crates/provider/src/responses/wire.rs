@@ -9,6 +9,7 @@ mod run_error;
 
 use serde::Deserialize;
 
+use crate::vendor::billed::Billed;
 use crate::vendor::lenient::{Known, object};
 pub(crate) use event::Event;
 pub(crate) use output::{Annotation, Page};
@@ -33,7 +34,7 @@ pub(crate) struct Response {
     pub(crate) model: Known<String>,
     #[serde(deserialize_with = "output_items")]
     output: Option<Vec<OutputItem>>,
-    pub(crate) usage: Known<Usage>,
+    pub(crate) usage: Known<Billed<Usage>>,
     /// Beside the usage; OpenAI's.
     pub(crate) tool_usage: Known<ToolUsage>,
     pub(crate) error: Known<RunError>,

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
-    ClaimedNotice, ConversationId, ConversationSummary, Job, JobId, JobQuery, NewJob, OwnerId,
-    Profile, Prune, Record, RemoteRun, Rev, Scope, StateKind, StoreError, Summary, Timestamp,
-    WorkerId, rules, session_of,
+    ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, Day, Job, JobId,
+    JobQuery, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record, RemoteRun, Rev, Scope,
+    SpendBy, SpendSum, StateKind, StoreError, Summary, Timestamp, WorkerId, rules, session_of,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -21,6 +21,8 @@ pub(super) struct Tables {
     seqs: HashMap<JobId, u64>,
     pub(super) keys: HashMap<(OwnerId, String), StoredKey>,
     pub(super) owners: HashMap<OwnerId, OwnerTurns>,
+    /// A row for each paid run; jobs go, rows stay.
+    pub(super) ledger: Vec<LedgerRow>,
     /// The workers that have claimed, and for which profiles, until dismissed or declared dead.
     pub(super) workers: HashMap<WorkerId, HashSet<Profile>>,
     /// What is to be told, in the order of the ends.
@@ -83,6 +85,9 @@ impl Tables {
         let seq = self.records.last_key_value().map_or(1, |(seq, _)| seq + 1);
         let bytes = rules::ask_bytes(&new);
         let job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
+        if let Checkpoint::Running(run) = &job.checkpoint {
+            self.move_row(run, &job);
+        }
         self.seqs.insert(job.id, seq);
         let arrived = self.owners.len() as u64;
         self.owners.entry(job.new.owner.clone()).or_insert(OwnerTurns { served: 0, arrived });
@@ -93,6 +98,36 @@ impl Tables {
     pub(super) fn bytes(&self, owner: &OwnerId) -> u64 {
         let own = self.records.values().filter(|record| record.job.new.owner == *owner);
         own.map(|record| record.bytes).sum()
+    }
+
+    /// What the owner's runs of this day count for.
+    pub(super) fn counted(&self, owner: &OwnerId, day: Day) -> NanoUsd {
+        let of_day = |row: &&LedgerRow| row.owner == *owner && row.at.day() == day;
+        NanoUsd(self.ledger.iter().filter(of_day).map(|row| row.counts().0).sum())
+    }
+
+    /// Gives the row of a run to the job that takes it up.
+    fn move_row(&mut self, run: &RemoteRun, job: &Job) {
+        let is_left = |row: &&mut LedgerRow| {
+            row.state == ChargeState::Maybe
+                && row.owner == job.new.owner
+                && row.remote.as_ref() == Some(&run.id)
+        };
+        if let Some(row) = self.ledger.iter_mut().filter(is_left).max_by_key(|row| row.at) {
+            (row.job, row.run, row.state) = (job.id, 1, ChargeState::Reserved);
+        }
+    }
+
+    /// Records what a step of the job means for the money of its latest run.
+    fn charge(&mut self, before: &Checkpoint, job: &Job) {
+        let Some(charge) = rules::charge(before, job) else { return };
+        let of_job = |row: &&mut LedgerRow| row.job == job.id;
+        let Some(row) = self.ledger.iter_mut().filter(of_job).max_by_key(|row| row.run) else {
+            return;
+        };
+        let (ended, next) = charge.applied(row, job.updated_at);
+        *row = ended;
+        self.ledger.extend(next);
     }
 
     /// When the owner is served.
@@ -120,7 +155,9 @@ impl Tables {
     pub(super) fn save(&mut self, seq: u64, mut record: Record) -> Job {
         record.job.rev = Rev(self.rev.borrow().0 + 1);
         let job = record.job.clone();
-        self.records.insert(seq, record);
+        if let Some(before) = self.records.insert(seq, record) {
+            self.charge(&before.job.checkpoint, &job);
+        }
         self.rev.send_replace(job.rev);
         job
     }
@@ -192,6 +229,29 @@ impl Tables {
         };
         turns.into_iter().filter_map(summary).collect()
     }
+}
+
+/// The sums over these rows, in the order of their keys.
+pub(super) fn sums<'a>(rows: impl Iterator<Item = &'a LedgerRow>, by: SpendBy) -> Vec<SpendSum> {
+    let mut sums: BTreeMap<String, SpendSum> = BTreeMap::new();
+    for row in rows.filter(|row| row.state != ChargeState::Released) {
+        let key = match by {
+            SpendBy::Day => row.at.day().to_string(),
+            SpendBy::Provider => row.provider.clone(),
+            SpendBy::Model => row.model.clone().unwrap_or(SpendSum::UNKNOWN_MODEL.to_owned()),
+            SpendBy::Owner => row.owner.to_string(),
+        };
+        let sum =
+            sums.entry(key.clone()).or_insert_with(|| SpendSum { key, ..SpendSum::default() });
+        let part = match row.state {
+            ChargeState::Spent => &mut sum.spent,
+            ChargeState::Reserved => &mut sum.reserved,
+            ChargeState::Maybe | ChargeState::Released => &mut sum.maybe,
+        };
+        part.0 += row.counts().0;
+        sum.runs += 1;
+    }
+    sums.into_values().collect()
 }
 
 /// Whether the job is an earlier turn of what is asked now.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast_core::{Insert, Inserted, JobId, Key, OwnerId, Rev, Scope, StoreError, rules};
+use outlast_core::{
+    Checkpoint, Insert, Inserted, JobId, Key, NanoUsd, OwnerId, Rev, Scope, StoreError, rules,
+};
 use uuid::Uuid;
 
 use super::fault::Fault;
@@ -11,7 +13,7 @@ use super::rows::{self, get};
 use super::step::{Durability, Work};
 use super::text::escaped;
 use super::tx::{Param, Tx};
-use super::{Shared, room};
+use super::{Shared, ledger, room};
 use crate::columns::{self, Columns as _};
 
 const KNOW_OWNER: &str = "insert into owners (owner) values ($1) on conflict do nothing";
@@ -69,7 +71,7 @@ impl Work for InsertJob {
 }
 
 async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fault> {
-    let Insert { job: new, key, max_unfinished, max_bytes, takes_up } = insert;
+    let Insert { job: new, key, max_unfinished, max_bytes, takes_up, reservation } = insert;
     let owner = escaped(new.owner.as_str()).into_owned();
     let conversation = new.conversation_id().map(|id| escaped(id).into_owned());
     let key_text = key.as_ref().map(|key| escaped(&key.text).into_owned());
@@ -120,6 +122,14 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
     if !rules::has_room(stored_bytes, bytes, *max_bytes) {
         return Err(StoreError::TooManyBytes.into());
     }
+    let reservation = reservation.as_ref().filter(|_| takes_up.is_none());
+    if let Some(reservation) = reservation {
+        let counted = match reservation.limits.per_day {
+            Some(_) => ledger::counted(tx, &owner, now.day()).await?,
+            None => NanoUsd::default(),
+        };
+        rules::may_spend(reservation, counted, now).map_err(StoreError::BudgetExceeded)?;
+    }
     let turn = match conversation {
         Some(_) => standing.small::<u32>("last_turn")? + 1,
         None => 1,
@@ -127,6 +137,12 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
     let seq: i64 = get(standing, "seq")?;
     let job = rules::accept(new.clone(), takes_up, id, turn, now);
     rows::add(tx, seq, &job, bytes).await?;
+    if let Some(reservation) = reservation {
+        let row = rules::reserve(reservation, id, &new.owner, now);
+        tx.write(ledger::ADD, ledger::added(&row)).await?;
+    } else if let Checkpoint::Running(run) = &job.checkpoint {
+        ledger::move_row(tx, run, &job).await?;
+    }
     tx.write(
         "update owners set bytes = bytes + $2 where owner = $1",
         vec![Box::new(owner), Box::new(columns::signed(bytes))],

@@ -47,7 +47,10 @@ impl Shared {
             Scope::Operator => None,
         };
         let jobs = match prune {
-            Prune::Expired => self.remove(EXPIRED, self.now(), owner.clone()).await?,
+            Prune::Expired => {
+                self.shorten_ledger(scope).await?;
+                self.remove(EXPIRED, self.now(), owner.clone()).await?
+            }
             Prune::EndedBefore(moment) => self.remove(ENDED, *moment, owner.clone()).await?,
             Prune::Conversation(conversation) => {
                 let conversation = escaped(conversation.as_str()).into_owned();

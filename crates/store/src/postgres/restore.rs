@@ -11,7 +11,7 @@ use super::connect::SKIP_LOST_REVS;
 use super::fault::Fault;
 use super::rows::{self, Stored};
 use super::tx::CHANGED;
-use super::{PostgresStore, notices, schema};
+use super::{PostgresStore, ledger, notices, schema};
 use crate::restored::{RestoreError, Restored, RestoredJob};
 
 impl PostgresStore {
@@ -84,6 +84,12 @@ async fn save(
         let params: Vec<&(dyn ToSql + Sync)> =
             params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
         tx.execute(&update, &params).await?;
+        let job = &record.job;
+        for (sql, params) in ledger::charged(&job.checkpoint, job, job.updated_at) {
+            let params: Vec<&(dyn ToSql + Sync)> =
+                params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
+            tx.execute(sql, &params).await?;
+        }
         let max_failures = i64::from(record.job.new.max_failures);
         let update = "update jobs set max_failures = $2 where seq = $1";
         tx.execute(update, &[seq, &max_failures]).await?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use outlast_core::{JobState, StoreError, Timestamp};
+use outlast_core::{JobState, LedgerRow, StoreError, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -11,11 +11,12 @@ use uuid::Uuid;
 use super::alone::Alone;
 use super::fault::{Fault, unavailable};
 use super::rows::{self, Stored, get};
-use super::schema;
 use super::text::escaped;
 use super::tx::{InOrder, Param, Sent};
+use super::{ledger, schema};
 use crate::columns::{self, Columns as _, signed};
-use crate::copy_side::{BATCH_JOBS, CopyRefusal, CopySide, JobCounts, WholeJob};
+use crate::copy_side::{BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, JobCounts, WholeJob};
+use crate::ledger_columns::LedgerColumns as _;
 
 /// Numbers go on after those that were copied, and each owner's bytes are added up.
 const COMPLETE: &str = "begin;
@@ -49,7 +50,7 @@ impl PostgresSide {
     pub(crate) async fn source(url: &str) -> Result<Self, CopyRefusal> {
         // One transaction over the whole copy: a server that could not be seen cannot write either.
         const HOLD: &str = "begin; set local idle_in_transaction_session_timeout = 0;
-             lock table jobs, keys in share mode";
+             lock table jobs, keys, ledger in share mode";
         let alone = Alone::connect(url).await?;
         match schema::version(&alone.client).await? {
             (None, _) => return Err(CopyRefusal::Missing),
@@ -95,6 +96,11 @@ impl PostgresSide {
         for job in jobs {
             add(&mut writes, job)?;
         }
+        self.write(writes).await
+    }
+
+    /// In one transaction.
+    async fn write(&mut self, writes: Vec<(&'static str, Vec<Param>)>) -> Result<(), Fault> {
         let tx = self.alone.client.transaction().await?;
         let mut statements = HashMap::new();
         for (sql, _) in &writes {
@@ -138,10 +144,16 @@ impl CopySide for PostgresSide {
     }
 
     async fn counts(&mut self) -> Result<JobCounts, StoreError> {
-        const COUNT: &str = "select count(*) as jobs, count(*) filter (where ended_at is null) as unfinished from jobs";
+        const COUNT: &str =
+            "select count(*) as jobs, count(*) filter (where ended_at is null) as unfinished,
+               (select count(*) from ledger) as runs from jobs";
         let rows = self.query(COUNT, &[]).await?;
         let row = rows.first().ok_or_else(|| unavailable("its jobs cannot be counted"))?;
-        Ok(JobCounts { jobs: row.count("jobs")?, unfinished: row.count("unfinished")? })
+        Ok(JobCounts {
+            jobs: row.count("jobs")?,
+            unfinished: row.count("unfinished")?,
+            runs: row.count("runs")?,
+        })
     }
 
     async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, StoreError> {
@@ -175,6 +187,22 @@ impl CopySide for PostgresSide {
         jobs: &[WholeJob],
     ) -> Result<(), StoreError> {
         Ok(self.put(after, last, jobs).await?)
+    }
+
+    async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, StoreError> {
+        let (job, run) = after.map_or_else(Default::default, |row| (row.job.to_string(), row.run));
+        let limit = signed(BATCH_ROWS as u64);
+        let rows = self.query(ledger::AFTER, &[&job, &i64::from(run), &limit]).await?;
+        Ok(rows.iter().map(|row| row.ledger_row()).collect::<Result<_, Fault>>()?)
+    }
+
+    async fn clear_ledger(&mut self) -> Result<(), StoreError> {
+        self.query("delete from ledger", &[]).await.map(drop)
+    }
+
+    async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), StoreError> {
+        let writes = rows.iter().map(|row| (ledger::ADD, ledger::added(row))).collect();
+        Ok(self.write(writes).await?)
     }
 
     async fn complete(&mut self) -> Result<(), StoreError> {

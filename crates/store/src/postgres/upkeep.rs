@@ -71,7 +71,7 @@ impl PostgresStore {
 }
 
 /// What a query can say about many rows at once. Each selects a line for everything that is wrong.
-const QUERIES: [&str; 4] = [
+const QUERIES: [&str; 5] = [
     "select 'job ' || id || ' has no body' as line from jobs
      where not exists (select 1 from bodies where bodies.job = jobs.seq) limit 100",
     "select 'job ' || id || ' has no change number' as line from jobs
@@ -81,6 +81,8 @@ const QUERIES: [&str; 4] = [
     "select 'owner ' || owners.owner || ' has wrong counts' as line from owners
      where bytes + (select coalesce(sum(room.bytes), 0) from room where room.owner = owners.owner)
        <> (select coalesce(sum(jobs.bytes), 0) from jobs where jobs.owner = owners.owner) limit 100",
+    "select 'run ' || run || ' of job ' || job || ' is reserved, and the job is not unfinished' as line from ledger
+     where state = 'reserved' and not exists (select 1 from jobs where id = job and ended_at is null) limit 100",
 ];
 
 fn of_row(row: &tokio_postgres::Row) -> Result<Vec<String>, StoreError> {

@@ -11,7 +11,7 @@ use super::fault::{Fault, unavailable};
 use super::rows::{self, Stored};
 use super::step::{Durability, Work};
 use super::tx::Tx;
-use super::{Shared, notices, room};
+use super::{Shared, ledger, notices, room};
 
 /// What a rule did to a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -171,6 +171,10 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
         let mut record = stored.record.clone();
         match (write.rule)(&mut record, tx.now()) {
             Ok(Effect::Changed) => {
+                let before = &stored.record.job.checkpoint;
+                for (sql, params) in ledger::charged(before, &record.job, tx.now()) {
+                    tx.write(sql, params).await?;
+                }
                 stored.record = record;
                 *effect = Effect::Changed;
                 bodies(tx, stored.seq, write.settlement.as_deref()).await?;

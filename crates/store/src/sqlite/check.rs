@@ -63,7 +63,7 @@ fn file(connection: &Connection) -> Result<Vec<String>, Fault> {
 
 /// What a query can say about many rows at once. Each selects a line for everything that is wrong.
 fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
-    const QUERIES: [&str; 5] = [
+    const QUERIES: [&str; 6] = [
         "SELECT 'job ' || id || ' has no body' FROM jobs
          WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.job = jobs.seq)",
         "SELECT 'job ' || id || ' is ' || state || ' and has an output'
@@ -82,6 +82,8 @@ fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
            FROM jobs WHERE jobs.owner = owners.owner)
          UNION ALL SELECT 'owner ' || owner || ' is not known' FROM jobs
          WHERE owner NOT IN (SELECT owner FROM owners) GROUP BY owner",
+        "SELECT 'run ' || run || ' of job ' || job || ' is reserved, and the job is not unfinished' FROM ledger
+         WHERE state = 'reserved' AND job NOT IN (SELECT id FROM jobs WHERE ended_at IS NULL)",
     ];
     let mut problems = Vec::new();
     for query in QUERIES {

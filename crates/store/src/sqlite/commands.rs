@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::liveness::Liveness;
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{keys, notices, owners, sql, worker_list};
+use super::{keys, ledger, notices, owners, sql, worker_list};
 use crate::columns;
 
 /// Gives the best claimable job to the worker.
@@ -85,16 +85,17 @@ pub(super) fn write(
 ) -> Result<(), Fault> {
     // Only a running job has a holder; in every other state the lease is lost.
     let held = rows::light(tx.connection, "id = ?1 AND state = 'running'", lease.job.to_string())?;
-    change(tx, held.ok_or(StoreError::LeaseLost)?, rule)
+    change(tx, held.ok_or(StoreError::LeaseLost)?, rule).map(drop)
 }
 
 fn change(
     tx: &mut Tx<'_>,
     Stored { seq, mut record }: Stored,
     rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
-) -> Result<(), Fault> {
+) -> Result<Record, Fault> {
     rule(&mut record, tx.now())?;
-    rows::save(tx, seq, &mut record)
+    rows::save(tx, seq, &mut record)?;
+    Ok(record)
 }
 
 /// Shows the text so far. Not a change: no rev.
@@ -120,9 +121,11 @@ pub(super) fn settle(
 ) -> Result<Job, Fault> {
     let found = rows::whole(tx.connection, "id = ?1", lease.job.to_string())?;
     let Stored { seq, mut record } = found.ok_or(StoreError::LeaseLost)?;
+    let before = record.job.checkpoint.clone();
     rules::settle(&mut record, lease, settlement, tx.now())?;
     rows::save(tx, seq, &mut record)?;
     notices::add(tx, notices, &record.job)?;
+    ledger::charge(tx, &before, &record.job)?;
     let (output, raw) = match settlement {
         Settlement::Succeed { output, raw } => (Some(&**output), raw),
         Settlement::Fail { failure: _, raw } => (None, raw),
@@ -150,6 +153,7 @@ pub(super) fn cancel(
         Cancelled::Now(_) => {
             rows::save(tx, seq, &mut record)?;
             notices::add(tx, notices, &record.job)?;
+            ledger::charge(tx, &record.job.checkpoint, &record.job)?;
             Ok(Cancelled::Now(record.job))
         }
     }
@@ -162,7 +166,8 @@ pub(super) fn amend(
     rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
 ) -> Result<(), Fault> {
     let found = rows::light(tx.connection, "id = ?1 AND state = 'cancelled'", id.to_string())?;
-    change(tx, found.ok_or(StoreError::NotFound)?, rule)
+    let Record { job, .. } = change(tx, found.ok_or(StoreError::NotFound)?, rule)?;
+    ledger::charge(tx, &job.checkpoint, &job)
 }
 
 /// Records that a call was answered with the outcome of the job. Not a change: no rev.

@@ -1,17 +1,17 @@
 //! Inserting: key, busy conversation and quota are decided in the transaction that adds the job.
 
-use outlast_core::{Insert, Inserted, JobId, NewJob, StoreError, rules};
+use outlast_core::{Checkpoint, Insert, Inserted, JobId, NanoUsd, NewJob, StoreError, rules};
 use rusqlite::Connection;
 use uuid::Uuid;
 
 use super::fault::Fault;
 use super::writer::Tx;
-use super::{keys, owners, rows, sql};
+use super::{keys, ledger, owners, rows, sql};
 use crate::columns;
 
 /// Adds a job, or finds the one its key names.
 pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault> {
-    let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up } = insert;
+    let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up, reservation } = insert;
     let now = tx.now();
     if let Some(key) = &key
         && let Some((seq, found)) = keys::find(tx.connection, &new.owner, &key.text)?
@@ -36,8 +36,21 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
     if !rules::has_room(owners::bytes(tx.connection, &new.owner)?, bytes, max_bytes) {
         return Err(StoreError::TooManyBytes.into());
     }
+    let reservation = reservation.filter(|_| takes_up.is_none());
+    if let Some(reservation) = &reservation {
+        let counted = match reservation.limits.per_day {
+            Some(_) => ledger::counted(tx.connection, &new.owner, now.day())?,
+            None => NanoUsd::default(),
+        };
+        rules::may_spend(reservation, counted, now).map_err(StoreError::BudgetExceeded)?;
+    }
     let mut job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
     let seq = rows::add(tx, None, &mut job, bytes, now)?;
+    if let Some(reservation) = &reservation {
+        ledger::put(tx.connection, &rules::reserve(reservation, job.id, &job.new.owner, now))?;
+    } else if let Checkpoint::Running(run) = &job.checkpoint {
+        ledger::move_row(tx.connection, run, &job)?;
+    }
     if let Some(key) = &key
         && let Some(before) = keys::put(tx.connection, &job.new.owner, key, seq, now)?
         && let Some(before) = rows::whole(tx.connection, "seq = ?1", before)?

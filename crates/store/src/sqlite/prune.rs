@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::fault::Fault;
 use super::writer::Tx;
-use super::{SqliteStore, sql};
+use super::{SqliteStore, ledger, sql};
 use crate::columns;
 use crate::count;
 
@@ -29,7 +29,10 @@ impl SqliteStore {
             Scope::Operator => None,
         };
         let jobs = match prune {
-            Prune::Expired => self.remove_those(EXPIRED, self.clock.now(), owner.clone()).await?,
+            Prune::Expired => {
+                self.shorten_ledger(scope).await?;
+                self.remove_those(EXPIRED, self.clock.now(), owner.clone()).await?
+            }
             Prune::EndedBefore(moment) => self.remove_those(ENDED, *moment, owner.clone()).await?,
             Prune::Conversation(conversation) => {
                 let (owner, conversation) = (owner.clone(), conversation.clone());
@@ -43,6 +46,17 @@ impl SqliteStore {
         }
         let next = move |connection: &Connection| next_expiry(connection, owner.as_deref());
         Ok(Pruned { jobs, next_expiry: self.readers.run(next).await? })
+    }
+
+    /// Removes rows of the ledger that are kept no longer.
+    async fn shorten_ledger(&self, scope: &Scope) -> Result<(), StoreError> {
+        let (looked_at, now) = (scope.clone(), self.clock.now());
+        let find = move |connection: &Connection| ledger::has_old(connection, &looked_at, now);
+        if !self.readers.run(find).await? {
+            return Ok(());
+        }
+        let scope = scope.clone();
+        self.writer()?.run(move |tx| ledger::remove_old(tx, &scope)).await
     }
 
     async fn remove_those(

@@ -19,7 +19,7 @@ use super::mark::{self, Mark, Reached};
 use super::open::{self, Access};
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{check, notices, sql};
+use super::{check, ledger, notices, sql};
 use crate::columns;
 use crate::restored::{RestoreError, Restored, RestoredJob};
 
@@ -155,6 +155,7 @@ impl Restore<'_> {
                 notices::add(&tx, self.notices, &record.job)?;
             }
             let job = record.job;
+            ledger::charge(&tx, &job.checkpoint, &job)?;
             let update = "UPDATE jobs SET max_failures = ?2 WHERE seq = ?1";
             sql::execute(&moment, update, (seq, job.new.max_failures))?;
             jobs.push(RestoredJob { job, fate });

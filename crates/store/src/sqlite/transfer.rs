@@ -5,7 +5,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use outlast_core::rules::KeyRecord;
-use outlast_core::{JobState, Key, Record, StoreError};
+use outlast_core::{JobState, Key, LedgerRow, Record, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::{Fault, unavailable};
@@ -14,10 +14,12 @@ use super::open::{self, Access};
 use super::restore::{close, sole_connection};
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{bodies, check, keys, sql};
+use super::{bodies, check, keys, ledger, sql};
 use crate::SystemClock;
 use crate::columns::{Columns as _, signed};
-use crate::copy_side::{BATCH_JOBS, CopyRefusal, CopySide, IS_PARTIAL, JobCounts, WholeJob};
+use crate::copy_side::{
+    BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, IS_PARTIAL, JobCounts, WholeJob,
+};
 
 /// The name under which the store's number is kept whose jobs are being copied here.
 const COPYING: &str = "copying";
@@ -84,6 +86,12 @@ impl SqliteSide {
         Ok(moment.commit()?)
     }
 
+    fn add_rows(&mut self, rows: &[LedgerRow]) -> Result<(), Fault> {
+        let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        rows.iter().try_for_each(|row| ledger::put(&moment, row))?;
+        Ok(moment.commit()?)
+    }
+
     fn end(&mut self) -> Result<(), Fault> {
         let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let rev = "UPDATE meta SET value = max(value, (SELECT coalesce(max(rev), 0) FROM jobs)) WHERE name = 'rev'";
@@ -133,10 +141,14 @@ impl CopySide for SqliteSide {
 
     async fn counts(&mut self) -> Result<JobCounts, StoreError> {
         let count = |condition: &str| -> Result<u64, Fault> {
-            let select = format!("SELECT count(*) FROM jobs {condition}");
+            let select = format!("SELECT count(*) FROM {condition}");
             Ok(sql::value::<i64>(&self.connection, &select, [])?.unsigned_abs())
         };
-        Ok(JobCounts { jobs: count("")?, unfinished: count("WHERE ended_at IS NULL")? })
+        Ok(JobCounts {
+            jobs: count("jobs")?,
+            unfinished: count("jobs WHERE ended_at IS NULL")?,
+            runs: count("ledger")?,
+        })
     }
 
     async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, StoreError> {
@@ -163,6 +175,18 @@ impl CopySide for SqliteSide {
         jobs: &[WholeJob],
     ) -> Result<(), StoreError> {
         Ok(self.put(after, last, jobs)?)
+    }
+
+    async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, StoreError> {
+        Ok(ledger::after(&self.connection, after, BATCH_ROWS)?)
+    }
+
+    async fn clear_ledger(&mut self) -> Result<(), StoreError> {
+        Ok(sql::execute(&self.connection, "DELETE FROM ledger", []).map(drop)?)
+    }
+
+    async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), StoreError> {
+        Ok(self.add_rows(rows)?)
     }
 
     async fn complete(&mut self) -> Result<(), StoreError> {

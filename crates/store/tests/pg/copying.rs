@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use outlast_core::{
     Body, Checkpoint, ConversationId, EndNotices, Insert, Inserted, Job, JobQuery, Key, KeyLife,
-    NewJob, Output, OwnerId, Progress, Scope, Settlement, Store, StoreError, Visibility,
+    NewJob, Output, OwnerId, Progress, Reservation, Scope, Settlement, Store, StoreError,
+    Visibility,
 };
 use outlast_store::{
     Copied, CopyError, CopyPass, CopyRefusal, Judgement, PostgresOptions, PostgresStore,
     SqliteStore, StorePlace, SystemClock, copy,
 };
 use outlast_testkit::store_suite::{
-    LEASE, a_failure, a_job, a_key, a_report, a_run, an_insert, profiles, worker,
+    LEASE, a_failure, a_job, a_key, a_report, a_reservation, a_run, an_insert, profiles, worker,
 };
 use tempfile::TempDir;
 
@@ -56,7 +57,8 @@ impl File {
             });
             (table, rows.unwrap().collect::<Result<_, _>>().unwrap())
         };
-        [("jobs", "seq"), ("bodies", "job"), ("keys", "job")].map(select).into()
+        let tables = [("jobs", "seq"), ("bodies", "job"), ("keys", "job"), ("ledger", "job, run")];
+        tables.map(select).into()
     }
 }
 
@@ -73,8 +75,11 @@ fn all() -> JobQuery {
     JobQuery { limit: 1_000, ..JobQuery::default() }
 }
 
+/// Adds a job that is paid for (G6).
 async fn add(store: &dyn Store, insert: Insert) -> Job {
-    match store.insert(insert).await.unwrap() {
+    let (provider, model) = (AWKWARD.to_owned(), Some(AWKWARD.to_owned()));
+    let reservation = Some(Reservation { provider, model, ..a_reservation(7, None) });
+    match store.insert(Insert { reservation, ..insert }).await.unwrap() {
         Inserted::New(job) => job,
         Inserted::Existing { job, .. } => panic!("{} existed", job.id),
     }
@@ -157,6 +162,7 @@ async fn f8_a_store_copied_to_postgres_and_back_is_the_same() {
     let first = store.list(&Scope::Operator, &all()).await.unwrap().jobs;
     store.close().await;
     let before = from.rows();
+    assert_eq!(before["ledger"].len(), before["jobs"].len(), "G6: the ledger is copied too");
     let there = copied(from.place(), StorePlace::Postgres(database.url())).await.unwrap();
     assert_eq!((there.jobs, there.written), (before["jobs"].len() as u64, there.jobs));
     assert!(there.unfinished > 0);
@@ -241,7 +247,9 @@ async fn f8_an_interrupted_copy_is_completed_and_not_served_before() {
     add(&store, an_insert(a_job())).await;
     store.close().await;
     let foreign = retried(|| copied(other.place(), to)).await;
-    let Err(CopyError::To(CopyRefusal::NotEmpty { jobs })) = foreign else { panic!("{foreign:?}") };
+    let Err(CopyError::To(CopyRefusal::NotEmpty { jobs, .. })) = foreign else {
+        panic!("{foreign:?}")
+    };
     assert!(jobs > 0);
 
     // Jobs that were copied have changed meanwhile, and others have come and gone.

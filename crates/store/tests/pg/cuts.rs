@@ -155,7 +155,14 @@ async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
 }
 
 fn an_insert() -> Insert {
-    Insert { job: a_job(), key: None, max_unfinished: 100, max_bytes: u64::MAX, takes_up: None }
+    Insert {
+        job: a_job(),
+        key: None,
+        max_unfinished: 100,
+        max_bytes: u64::MAX,
+        takes_up: None,
+        reservation: None,
+    }
 }
 
 async fn open_over(relay: &Relay, database: &Database) -> PostgresStore {

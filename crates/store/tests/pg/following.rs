@@ -53,8 +53,14 @@ async fn f4_no_change_is_missed_or_told_twice() {
 async fn insert(store: &PostgresStore, number: usize) -> JobId {
     let mut job = a_job();
     job.owner = outlast_core::OwnerId::new(format!("owner-{number}"));
-    let insert =
-        Insert { job, key: None, max_unfinished: 10_000, max_bytes: u64::MAX, takes_up: None };
+    let insert = Insert {
+        job,
+        key: None,
+        max_unfinished: 10_000,
+        max_bytes: u64::MAX,
+        takes_up: None,
+        reservation: None,
+    };
     match store.insert(insert).await.unwrap() {
         Inserted::New(job) => job.id,
         Inserted::Existing { job, .. } => panic!("{} existed", job.id),

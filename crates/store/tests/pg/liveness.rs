@@ -26,6 +26,7 @@ async fn add(store: &PostgresStore) -> Job {
         max_unfinished: 1_000,
         max_bytes: u64::MAX,
         takes_up: None,
+        reservation: None,
     };
     match store.insert(insert).await.unwrap() {
         Inserted::New(job) => job,

@@ -14,6 +14,7 @@ mod model;
 mod plans;
 mod cuts;
 mod copying;
+mod ledger;
 mod operating;
 
 use std::path::Path;

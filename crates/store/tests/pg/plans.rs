@@ -37,7 +37,14 @@ async fn scans(client: &Client) -> BTreeMap<String, i64> {
 }
 
 fn insert(job: NewJob, key: Option<Key>) -> Insert {
-    Insert { job, key, max_unfinished: 1_000, max_bytes: u64::MAX, takes_up: None }
+    Insert {
+        job,
+        key,
+        max_unfinished: 1_000,
+        max_bytes: u64::MAX,
+        takes_up: None,
+        reservation: None,
+    }
 }
 
 async fn add(store: &PostgresStore, job: NewJob) -> outlast_core::Job {

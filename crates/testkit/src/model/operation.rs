@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, Code, ConversationId, Cost, Failure, Key, KeyLife, NewJob, Output, OwnerId,
-    Profile, RemoteStop, Settlement, StateKind, Usage, Visibility,
+    Body, Checkpoint, Code, ConversationId, Cost, Failure, Key, KeyLife, NanoUsd, NewJob, Output,
+    OwnerId, Profile, RemoteStop, Settlement, StateKind, Usage, Visibility,
 };
 use proptest::bool::weighted;
 use proptest::collection::vec;
@@ -30,6 +30,8 @@ pub(super) enum Action {
         max_unfinished: u32,
         max_bytes: u64,
         takes_up: bool,
+        /// How many cents may be spent a day, if the job costs one; `None` for a job that is free.
+        cents_per_day: Option<Option<u64>>,
     },
     Claim {
         worker: usize,
@@ -171,8 +173,10 @@ fn what() -> impl Strategy<Value = Action> {
     let worker = || 0..WORKERS;
     let few = || 0..4_usize;
     prop_oneof![
-        8 => (job(), option::of(key()), 1..6_u32, bytes(), weighted(0.2)).prop_map(
-            |(job, key, max_unfinished, max_bytes, takes_up)| Action::Insert { job, key, max_unfinished, max_bytes, takes_up }
+        8 => (job(), option::of(key()), 1..6_u32, bytes(), weighted(0.2), option::of(option::of(0..5_u64))).prop_map(
+            |(job, key, max_unfinished, max_bytes, takes_up, cents_per_day)| {
+                Action::Insert { job, key, max_unfinished, max_bytes, takes_up, cents_per_day }
+            }
         ),
         8 => (worker(), vec(0..PROFILES, 0..3), seconds())
             .prop_map(|(worker, profiles, seconds)| Action::Claim { worker, profiles, seconds }),
@@ -321,8 +325,8 @@ impl SettlementSpec {
             Self::Succeed => {
                 // Short, because it is compared after every step; the suite has the long one.
                 let body = Body::report("because", Vec::new());
-                let output =
-                    Output { body, model: None, usage: Usage::default(), cost: Cost::Unknown };
+                let cost = Cost::Reported(NanoUsd(7_000_000));
+                let output = Output { body, model: None, usage: Usage::default(), cost };
                 Settlement::Succeed { output: output.into(), raw: Some(vec![0, 255].into()) }
             }
             Self::Retry { seconds, at } => Settlement::Retry {

@@ -19,7 +19,7 @@ use super::TestedStore;
 use super::operation::{Action, Op, ScopeSpec, WORKERS, conversation, owner, profile};
 use super::view::Ids;
 use crate::clock::ManualClock;
-use crate::store_suite::a_run;
+use crate::store_suite::{a_reservation, a_run};
 
 /// How many steps lie between two looks at everything.
 const LOOK_EVERY: usize = 4;
@@ -146,7 +146,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
     async fn apply(&mut self, op: &Op) -> Result<(), String> {
         let via = op.via;
         match &op.what {
-            Action::Insert { job, key, max_unfinished, max_bytes, takes_up } => {
+            Action::Insert { job, key, max_unfinished, max_bytes, takes_up, cents_per_day } => {
                 let key = key.as_ref().map(|key| key.value());
                 let insert = Insert {
                     job: job.value(),
@@ -154,6 +154,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                     max_unfinished: *max_unfinished,
                     max_bytes: *max_bytes,
                     takes_up: takes_up.then(|| a_run("left")),
+                    reservation: cents_per_day.map(|cents| a_reservation(1, cents)),
                 };
                 let model = self.model.insert(insert.clone()).await;
                 let subject = self.handles[via].insert(insert).await;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use outlast_core::{
     Body, Cancelled, ChangeWait, Changes, Claimed, Clock, Code, Cost, Dead, Failure, Insert,
     Inserted, Job, JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun,
-    Rescued, Rev, Scope, Settlement, Source, Store, StoreError, Timestamp, Usage, Visibility,
-    WorkerId,
+    Rescued, Reservation, Rev, Scope, Settlement, Source, SpendLimits, Store, StoreError,
+    Timestamp, Usage, Visibility, WorkerId,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -129,7 +129,31 @@ impl Fixture {
 
 /// An insert without a key and with room for many.
 pub fn an_insert(job: NewJob) -> Insert {
-    Insert { job, key: None, max_unfinished: 100_000, max_bytes: u64::MAX, takes_up: None }
+    Insert {
+        job,
+        key: None,
+        max_unfinished: 100_000,
+        max_bytes: u64::MAX,
+        takes_up: None,
+        reservation: None,
+    }
+}
+
+/// A reservation of so many cents, where so many may be spent a day.
+pub fn a_reservation(cents: u64, per_day: Option<u64>) -> Reservation {
+    Reservation {
+        provider: "perplexity".to_owned(),
+        model: None,
+        typical: Some(a_cost(cents)),
+        budget: None,
+        provider_caps: false,
+        limits: SpendLimits { per_job: None, per_day: per_day.map(a_cost) },
+    }
+}
+
+/// So many cents.
+pub fn a_cost(cents: u64) -> NanoUsd {
+    NanoUsd(cents * 10_000_000)
 }
 
 /// The plain job: alice's, no conversation, no limits.

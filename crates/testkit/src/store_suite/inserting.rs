@@ -42,8 +42,14 @@ pub async fn a_job_reads_back_as_it_was_inserted(fixture: Fixture) {
 /// B9a: the worker that claims it goes on with the run and sends nothing.
 pub async fn a_job_that_takes_up_a_run_stands_where_that_does(fixture: Fixture) {
     let takes_up = Some(a_run("left behind"));
-    let insert =
-        Insert { job: a_job(), key: None, max_unfinished: 10, max_bytes: u64::MAX, takes_up };
+    let insert = Insert {
+        job: a_job(),
+        key: None,
+        max_unfinished: 10,
+        max_bytes: u64::MAX,
+        takes_up,
+        reservation: None,
+    };
     let Inserted::New(job) = fixture.store.insert(insert).await.unwrap() else {
         panic!("there is no other");
     };
@@ -137,6 +143,7 @@ pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(fixture: Fix
             max_unfinished: 2,
             max_bytes: u64::MAX,
             takes_up: None,
+            reservation: None,
         })
     };
     insert(a_job()).await.unwrap();
@@ -160,6 +167,7 @@ pub async fn an_owner_cannot_store_more_bytes_than_allowed(fixture: Fixture) {
             max_unfinished: 9,
             max_bytes,
             takes_up: None,
+            reservation: None,
         })
     };
     insert(a_job()).await.unwrap();
@@ -183,6 +191,7 @@ pub async fn results_take_room_until_they_are_removed(fixture: Fixture) {
             max_unfinished: 9,
             max_bytes,
             takes_up: None,
+            reservation: None,
         })
     };
     insert(ask).await.unwrap();

@@ -4,7 +4,7 @@ use outlast_core::{Body, Cost, NanoUsd, Output, Source, Usage, split_thinking};
 
 use super::wire::{self, Citation, Completion};
 use crate::prices::{Extras, Prices};
-use crate::responses::wire::{Page, UsageCost};
+use crate::responses::wire::Page;
 
 /// What a whole completion says; `None` when it says nothing.
 pub(super) fn output(completion: Completion) -> Option<Box<Output>> {
@@ -23,7 +23,7 @@ pub(super) fn said(text: String, completion: Completion) -> Option<Box<Output>> 
         text.push_str("\n\n*The provider ended this report early (length).*");
     }
     let sources = sources(&completion);
-    let usage = completion.usage.as_ref().map(usage).unwrap_or_default();
+    let usage = completion.usage.as_ref().map(|billed| usage(billed)).unwrap_or_default();
     let cost = cost(&completion, &usage);
     let related = completion.related_questions.unwrap_or_default();
     let body = Body::Report { text, sources, thinking, related };
@@ -78,10 +78,9 @@ fn usage(usage: &wire::Usage) -> Usage {
 /// The provider's own word first (C9). A cost of nothing is the skeleton that streams carry until their end, not a
 /// gift.
 fn cost(completion: &Completion, consumed: &Usage) -> Cost {
-    let Some(usage) = &*completion.usage else { return Cost::Unknown };
-    if usage.cost.as_ref().is_some_and(UsageCost::is_foreign) {
+    let Some(usage) = completion.usage.as_ref().filter(|billed| !billed.is_odd) else {
         return Cost::Unknown;
-    }
+    };
     let reported =
         usage.cost.as_ref().and_then(|cost| *cost.total_cost).and_then(NanoUsd::from_usd);
     if let Some(reported) = reported.filter(|cost| *cost > NanoUsd(0)) {
@@ -212,6 +211,9 @@ mod tests {
             (cost("null", short), Cost::Estimate(NanoUsd(10_000_000))),
             (cost(pro, skeleton), Cost::Unknown),
             (cost(pro, "null"), Cost::Unknown),
+            (cost(pro, r#"{"prompt_tokens":-10,"completion_tokens":20}"#), Cost::Unknown),
+            (cost(research, &deep(r#"{"total_cost":-0.781}"#)), Cost::Unknown),
+            (cost(research, &deep(r#"{"total_cost":0.781,"currency":"EUR"}"#)), Cost::Unknown),
         ];
         for (cost, expected) in cases {
             assert_eq!(cost, expected);

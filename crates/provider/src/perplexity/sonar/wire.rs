@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::responses::wire::{Page, UsageCost, is_name};
+use crate::vendor::billed::Billed;
 use crate::vendor::lenient::{Known, known_items, known_places, object};
 
 /// Deep research as the provider shows it.
@@ -60,7 +61,7 @@ pub(super) struct Completion {
     pub(super) citations: Option<Vec<Citation>>,
     #[serde(deserialize_with = "known_places")]
     pub(super) search_results: Option<Vec<Page>>,
-    pub(super) usage: Known<Usage>,
+    pub(super) usage: Known<Billed<Usage>>,
     #[serde(deserialize_with = "known_items")]
     pub(super) related_questions: Option<Vec<String>>,
     pub(super) error: Option<Box<RawValue>>,

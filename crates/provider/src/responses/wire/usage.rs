@@ -59,14 +59,6 @@ pub(crate) struct OutputTokens {
 #[serde(default)]
 pub(crate) struct UsageCost {
     pub(crate) total_cost: Known<f64>,
-    currency: Known<String>,
-}
-
-impl UsageCost {
-    /// Whether it is an amount of another currency, of which nothing can be said in dollars.
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.currency.as_deref().is_some_and(|name| !name.eq_ignore_ascii_case("USD"))
-    }
 }
 
 /// What tools were used for; OpenAI's count of what it bills.

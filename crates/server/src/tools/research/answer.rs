@@ -91,6 +91,9 @@ pub(super) fn queued(
         render::estimate(&cost)
     ));
     text.moved(job);
+    if let Some(note) = &expected.budget_note {
+        text.line(note);
+    }
     text.path(path.as_deref());
     let text = text.done();
     let shape = without_nulls(json!({

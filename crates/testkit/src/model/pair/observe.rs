@@ -1,7 +1,8 @@
 //! Looking at both stores, and comparing what is seen with each other and with what was seen before.
 
 use outlast_core::{
-    ConversationQuery, Fence, Job, JobState, Profile, Rev, Scope, StateKind, Store,
+    ConversationQuery, Day, Fence, Job, JobState, Profile, Rev, Scope, SpendBy, SpendQuery,
+    StateKind, Store,
 };
 
 use super::{LOOK_ONCE, StorePair, as_it_is, both, everything};
@@ -27,6 +28,11 @@ impl<S: TestedStore> StorePair<'_, S> {
         self.same("queued", queued, as_it_is)?;
         let orphans = both!(self, other, |store| store.orphans(&twice));
         self.same("orphans", orphans, Ids::lost)?;
+        for by in [SpendBy::Day, SpendBy::Owner] {
+            let query = SpendQuery { by, since: Day(0) };
+            let spent = both!(self, other, |store| store.spend(&scopes[self.steps % 2], &query));
+            self.same("spend", spent, as_it_is)?;
+        }
         self.conversations(other).await?;
         for ids in self.model_ids.all().iter().zip(self.ids.all()) {
             let ahead = both!(self, other, ids, |store, id| store.ahead(id));

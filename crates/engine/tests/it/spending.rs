@@ -1,0 +1,125 @@
+//! What a start reserves, and what it is refused for (G6): the engine knows the provider's prices, the store decides.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_core::{
+    BeginError, BudgetLimit, Cost, Day, NanoUsd, Nature, NewJob, Profile, Provider, ProviderError,
+    RemoteRun, RemoteStop, Run, Scope, SpendBy, SpendLimits, SpendQuery, StoreError,
+};
+use outlast_engine::{Engine, Options, Providers, Shutdown};
+use outlast_store::{MemoryStore, SystemClock};
+use outlast_testkit::scripted::{Handle, Scripted};
+use serde_json::{Value, json};
+
+use crate::bench::research;
+
+const CENT: u64 = 10_000_000;
+
+/// A provider with a price.
+struct Priced {
+    provider: Handle,
+    typical: Cost,
+    caps: bool,
+}
+
+#[async_trait]
+impl Provider for Priced {
+    fn name(&self) -> &'static str {
+        self.provider.name()
+    }
+
+    fn nature(&self, ask: &Value) -> Nature {
+        self.provider.nature(ask)
+    }
+
+    fn typical_cost(&self, _ask: &Value) -> Cost {
+        self.typical
+    }
+
+    fn caps(&self) -> bool {
+        self.caps
+    }
+
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        self.provider.begin(ask, key).await
+    }
+
+    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        self.provider.resume(run).await
+    }
+
+    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        self.provider.stop(run).await
+    }
+}
+
+async fn engine(typical: Option<u64>, caps: bool, spend_limits: SpendLimits) -> Engine {
+    let typical = typical.map_or(Cost::Unknown, |cents| Cost::Estimate(NanoUsd(cents * CENT)));
+    let provider = Priced { provider: Handle(Scripted::paid()), typical, caps };
+    let mut providers = Providers::new();
+    providers.insert(Scripted::profile(), Arc::new(provider));
+    let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
+    let options = Options { spend_limits, ..Options::default() };
+    Engine::new(store, providers, options, Shutdown::new()).await.unwrap().0
+}
+
+/// A question with a budget in cents.
+fn asked(budget: Option<u64>) -> NewJob {
+    let ask = json!({ "messages": [], "budget": budget.map(|cents| cents * CENT) });
+    NewJob { ask, ..research() }
+}
+
+/// Cents that are reserved.
+async fn reserved(engine: &Engine) -> u64 {
+    let query = SpendQuery { by: SpendBy::Day, since: Day(0) };
+    let sums = engine.spend(&Scope::Operator, &query).await.unwrap();
+    sums.iter().map(|sum| sum.reserved.0 / CENT).sum()
+}
+
+/// G6: where the provider stops at no budget, one below the typical cost is refused, and an accepted start says so.
+#[tokio::test]
+async fn g6_a_budget_is_kept_by_the_provider_or_refused() {
+    // The typical cost, whether the provider stops at a budget, the budget, and what is reserved.
+    let table = [
+        (Some(50), false, Some(49), None),
+        (Some(50), false, Some(60), Some(50)),
+        (None, false, Some(60), None),
+        (Some(50), true, Some(49), Some(49)),
+        (Some(50), true, Some(60), Some(60)),
+        (Some(50), true, None, Some(50)),
+        (None, false, None, Some(0)),
+    ];
+    for (typical, caps, budget, expected) in table {
+        let engine = engine(typical, caps, SpendLimits::default()).await;
+        let started = engine.start(asked(budget), None).await;
+        match (started, expected) {
+            (Ok(started), Some(expected)) => {
+                assert_eq!(reserved(&engine).await, expected, "{typical:?} {budget:?}");
+                let new = &started.job.new;
+                let note = engine.expects(&new.profile, &new.ask).budget_note;
+                assert_eq!(note.is_some(), budget.is_some() && !caps, "{note:?}");
+            }
+            (Err(StoreError::BudgetExceeded(refused)), None) => {
+                assert_eq!(refused.limit, BudgetLimit::Ask);
+                assert_eq!(reserved(&engine).await, 0);
+            }
+            (other, _) => panic!("{typical:?} {caps} {budget:?}: {other:?}"),
+        }
+    }
+}
+
+/// G6: limits of an owner; the library and workflows are free under every one of them.
+#[tokio::test]
+async fn g6_what_is_free_is_started_whatever_the_limit() {
+    let nothing = Some(NanoUsd(0));
+    let limits = SpendLimits { per_job: nothing, per_day: nothing };
+    let engine = engine(Some(50), false, limits).await;
+    let refused = engine.start(asked(None), None).await;
+    assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "{refused:?}");
+    let library = NewJob { profile: Profile::new("library 0123456789abcdef"), ..asked(None) };
+    engine.start(library, None).await.unwrap();
+    let workflow = NewJob { ask: json!({ "message": "now" }), ..research() };
+    engine.start(workflow, None).await.unwrap();
+    assert_eq!(reserved(&engine).await, 0);
+}

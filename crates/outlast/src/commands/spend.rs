@@ -1,0 +1,104 @@
+//! `outlast spend`: the ledger, for people and for scripts (G6).
+
+use std::process::ExitCode;
+
+use outlast_core::{Day, NanoUsd, Scope, SpendBy, SpendQuery, SpendSum};
+use outlast_engine::Providers;
+use serde_json::{Value, json};
+
+use super::engine::with_engine;
+use crate::cli::{Global, SpendArgs};
+use crate::error::CommandResult;
+use crate::open_store::OpenStore;
+use crate::ui::{self, Cell};
+
+/// How many days are shown where none is named.
+const DAYS: i64 = 30;
+
+pub(super) async fn run(global: &Global, args: SpendArgs) -> CommandResult {
+    let config = super::configured(global, &[])?;
+    let store = OpenStore::to_read(&config).await?;
+    with_engine(store, &config, Providers::new(), async |opened, _| {
+        let engine = &opened.engine;
+        let until = engine.now().day();
+        let since = args.since.unwrap_or(Day(until.0 - (DAYS - 1)));
+        let by = SpendBy::from(args.by);
+        let scope = match by {
+            SpendBy::Owner => Scope::Operator,
+            SpendBy::Day | SpendBy::Provider | SpendBy::Model => Scope::Owner(config.owner.clone()),
+        };
+        let sums = engine.spend(&scope, &SpendQuery { by, since }).await?;
+        match args.json {
+            true => ui::json(&shape(&sums, since, until)),
+            false => table(&sums, by, since, until),
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+    .await
+}
+
+fn total(sums: &[SpendSum]) -> SpendSum {
+    sums.iter().fold(SpendSum { key: "total".to_owned(), ..SpendSum::default() }, |all, sum| {
+        SpendSum {
+            spent: NanoUsd(all.spent.0 + sum.spent.0),
+            reserved: NanoUsd(all.reserved.0 + sum.reserved.0),
+            maybe: NanoUsd(all.maybe.0 + sum.maybe.0),
+            runs: all.runs + sum.runs,
+            ..all
+        }
+    })
+}
+
+fn shape(sums: &[SpendSum], since: Day, until: Day) -> Value {
+    let row = |sum: &SpendSum| {
+        json!({
+            "key": sum.key,
+            "usd": sum.spent.as_usd(),
+            "reserved_usd": sum.reserved.as_usd(),
+            "maybe_spent_usd": sum.maybe.as_usd(),
+            "runs": sum.runs
+        })
+    };
+    let total = total(sums);
+    json!({
+        "since": since.to_string(),
+        "until": until.to_string(),
+        "total_usd": total.spent.as_usd(),
+        "reserved_usd": total.reserved.as_usd(),
+        "maybe_spent_usd": total.maybe.as_usd(),
+        "rows": sums.iter().map(row).collect::<Vec<_>>()
+    })
+}
+
+fn table(sums: &[SpendSum], by: SpendBy, since: Day, until: Day) {
+    if sums.is_empty() {
+        return ui::remark(&format!("Nothing was spent from {since} to {until}."));
+    }
+    let head = match by {
+        SpendBy::Day => "DAY (UTC)",
+        SpendBy::Provider => "PROVIDER",
+        SpendBy::Model => "MODEL",
+        SpendBy::Owner => "OWNER",
+    };
+    let row = |sum: &SpendSum| {
+        let figures = [
+            sum.spent.to_string(),
+            sum.reserved.to_string(),
+            sum.maybe.to_string(),
+            sum.runs.to_string(),
+        ];
+        let cells = figures.iter().map(|figure| Cell::plain(figure));
+        std::iter::once(Cell::plain(&sum.key)).chain(cells).collect()
+    };
+    let total = total(sums);
+    let rows = sums.iter().chain(std::iter::once(&total)).map(row).collect();
+    ui::table(&[head, "SPENT", "RESERVED", "MAYBE SPENT", "RUNS"], rows);
+    if total.reserved > NanoUsd(0) {
+        ui::remark("Reserved: what unfinished jobs usually cost.");
+    }
+    if total.maybe > NanoUsd(0) {
+        ui::remark(
+            "Maybe spent: runs that failed, were lost or were cancelled, at what such runs usually cost.",
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! Between rows of the ledger and the columns of a database.
+
+use outlast_core::{
+    ChargeState, Cost, Day, LedgerRow, NanoUsd, OwnerId, SpendBy, SpendSum, StoreError,
+};
+
+use crate::columns::{Columns, damaged, job_id};
+
+/// What a row counts for: `LedgerRow::counts`.
+pub(crate) const COUNTED: &str =
+    "CASE state WHEN 'spent' THEN amount WHEN 'released' THEN 0 ELSE coalesce(reserved, 0) END";
+
+/// The sums over the rows that a condition names: of one owner or all, from a day on.
+pub(crate) fn sums(by: SpendBy, condition: &str) -> String {
+    let key = match by {
+        SpendBy::Day => "CAST(day AS TEXT)",
+        SpendBy::Provider => "provider",
+        SpendBy::Model => "model",
+        SpendBy::Owner => "owner",
+    };
+    let part = |state| {
+        format!("CAST(coalesce(sum({COUNTED}) FILTER (WHERE state = '{state}'), 0) AS BIGINT)")
+    };
+    format!(
+        "SELECT {key} AS key, {} AS spent, {} AS reserved, {} AS maybe, count(*) AS runs
+         FROM ledger WHERE state <> 'released' AND {condition} GROUP BY 1",
+        part("spent"),
+        part("reserved"),
+        part("maybe"),
+    )
+}
+
+/// Sums in the order of their keys.
+pub(crate) fn in_order(mut sums: Vec<SpendSum>) -> Vec<SpendSum> {
+    sums.sort_by(|one, other| one.key.cmp(&other.key));
+    sums
+}
+
+/// The kind and the amount of a cost.
+pub(crate) fn cost(cost: Cost) -> (&'static str, Option<NanoUsd>) {
+    let kind = match cost {
+        Cost::Reported(_) => "reported",
+        Cost::Computed(_) => "computed",
+        Cost::Estimate(_) => "estimate",
+        Cost::Unknown => "unknown",
+    };
+    (kind, cost.amount())
+}
+
+/// A row of the ledger, or of its sums.
+pub(crate) trait LedgerColumns: Columns {
+    fn nanos(&self, column: &str) -> Result<Option<NanoUsd>, Self::Fault> {
+        Ok(self.maybe_number(column)?.map(|nanos| NanoUsd(nanos.unsigned_abs())))
+    }
+
+    fn spend_sum(&self, by: SpendBy) -> Result<SpendSum, Self::Fault> {
+        let key = self.maybe_text("key")?;
+        let amount = |column| Ok::<_, Self::Fault>(NanoUsd(self.count(column)?));
+        Ok(SpendSum {
+            key: match (by, key) {
+                (SpendBy::Day, Some(day)) => {
+                    let day = day.parse().map_err(|_| StoreError::Corrupt {
+                        at: format!("day {day} of the ledger"),
+                    })?;
+                    Day(day).to_string()
+                }
+                (_, Some(key)) => key,
+                (_, None) => SpendSum::UNKNOWN_MODEL.to_owned(),
+            },
+            spent: amount("spent")?,
+            reserved: amount("reserved")?,
+            maybe: amount("maybe")?,
+            runs: self.count("runs")?,
+        })
+    }
+
+    fn ledger_row(&self) -> Result<LedgerRow, Self::Fault> {
+        let job = self.text("job")?;
+        let (kind, amount) = (self.text("kind")?, self.nanos("amount")?);
+        let cost = match (kind.as_str(), amount) {
+            ("reported", Some(amount)) => Cost::Reported(amount),
+            ("computed", Some(amount)) => Cost::Computed(amount),
+            ("estimate", Some(amount)) => Cost::Estimate(amount),
+            ("unknown", None) => Cost::Unknown,
+            _ => return Err(damaged(&job, "amount").into()),
+        };
+        let state = ChargeState::parse(&self.text("state")?);
+        Ok(LedgerRow {
+            run: self.small("run")?,
+            owner: OwnerId::new(self.text("owner")?),
+            provider: self.text("provider")?,
+            model: self.maybe_text("model")?,
+            at: self.time("at")?,
+            reserved: self.nanos("reserved")?,
+            cost,
+            state: state.ok_or_else(|| damaged(&job, "state"))?,
+            remote: self.maybe_text("remote")?,
+            job: job_id(&job)?,
+        })
+    }
+}
+
+impl<T: Columns> LedgerColumns for T {}

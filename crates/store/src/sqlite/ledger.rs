@@ -1,0 +1,125 @@
+//! The ledger: what each paid run cost. The only file that knows its columns.
+
+use outlast_core::{
+    Checkpoint, Day, Job, LedgerRow, NanoUsd, OwnerId, RemoteRun, Scope, SpendQuery, SpendSum,
+    Timestamp, rules,
+};
+use rusqlite::{Connection, named_params};
+
+use super::fault::Fault;
+use super::sql;
+use super::writer::Tx;
+use crate::columns::signed;
+use crate::ledger_columns::{self, COUNTED, LedgerColumns as _};
+
+/// What the owner's runs of this day count for.
+pub(super) fn counted(
+    connection: &Connection,
+    owner: &OwnerId,
+    day: Day,
+) -> Result<NanoUsd, Fault> {
+    let select = format!("SELECT sum({COUNTED}) FROM ledger WHERE owner = ?1 AND day = ?2");
+    let counted: Option<i64> = sql::value(connection, &select, (owner.as_str(), day.0))?;
+    Ok(NanoUsd(counted.unwrap_or(0).unsigned_abs()))
+}
+
+/// Adds a row, or replaces the one of the same run.
+pub(super) fn put(connection: &Connection, row: &LedgerRow) -> Result<(), Fault> {
+    let (kind, amount) = ledger_columns::cost(row.cost);
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO ledger
+               (job, run, owner, provider, model, at, day, reserved, amount, kind, state, remote)
+             VALUES (:job, :run, :owner, :provider, :model, :at, :day, :reserved, :amount, :kind, :state, :remote)",
+        )?
+        .execute(named_params! {
+            ":job": row.job.to_string(),
+            ":run": row.run,
+            ":owner": row.owner.as_str(),
+            ":provider": row.provider,
+            ":model": row.model,
+            ":at": row.at.as_millis(),
+            ":day": row.at.day().0,
+            ":reserved": row.reserved.map(|nanos| signed(nanos.0)),
+            ":amount": amount.map(|nanos| signed(nanos.0)),
+            ":kind": kind,
+            ":state": row.state.as_str(),
+            ":remote": row.remote,
+        })?;
+    Ok(())
+}
+
+/// Gives the row of a run to the job that takes it up.
+pub(super) fn move_row(connection: &Connection, run: &RemoteRun, job: &Job) -> Result<(), Fault> {
+    let update = "UPDATE ledger SET job = ?1, run = 1, state = 'reserved' WHERE (job, run) IN (
+         SELECT job, run FROM ledger WHERE remote = ?2 AND owner = ?3 AND state = 'maybe'
+         ORDER BY at DESC LIMIT 1)";
+    let found = (job.id.to_string(), &run.id, job.new.owner.as_str());
+    sql::execute(connection, update, found).map(drop)
+}
+
+/// Records what a step of the job means for the money of its latest run.
+pub(super) fn charge(tx: &Tx<'_>, before: &Checkpoint, job: &Job) -> Result<(), Fault> {
+    const LATEST: &str = "SELECT * FROM ledger WHERE job = ?1 ORDER BY run DESC LIMIT 1";
+    let Some(charge) = rules::charge(before, job) else { return Ok(()) };
+    let mut statement = tx.connection.prepare_cached(LATEST)?;
+    let mut rows = statement.query([job.id.to_string()])?;
+    let Some(row) = rows.next()?.map(|row| row.ledger_row()).transpose()? else { return Ok(()) };
+    let (ended, next) = charge.applied(&row, tx.now());
+    for row in [Some(ended), next].iter().flatten() {
+        put(tx.connection, row)?;
+    }
+    Ok(())
+}
+
+/// What was spent, by key.
+pub(super) fn spend(
+    connection: &Connection,
+    scope: &Scope,
+    query: &SpendQuery,
+) -> Result<Vec<SpendSum>, Fault> {
+    let owner = owner_of(scope);
+    let select = ledger_columns::sums(query.by, "day >= ?1 AND (?2 IS NULL OR owner = ?2)");
+    let mut statement = connection.prepare_cached(&select)?;
+    let sums = statement
+        .query_and_then((query.since.0, owner), |row| row.spend_sum(query.by))?
+        .collect::<Result<_, Fault>>()?;
+    Ok(ledger_columns::in_order(sums))
+}
+
+/// Whether there are rows that are kept no longer.
+pub(super) fn has_old(
+    connection: &Connection,
+    scope: &Scope,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    let select =
+        "SELECT EXISTS (SELECT 1 FROM ledger WHERE day < ?1 AND (?2 IS NULL OR owner = ?2))";
+    sql::value(connection, select, (rules::ledger_begins(now).0, owner_of(scope)))
+}
+
+/// Removes them.
+pub(super) fn remove_old(tx: &Tx<'_>, scope: &Scope) -> Result<(), Fault> {
+    let delete = "DELETE FROM ledger WHERE day < ?1 AND (?2 IS NULL OR owner = ?2)";
+    let old = (rules::ledger_begins(tx.now()).0, owner_of(scope));
+    sql::execute(tx.connection, delete, old).map(drop)
+}
+
+/// The next rows after this one, in the order of their jobs: for copies.
+pub(super) fn after(
+    connection: &Connection,
+    after: Option<&LedgerRow>,
+    limit: usize,
+) -> Result<Vec<LedgerRow>, Fault> {
+    let select = "SELECT * FROM ledger WHERE (job, run) > (?1, ?2) ORDER BY job, run LIMIT ?3";
+    let (job, run) = after.map_or_else(Default::default, |row| (row.job.to_string(), row.run));
+    let mut statement = connection.prepare_cached(select)?;
+    statement.query_and_then((job, run, signed(limit as u64)), |row| row.ledger_row())?.collect()
+}
+
+fn owner_of(scope: &Scope) -> Option<&str> {
+    match scope {
+        Scope::Owner(owner) => Some(owner.as_str()),
+        Scope::Operator => None,
+    }
+}

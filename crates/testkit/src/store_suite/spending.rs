@@ -1,0 +1,317 @@
+//! The ledger: what is reserved with an insert, refused, and settled with each end of a try (G6).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::{
+    BudgetLimit, Checkpoint, Code, ConversationId, Cost, Failure, Insert, Inserted, Job, NewJob,
+    Output, Prune, RemoteStop, Reservation, Scope, Settlement, SpendBy, SpendQuery, SpendSum,
+    StoreError,
+};
+
+use super::fixture::{a_research_key, alice, bob, carol, fail, succeed};
+use super::{Fixture, a_cost, a_failure, a_job, a_key, a_report, a_reservation, a_run, an_insert};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn paid(job: NewJob, reservation: Reservation) -> Insert {
+    Insert { reservation: Some(reservation), ..an_insert(job) }
+}
+
+impl Fixture {
+    /// Inserts a job that usually costs so many cents.
+    async fn add_paid(&self, cents: u64) -> Job {
+        self.insert_new(paid(a_job(), a_reservation(cents, None))).await
+    }
+
+    async fn insert_new(&self, insert: Insert) -> Job {
+        match self.store.insert(insert).await.expect("the job is inserted") {
+            Inserted::New(job) => job,
+            Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+        }
+    }
+
+    /// Brings the next job to this checkpoint and settles it there.
+    async fn end_at(&self, checkpoint: &Checkpoint, settlement: Settlement) -> Job {
+        let claimed = self.claim().await;
+        self.store.checkpoint(&claimed.lease, checkpoint).await.expect("the lease is fresh");
+        self.store.settle(&claimed.lease, settlement).await.expect("the lease is fresh")
+    }
+
+    async fn spent_by(&self, scope: &Scope, by: SpendBy) -> Vec<SpendSum> {
+        let query = SpendQuery { by, since: self.clock_now().before(1_000 * DAY).day() };
+        self.store.spend(scope, &query).await.expect("reads never fail")
+    }
+
+    /// Cents spent, reserved and perhaps spent, and the runs.
+    async fn cents(&self) -> (u64, u64, u64, u64) {
+        let sums = self.spent_by(&Scope::Operator, SpendBy::Provider).await;
+        let Some(SpendSum { spent, reserved, maybe, runs, .. }) = sums.first() else {
+            return (0, 0, 0, 0);
+        };
+        let [spent, reserved, maybe] = [spent, reserved, maybe].map(|nanos| nanos.0 / 10_000_000);
+        (spent, reserved, maybe, *runs)
+    }
+}
+
+fn report(cents: u64) -> Settlement {
+    let output = Output { cost: Cost::Reported(a_cost(cents)), ..a_report() };
+    Settlement::Succeed { output: output.into(), raw: None }
+}
+
+fn beginning() -> Checkpoint {
+    Checkpoint::Beginning { key: "k".to_owned() }
+}
+
+fn under_way() -> Checkpoint {
+    Checkpoint::Running(a_run("run-1"))
+}
+
+fn failed(code: Code) -> Settlement {
+    let failure = Failure { code, run_goes_on: false, ..a_failure("no") };
+    Settlement::Fail { failure, raw: None }
+}
+
+fn retry(checkpoint: Checkpoint) -> Settlement {
+    Settlement::Retry { failure: a_failure("down"), wait: Duration::ZERO, checkpoint }
+}
+
+/// To the nano-dollar, under the model that did the work.
+pub async fn g6_a_reservation_becomes_what_the_run_cost(fixture: Fixture) {
+    let model = Some("expected".to_owned());
+    let reservation = Reservation { model, ..a_reservation(50, None) };
+    fixture.insert_new(paid(a_job(), reservation)).await;
+    assert_eq!(fixture.cents().await, (0, 50, 0, 1));
+    assert_eq!(fixture.spent_by(&Scope::Operator, SpendBy::Model).await[0].key, "expected");
+    fixture.end_at(&under_way(), succeed()).await;
+    let expected = SpendSum {
+        key: "sonar-deep-research".to_owned(),
+        spent: outlast_core::NanoUsd(795_000_001),
+        runs: 1,
+        ..SpendSum::default()
+    };
+    assert_eq!(fixture.spent_by(&Scope::Operator, SpendBy::Model).await, [expected]);
+}
+
+/// The limit itself can be reached, and is each owner's own; where one is set, an unknown cost is refused.
+pub async fn g6_a_start_over_the_days_limit_is_refused_and_leaves_nothing(fixture: Fixture) {
+    let insert = |owner, cents| {
+        let job = NewJob { owner, ..a_job() };
+        fixture.store.insert(paid(job, a_reservation(cents, Some(100))))
+    };
+    insert(alice(), 60).await.unwrap();
+    insert(alice(), 40).await.unwrap();
+    match insert(alice(), 1).await {
+        Err(StoreError::BudgetExceeded(refused)) => {
+            assert_eq!(refused.limit, BudgetLimit::Day);
+            assert_eq!((refused.counted, refused.planned), (a_cost(100), Some(a_cost(1))));
+            assert!(refused.next_day.is_some());
+        }
+        other => panic!("{other:?}"),
+    }
+    insert(bob(), 100).await.unwrap();
+    let unknown = Reservation { typical: None, ..a_reservation(0, Some(100)) };
+    let refused = fixture.store.insert(paid(NewJob { owner: carol(), ..a_job() }, unknown)).await;
+    assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "{refused:?}");
+    assert_eq!(fixture.cents().await, (0, 200, 0, 3));
+    let query = outlast_core::JobQuery { limit: 10, ..Default::default() };
+    assert_eq!(fixture.store.list(&Scope::Operator, &query).await.unwrap().jobs.len(), 3);
+}
+
+/// Refusal and reservation are one step.
+pub async fn g6_of_many_starts_at_once_at_the_edge_of_the_limit_none_is_too_many(fixture: Fixture) {
+    let fixture = Arc::new(fixture);
+    let tasks: Vec<_> = (0..40)
+        .map(|_| {
+            let fixture = fixture.clone();
+            let insert = paid(a_job(), a_reservation(10, Some(105)));
+            tokio::spawn(async move { fixture.store.insert(insert).await })
+        })
+        .collect();
+    let mut made = 0;
+    for task in tasks {
+        match task.await.unwrap() {
+            Ok(Inserted::New(_)) => made += 1,
+            Err(StoreError::BudgetExceeded(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((made, fixture.cents().await), (10, (0, 100, 0, 10)));
+}
+
+/// The other refusals come first; a job that is there already is found whatever the limit.
+pub async fn g6_money_is_refused_last_and_a_repeated_start_reserves_nothing(fixture: Fixture) {
+    let keyed = |input, cents, per_day| Insert {
+        key: Some(a_key("k", input)),
+        ..paid(a_job(), a_reservation(cents, Some(per_day)))
+    };
+    let first = fixture.insert_new(keyed(1, 50, 100)).await;
+    match fixture.store.insert(keyed(1, 50, 0)).await {
+        Ok(Inserted::Existing { job, .. }) => assert_eq!(job.id, first.id),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(fixture.cents().await, (0, 50, 0, 1));
+    let conflict = fixture.store.insert(keyed(2, 50, 0)).await;
+    assert!(matches!(conflict, Err(StoreError::KeyConflict(_))), "{conflict:?}");
+    let too_many = Insert { max_unfinished: 1, ..paid(a_job(), a_reservation(50, Some(0))) };
+    let refused = fixture.store.insert(too_many).await;
+    assert!(matches!(refused, Err(StoreError::TooManyJobs)), "{refused:?}");
+    let too_long = Insert { max_bytes: 1, ..paid(a_job(), a_reservation(50, Some(0))) };
+    let refused = fixture.store.insert(too_long).await;
+    assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
+    let refused = fixture.store.insert(paid(a_job(), a_reservation(50, Some(0)))).await;
+    assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "{refused:?}");
+}
+
+/// Refused, never sent, or cancelled before it was sent.
+pub async fn g6_what_was_certainly_not_paid_for_is_released(fixture: Fixture) {
+    fixture.add_paid(50).await;
+    fixture.end_at(&beginning(), retry(Checkpoint::NotBegun)).await;
+    assert_eq!(fixture.cents().await, (0, 50, 0, 1), "another try follows");
+    fixture.end_at(&beginning(), failed(Code::Unauthorized)).await;
+    let queued = fixture.add_paid(50).await;
+    fixture.cancel(&queued.id).await;
+    let sending = fixture.add_paid(50).await;
+    let claimed = fixture.claim().await;
+    fixture.store.checkpoint(&claimed.lease, &beginning()).await.unwrap();
+    fixture.cancel(&sending.id).await;
+    assert_eq!(fixture.cents().await, (0, 0, 50, 1), "a run may come of it");
+    fixture.store.record_stop(&sending.id, RemoteStop::NotNeeded).await.unwrap();
+    assert_eq!(fixture.cents().await, (0, 0, 0, 0));
+}
+
+/// Unknown, lost, failed, cancelled while it ran, or done at a cost that is not known.
+pub async fn g6_what_may_have_been_paid_for_is_kept(fixture: Fixture) {
+    let cost = Cost::Unknown;
+    let output = Output { cost, ..a_report() };
+    let unpriced = Settlement::Succeed { output: output.into(), raw: None };
+    let ends = [
+        (beginning(), failed(Code::SubmitUnknown)),
+        (under_way(), failed(Code::RunLost)),
+        (under_way(), failed(Code::ExecutionError)),
+        (under_way(), unpriced),
+    ];
+    for (checkpoint, settlement) in ends {
+        fixture.add_paid(10).await;
+        fixture.end_at(&checkpoint, settlement).await;
+    }
+    assert_eq!(fixture.cents().await, (0, 0, 40, 4));
+    let running = fixture.add_paid(10).await;
+    let claimed = fixture.claim().await;
+    fixture.store.checkpoint(&claimed.lease, &under_way()).await.unwrap();
+    fixture.cancel(&running.id).await;
+    fixture.store.record_stop(&running.id, RemoteStop::Done).await.unwrap();
+    assert_eq!(fixture.cents().await, (0, 0, 50, 5));
+    let refused = fixture.store.insert(paid(a_job(), a_reservation(10, Some(59)))).await;
+    assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "it counts: {refused:?}");
+}
+
+/// The failed run may have been paid for; the next one is reserved for itself.
+pub async fn g6_a_run_begun_anew_is_a_further_row(fixture: Fixture) {
+    fixture.add_paid(50).await;
+    fixture.end_at(&under_way(), retry(Checkpoint::NotBegun)).await;
+    assert_eq!(fixture.cents().await, (0, 50, 50, 2));
+    fixture.end_at(&under_way(), retry(under_way())).await;
+    assert_eq!(fixture.cents().await, (0, 50, 50, 2), "the same run is taken up");
+    fixture.end_at(&under_way(), report(41)).await;
+    assert_eq!(fixture.cents().await, (41, 0, 50, 2));
+}
+
+/// Whether a person or the same call takes it up, and whatever the limit is by then.
+pub async fn g6_a_run_that_is_taken_up_is_counted_once(fixture: Fixture) {
+    let key = a_research_key("k", 1);
+    let call =
+        |per_day| Insert { key: Some(key.clone()), ..paid(a_job(), a_reservation(50, per_day)) };
+    let first = fixture.insert_new(call(None)).await;
+    fixture.end_at(&under_way(), fail()).await;
+    fixture.store.record_answer(&first.id).await.unwrap();
+    assert_eq!(fixture.cents().await, (0, 0, 50, 1));
+    let second = fixture.insert_new(call(Some(0))).await;
+    assert_eq!(second.checkpoint, under_way());
+    assert_eq!(fixture.cents().await, (0, 50, 0, 1));
+    fixture.end_at(&under_way(), fail()).await;
+    let by_hand =
+        Insert { takes_up: Some(a_run("run-1")), ..paid(a_job(), a_reservation(50, Some(0))) };
+    fixture.insert_new(by_hand).await;
+    fixture.end_at(&under_way(), report(41)).await;
+    assert_eq!(fixture.cents().await, (41, 0, 0, 1));
+}
+
+/// A day is the store's, in UTC; yesterday's unfinished jobs are yesterday's money.
+pub async fn g6_a_run_counts_on_the_day_it_was_reserved(fixture: Fixture) {
+    let today = fixture.clock_now().day();
+    let midnight = today.next().begins();
+    fixture.clock.advance(midnight.since(fixture.clock_now()) - Duration::from_millis(1));
+    let insert = || fixture.store.insert(paid(a_job(), a_reservation(50, Some(60))));
+    insert().await.unwrap();
+    let refused = insert().await;
+    let Err(StoreError::BudgetExceeded(refused)) = refused else { panic!("{refused:?}") };
+    assert_eq!(refused.next_day, Some(Duration::from_millis(1)));
+    fixture.clock.advance(Duration::from_millis(1));
+    insert().await.unwrap();
+    fixture.end_at(&under_way(), report(41)).await;
+    let days = fixture.spent_by(&Scope::Operator, SpendBy::Day).await;
+    let days: Vec<_> = days.iter().map(|day| (day.key.as_str(), day.spent, day.reserved)).collect();
+    let [first, second] = [today, today.next()].map(|day| day.to_string());
+    assert_eq!(
+        days,
+        [(first.as_str(), a_cost(41), a_cost(0)), (second.as_str(), a_cost(0), a_cost(50))]
+    );
+    let since = SpendQuery { by: SpendBy::Day, since: today.next() };
+    assert_eq!(fixture.store.spend(&Scope::Operator, &since).await.unwrap().len(), 1);
+}
+
+/// Untouched by every prune but that of its own age.
+pub async fn g6_the_ledger_outlives_its_jobs_for_400_days(fixture: Fixture) {
+    let keep = Some(Duration::from_secs(10));
+    let conversation = ConversationId::new("talk");
+    let turn = NewJob { conversation: Some(conversation.clone()), ..a_job() };
+    for job in [NewJob { keep, ..a_job() }, a_job(), turn] {
+        fixture.insert_new(paid(job, a_reservation(50, None))).await;
+        fixture.end_at(&under_way(), report(10)).await;
+    }
+    fixture.clock.advance(Duration::from_secs(11));
+    let now = fixture.clock_now();
+    let all = [Prune::Expired, Prune::EndedBefore(now), Prune::Conversation(conversation)];
+    for prune in &all {
+        assert_eq!(fixture.store.prune(&Scope::Operator, prune).await.unwrap().jobs, 1);
+    }
+    assert_eq!(fixture.cents().await, (30, 0, 0, 3));
+    fixture.clock.advance(400 * DAY - Duration::from_secs(11));
+    fixture.store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
+    assert_eq!(fixture.cents().await, (30, 0, 0, 3));
+    fixture.clock.advance(DAY);
+    fixture.store.prune(&Scope::Operator, &Prune::EndedBefore(now)).await.unwrap();
+    fixture.store.prune(&Scope::Owner(bob()), &Prune::Expired).await.unwrap();
+    assert_eq!(fixture.cents().await, (30, 0, 0, 3));
+    fixture.store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
+    assert_eq!(fixture.cents().await, (0, 0, 0, 0));
+}
+
+/// As lists of jobs are.
+pub async fn g6_an_owner_sees_their_own_and_the_operator_everything(fixture: Fixture) {
+    fixture.add_paid(50).await;
+    let bobs = NewJob { owner: bob(), ..a_job() };
+    fixture.insert_new(paid(bobs, a_reservation(7, None))).await;
+    let sum = |key: &str, cents| SpendSum {
+        key: key.to_owned(),
+        reserved: a_cost(cents),
+        runs: 1,
+        ..SpendSum::default()
+    };
+    let own = fixture.spent_by(&Scope::Owner(bob()), SpendBy::Owner).await;
+    assert_eq!(own, [sum("bob", 7)]);
+    let all = fixture.spent_by(&Scope::Operator, SpendBy::Owner).await;
+    assert_eq!(all, [sum("alice", 50), sum("bob", 7)]);
+    assert!(fixture.spent_by(&Scope::Owner(carol()), SpendBy::Day).await.is_empty());
+    let models = fixture.spent_by(&Scope::Owner(bob()), SpendBy::Model).await;
+    assert_eq!(models, [sum(SpendSum::UNKNOWN_MODEL, 7)]);
+}
+
+/// Also where it ends with a cost, as a job from before the ledger does.
+pub async fn g6_a_free_job_has_no_row(fixture: Fixture) {
+    fixture.add(a_job()).await;
+    fixture.end_at(&under_way(), retry(Checkpoint::NotBegun)).await;
+    fixture.end_at(&under_way(), report(10)).await;
+    assert_eq!(fixture.cents().await, (0, 0, 0, 0));
+}
