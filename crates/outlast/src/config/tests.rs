@@ -14,6 +14,9 @@ fn load(environment: &[(&str, &str)], file: Option<&str>) -> ConfigResult<Config
     Config::from_layers(&mut Layers::of(&with_dir, file)?)
 }
 
+/// Variables of an environment.
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
 /// The settings of the provider at this place in line.
 fn vendor(config: &Config, place: usize) -> &VendorSettings {
     match &config.providers[place] {
@@ -251,7 +254,7 @@ fn g2_the_default_set_follows_the_first_provider() {
     use ToolSet::{DeepResearch, Research, ResearchJobs};
     let (key, library) = (("PERPLEXITY_API_KEY", "pplx-x"), ("OUTLAST_LIBRARY", "/notes"));
     let named = |names| ("OUTLAST_PROVIDERS", names);
-    let cases: [(&[(&str, &str)], [ToolSet; 2]); 6] = [
+    let cases: [(Variables<'_>, [ToolSet; 2]); 6] = [
         (&[], [Research, ResearchJobs]),
         (&[key, library], [Research, ResearchJobs]),
         (&[library], [DeepResearch, ResearchJobs]),
@@ -269,7 +272,7 @@ fn g2_the_default_set_follows_the_first_provider() {
 fn b1_the_new_name_of_the_switch_wins_over_the_old_one() {
     const OLD: &str = "PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH";
     const NEW: &str = "OUTLAST_ASYNC_RESEARCH";
-    let cases: [(&[(&str, &str)], ResearchMode, usize); 5] = [
+    let cases: [(Variables<'_>, ResearchMode, usize); 5] = [
         (&[(NEW, "auto")], ResearchMode::Auto, 0),
         (&[(OLD, "true"), (NEW, "true")], ResearchMode::Queued, 0),
         (&[(OLD, "auto"), (NEW, "false")], ResearchMode::Blocking, 1),
