@@ -39,7 +39,7 @@ async fn backup(config: &Config, args: BackupArgs) -> CommandResult {
         }
         StoreUrl::Memory => return Err(no_file()),
     }
-    let store = OpenStore::to_read(&config).await?;
+    let store = OpenStore::to_read(config).await?;
     let Some(sqlite) = store.sqlite() else { return Err(no_store(&config.store)) };
     let copied = sqlite.backup(&args.file).await;
     store.close().await;
@@ -56,7 +56,7 @@ async fn check(config: &Config, args: CheckArgs) -> CommandResult {
     if config.store == StoreUrl::Memory {
         return Err(no_file());
     }
-    let store = OpenStore::to_read(&config).await?;
+    let store = OpenStore::to_read(config).await?;
     let damages = match (store.sqlite(), store.postgres()) {
         (Some(sqlite), _) => sqlite.check().await,
         (None, Some(postgres)) => postgres.check().await,
@@ -77,7 +77,7 @@ async fn check(config: &Config, args: CheckArgs) -> CommandResult {
 
 async fn migrate(config: &Config, args: &MigrateArgs) -> CommandResult {
     let before = schema(&config.store).await?;
-    OpenStore::open(&config).await?.close().await;
+    OpenStore::open(config).await?.close().await;
     let now = schema(&config.store).await?;
     if args.json {
         ui::json(&json!({ "store": config.store.to_string(), "schema": now, "before": before }));

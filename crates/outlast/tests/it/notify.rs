@@ -41,11 +41,14 @@ impl Told {
     }
 }
 
+/// The headers and the body of what was sent.
+type Post = (HashMap<String, String>, String);
+
 /// An HTTP server that answers with these statuses, then with 200, and remembers what it was sent.
 #[derive(Clone, Default)]
 struct Receiver {
     answers: Arc<Mutex<Vec<u16>>>,
-    posts: Arc<Mutex<Vec<(HashMap<String, String>, String)>>>,
+    posts: Arc<Mutex<Vec<Post>>>,
 }
 
 impl Receiver {
@@ -93,7 +96,7 @@ impl Receiver {
         drop(connection.write_all(answer.as_bytes()).await);
     }
 
-    fn posts(&self) -> Vec<(HashMap<String, String>, String)> {
+    fn posts(&self) -> Vec<Post> {
         self.posts.lock().unwrap().clone()
     }
 }
@@ -163,7 +166,7 @@ async fn an_address_is_told(world: World) {
         assert_eq!(signed, hmac(b"hunter2-secret", &format!("{time}.{body}")), "{headers:?}");
         let sent: i64 = time.parse().unwrap();
         let ended: Value = serde_json::from_str(body).unwrap();
-        let ended = chrono_seconds(ended["endedAt"].as_str().unwrap());
+        let ended = seconds_of(ended["endedAt"].as_str().unwrap());
         assert!((0..60).contains(&(sent - ended)), "signed when it was sent: {sent}, {ended}");
         assert_eq!(headers["content-type"], "application/json");
         assert_eq!(serde_json::from_str::<Value>(body).unwrap()["jobId"], json!(id));
@@ -178,7 +181,7 @@ async fn an_address_is_told(world: World) {
 }
 
 /// Seconds since 1970 of an RFC 3339 moment, as SQLite counts them.
-fn chrono_seconds(moment: &str) -> i64 {
+fn seconds_of(moment: &str) -> i64 {
     let database = rusqlite::Connection::open_in_memory().unwrap();
     let seconds = "SELECT CAST(strftime('%s', ?1) AS INTEGER)";
     database.query_row(seconds, [moment], |row| row.get(0)).unwrap()
