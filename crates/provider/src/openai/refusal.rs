@@ -53,7 +53,7 @@ fn why(answer: &HttpAnswer) -> Why {
 /// The sentence about a model that the provider does not have.
 pub(super) fn no_model(model: &str, known: &[String]) -> String {
     let change =
-        format!("the provider does not serve the model `{model}`; set `model` under [openai]");
+        format!("the provider does not serve the model `{model}`; set OUTLAST_OPENAI_MODEL");
     if known.is_empty() {
         return format!("{change} to one that it lists");
     }
