@@ -36,6 +36,7 @@ mod research_jobs;
 mod packaging;
 mod perplexity;
 mod postgres;
+mod postgres_links;
 mod tasks;
 mod restoring;
 mod secrets;
