@@ -71,7 +71,7 @@ fn word(name: &'static str, meaning: &'static str) -> PossibleValue {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Where jobs live: `sqlite:FILE` or `memory:` [env: OUTLAST_STORE]
+    /// Where jobs live: `sqlite:FILE`, `postgres://...` or `memory:` [env: OUTLAST_STORE]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// The directory for the job store [env: OUTLAST_DATA_DIR]

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use outlast_core::{Clock, EndNotices, Store, StoreError};
 use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_mirror::{Mirror, MirrorOptions};
-use outlast_server::Metrics;
+use outlast_server::{DatabaseFigures, Metrics};
 use outlast_store::{
-    Judgement, MemoryStore, PostgresOptions, PostgresStore, SqliteStore, SystemClock,
+    Connections, Judgement, MemoryStore, PostgresOptions, PostgresStore, SqliteStore, SystemClock,
+    WakeupMode,
 };
 use tokio::task::JoinHandle;
 
@@ -114,6 +115,10 @@ impl OpenStore {
 
     /// The same store, its writes counted.
     pub(crate) fn metered(self, metrics: &Arc<Metrics>) -> Self {
+        if let Backend::Postgres(store) = &self.backend {
+            let store = Arc::downgrade(store);
+            metrics.with_database(move || database_figures(store.upgrade().as_deref()));
+        }
         let metrics = Arc::clone(metrics);
         Self { store: Arc::new(MeteredStore { store: self.store, metrics }), ..self }
     }
@@ -200,6 +205,14 @@ impl OpenStore {
             Backend::Postgres(store) => store.close().await,
         }
     }
+}
+
+/// How the database stands; a store that is closed has no connection.
+fn database_figures(store: Option<&PostgresStore>) -> DatabaseFigures {
+    let connections = store.map(PostgresStore::connections);
+    let Connections { open, idle, waiting, lag } = connections.unwrap_or_default();
+    let is_told = store.is_some_and(|store| store.wakeup_mode() == WakeupMode::Sessions);
+    DatabaseFigures { open, idle, waiting, lag, is_told }
 }
 
 fn or_system(clock: Option<Arc<dyn Clock>>) -> Arc<dyn Clock> {

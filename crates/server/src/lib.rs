@@ -26,7 +26,7 @@ pub use http::{
 };
 
 mod metrics;
-pub use metrics::Metrics;
+pub use metrics::{DatabaseFigures, Metrics};
 
 mod caller;
 mod tasks;

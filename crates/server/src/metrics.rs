@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outlast_core::{Cost, NanoUsd, OwnerId, Scope, StateKind, StoreError};
@@ -27,9 +27,31 @@ pub struct Metrics {
     requests: Counter,
     wakes: Mutex<Histogram>,
     refused_at: Mutex<Option<Instant>>,
+    database: OnceLock<Box<dyn Fn() -> DatabaseFigures + Send + Sync>>,
+}
+
+/// How this process stands with the database that has the jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct DatabaseFigures {
+    /// Open connections of the pool.
+    pub open: usize,
+    /// Those that do nothing.
+    pub idle: usize,
+    /// Steps that wait for one.
+    pub waiting: usize,
+    /// How late other processes hear of a change of this one.
+    pub lag: Duration,
+    /// Whether changes are told; else they are looked for.
+    pub is_told: bool,
 }
 
 impl Metrics {
+    /// Asks this for the database's figures from now on.
+    pub fn with_database(&self, figures: impl Fn() -> DatabaseFigures + Send + Sync + 'static) {
+        // Asked for once, by the process that opened the store.
+        drop(self.database.set(Box::new(figures)));
+    }
+
     /// A job was made.
     pub fn job_started(&self, owner: &OwnerId, workflow: &str) {
         self.started.add(Some(owner), &[("workflow", workflow)], 1);
@@ -133,6 +155,9 @@ impl Metrics {
             &self.requests,
             reader,
         );
+        if let Some(figures) = self.database.get() {
+            text.database(&figures());
+        }
         locked(&self.wakes).write(
             "outlast_poll_wake_seconds",
             "from the end of a job to the answer of a call that waited for it",
@@ -226,6 +251,25 @@ impl MetricsText {
     fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.head(name, "gauge", help);
         self.line(name, "", value);
+    }
+
+    fn database(&mut self, figures: &DatabaseFigures) {
+        let DatabaseFigures { open, idle, waiting, lag, is_told } = *figures;
+        let name = "outlast_database_connections";
+        self.head(name, "gauge", "connections of the pool to the database");
+        self.line(name, "state=\"busy\"", open.saturating_sub(idle));
+        self.line(name, "state=\"idle\"", idle);
+        self.gauge("outlast_database_waiting", "steps that wait for a connection", waiting);
+        self.gauge(
+            "outlast_database_lag_seconds",
+            "how late other processes hear of a change of this one",
+            lag.as_secs_f64(),
+        );
+        self.gauge(
+            "outlast_database_told",
+            "1 where the database tells of changes, 0 where they are looked for",
+            u8::from(is_told),
+        );
     }
 
     fn counter(&mut self, name: &str, help: &str, counter: &Counter, reader: &Scope) {

@@ -17,7 +17,9 @@ mod transfer;
 pub use clock::{StoreClock, SystemClock};
 pub use copy_side::CopyRefusal;
 pub use memory::MemoryStore;
-pub use postgres::{DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode};
+pub use postgres::{
+    Connections, DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode,
+};
 pub use restored::{RestoreError, Restored, RestoredJob};
 pub use sqlite::{
     HeldLocks, Inspection, hold_locks, inspect, is_there, locks_that_give_way, sqlite_version,

@@ -88,6 +88,19 @@ pub struct PostgresStore {
     id: String,
 }
 
+/// The connections of one process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Open connections of the pool.
+    pub open: usize,
+    /// Those that do nothing.
+    pub idle: usize,
+    /// Steps that wait for one.
+    pub waiting: usize,
+    /// How late other processes hear of a change of this one.
+    pub lag: Duration,
+}
+
 /// What the parts of a store share.
 struct Shared {
     pool: Pool,
@@ -148,6 +161,17 @@ impl PostgresStore {
     /// How this process hears of others.
     pub fn wakeup_mode(&self) -> WakeupMode {
         self.shared.session.mode()
+    }
+
+    /// How the connections of this process stand.
+    pub fn connections(&self) -> Connections {
+        let pool = self.shared.pool.status();
+        Connections {
+            open: pool.size,
+            idle: pool.available,
+            waiting: pool.waiting,
+            lag: self.shared.session.lag(),
+        }
     }
 
     /// Ends the session: this process's workers count as dead from now on.

@@ -36,6 +36,17 @@ pub async fn fresh_schema() -> String {
     format!("{server}{separator}options=-csearch_path%3D{schema}")
 }
 
+/// The server's socket, for a relay.
+///
+/// # Panics
+/// When there is no server.
+pub fn socket() -> String {
+    let url = server().expect("OUTLAST_TEST_POSTGRES names a PostgreSQL server");
+    let host = url.split("host=").nth(1).expect("the server listens on a socket");
+    let folder = host.split('&').next().unwrap_or_default().replace("%2F", "/");
+    format!("{folder}/.s.PGSQL.5432")
+}
+
 /// A connection of the test's own.
 ///
 /// # Panics

@@ -39,6 +39,7 @@ mod packaging;
 mod partial;
 mod perplexity;
 mod postgres;
+mod postgres_links;
 mod tasks;
 mod restoring;
 mod secrets;

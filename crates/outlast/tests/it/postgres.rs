@@ -142,19 +142,19 @@ impl OwnServer {
     }
 }
 
-/// F2, F3: the database is stopped, and killed, while jobs run, some of them with a request on its way: every one completes, none is
-/// sent twice and none is given up.
+/// F2, F3: the database is stopped, and killed, with 200 jobs under way, 50 of them with a request on its way: every one completes,
+/// none is sent twice and none is given up.
 #[tokio::test]
 async fn f2_a_restart_of_the_database_costs_no_job() {
     let database = OwnServer::start().await;
     let mut world = World::with(Options::default()).await;
     world.set("OUTLAST_STORE", &database.url);
     world.set("OUTLAST_OWNER", "tester");
-    world.set("OUTLAST_CONCURRENCY", "40");
+    world.set("OUTLAST_CONCURRENCY", "200");
     let mut server = world.serve().await;
     let mut ids = Vec::new();
-    for number in 0..24 {
-        let scenario = match number % 3 {
+    for number in 0..200 {
+        let scenario = match number % 4 {
             0 => "slow;first_byte_ms=3000|ok;words=20;delay_ms=500",
             _ => "ok;words=20;delay_ms=6000",
         };
@@ -185,7 +185,7 @@ async fn f2_a_restart_of_the_database_costs_no_job() {
         let (status, result) = ended.await.expect("it ends");
         assert_eq!(status, "COMPLETED", "{result}");
     }
-    assert_eq!(world.submits(), 24, "each is paid for once");
+    assert_eq!(world.submits(), 200, "each is paid for once");
     drop(server);
     database.end().await;
 }

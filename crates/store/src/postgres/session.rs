@@ -81,6 +81,10 @@ impl Wakeups {
 pub(super) struct Session {
     live: watch::Sender<Option<Live>>,
     mode: OnceLock<WakeupMode>,
+    /// How long it took to tell other processes of a change the last time.
+    told_in: Mutex<Duration>,
+    /// Since when no connection stands; from the first one on.
+    down_since: Mutex<Option<Instant>>,
     /// The last probe that was heard.
     probed: watch::Sender<String>,
     /// The workers of this process, with the numbers of their locks.
@@ -101,6 +105,8 @@ impl Session {
         Self {
             live: watch::Sender::new(None),
             mode: OnceLock::new(),
+            told_in: Mutex::default(),
+            down_since: Mutex::default(),
             probed: watch::Sender::default(),
             own: Mutex::default(),
             holding: tokio::sync::Mutex::default(),
@@ -121,6 +127,7 @@ impl Session {
                 ended = self.last(&target, &wakeups, &closed) => ended,
             };
             let stood = self.live.send_replace(None).map(|live| live.since.elapsed());
+            locked(&self.down_since).get_or_insert_with(Instant::now);
             // What happened meanwhile is read again.
             wakeups.hear();
             if let Err(fault) = ended {
@@ -168,7 +175,9 @@ impl Session {
                 match self.mode() {
                     WakeupMode::Sessions => {
                         wakeups.tell.notified().await;
+                        let begun = Instant::now();
                         heard.execute("select pg_notify($1, '')", &[&channel]).await?;
+                        *locked(&self.told_in) = begun.elapsed();
                     }
                     WakeupMode::Looking => {
                         tokio::time::sleep(SHOW_LIFE_EVERY).await;
@@ -202,6 +211,7 @@ impl Session {
             listening => listening?,
         }
         self.live.send_replace(Some(Live { client: Arc::clone(client), since: Instant::now() }));
+        *locked(&self.down_since) = None;
         Ok(channel)
     }
 
@@ -264,6 +274,13 @@ impl Session {
         }
     }
 
+    /// How late other processes hear of a change of ours: how long the last notice took, and while no connection stands, how
+    /// long that has been so.
+    pub(super) fn lag(&self) -> Duration {
+        let down_since = *locked(&self.down_since);
+        down_since.map_or_else(|| *locked(&self.told_in), |since| since.elapsed())
+    }
+
     /// Since when the session has stood, if it does.
     pub(super) fn stands_since(&self) -> Option<Instant> {
         self.live.borrow().as_ref().map(|live| live.since)
@@ -319,8 +336,13 @@ impl Session {
     }
 
     fn own(&self) -> MutexGuard<'_, HashMap<WorkerId, i64>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.own)
     }
+}
+
+/// A lock whose holder panicked guards nothing that could be half-written here.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn lock(client: &Client, nr: i64) -> Result<(), Fault> {

@@ -34,7 +34,7 @@ impl Relay {
         let port = listener.local_addr().unwrap().port();
         let left = Arc::new(AtomicI64::new(i64::MAX));
         let count = Arc::clone(&left);
-        let socket = socket();
+        let socket = outlast_testkit::postgres::socket();
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let (count, socket) = (Arc::clone(&count), socket.clone());
@@ -98,14 +98,6 @@ async fn pass_quietly(near: tokio::net::TcpStream, far: UnixStream) {
         std::io::Result::Ok(())
     };
     let _ = tokio::join!(tokio::io::copy(&mut from_near, &mut to_far), back);
-}
-
-/// The server's socket, from its URL.
-fn socket() -> String {
-    let url = outlast_testkit::postgres::server().unwrap();
-    let host = url.split("host=").nth(1).expect("the server listens on a socket");
-    let folder = host.split('&').next().unwrap_or_default().replace("%2F", "/");
-    format!("{folder}/.s.PGSQL.5432")
 }
 
 /// F2: an insert, a claim and a settle over a link that is cut once, at each of the first reads: what was acknowledged is there, a

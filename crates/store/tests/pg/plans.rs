@@ -21,7 +21,7 @@ const FILL: &str = "
     select md5(n::text), 'owner-' || n % 100, case when n % 2 = 0 then 'conversation-' || n / 4 end, n, 'research', 'research',
       'Question ' || n, 'question ' || n, 0, 'promised', 1, 1000, 'failed', n, 1, (select checkpoint from jobs), '[]', 0, n, n,
       4102444800000, 4102444800000, 100
-    from generate_series(1, 60000) as n;
+    from generate_series(1, 1000000) as n;
     insert into bodies (job, ask) select seq, '{}' from jobs on conflict do nothing;
     insert into revs (job, rev) select seq, 0 from jobs on conflict do nothing;
     insert into keys (owner, text, job, input_hash, made_at, holds, span)

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::owners::{MIRRORED, NAMES, tokens};
 use crate::mcp_process::McpProcess;
+use crate::postgres;
 
 /// The order of the sets decides whose `perplexity_search` is served.
 const SETS: [&str; 2] = ["research,research-jobs,perplexity", "perplexity,research-jobs,research"];
@@ -26,12 +27,17 @@ impl Servers {
     pub async fn start(binary: &Path, provider: &str, log: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (mut processes, mut addresses) = (Vec::new(), Vec::new());
+        let store = match postgres::everywhere() {
+            true => postgres::fresh_schema().await,
+            false => format!("sqlite:{}/outlast.db", folder.path().display()),
+        };
         for sets in SETS {
             let home = folder.path().to_str().unwrap();
             let log = format!("{log},outlast_server::http=info");
             let environment = [
                 ("HOME", home),
                 ("OUTLAST_DATA_DIR", home),
+                ("OUTLAST_STORE", &store),
                 ("OUTLAST_OWNER", NAMES[MIRRORED]),
                 ("OUTLAST_TOKENS", &tokens()),
                 ("OUTLAST_TOOLS", sets),

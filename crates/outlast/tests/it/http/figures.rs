@@ -109,3 +109,25 @@ fn the_health_says_when_the_store_refuses_writes() {
         eventually("the job was bought", || world.submits() == 1).await;
     });
 }
+
+/// F9: of a database the figures know the pool, the lag and whether changes are told; of a file there are none.
+#[tokio::test]
+async fn f9_the_operator_sees_how_the_database_stands() {
+    let mut world = World::on_postgres().await;
+    world.set("OUTLAST_OWNER", "ann");
+    let served = Served::start(&mut world, &[]).await;
+    served.client(ANN).call(START, question("ok;words=20;delay_ms=0")).await;
+    let text = served.client(ANN).send("GET /metrics", &[], "").await.body().await;
+    let value = |name: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name} is not in {text}")).parse().unwrap()
+    };
+    let busy = value("outlast_database_connections{state=\"busy\"}");
+    assert!(busy + value("outlast_database_connections{state=\"idle\"}") >= 1.0, "{text}");
+    assert_eq!(value("outlast_database_waiting"), 0.0);
+    assert_eq!(value("outlast_database_told"), 1.0);
+    let lag = value("outlast_database_lag_seconds");
+    assert!((0.0..60.0).contains(&lag), "{text}");
+    let of_bob = served.client(BOB).send("GET /metrics", &[], "").await.body().await;
+    assert!(!of_bob.contains("outlast_database"), "{of_bob}");
+}
