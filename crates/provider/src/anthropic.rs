@@ -67,7 +67,7 @@ impl Provider for Anthropic {
         Err(BeginError::NotSent(not_built()))
     }
 
-    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Err(not_built())
     }
 

@@ -64,7 +64,7 @@ impl Provider for Gemini {
         Err(BeginError::NotSent(not_built()))
     }
 
-    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Err(not_built())
     }
 
