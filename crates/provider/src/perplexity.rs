@@ -19,6 +19,7 @@ pub mod fuzzing;
 
 use crate::vendor::{KeyHeader, Vendor};
 pub use agent::Agent;
+pub(crate) use events::EventStream;
 pub use sonar::Sonar;
 pub(crate) use wire::effort as agent_effort;
 

@@ -25,6 +25,7 @@ pub struct Prices {
     unknown_model: Usd,
     agent: DialectPrices,
     sonar: DialectPrices,
+    anthropic: DialectPrices,
     search: Search,
 }
 
@@ -138,6 +139,32 @@ impl Prices {
         let mut pieces = vec![(usage.searches, search), (1, request.unwrap_or_default())];
         pieces.extend(extras.calls.iter().map(|(name, calls)| (*calls, tool(name))));
         Cost::Computed(money::sum(&tokens, &pieces))
+    }
+
+    /// About what a run at Anthropic costs that does not say so: its tokens and searches, without its running time, whose
+    /// price is not known.
+    pub(crate) fn estimate_at_anthropic(&self, model: &str, usage: &Usage, cached: u64) -> Cost {
+        let Some(prices) = self.anthropic.models.get(model).filter(|_| usage.total_tokens > 0) else {
+            return Cost::Unknown;
+        };
+        let cached = cached.min(usage.input_tokens);
+        let tokens = [
+            (usage.input_tokens - cached, prices.input),
+            (cached, prices.cache_read.unwrap_or(prices.input)),
+            (usage.output_tokens, prices.output),
+        ];
+        let search = self.anthropic.tools.get("web_search").copied().unwrap_or_default();
+        Cost::Estimate(money::sum(&tokens, &[(usage.searches, search)]))
+    }
+
+    /// What a run at Anthropic usually costs.
+    pub(crate) fn typical_at_anthropic(&self, effort: Option<Effort>) -> Cost {
+        let typical = self.anthropic.typical.get(match effort {
+            Some(Effort::Minimal | Effort::Low) => "low",
+            Some(Effort::Medium) | None => "medium",
+            Some(Effort::High) => "high",
+        });
+        typical.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
     }
 
     /// What one call of the Search API costs, whatever it finds.

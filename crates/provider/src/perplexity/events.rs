@@ -11,13 +11,13 @@ use crate::http::MAX_EVENT;
 const END: &str = "[DONE]";
 
 /// One connection that brings events.
-pub(super) struct EventStream {
+pub(crate) struct EventStream {
     response: Response,
     decoder: SseDecoder,
 }
 
 impl EventStream {
-    pub(super) fn new(response: Response) -> Self {
+    pub(crate) fn new(response: Response) -> Self {
         Self { response, decoder: SseDecoder::new(MAX_EVENT) }
     }
 
@@ -35,7 +35,7 @@ impl EventStream {
     }
 
     /// The data of the next event, whatever it is. `Err(None)` is a clean end. Cancel-safe.
-    pub(super) async fn data(&mut self) -> Result<String, Option<BoxError>> {
+    pub(crate) async fn data(&mut self) -> Result<String, Option<BoxError>> {
         loop {
             if let Some(event) = self.decoder.next_event() {
                 let Some(data) = event.data else { continue };

@@ -11,12 +11,14 @@ use super::service::Service;
 use crate::http::{read_refusal, send};
 
 /// What the service said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// What became of the key.
     pub key: KeyState,
     /// What time it is there, to the second.
     pub server_time: Option<Timestamp>,
+    /// What an operator should know before it becomes an error.
+    pub warnings: Vec<String>,
 }
 
 /// What a service that answers makes of the key.
@@ -46,6 +48,6 @@ impl Service {
                 return Err(self.trouble(&HttpAnswer { status, retry_after: None, body }));
             }
         };
-        Ok(Checked { key, server_time })
+        Ok(Checked { key, server_time, warnings: Vec::new() })
     }
 }
