@@ -26,13 +26,11 @@ pub(crate) struct App {
 
 impl App {
     /// Turns a submit into a run, or counts why it was refused.
-    fn accept(
+    pub(crate) fn accept(
         &self,
-        headers: &HeaderMap,
         parse: impl FnOnce() -> Result<Ask, Refusal>,
     ) -> Result<SubmitReceipt, Refusal> {
-        let accepted = authorize(headers).and_then(|()| {
-            let ask = parse()?;
+        let accepted = parse().and_then(|ask| {
             let scenario = self.scenario(&ask.prompt)?;
             self.runs.submit(ask, scenario)
         });
@@ -51,14 +49,14 @@ pub(crate) fn submits(parse: fn(&[u8]) -> Result<Ask, Refusal>) -> MethodRouter<
                     ConnectInfo(hangup): ConnectInfo<Hangup>,
                     headers: HeaderMap,
                     body: Bytes| {
-            let receipt = app.accept(&headers, || parse(&body))?;
+            let receipt = app.accept(|| authorize(&headers).and_then(|()| parse(&body)))?;
             answer(&app, receipt, &hangup).await
         },
     )
 }
 
 /// Answers a submit as its scenario says.
-async fn answer(app: &App, receipt: SubmitReceipt, hangup: &Hangup) -> Result<Response, Refusal> {
+pub(crate) async fn answer(app: &App, receipt: SubmitReceipt, hangup: &Hangup) -> Result<Response, Refusal> {
     let naming = match receipt.answer {
         SubmitAnswer::Full => Naming::Named,
         SubmitAnswer::NoId {} => Naming::Nameless,
@@ -120,6 +118,7 @@ fn named(mut object: Value, naming: Naming) -> Value {
         && let Some(fields) = object.as_object_mut()
     {
         fields.remove("id");
+        fields.remove("data");
     }
     object
 }

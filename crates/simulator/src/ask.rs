@@ -7,6 +7,8 @@ use crate::sonar::prices::{Context, Model};
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) api: Api,
+    /// The session it is sent into, which names its run.
+    pub(crate) session: Option<String>,
     /// What only Sonar asks for.
     pub(crate) sonar: Option<Sonar>,
     /// The key that makes the submit of a job safe to repeat.
@@ -32,6 +34,7 @@ pub(crate) enum Api {
     Agent,
     SonarAsync,
     SonarChat,
+    Anthropic,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +56,7 @@ impl Ask {
     pub(crate) fn to_agent(question: &str, effort: Effort) -> Self {
         Self {
             api: Api::Agent,
+            session: None,
             sonar: None,
             key: None,
             input: question.to_owned(),

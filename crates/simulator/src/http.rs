@@ -19,7 +19,7 @@ use crate::options::SonarMode;
 use crate::prices::MODELS;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
-use crate::{agent, control, limits, search, sonar};
+use crate::{agent, anthropic, control, limits, search, sonar};
 
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
@@ -34,6 +34,7 @@ pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
     router
         .merge(sonar::handlers::router(sonar))
         .merge(search::handlers::router())
+        .merge(anthropic::handlers::router())
         .fallback(async || Refusal::not_found())
         .method_not_allowed_fallback(async || Refusal::usual(StatusCode::METHOD_NOT_ALLOWED))
         .layer(DefaultBodyLimit::disable())
@@ -66,7 +67,7 @@ async fn look(
             let Some(after) = look.starting_after else {
                 return Err(Refusal::invalid("validation failed: stream requires starting_after"));
             };
-            let opening = app.runs.attach(&id, after)?;
+            let opening = app.runs.attach(Api::Agent, &id, after)?;
             let transport = opening.transport;
             let body = stream::events(app.runs.clone(), opening, Naming::Named, hangup.clone());
             (event_stream(body), transport)
@@ -84,13 +85,17 @@ async fn cancel(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     authorize(&headers)?;
-    app.runs.cancel(&id)?;
+    app.runs.cancel(Api::Agent, &id)?;
     let mut response = Json(json!({"response_id": id, "status": "cancelling"})).into_response();
     mark(&mut response, &id);
     Ok(response)
 }
 
 async fn models(headers: HeaderMap) -> Result<Json<Value>, Refusal> {
+    if anthropic::handlers::is_meant(&headers) {
+        anthropic::handlers::authorize(&headers)?;
+        return Ok(Json(anthropic::handlers::models()));
+    }
     authorize(&headers)?;
     let models = MODELS.iter().map(|model| json!({"id": model.id, "object": "model"}));
     Ok(Json(json!({"object": "list", "data": models.collect::<Vec<_>>()})))

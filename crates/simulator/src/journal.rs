@@ -18,7 +18,7 @@ pub struct SeenRequest {
     pub method: String,
     /// The path with its query.
     pub path: String,
-    /// All headers but `authorization`, names in lower case.
+    /// All headers but those that carry a key, names in lower case.
     pub headers: BTreeMap<String, String>,
     /// The body as JSON, else as a string; null when there was none.
     pub body: Value,
@@ -37,7 +37,9 @@ impl Journal {
     }
 
     pub(crate) fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) {
-        let kept = headers.iter().filter(|(name, _)| *name != header::AUTHORIZATION);
+        let kept = headers
+            .iter()
+            .filter(|(name, _)| *name != header::AUTHORIZATION && *name != "x-api-key");
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let request = SeenRequest {
             method: method.to_string(),

@@ -1,11 +1,12 @@
-//! A local server that speaks the Perplexity APIs, with faults on request.
+//! A local server that speaks the APIs of research providers, with faults on request.
 //!
 //! It stands in for the provider in tests, in the demo and in benchmarks. It listens on 127.0.0.1 only, needs no network,
 //! counts every run it creates as money spent, and writes the same report for the same question and seed.
 //!
 //! It speaks the Agent API (`/v1/agent`, `/v1/responses`, `/v1/models`), the Search API (`/search`) and, when asked to,
 //! Sonar (`/v1/async/sonar`, `/chat/completions`), which is retired otherwise and answers 403. A Sonar job honours its
-//! idempotency key: the same key and request give the same job, the same key with another request a 409.
+//! idempotency key: the same key and request give the same job, the same key with another request a 409. For Anthropic it
+//! speaks Managed Agents (`/v1/agents`, `/v1/environments`, `/v1/sessions`).
 //!
 //! # Scenarios
 //!
@@ -48,6 +49,7 @@ mod state;
 mod stats;
 
 mod agent;
+mod anthropic;
 mod search;
 mod sonar;
 

@@ -85,7 +85,7 @@ impl Used {
     }
 
     /// Input, the cached part of it, output.
-    fn tokens(&self) -> (u64, u64, u64) {
+    pub(crate) fn tokens(&self) -> (u64, u64, u64) {
         let input = 400 + tokens(self.words_in) + 250 * self.sources as u64;
         (input, input / 2, tokens(self.words_out))
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::anthropic;
 use crate::ask::{Api, Ask};
 use crate::clock::Clock;
 use crate::errors::Refusal;
@@ -64,6 +65,7 @@ impl Run {
             Api::Agent => "agent",
             Api::SonarAsync => "sonar-async",
             Api::SonarChat => "sonar-chat",
+            Api::Anthropic => "anthropic",
         }
     }
 
@@ -100,6 +102,9 @@ impl Run {
 
     /// What it costs once it has ended well.
     pub(crate) fn nanos(&self) -> u64 {
+        if self.ask.api == Api::Anthropic {
+            return anthropic::wire::nanos(self);
+        }
         let used = &self.timeline.script.used;
         match (&self.ask.sonar, self.scenario.cost.and_then(|cost| cost.nanos())) {
             (_, Some(nanos)) => nanos,

@@ -2,6 +2,7 @@
 
 mod follow;
 mod search;
+mod sessions;
 
 pub(crate) use follow::Step;
 
@@ -114,8 +115,9 @@ impl Runs {
         }
         let script = Script::write(&ask, &scenario, seed, self.clock.speed());
         let prefix = if ask.api == Api::Agent { "resp_" } else { "" };
+        let made = format!("{prefix}{}", uuid(&mut ids));
         Run {
-            id: format!("{prefix}{}", uuid(&mut ids)),
+            id: ask.session.clone().unwrap_or(made),
             message_id: format!("msg_{}", uuid(&mut ids)),
             ask,
             timeline: Timeline::new(script),
@@ -178,15 +180,16 @@ impl Runs {
     }
 
     /// Opens a stream with the event after number `after`.
-    pub(crate) fn attach(&self, id: &str, after: i64) -> Result<Opening, Refusal> {
+    pub(crate) fn attach(&self, api: Api, id: &str, after: i64) -> Result<Opening, Refusal> {
         let mut state = self.lock();
         state.stats.attaches += 1;
         let allowance = state.take_for(id, &self.clock)?;
-        let run = state.find(Api::Agent, id)?;
+        let run = state.find(api, id)?;
         run.counts.attaches += 1;
         run.meet(Call::Attach, run.counts.attaches)?;
         run.readable(&self.clock)?;
-        if run.scenario.no_stream || !run.ask.stream || !run.ask.background {
+        let has_stream = api != Api::Agent || (run.ask.stream && run.ask.background);
+        if run.scenario.no_stream || !has_stream {
             return Err(Refusal::invalid("stream is not available for this response"));
         }
         let Ok(next) = usize::try_from(after.saturating_add(1)) else {
@@ -198,12 +201,12 @@ impl Runs {
     }
 
     /// Stops a run a moment from now.
-    pub(crate) fn cancel(&self, id: &str) -> Result<(), Refusal> {
+    pub(crate) fn cancel(&self, api: Api, id: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         let mut state = self.lock();
         state.stats.cancels += 1;
         state.take_for(id, &self.clock)?;
-        let run = match state.find(Api::Agent, id) {
+        let run = match state.find(api, id) {
             Err(_) if is_agent_id(id) => return Err(Refusal::not_cancellable()),
             found => found?,
         };
@@ -240,7 +243,9 @@ impl Runs {
     pub(crate) fn reset(&self) {
         let mut state = self.lock();
         let created = state.created;
-        *state = State { created, ..State::default() };
+        let mut objects = std::mem::take(&mut state.objects);
+        objects.reset();
+        *state = State { created, objects, ..State::default() };
     }
 
     pub(crate) fn stats(&self) -> Stats {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pace::{Pace, deltas};
 
-use crate::ask::Ask;
-use crate::scenario::{Ending, KeptOutput, Phase, Scenario};
+use crate::ask::{Api, Ask};
+use crate::scenario::{Ending, KeptOutput, Markers, Phase, Scenario};
 use crate::sources::{self, Search, Source};
 use crate::topic::Topic;
 use crate::{hostile, prices::Used, report};
@@ -85,7 +85,12 @@ impl Script {
             source.apply(shape, hostile);
         }
         let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
-        let cited: Vec<String> = found.iter().map(|source| source.marker(shape.markers)).collect();
+        let markers = match (ask.api, shape.markers) {
+            // It has no numbers to cite by.
+            (Api::Anthropic, Markers::Number) => Markers::Link,
+            (_, markers) => markers,
+        };
+        let cited: Vec<String> = found.iter().map(|source| source.marker(markers)).collect();
         let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();
         let mut text = report::write(&topic, words, &cited, &mut rng);
         if let Some(line) = hostile {

@@ -45,7 +45,7 @@ fn long_id() -> Reply {
 }
 
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     //                     the answer                            submit                  stream    poll              cancel
     ("hangs up",           hang_up,                             ["Unknown Unreachable", "report", "report",         "Unreachable, then Done"]),
     ("half a head",        || raw_bytes(b"HTTP/1.1 20"),        ["Unknown Unreachable", "report", "report",         "Unreachable, then Done"]),

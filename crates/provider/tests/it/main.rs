@@ -42,4 +42,6 @@ mod stop;
 mod strange;
 
 #[cfg(test)]
+mod anthropic;
+#[cfg(test)]
 mod sonar;

@@ -58,6 +58,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
     check_recency(&body["tools"])?;
     let ask = Ask {
         api: Api::Agent,
+        session: None,
         sonar: None,
         key: None,
         input: body["input"].to_string(),

@@ -113,6 +113,7 @@ fn ask(request: &Value, api: Api) -> Result<Ask, Refusal> {
         store: true,
         key: None,
         api,
+        session: None,
         sonar: Some(Sonar {
             model,
             context: context.and_then(Context::named).unwrap_or(Context::Low),

@@ -8,6 +8,9 @@ use serde_json::Value;
 use super::request::KEY_FIELD;
 use crate::vendor::lenient::{Known, object};
 
+/// No session has a longer name.
+const MAX_ID: usize = 200;
+
 /// A session.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -40,7 +43,7 @@ impl Session {
 
     /// Its id, if that can be one.
     pub(in crate::anthropic) fn into_id(self) -> Option<String> {
-        self.id.0.filter(|id| !id.trim().is_empty())
+        self.id.0.filter(|id| (1..=MAX_ID).contains(&id.trim().len()))
     }
 
     /// Whether it was made under this key and can be used.
