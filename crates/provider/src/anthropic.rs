@@ -24,9 +24,7 @@ use serde_json::Value;
 
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
-use crate::vendor::{
-    Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, Waits, not_yet,
-};
+use crate::vendor::{Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, Waits, not_yet};
 use account::Account;
 use run::SessionRun;
 
@@ -121,7 +119,9 @@ impl Provider for Anthropic {
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let request = ResearchAsk::stored(ask)?;
         if request.kind != AskKind::Research {
-            return Err(rejected("Anthropic is asked for deep research alone; ask another provider"));
+            return Err(rejected(
+                "Anthropic is asked for deep research alone; ask another provider",
+            ));
         }
         if request.budget.is_some_and(|budget| budget < NanoUsd(CENT)) {
             return Err(rejected("the smallest budget of a run at Anthropic is $0.01; raise it"));
@@ -133,9 +133,9 @@ impl Provider for Anthropic {
 
     async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         let request = ResearchAsk::stored(ask).map_err(|error| match error {
-            BeginError::NotSent(error) | BeginError::Refused(error) | BeginError::Unknown(error) => {
-                error
-            }
+            BeginError::NotSent(error)
+            | BeginError::Refused(error)
+            | BeginError::Unknown(error) => error,
         })?;
         Ok(Box::new(SessionRun::new(self.service.clone(), run.clone(), &request)))
     }

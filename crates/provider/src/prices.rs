@@ -144,7 +144,8 @@ impl Prices {
     /// About what a run at Anthropic costs that does not say so: its tokens and searches, without its running time, whose
     /// price is not known.
     pub(crate) fn estimate_at_anthropic(&self, model: &str, usage: &Usage, cached: u64) -> Cost {
-        let Some(prices) = self.anthropic.models.get(model).filter(|_| usage.total_tokens > 0) else {
+        let Some(prices) = self.anthropic.models.get(model).filter(|_| usage.total_tokens > 0)
+        else {
             return Cost::Unknown;
         };
         let cached = cached.min(usage.input_tokens);

@@ -56,7 +56,11 @@ pub(crate) fn submits(parse: fn(&[u8]) -> Result<Ask, Refusal>) -> MethodRouter<
 }
 
 /// Answers a submit as its scenario says.
-pub(crate) async fn answer(app: &App, receipt: SubmitReceipt, hangup: &Hangup) -> Result<Response, Refusal> {
+pub(crate) async fn answer(
+    app: &App,
+    receipt: SubmitReceipt,
+    hangup: &Hangup,
+) -> Result<Response, Refusal> {
     let naming = match receipt.answer {
         SubmitAnswer::Full => Naming::Named,
         SubmitAnswer::NoId {} => Naming::Nameless,

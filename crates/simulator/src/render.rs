@@ -24,9 +24,14 @@ impl Run {
             None if self.ask.api == Api::Anthropic => {
                 let events = anthropic::wire::events(self, index);
                 let is_end = |event: &Value| {
-                    ["session.status_idle", "session.status_terminated"].iter().any(|end| event["type"] == *end)
+                    ["session.status_idle", "session.status_terminated"]
+                        .iter()
+                        .any(|end| event["type"] == *end)
                 };
-                events.into_iter().map(|event| Frame::event(event.clone(), is_end(&event))).collect()
+                events
+                    .into_iter()
+                    .map(|event| Frame::event(event.clone(), is_end(&event)))
+                    .collect()
             }
             None => vec![Frame::event(
                 agent::wire::event(self, index),

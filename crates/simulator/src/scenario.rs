@@ -299,7 +299,9 @@ fn add_clause(scenario: &mut Value, clause: &str) -> Result<(), String> {
     }
     match (name, &mut scenario["http"]) {
         ("ok", _) if fields == json!({}) => {}
-        ("no_stream" | "no_terminal" | "drop_create", _) if fields == json!({}) => scenario[name] = true.into(),
+        ("no_stream" | "no_terminal" | "drop_create", _) if fields == json!({}) => {
+            scenario[name] = true.into()
+        }
         ("http" | "quota", Value::Array(faults)) => faults.push(fields),
         ("fail" | "incomplete" | "stuck" | "requires_action", _) => {
             scenario["ending"] = json!({name: fields});

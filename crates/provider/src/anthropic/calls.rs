@@ -8,9 +8,7 @@ use serde_json::json;
 use super::wire::{self, Event, Page};
 use crate::http::send;
 use crate::perplexity::EventStream;
-use crate::vendor::{
-    HttpAnswer, Service, Submit, is_event_stream, malformed, not_yet, unreadable,
-};
+use crate::vendor::{HttpAnswer, Service, Submit, is_event_stream, malformed, not_yet, unreadable};
 
 /// Longer lists are not read to their end.
 const MAX_PAGES: usize = 100;
@@ -51,10 +49,9 @@ impl Service {
         let body = submit.read(response).await?;
         match Page::<Event>::parse(&body).is_some_and(|sent| !sent.data.is_empty()) {
             true => Ok(()),
-            false => Err(BeginError::Unknown(self.malformed(
-                "the provider's answer to the question names no event",
-                &body,
-            ))),
+            false => Err(BeginError::Unknown(
+                self.malformed("the provider's answer to the question names no event", &body),
+            )),
         }
     }
 
@@ -82,10 +79,7 @@ impl Service {
     }
 
     /// Opens the stream of a session's events, from now on; `None` where the provider gives none.
-    pub(super) async fn stream(
-        &self,
-        id: &str,
-    ) -> Result<Option<EventStream>, ProviderError> {
+    pub(super) async fn stream(&self, id: &str) -> Result<Option<EventStream>, ProviderError> {
         let mut url = self.address(["v1", "sessions", id, "events", "stream"]);
         url.query_pairs_mut().append_pair("event_deltas[]", "agent.message");
         let request = self.calls()?.get(url).header("accept", "text/event-stream");
@@ -117,7 +111,9 @@ impl Service {
         };
         match archived.await {
             Ok(answer) if answer.status.is_success() => {}
-            Ok(answer) => tracing::debug!(status = answer.status.as_u16(), "a session is not archived"),
+            Ok(answer) => {
+                tracing::debug!(status = answer.status.as_u16(), "a session is not archived")
+            }
             Err(error) => tracing::debug!(%error, "a session is not archived"),
         }
     }

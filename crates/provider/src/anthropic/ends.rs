@@ -73,9 +73,8 @@ pub(super) fn has_begun(events: &[Event]) -> bool {
 }
 
 fn has_worked(events: &[Event]) -> bool {
-    let works = |event: &Event| {
-        event.kind == "session.status_running" || event.kind.starts_with("agent.")
-    };
+    let works =
+        |event: &Event| event.kind == "session.status_running" || event.kind.starts_with("agent.");
     events.iter().any(works)
 }
 

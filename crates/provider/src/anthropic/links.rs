@@ -105,11 +105,21 @@ mod tests {
                 &[(1, "https://a"), (2, "https://b")],
             ),
             // The model's own count is not ours.
-            ("x [7](https://a)[9](https://b)", &[], "x [1][2]", &[(1, "https://a"), (2, "https://b")]),
+            (
+                "x [7](https://a)[9](https://b)",
+                &[],
+                "x [1][2]",
+                &[(1, "https://a"), (2, "https://b")],
+            ),
             // A number that stands in the text may mean anything.
             ("x [1] y [A](https://a)", &[], "x [1] y [A](https://a)[2]", &[(2, "https://a")]),
             // Code and what is no web address are left alone.
-            ("`[A](https://a)` [m](mailto:x) [l](#part)", &[], "`[A](https://a)` [m](mailto:x) [l](#part)", &[]),
+            (
+                "`[A](https://a)` [m](mailto:x) [l](#part)",
+                &[],
+                "`[A](https://a)` [m](mailto:x) [l](#part)",
+                &[],
+            ),
             // Pages that were found and are not linked come last.
             (
                 "[B](https://b)",
@@ -117,7 +127,12 @@ mod tests {
                 "[B](https://b)[1]",
                 &[(1, "https://b"), (2, "https://a")],
             ),
-            ("\u{1f600}[\u{e9}](https://a)\u{1f600}", &[], "\u{1f600}[\u{e9}](https://a)[1]\u{1f600}", &[(1, "https://a")]),
+            (
+                "\u{1f600}[\u{e9}](https://a)\u{1f600}",
+                &[],
+                "\u{1f600}[\u{e9}](https://a)[1]\u{1f600}",
+                &[(1, "https://a")],
+            ),
             ("broken [A](https://a", &[], "broken [A](https://a", &[]),
         ];
         for (text, found, expected, sources) in cases {

@@ -2,7 +2,9 @@
 //! be sent is recorded before it is sent, and where a process finds that on record it looks, waits and never sends (G4).
 
 use async_trait::async_trait;
-use outlast_core::{BeginError, ProviderError, RemoteRun, ResearchAsk, Run, Step, Timestamp, Trouble};
+use outlast_core::{
+    BeginError, ProviderError, RemoteRun, ResearchAsk, Run, Step, Timestamp, Trouble,
+};
 use tokio::time::{Instant, timeout_at};
 
 use super::cursor::Cursor;
@@ -237,7 +239,9 @@ impl SessionRun {
                 self.check().await
             }
             Source::Stream { events, until } => match timeout_at(*until, events.data()).await {
-                Ok(Ok(data)) => Ok(Event::parse(data.as_bytes()).and_then(|event| self.heard(&event))),
+                Ok(Ok(data)) => {
+                    Ok(Event::parse(data.as_bytes()).and_then(|event| self.heard(&event)))
+                }
                 // The stream broke, ended, or is silent: a check says how the session is.
                 Ok(Err(_)) => {
                     self.source = Source::Check { at: self.checks.next() };

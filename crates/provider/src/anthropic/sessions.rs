@@ -31,7 +31,9 @@ impl Anthropic {
         key: &str,
     ) -> Result<String, BeginError> {
         let ids = self.account.ids(&self.service).await.map_err(free)?;
-        if let Some(id) = self.earlier(ask, &ids, key).await.map_err(BeginError::Refused).map_err(free)? {
+        if let Some(id) =
+            self.earlier(ask, &ids, key).await.map_err(BeginError::Refused).map_err(free)?
+        {
             return Ok(id);
         }
         match self.make_session(&ids, request, key).await {

@@ -67,7 +67,9 @@ impl Named {
 /// What to tell an operator of a model that the provider was asked about; nothing of one that is not going to end.
 pub(super) fn model_warning(model: &str, status: StatusCode, body: &[u8]) -> Option<String> {
     if status == StatusCode::NOT_FOUND {
-        return Some(format!("Anthropic does not list the model {model}; set the model of [anthropic]"));
+        return Some(format!(
+            "Anthropic does not list the model {model}; set the model of [anthropic]"
+        ));
     }
     let named = Named::parse(body).filter(|_| status.is_success())?;
     // A date is shown only where it is one: it comes from elsewhere.
@@ -95,7 +97,11 @@ mod tests {
                 r#"{"lifecycle":"deprecated","retires_at":"2027-02-01T00:00:00Z"}"#,
                 Some("the model m will be shut down on 2027-02-01"),
             ),
-            (StatusCode::OK, r#"{"lifecycle":"deprecated","retires_at":"soon"}"#, Some("the model m is deprecated")),
+            (
+                StatusCode::OK,
+                r#"{"lifecycle":"deprecated","retires_at":"soon"}"#,
+                Some("the model m is deprecated"),
+            ),
             (StatusCode::OK, r#"{"lifecycle":"retired"}"#, Some("the model m is retired")),
             (StatusCode::INTERNAL_SERVER_ERROR, r#"{"lifecycle":"retired"}"#, None),
             (StatusCode::OK, "[]", None),

@@ -17,8 +17,8 @@ use crate::app::{App, answer, event_stream};
 use crate::ask::{Api, Ask};
 use crate::effort::Effort;
 use crate::errors::Refusal;
-use crate::faults::Call;
 use crate::fastapi::text_of;
+use crate::faults::Call;
 use crate::scenario::{Scenario, without_markers};
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
@@ -184,7 +184,8 @@ async fn archive_environment(
 }
 
 fn archived(list: &mut [Value], id: &str) -> Result<Value, Refusal> {
-    let object = list.iter_mut().find(|object| object["id"] == id).ok_or_else(Refusal::not_found)?;
+    let object =
+        list.iter_mut().find(|object| object["id"] == id).ok_or_else(Refusal::not_found)?;
     object["archived_at"] = wall_clock::rfc3339(wall_clock::unix_seconds()).into();
     Ok(object.clone())
 }
@@ -214,8 +215,7 @@ async fn make_session(
         if let Some(fault) = scenario.fault(Call::Create, tries) {
             return Err(Refusal::scripted(fault));
         }
-        for (list, field) in
-            [(&objects.agents, "agent"), (&objects.environments, "environment_id")]
+        for (list, field) in [(&objects.agents, "agent"), (&objects.environments, "environment_id")]
         {
             if Objects::live(list, &request[field]).is_none() {
                 return Err(refusal(StatusCode::NOT_FOUND, "not_found_error", field));
@@ -346,9 +346,9 @@ async fn send(
 ) -> Result<Response, Refusal> {
     allow(&headers)?;
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let is_archived = app.runs.objects(|objects| {
-        Ok::<_, Refusal>(objects.session(&id)?.archived_at.is_some())
-    })?;
+    let is_archived = app
+        .runs
+        .objects(|objects| Ok::<_, Refusal>(objects.session(&id)?.archived_at.is_some()))?;
     if is_archived {
         return Err(invalid("the session is archived"));
     }

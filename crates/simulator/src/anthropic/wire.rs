@@ -98,14 +98,22 @@ pub(crate) fn listed(run: &Run, seen: usize) -> Vec<Value> {
 pub(crate) fn events(run: &Run, index: usize) -> Vec<Value> {
     let script = &run.timeline.script;
     let at = run.timeline.happened(index).unwrap_or_default();
-    let idle = |reason: Value| event(run, index, 1, at, "session.status_idle", json!({"stop_reason": reason}));
+    let idle = |reason: Value| {
+        event(run, index, 1, at, "session.status_idle", json!({"stop_reason": reason}))
+    };
     let one = |kind: &str, fields: Value| vec![event(run, index, 0, at, kind, fields)];
     let used = |name: &str, input: Value| {
-        one("agent.tool_use", json!({"name": name, "input": input, "evaluated_permission": "allow"}))
+        one(
+            "agent.tool_use",
+            json!({"name": name, "input": input, "evaluated_permission": "allow"}),
+        )
     };
     let result = |content: Vec<Value>| {
         let asked = event_id(run, index.saturating_sub(1), 0);
-        one("agent.tool_result", json!({"tool_use_id": asked, "content": content, "is_error": false}))
+        one(
+            "agent.tool_result",
+            json!({"tool_use_id": asked, "content": content, "is_error": false}),
+        )
     };
     match run.timeline.event(index) {
         Event::Created => vec![message(run, Some(at))],
@@ -135,7 +143,11 @@ pub(crate) fn events(run: &Run, index: usize) -> Vec<Value> {
         Event::MessageDone if script.kept == KeptOutput::Empty => Vec::new(),
         Event::MessageDone => {
             let mut message = event(
-                run, index, 0, at, "agent.message",
+                run,
+                index,
+                0,
+                at,
+                "agent.message",
                 json!({"content": [{"type": "text", "text": script.text}]}),
             );
             message["id"] = run.message_id.as_str().into();
@@ -179,7 +191,14 @@ fn message(run: &Run, processed: Option<Duration>) -> Value {
     json!({"id": event_id(run, 0, 0), "type": "user.message", "content": content, "processed_at": at})
 }
 
-fn event(run: &Run, index: usize, part: usize, at: Duration, kind: &str, mut fields: Value) -> Value {
+fn event(
+    run: &Run,
+    index: usize,
+    part: usize,
+    at: Duration,
+    kind: &str,
+    mut fields: Value,
+) -> Value {
     fields["id"] = event_id(run, index, part).into();
     fields["type"] = kind.into();
     fields["processed_at"] = wall_clock::rfc3339(run.unix_seconds(at)).into();

@@ -18,10 +18,7 @@ impl Runs {
     }
 
     /// What a GET of the session shows now, and its events.
-    pub(crate) fn session(
-        &self,
-        id: &str,
-    ) -> Result<(Value, Vec<Value>, TransportFault), Refusal> {
+    pub(crate) fn session(&self, id: &str) -> Result<(Value, Vec<Value>, TransportFault), Refusal> {
         let now = self.clock.now();
         let mut state = self.lock();
         let state = &mut *state;

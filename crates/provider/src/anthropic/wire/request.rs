@@ -21,9 +21,7 @@ const SYSTEM: &str = "You do deep research. Search the web and read what you fin
 
 /// The agent that does research with this model. Tools other than the web's are switched off.
 pub(in crate::anthropic) fn agent_definition(model: &str) -> Value {
-    let web = |name: &str| {
-        json!({"name": name, "enabled": true, "permission_policy": {"type": "always_allow"}})
-    };
+    let web = |name: &str| json!({"name": name, "enabled": true, "permission_policy": {"type": "always_allow"}});
     json!({
         "model": model,
         "system": SYSTEM,

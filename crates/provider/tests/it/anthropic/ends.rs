@@ -10,7 +10,8 @@ use crate::bench::{follow, patiently};
 #[tokio::test]
 async fn g3_a_finished_session_is_a_report_with_sources_usage_and_cost() {
     let bench = Bench::new().await;
-    let followed = follow(&mut *bench.begin("How do heat pumps age? [[sim:ok;delay_ms=40000]]").await).await;
+    let followed =
+        follow(&mut *bench.begin("How do heat pumps age? [[sim:ok;delay_ms=40000]]").await).await;
     let output = followed.output();
     assert_eq!(output.model.as_deref(), Some("claude-sonnet-5-5"));
     let stats = bench.sim.stats();
@@ -19,10 +20,18 @@ async fn g3_a_finished_session_is_a_report_with_sources_usage_and_cost() {
     assert!(output.usage.searches == 4 && output.usage.output_tokens > 0, "{:?}", output.usage);
     let numbers: Vec<u32> = followed.sources().iter().map(|source| source.number).collect();
     assert_eq!(numbers, (1..=8).collect::<Vec<u32>>());
-    assert!(followed.text().contains("[1]") && !followed.text().contains("]("), "{}", followed.text());
+    assert!(
+        followed.text().contains("[1]") && !followed.text().contains("]("),
+        "{}",
+        followed.text()
+    );
     assert!(followed.sources().iter().all(|source| source.title.is_some()));
     assert_eq!(followed.told()[0], (25, "Querying Anthropic..."));
-    assert!(followed.told().iter().any(|(_, said)| said.contains("asked")), "{:?}", followed.told());
+    assert!(
+        followed.told().iter().any(|(_, said)| said.contains("asked")),
+        "{:?}",
+        followed.told()
+    );
 }
 
 #[tokio::test]
@@ -35,7 +44,8 @@ async fn g3_a_session_that_states_no_cost_is_estimated() {
 #[tokio::test]
 async fn g3_a_report_without_sources_has_none() {
     let bench = Bench::new().await;
-    let followed = follow(&mut *bench.begin("q [[sim:ok;sources=0;searches=0;delay_ms=0]]").await).await;
+    let followed =
+        follow(&mut *bench.begin("q [[sim:ok;sources=0;searches=0;delay_ms=0]]").await).await;
     assert!(followed.sources().is_empty(), "{:?}", followed.sources());
 }
 
@@ -46,7 +56,8 @@ async fn g6_a_used_up_budget_leaves_what_was_written_or_says_that_nothing_was() 
     let followed = follow(&mut *bench.begin("q [[sim:incomplete|ok;delay_ms=0]]").await).await;
     let said = "*The provider ended this report early (its budget was used up).*";
     assert!(followed.text().ends_with(said), "{}", followed.text());
-    let empty = follow(&mut *bench.begin("q [[sim:incomplete;output=empty|ok;delay_ms=0]]").await).await;
+    let empty =
+        follow(&mut *bench.begin("q [[sim:incomplete;output=empty|ok;delay_ms=0]]").await).await;
     assert_eq!(empty.error().trouble, Trouble::Rejected);
     assert!(empty.error().sentence.contains("budget"), "{}", empty.error());
 }
@@ -64,7 +75,8 @@ async fn g3_every_other_end_is_an_error_by_its_remedy() {
     ];
     for (scenario, trouble, sentence) in cases {
         let bench = Bench::new().await;
-        let followed = follow(&mut *bench.begin(&format!("q [[sim:{scenario};delay_ms=0]]")).await).await;
+        let followed =
+            follow(&mut *bench.begin(&format!("q [[sim:{scenario};delay_ms=0]]")).await).await;
         let error = followed.error();
         assert_eq!(error.trouble, trouble, "{scenario}: {error:?}");
         assert!(error.sentence.contains(sentence), "{scenario}: {error}");
@@ -98,7 +110,8 @@ async fn g3_a_follow_up_carries_what_was_said_before() {
     let mut run = patiently(bench.anthropic.begin(&ask, "k")).await.unwrap();
     assert!(follow(&mut *run).await.end.is_ok());
     let sent = bench.requests("POST /v1/sessions/").remove(0).body;
-    let texts: Vec<_> = sent["events"][0]["content"].as_array().unwrap().iter().map(|it| &it["text"]).collect();
+    let texts: Vec<_> =
+        sent["events"][0]["content"].as_array().unwrap().iter().map(|it| &it["text"]).collect();
     assert_eq!(
         texts,
         [

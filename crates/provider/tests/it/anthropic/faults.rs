@@ -46,7 +46,8 @@ struct Cell {
 const EVENTS: &str = r#"{"data":[{"id":"e0","type":"user.message"},{"id":"e1","type":"session.status_running"},
     {"id":"e2","type":"agent.message","content":[{"type":"text","text":"t"}]},
     {"id":"e3","type":"session.status_idle","stop_reason":{"type":"end_turn"}}],"next_page":null}"#;
-const RUNNING: &str = r#"{"data":[{"id":"e0","type":"user.message"},{"id":"e1","type":"session.status_running"}]}"#;
+const RUNNING: &str =
+    r#"{"data":[{"id":"e0","type":"user.message"},{"id":"e1","type":"session.status_running"}]}"#;
 const IDLE: &str = r#"{"id":"e3","type":"session.status_idle","stop_reason":{"type":"end_turn"}}"#;
 
 impl Cell {
@@ -124,7 +125,8 @@ async fn b9a_every_fault_at_every_call() {
             (At::Stream, true, "report"),
         ];
         for (at, shown, expected) in cells {
-            *cell.lock().unwrap() = Cell::new(at, *fault, shown && refused.is_none() || at != At::Question);
+            *cell.lock().unwrap() =
+                Cell::new(at, *fault, shown && refused.is_none() || at != At::Question);
             let mut run = patiently(provider.begin(&ask("q"), "key")).await.unwrap();
             let outcome = followed(&mut *run).await;
             let questions = cell.lock().unwrap().questions;

@@ -39,7 +39,8 @@ async fn g5_faults_in_passing_change_nothing() {
         "late_list;ms=50000",
     ] {
         let bench = Bench::new().await;
-        let followed = follow(&mut *bench.begin(&format!("q [[sim:{scenario}|ok;words=120]]")).await).await;
+        let followed =
+            follow(&mut *bench.begin(&format!("q [[sim:{scenario}|ok;words=120]]")).await).await;
         assert!(followed.end.is_ok(), "{scenario}: {:?}", followed.error());
         assert_eq!(bench.sim.stats().submits, 1, "{scenario}");
     }
@@ -51,7 +52,8 @@ async fn g5_a_stream_may_be_cut_anywhere() {
     let bench = Bench::new().await;
     let whole = follow(&mut *bench.begin("q [[sim:ok;words=60;delay_ms=5000]]").await).await;
     for bytes in (0..4_000).step_by(97) {
-        let question = format!("q [[sim:drop;after_bytes={bytes};times=2|ok;words=60;delay_ms=5000]]");
+        let question =
+            format!("q [[sim:drop;after_bytes={bytes};times=2|ok;words=60;delay_ms=5000]]");
         let followed = follow(&mut *bench.begin(&question).await).await;
         assert!(followed.end.is_ok(), "{bytes}: {:?}", followed.error());
         assert_eq!(followed.sources().len(), whole.sources().len(), "{bytes}");
@@ -70,7 +72,9 @@ async fn b9a_a_session_that_is_not_found_any_more_is_lost() {
 /// A5: a refused key ends the run; what upstream says never carries the key.
 #[tokio::test]
 async fn a_refused_check_ends_the_run_and_tells_no_key() {
-    for (status, trouble) in [(401, Trouble::Unauthorized), (402, Trouble::QuotaExhausted), (400, Trouble::Rejected)] {
+    for (status, trouble) in
+        [(401, Trouble::Unauthorized), (402, Trouble::QuotaExhausted), (400, Trouble::Rejected)]
+    {
         let bench = Bench::new().await;
         let question = format!("q [[sim:http;on=poll;status={status};secret={KEY}]]");
         let followed = follow(&mut *bench.begin(&question).await).await;

@@ -24,7 +24,8 @@ async fn g3_the_agent_and_the_environment_are_made_once() {
     assert_eq!(agent["model"], "claude-sonnet-5-5");
     let tools = &agent["tools"][0];
     assert_eq!(tools["default_config"]["enabled"], false, "{tools}");
-    let enabled: Vec<_> = tools["configs"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    let enabled: Vec<_> =
+        tools["configs"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(enabled, ["web_search", "web_fetch"]);
 }
 
@@ -63,7 +64,8 @@ async fn g4_trouble_while_the_session_is_made_leaves_nothing_in_doubt() {
     for status in [302, 400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 524] {
         for body in ["json", "html", "empty"] {
             let bench = Bench::new().await;
-            let question = format!("q [[sim:http;on=create;status={status};body={body};secret={KEY}]]");
+            let question =
+                format!("q [[sim:http;on=create;status={status};body={body};secret={KEY}]]");
             let refused = patiently(bench.anthropic.begin(&ask(&question), "k")).await;
             let Err(BeginError::Refused(error)) = refused else { panic!("{question}") };
             assert_ne!(error.trouble, Trouble::TimedOut, "{question}");
