@@ -67,7 +67,7 @@ impl Provider for Work {
         Ok(Box::new(Running { remote, asking, began: Instant::now(), steps: 0, ask }))
     }
 
-    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Err(trouble(Trouble::RunLost, "a fixture does not outlive its process"))
     }
 

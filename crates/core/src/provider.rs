@@ -43,8 +43,9 @@ pub trait Provider: Send + Sync {
     /// Not cancel-safe, on purpose: a dropped `begin` may have bought something. Bounded by its own timeout.
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError>;
 
-    /// Takes up a run that was begun earlier, by this process or another.
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError>;
+    /// Takes up a run that was begun earlier, by this process or another. `ask` is the request it was begun with: where a
+    /// run has its name before it is sent what to do, the request may still have to be sent.
+    async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError>;
 
     /// Asks the provider to stop a run. Safe to repeat.
     async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError>;
@@ -196,6 +197,8 @@ pub enum Trouble {
     RunStopped,
     /// The run took longer than it may and was ended; a new one may be begun.
     RunTimedOut,
+    /// The run has a name, and whether the step that costs money was accepted in it cannot be known: nothing is sent again.
+    StepUnknown,
 }
 
 impl Trouble {
@@ -214,6 +217,7 @@ impl Trouble {
             | Self::RunFailed
             | Self::RunStopped => Code::ExecutionError,
             Self::RunLost => Code::RunLost,
+            Self::StepUnknown => Code::SubmitUnknown,
         }
     }
 
@@ -225,7 +229,8 @@ impl Trouble {
             | Self::Retired
             | Self::Rejected
             | Self::TooLarge
-            | Self::RunStopped => true,
+            | Self::RunStopped
+            | Self::StepUnknown => true,
             Self::RateLimited { .. }
             | Self::Unavailable { .. }
             | Self::Unreachable
@@ -251,7 +256,8 @@ impl Trouble {
             | Self::TimedOut
             | Self::Malformed
             | Self::TooLarge
-            | Self::RunLost => false,
+            | Self::RunLost
+            | Self::StepUnknown => false,
         }
     }
 
@@ -270,7 +276,8 @@ impl Trouble {
             | Self::RunFailed
             | Self::RunLost
             | Self::RunStopped
-            | Self::RunTimedOut => None,
+            | Self::RunTimedOut
+            | Self::StepUnknown => None,
         }
     }
 }

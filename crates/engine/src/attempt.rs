@@ -114,7 +114,7 @@ impl Attempt<'_> {
         let limits = Limits::new(&self.job, Start::Resumed, self.shared);
         // Unlike a begin it buys nothing, so a worker that leaves does not wait for it.
         let resumed = tokio::select! {
-            resumed = self.provider.resume(&remote) => resumed,
+            resumed = self.provider.resume(&self.job.new.ask, &remote) => resumed,
             () = self.lease.lost() => return Err(LeaseLost),
             () = self.shared.stop.asked() => return Ok(End::Interrupted),
             end = limits.reached() => return Ok(end),

@@ -174,7 +174,7 @@ impl Provider for Library {
         Ok(Box::new(LibraryRun::start(self.remote(), research)))
     }
 
-    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Err(ProviderError {
             trouble: Trouble::RunLost,
             sentence: "a search of the library ends with its process; it is made again".to_owned(),

@@ -12,6 +12,10 @@ use outlast_core::{
 };
 use rustix::process::Signal;
 
+/// How a provider that makes a free container first records its paid step (`anthropic/cursor.rs`).
+const SENDING: &str = "sending@";
+const SENT: &str = "sent";
+
 /// Where to die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KillPoint {
@@ -27,6 +31,10 @@ pub(crate) enum KillPoint {
     AfterAnswer,
     /// The remote run is recorded
     AfterRunning,
+    /// It is recorded that the step which costs money is about to be sent inside the remote run
+    AfterSending,
+    /// That step was answered, nothing of it is recorded
+    BeforeSent,
     /// The result is here, nothing is recorded
     BeforeSettle,
     /// The result is recorded, no caller was told
@@ -123,8 +131,11 @@ impl StoreWrapper for KillPointStore {
     }
 
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
-        if let Checkpoint::Running(_) = checkpoint {
+        if let Checkpoint::Running(run) = checkpoint {
             KillPoint::reached(self.point, KillPoint::AfterAnswer);
+            if run.cursor.as_deref() == Some(SENT) {
+                KillPoint::reached(self.point, KillPoint::BeforeSent);
+            }
         }
         self.store.checkpoint(lease, checkpoint).await?;
         match checkpoint {
@@ -132,7 +143,12 @@ impl StoreWrapper for KillPointStore {
             Checkpoint::Beginning { .. } => {
                 KillPoint::reached(self.point, KillPoint::AfterBeginning)
             }
-            Checkpoint::Running(_) => KillPoint::reached(self.point, KillPoint::AfterRunning),
+            Checkpoint::Running(run) => {
+                KillPoint::reached(self.point, KillPoint::AfterRunning);
+                if run.cursor.as_deref().is_some_and(|cursor| cursor.starts_with(SENDING)) {
+                    KillPoint::reached(self.point, KillPoint::AfterSending);
+                }
+            }
         }
         Ok(())
     }

@@ -186,8 +186,8 @@ impl Provider for MeteredProvider {
         begun.map(|run| self.run(run))
     }
 
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        let resumed = self.provider.resume(run).await;
+    async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        let resumed = self.provider.resume(ask, run).await;
         self.metrics.provider_called(self.name(), "resume", outcome(&resumed));
         resumed.map(|run| self.run(run))
     }
@@ -249,5 +249,6 @@ fn word(trouble: &Trouble) -> &'static str {
         Trouble::RunLost => "run_lost",
         Trouble::RunStopped => "run_stopped",
         Trouble::RunTimedOut => "run_timed_out",
+        Trouble::StepUnknown => "step_unknown",
     }
 }

@@ -1,16 +1,32 @@
-//! Anthropic as a research provider.
+//! Anthropic's Managed Agents as a research provider. A session is made first and costs nothing; the question, which
+//! costs money, is sent inside it by its run, after the session was recorded (G4).
+
+mod account;
+mod calls;
+mod sessions;
+mod run;
+mod cursor;
+mod meter;
+mod ends;
+mod report;
+mod links;
+mod wire;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, BoxError, Nature, Profile, Provider, ProviderError, RemoteRun, RemoteStop,
-    Resumes, Run, Trouble,
+    Again, AskKind, BeginError, BoxError, Cost, NanoUsd, Nature, Profile, Provider, ProviderError,
+    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run, Trouble,
 };
+use reqwest::StatusCode;
 use serde_json::Value;
 
+use crate::prices::Prices;
 use crate::provider_error::provider_error;
-use crate::vendor::{Checked, KeyHeader, Service, Vendor, VendorOptions};
+use crate::vendor::{Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, Waits, not_yet};
+use account::Account;
+use run::SessionRun;
 
 /// How Anthropic's service is called.
 pub const VENDOR: Vendor = Vendor {
@@ -27,10 +43,18 @@ pub const VENDOR: Vendor = Vendor {
     ],
 };
 
+/// The model that is asked where the configuration names none.
+const MODEL: &str = "claude-sonnet-5-5";
+
+/// A cent, the smallest amount of a session's budget.
+const CENT: u64 = 10_000_000;
+
 /// Anthropic as a provider.
 #[derive(Clone)]
 pub struct Anthropic {
     service: Service,
+    model: String,
+    account: Account,
 }
 
 impl Anthropic {
@@ -38,8 +62,18 @@ impl Anthropic {
     pub const NAME: &'static str = "anthropic";
 
     /// Makes the adapter; nothing is sent yet.
-    pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
-        Ok(Self { service: Service::new(&VENDOR, options)? })
+    pub fn new(mut options: VendorOptions) -> Result<Self, BoxError> {
+        let base_url = options.base_url.trim_end_matches('/');
+        options.base_url = base_url.strip_suffix("/v1").unwrap_or(base_url).to_owned();
+        let model = options.model.take().unwrap_or_else(|| MODEL.to_owned());
+        let account = Account::new(&model);
+        Ok(Self { service: Service::new(&VENDOR, options)?, model, account })
+    }
+
+    /// The same adapter with other waits between checks.
+    #[must_use]
+    pub fn with_waits(self, waits: Waits) -> Self {
+        Self { service: self.service.with_waits(waits), ..self }
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.
@@ -47,9 +81,15 @@ impl Anthropic {
         self.service.profile(Self::NAME)
     }
 
-    /// Asks the service for something that costs nothing, to see that it answers and takes the key.
+    /// Asks the service for something that costs nothing, to see that it answers and takes the key, and whether it has the
+    /// model.
     pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
-        self.service.check(limit).await
+        let mut checked = self.service.check(limit).await?;
+        if checked.key == KeyState::Taken {
+            let answer = self.service.get_within(limit, &["v1", "models", &self.model]).await?;
+            checked.warnings.extend(wire::model_warning(&self.model, answer.status, &answer.body));
+        }
+        Ok(checked)
     }
 }
 
@@ -60,22 +100,72 @@ impl Provider for Anthropic {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
-        Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
+        // A session that was made and not recorded is found by its key, and costs nothing.
+        Nature { again: Again::WithKey, resumes: Resumes::Always, stops: true }
     }
 
-    async fn begin(&self, _ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
-        Err(BeginError::NotSent(not_built()))
+    fn expected_model(&self, _ask: &Value) -> Option<String> {
+        Some(self.model.clone())
     }
 
-    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        Err(not_built())
+    fn typical_cost(&self, ask: &Value) -> Cost {
+        let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
+        match (Prices::current().typical_at_anthropic(ask.effort), ask.budget) {
+            (Cost::Estimate(typical), Some(budget)) => Cost::Estimate(typical.min(budget)),
+            (typical, _) => typical,
+        }
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        Ok(RemoteStop::Unsupported)
+    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let request = ResearchAsk::stored(ask)?;
+        if request.kind != AskKind::Research {
+            return Err(rejected(
+                "Anthropic is asked for deep research alone; ask another provider",
+            ));
+        }
+        if request.budget.is_some_and(|budget| budget < NanoUsd(CENT)) {
+            return Err(rejected("the smallest budget of a run at Anthropic is $0.01; raise it"));
+        }
+        let id = self.session(ask, &request, key).await?;
+        let remote = self.service.remote(Self::NAME, id);
+        Ok(Box::new(SessionRun::new(self.service.clone(), remote, &request)))
+    }
+
+    async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        let request = ResearchAsk::stored(ask).map_err(|error| match error {
+            BeginError::NotSent(error)
+            | BeginError::Refused(error)
+            | BeginError::Unknown(error) => error,
+        })?;
+        Ok(Box::new(SessionRun::new(self.service.clone(), run.clone(), &request)))
+    }
+
+    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        let limit = self.service.stop_limit();
+        let before = self.service.get_within(limit, &["v1", "sessions", &run.id]).await?;
+        let is_known = match before.status {
+            StatusCode::NOT_FOUND if !self.service.is_settled(run) => return Err(not_yet()),
+            StatusCode::NOT_FOUND => false,
+            status if status.is_success() => true,
+            _ => return Err(self.service.trouble(&before)),
+        };
+        if wire::Session::parse(&before.body).is_some_and(|session| session.takes_no_events()) {
+            return Ok(RemoteStop::Done);
+        }
+        // Also where it is idle: a question that is on its way may still arrive.
+        let told = self.service.interrupt(&run.id).await?;
+        match told.status {
+            status if status.is_success() => {}
+            StatusCode::NOT_FOUND if !is_known => return Ok(RemoteStop::Unsupported),
+            // It ended between the two calls, or there is nothing to interrupt.
+            StatusCode::BAD_REQUEST | StatusCode::CONFLICT => {}
+            _ => return Err(self.service.trouble(&told)),
+        }
+        self.service.archive(&run.id).await;
+        Ok(RemoteStop::Done)
     }
 }
 
-fn not_built() -> ProviderError {
-    provider_error(Trouble::Rejected, "this provider is not built yet")
+fn rejected(sentence: &str) -> BeginError {
+    BeginError::NotSent(provider_error(Trouble::Rejected, sentence))
 }

@@ -166,7 +166,7 @@ impl Provider for Command {
         }
     }
 
-    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Err(provider_error(Trouble::RunLost, "a command ends with the server that ran it"))
     }
 

@@ -171,7 +171,7 @@ impl Provider for Gemini {
         Ok(Box::new(GeminiRun::new(self.api.clone(), remote)))
     }
 
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(GeminiRun::new(self.api.clone(), run.clone())))
     }
 

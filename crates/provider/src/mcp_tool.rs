@@ -135,7 +135,7 @@ impl Provider for McpTool {
         Ok(Box::new(ToolRun::start(remote, self.drive(connected, Duration::ZERO), work)))
     }
 
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         let sentence = match self.task(run) {
             Task::Ours(id) => {
                 let connected = self.options.upstream.connected().await?;

@@ -156,7 +156,7 @@ impl Provider for OpenAi {
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), remote)))
     }
 
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), run.clone())))
     }
 

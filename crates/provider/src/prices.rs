@@ -26,6 +26,7 @@ pub struct Prices {
     agent: DialectPrices,
     sonar: DialectPrices,
     gemini: DialectPrices,
+    anthropic: DialectPrices,
     search: Search,
     openai: OpenAiPrices,
 }
@@ -190,6 +191,33 @@ impl Prices {
     /// What a run of this agent of Gemini's usually costs.
     pub fn typical_of_agent(&self, agent: &str) -> Cost {
         let typical = self.gemini.typical.get(agent);
+        typical.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
+    }
+
+    /// About what a run at Anthropic costs that does not say so: its tokens and searches, without its running time, whose
+    /// price is not known.
+    pub(crate) fn estimate_at_anthropic(&self, model: &str, usage: &Usage, cached: u64) -> Cost {
+        let Some(prices) = self.anthropic.models.get(model).filter(|_| usage.total_tokens > 0)
+        else {
+            return Cost::Unknown;
+        };
+        let cached = cached.min(usage.input_tokens);
+        let tokens = [
+            (usage.input_tokens - cached, prices.input),
+            (cached, prices.cache_read.unwrap_or(prices.input)),
+            (usage.output_tokens, prices.output),
+        ];
+        let search = self.anthropic.tools.get("web_search").copied().unwrap_or_default();
+        Cost::Estimate(money::sum(&tokens, &[(usage.searches, search)]))
+    }
+
+    /// What a run at Anthropic usually costs.
+    pub(crate) fn typical_at_anthropic(&self, effort: Option<Effort>) -> Cost {
+        let typical = self.anthropic.typical.get(match effort {
+            Some(Effort::Minimal | Effort::Low) => "low",
+            Some(Effort::Medium) | None => "medium",
+            Some(Effort::High) => "high",
+        });
         typical.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
     }
 

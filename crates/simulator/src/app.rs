@@ -126,6 +126,7 @@ fn named(mut object: Value, naming: Naming) -> Value {
         && let Some(fields) = object.as_object_mut()
     {
         fields.remove("id");
+        fields.remove("data");
     }
     object
 }

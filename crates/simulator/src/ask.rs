@@ -9,6 +9,8 @@ use crate::sonar::prices::{Context, Model};
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) api: Api,
+    /// The session it is sent into, which names its run.
+    pub(crate) session: Option<String>,
     /// What only Sonar asks for.
     pub(crate) sonar: Option<Sonar>,
     /// The key that makes the submit of a job safe to repeat.
@@ -38,6 +40,7 @@ pub(crate) enum Api {
     SonarAsync,
     SonarChat,
     Gemini,
+    Anthropic,
 }
 
 impl Api {
@@ -66,6 +69,7 @@ impl Ask {
     pub(crate) fn to_agent(question: &str, effort: Effort) -> Self {
         Self {
             api: Api::Agent,
+            session: None,
             sonar: None,
             key: None,
             input: question.to_owned(),

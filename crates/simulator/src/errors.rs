@@ -101,7 +101,7 @@ impl Refusal {
         refusal.retry_after(allowance.retry_after.then(|| limits::seconds(allowance.wait)))
     }
 
-    fn envelope(status: StatusCode, kind: &str, message: String) -> Self {
+    pub(crate) fn envelope(status: StatusCode, kind: &str, message: String) -> Self {
         let error = json!({"message": message, "type": kind, "code": status.as_u16()});
         let said = Some((kind.to_owned(), message));
         Self { said, ..Self::new(status, Json(json!({"error": error}))) }

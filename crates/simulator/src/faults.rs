@@ -4,6 +4,9 @@ use std::num::NonZeroU64;
 
 use serde::Deserialize;
 
+/// What a cent is.
+pub(crate) const CENT_NANOS: u64 = 10_000_000;
+
 /// An error in place of an answer.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +25,10 @@ pub(crate) struct HttpFault {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Call {
+    /// Making a session.
+    Create,
+    /// A look at a session that nothing was sent into.
+    Look,
     Submit,
     Poll,
     Attach,

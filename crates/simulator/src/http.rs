@@ -21,7 +21,7 @@ use crate::prices::MODELS;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
 use crate::transport_faults::TransportFault;
-use crate::{agent, control, gemini, limits, openai, search, sonar};
+use crate::{agent, anthropic, control, gemini, limits, openai, search, sonar};
 
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
@@ -38,6 +38,7 @@ pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
         .merge(search::handlers::router())
         .merge(openai::handlers::router())
         .merge(gemini::handlers::router())
+        .merge(anthropic::handlers::router())
         .fallback(async || Refusal::not_found())
         .method_not_allowed_fallback(async || Refusal::usual(StatusCode::METHOD_NOT_ALLOWED))
         .layer(DefaultBodyLimit::disable())
@@ -117,6 +118,10 @@ async fn cancel(
 }
 
 async fn models(headers: HeaderMap) -> Result<Json<Value>, Refusal> {
+    if anthropic::handlers::is_meant(&headers) {
+        anthropic::handlers::authorize(&headers)?;
+        return Ok(Json(anthropic::handlers::models()));
+    }
     authorize(&headers)?;
     let models = MODELS.iter().map(|model| json!({"id": model.id, "object": "model"}));
     Ok(Json(json!({"object": "list", "data": models.collect::<Vec<_>>()})))

@@ -11,6 +11,8 @@
 //! It speaks Gemini's Interactions API too (`/v1beta/interactions`, `/v1beta/models`, also below `/gemini`), as far as
 //! deep-research agents use it. Its streams end after ten minutes.
 //!
+//! For Anthropic it speaks Managed Agents (`/v1/agents`, `/v1/environments`, `/v1/sessions`).
+//!
 //! # Scenarios
 //!
 //! A scenario is chosen when a run is submitted, or a search made, and stays with it. The last
@@ -53,6 +55,7 @@ mod stats;
 
 mod agent;
 mod openai;
+mod anthropic;
 mod search;
 mod sonar;
 mod gemini;

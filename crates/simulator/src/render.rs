@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::ask::Api;
 use crate::frame::Frame;
 use crate::run::Run;
-use crate::{agent, gemini, openai, sonar};
+use crate::{agent, anthropic, gemini, openai, sonar};
 
 impl Run {
     /// What a GET shows after `seen` events; for a chat answer, what its client waited for.
@@ -13,6 +13,7 @@ impl Run {
         match &self.ask.sonar {
             None if self.ask.api == Api::OpenAi => openai::wire::object(self, seen),
             None if self.ask.api == Api::Gemini => gemini::wire::object(self, seen),
+            None if self.ask.api == Api::Anthropic => anthropic::wire::sent(self),
             None => agent::wire::object(self, seen),
             Some(sonar) if self.ask.api == Api::SonarAsync => sonar::wire::job(self, sonar, seen),
             Some(sonar) => sonar::wire::completion(self, sonar, seen),
@@ -28,6 +29,7 @@ impl Run {
                 event.map(|event| Frame::event(event, is_terminal)).into_iter().collect()
             }
             None if self.ask.api == Api::Gemini => gemini::events::frames(self, index),
+            None if self.ask.api == Api::Anthropic => anthropic::wire::frames(self, index),
             None => vec![Frame::event(agent::wire::event(self, index), is_terminal)],
             Some(sonar) => sonar::wire::frames(self, sonar, index),
         }
@@ -37,6 +39,7 @@ impl Run {
     pub(crate) fn status(&self, seen: usize) -> &'static str {
         match &self.ask.sonar {
             None if self.ask.api == Api::Gemini => gemini::wire::status(self, seen),
+            None if self.ask.api == Api::Anthropic => anthropic::wire::status(self.last(seen)),
             None => agent::wire::status(self.last(seen)),
             Some(_) => sonar::wire::status(self.last(seen)),
         }

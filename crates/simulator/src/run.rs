@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::anthropic;
 use crate::ask::{Api, Ask};
 use crate::clock::Clock;
 use crate::errors::Refusal;
@@ -68,6 +69,7 @@ impl Run {
             Api::SonarAsync => "sonar-async",
             Api::SonarChat => "sonar-chat",
             Api::Gemini => "gemini",
+            Api::Anthropic => "anthropic",
         }
     }
 
@@ -104,6 +106,9 @@ impl Run {
 
     /// What it costs once it has ended well.
     pub(crate) fn nanos(&self) -> u64 {
+        if self.ask.api == Api::Anthropic {
+            return anthropic::wire::nanos(self);
+        }
         let used = &self.timeline.script.used;
         if self.ask.api == Api::Gemini {
             // It reports no cost, so a scenario has none to change.

@@ -2,6 +2,7 @@
 
 mod follow;
 mod search;
+mod sessions;
 
 pub(crate) use follow::Step;
 
@@ -117,10 +118,11 @@ impl Runs {
         let prefix = match ask.api {
             Api::Agent | Api::OpenAi => "resp_",
             Api::Gemini => "v1_",
-            Api::SonarAsync | Api::SonarChat => "",
+            Api::SonarAsync | Api::SonarChat | Api::Anthropic => "",
         };
+        let made = format!("{prefix}{}", uuid(&mut ids));
         Run {
-            id: format!("{prefix}{}", uuid(&mut ids)),
+            id: ask.session.clone().unwrap_or(made),
             message_id: format!("msg_{}", uuid(&mut ids)),
             ask,
             timeline: Timeline::new(script),
@@ -191,8 +193,11 @@ impl Runs {
         run.counts.attaches += 1;
         run.meet(Call::Attach, run.counts.attaches)?;
         run.readable(&self.clock)?;
-        let has_stream =
-            run.ask.background && (run.ask.stream || matches!(api, Api::OpenAi | Api::Gemini));
+        let has_stream = match api {
+            Api::Agent => run.ask.background && run.ask.stream,
+            Api::OpenAi | Api::Gemini => run.ask.background,
+            Api::Anthropic | Api::SonarAsync | Api::SonarChat => true,
+        };
         if run.scenario.no_stream || !has_stream {
             return Err(Refusal::invalid("stream is not available for this response"));
         }
@@ -287,7 +292,9 @@ impl Runs {
     pub(crate) fn reset(&self) {
         let mut state = self.lock();
         let created = state.created;
-        *state = State { created, ..State::default() };
+        let mut objects = std::mem::take(&mut state.objects);
+        objects.reset();
+        *state = State { created, objects, ..State::default() };
     }
 
     pub(crate) fn stats(&self) -> Stats {

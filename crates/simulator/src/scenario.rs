@@ -11,7 +11,7 @@ use crate::faults::{
 pub const GUIDE: &str = include_str!("scenarios.md");
 
 /// Every clause and the keys it has where it does not say otherwise.
-const CLAUSES: [(&str, &str); 25] = [
+const CLAUSES: [(&str, &str); 27] = [
     ("ok", ""),
     ("fail", "at=write;code=server_error"),
     ("incomplete", "output=partial"),
@@ -21,6 +21,9 @@ const CLAUSES: [(&str, &str); 25] = [
     ("quota", "status=401;on=submit;body=json;quota"),
     ("ratelimit", "rpm=50;on=submit;retry_after=false"),
     ("drop_submit", ""),
+    ("drop_create", ""),
+    // Longer than a test waits for it to be shown.
+    ("late_list", "ms=60000"),
     ("gateway", "status=504;on=submit;body=json;quota=false"),
     // Longer than a test waits for an answer.
     ("late_submit", "ms=60000"),
@@ -56,6 +59,10 @@ pub(crate) struct Scenario {
     pub(crate) drop: Option<Cut>,
     pub(crate) no_stream: bool,
     pub(crate) no_terminal: bool,
+    /// The first answer to the making of a session is lost.
+    pub(crate) drop_create: bool,
+    /// How many milliseconds a list does not show what was sent.
+    pub(crate) late_list: Option<u64>,
     /// From which GET on, counted from 0, the run cannot be found.
     pub(crate) lost: Option<u64>,
     pub(crate) flap404: Option<Flap>,
@@ -304,7 +311,9 @@ fn add_clause(scenario: &mut Value, clause: &str) -> Result<(), String> {
     }
     match (name, &mut scenario["http"]) {
         ("ok", _) if fields == json!({}) => {}
-        ("no_stream" | "no_terminal", _) if fields == json!({}) => scenario[name] = true.into(),
+        ("no_stream" | "no_terminal" | "drop_create", _) if fields == json!({}) => {
+            scenario[name] = true.into()
+        }
         ("http" | "quota", Value::Array(faults)) => faults.push(fields),
         ("fail" | "incomplete" | "stuck" | "requires_action", _) => {
             scenario["ending"] = json!({name: fields});
@@ -313,7 +322,7 @@ fn add_clause(scenario: &mut Value, clause: &str) -> Result<(), String> {
             scenario["answer"] = json!({name: fields});
         }
         // A clause with one key is the value of that key; what others it was given are refused as an object.
-        ("lost" | "retention" | "inject", _) => {
+        ("lost" | "retention" | "inject" | "late_list", _) => {
             let keys: Vec<&Value> =
                 fields.as_object().into_iter().flat_map(|keys| keys.values()).collect();
             scenario[name] = if let [only] = keys.as_slice() { (*only).clone() } else { fields };

@@ -85,9 +85,11 @@ impl Script {
             source.apply(shape, hostile);
         }
         let found: Vec<&Source> = searches.iter().flat_map(|search| &search.results).collect();
-        let markers = match shape.markers {
-            Markers::Number if ask.api == Api::OpenAi => Markers::Cited,
-            markers => markers,
+        let markers = match (ask.api, shape.markers) {
+            (Api::OpenAi, Markers::Number) => Markers::Cited,
+            // It has no numbers to cite by.
+            (Api::Anthropic, Markers::Number) => Markers::Link,
+            (_, markers) => markers,
         };
         let cited: Vec<String> = found.iter().map(|source| source.marker(markers)).collect();
         let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();

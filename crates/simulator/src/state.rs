@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::anthropic::sessions::Objects;
 use crate::ask::Api;
 use crate::bucket::{Allowance, Bucket};
 use crate::clock::Clock;
@@ -24,6 +25,8 @@ pub(crate) struct State {
     pub(crate) queue: VecDeque<Scenario>,
     pub(crate) buckets: HashMap<u64, Bucket>,
     pub(crate) stats: Stats,
+    /// What was made and is no run.
+    pub(crate) objects: Objects,
     /// Never reset: an id must not come back for another run.
     pub(crate) created: u64,
 }

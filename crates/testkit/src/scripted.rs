@@ -231,7 +231,7 @@ impl Provider for Handle {
         Ok(self.0.follow(remote))
     }
 
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         let scripted = {
             let mut state = self.0.state();
             state.resumed += 1;

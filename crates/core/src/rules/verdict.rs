@@ -104,6 +104,9 @@ impl FailedTry<'_> {
     fn run_broken(&self, error: &ProviderError) -> Settlement {
         let failure = failures::of_error(self.job, error, self.now);
         let trouble = &error.trouble;
+        if *trouble == Trouble::StepUnknown {
+            return self.submit_unknown(failure);
+        }
         let is_lost = *trouble == Trouble::RunLost;
         if is_lost && self.nature.again != Again::Safe {
             return fail(failures::run_lost(self.job, failure));

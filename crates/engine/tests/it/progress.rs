@@ -1,7 +1,10 @@
 //! What a running job shows of itself.
 
+use std::sync::Arc;
+
 use outlast_core::Progress;
 use outlast_testkit::scripted::Act;
+use tokio::sync::Notify;
 
 use crate::bench::{Bench, deliver, millis, remote_run, text};
 use crate::moody::{Method, Mood};
@@ -71,6 +74,32 @@ async fn a_run_that_moved_is_recorded() {
     bench.provider.act(1, Act::Moved("event 7"));
     bench.quiet().await;
     assert_eq!(remote_run(&bench.job(&id).await).cursor.as_deref(), Some("event 7"));
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+}
+
+/// G4: a run that has told that it moved is not asked again before that is on record: what it does next may cost money.
+#[tokio::test(start_paused = true)]
+async fn g4_a_run_that_moved_is_not_asked_again_before_that_is_on_record() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    let writing = Arc::new(Notify::new());
+    bench.store.next(Method::Checkpoint, [Mood::Unavailable, Mood::After(writing.clone())]);
+    bench.provider.act(1, Act::Moved("sending"));
+    bench.provider.act(1, Act::Progress(60));
+    // Beginning, the run, and the two tries to record that it moved.
+    bench.until(|| bench.store.calls(Method::Checkpoint).len() == 4).await;
+    bench.quiet().await;
+    let job = bench.job(&id).await;
+    assert_eq!((remote_run(&job).cursor.as_deref(), job.progress.clone()), (None, None));
+    writing.notify_one();
+    bench.quiet().await;
+    let job = bench.job(&id).await;
+    assert_eq!(
+        (remote_run(&job).cursor.as_deref(), job.progress.clone()),
+        (Some("sending"), at(60))
+    );
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&id).await.job), "because");
 }

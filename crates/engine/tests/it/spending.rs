@@ -45,8 +45,8 @@ impl Provider for Priced {
         self.provider.begin(ask, key).await
     }
 
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        self.provider.resume(run).await
+    async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        self.provider.resume(ask, run).await
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {

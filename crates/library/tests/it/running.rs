@@ -41,7 +41,7 @@ async fn a_crash_means_that_it_is_simply_run_again() {
     let first = begin(&library, &research("soil")).await.remote();
     let second = begin(&library, &research("soil")).await.remote();
     assert!(first.id != second.id && first.provider == "library", "{first:?} {second:?}");
-    let error = library.resume(&first).await.err().unwrap();
+    let error = library.resume(&serde_json::Value::Null, &first).await.err().unwrap();
     assert_eq!(error.trouble, Trouble::RunLost);
     assert_eq!(library.stop(&first).await.unwrap(), RemoteStop::Done);
 }

@@ -188,8 +188,8 @@ impl Provider for Modelled {
         self.0.begin(ask, key).await
     }
 
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        self.0.resume(run).await
+    async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        self.0.resume(ask, run).await
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {

@@ -121,7 +121,7 @@ impl Provider for Quick {
         Ok(Box::new(QuickRun { remote, at: 0 }))
     }
 
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(QuickRun { remote: run.clone(), at: 0 }))
     }
 

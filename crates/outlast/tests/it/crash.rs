@@ -6,6 +6,13 @@ use serde_json::{Value, json};
 
 /// Kills a server at `point`, starts another one and returns how the job ended.
 pub(crate) async fn killed_at(world: World, point: &str, scenario: &str) -> (World, Value) {
+    let id = killed_in(&world, point, scenario).await;
+    let ended = finished(&mut world.serve().await, &id).await;
+    (world, ended)
+}
+
+/// Kills a server of this world at `point` of a new job, and returns the job's id.
+pub(crate) async fn killed_in(world: &World, point: &str, scenario: &str) -> String {
     let mut doomed = world.serve_with(&["--kill-at", point]).await;
     let arguments = question(scenario);
     let call = doomed.send("tools/call", json!({ "name": START, "arguments": arguments })).await;
@@ -17,14 +24,11 @@ pub(crate) async fn killed_at(world: World, point: &str, scenario: &str) -> (Wor
         "{point}: died by SIGKILL"
     );
 
-    let mut server = world.serve().await;
-    let id = match answered {
+    match answered {
         Some(answer) => answer["result"]["structuredContent"]["jobId"].as_str().unwrap().to_owned(),
         // The caller has no id, but the job is durable: it is found in the list.
-        None => only_job(&world).await,
-    };
-    let ended = finished(&mut server, &id).await;
-    (world, ended)
+        None => only_job(world).await,
+    }
 }
 
 async fn only_job(world: &World) -> String {

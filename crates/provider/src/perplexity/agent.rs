@@ -101,7 +101,7 @@ impl Provider for Agent {
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), self.api.remote(id))))
     }
 
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), run.clone())))
     }
 

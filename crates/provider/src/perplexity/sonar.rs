@@ -98,7 +98,7 @@ impl Provider for Sonar {
         }
     }
 
-    async fn resume(&self, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(ResearchRun::resumed(self.api.clone(), run.clone())))
     }
 

@@ -1,5 +1,7 @@
 //! Sending a request that costs money, for every endpoint: what was accepted, what was refused, and what cannot be known.
 
+use std::time::Duration;
+
 use outlast_core::BeginError;
 use reqwest::{RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
@@ -11,13 +13,20 @@ use crate::http::{MAX_BODY, read_body, read_refusal, retry_after, send};
 /// A submit under way: one limit for all that it waits for.
 pub(crate) struct Submit<'a> {
     service: &'a Service,
+    limit: Duration,
     deadline: Instant,
 }
 
 impl<'a> Submit<'a> {
     /// The limit runs from here.
     pub(crate) fn new(service: &'a Service) -> Self {
-        Self { service, deadline: Instant::now() + service.timeout() }
+        Self::within(service, service.timeout())
+    }
+
+    /// The same, with this limit where it is shorter.
+    pub(crate) fn within(service: &'a Service, limit: Duration) -> Self {
+        let limit = limit.min(service.timeout());
+        Self { service, limit, deadline: Instant::now() + limit }
     }
 
     /// Sends it and waits for the head of a success; `refusal` says what any other answer means.
@@ -49,7 +58,7 @@ impl<'a> Submit<'a> {
         &self,
         future: impl Future<Output = T>,
     ) -> Result<T, BeginError> {
-        let silent = |_| BeginError::Unknown(errors::silent(self.service.timeout()));
+        let silent = |_| BeginError::Unknown(errors::silent(self.limit));
         timeout_at(self.deadline, future).await.map_err(silent)
     }
 }

@@ -13,17 +13,42 @@ use super::errors::{self, HttpAnswer};
 /// minutes.
 const LOST_AFTER: Duration = Duration::from_secs(5 * 60);
 
+/// How long a step that costs money is looked for where it may have been sent, and the limit of sending it.
+const GRACE: Duration = Duration::from_secs(60);
+const STEP_LIMIT: Duration = Duration::from_secs(30);
+
+/// A stream that is silent for so long may have lost its run.
+const SILENCE: Duration = Duration::from_secs(60);
+
 /// The waits between checks, in order; the last one repeats.
 #[derive(Clone, Debug)]
 pub struct Waits {
     between: Arc<[Duration]>,
     lost_after: Duration,
+    /// How long a step that may have been sent is looked for.
+    pub(crate) grace: Duration,
+    /// The limit of sending a step that is looked for afterwards; well below the grace.
+    pub(crate) step_limit: Duration,
+    /// How long a stream may bring nothing before a check is made.
+    pub(crate) silence: Duration,
 }
 
 impl Waits {
     /// Waits of these lengths; none means checks without a pause, which only a test wants.
     pub fn of(waits: &[Duration]) -> Self {
-        Self { between: waits.into(), lost_after: LOST_AFTER }
+        Self {
+            between: waits.into(),
+            lost_after: LOST_AFTER,
+            grace: GRACE,
+            step_limit: STEP_LIMIT,
+            silence: SILENCE,
+        }
+    }
+
+    /// The same, with another time for which a step that may have been sent is looked for; only a test wants that.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        Self { grace, step_limit: grace / 2, ..self }
     }
 
     /// The same, with another time after which a run that cannot be found is lost; only a test wants that.

@@ -52,7 +52,7 @@ impl Bench {
     }
 
     pub(crate) async fn resume(&self, remote: &RemoteRun) -> Box<dyn Run> {
-        self.agent.resume(remote).await.unwrap()
+        self.agent.resume(&Value::Null, remote).await.unwrap()
     }
 
     /// Waits until the simulator has counted so.

@@ -42,6 +42,8 @@ mod stop;
 mod strange;
 
 #[cfg(test)]
+mod anthropic;
+#[cfg(test)]
 mod sonar;
 
 #[cfg(test)]

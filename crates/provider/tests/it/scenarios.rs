@@ -38,6 +38,8 @@ pub(crate) const ROWS: &[Row] = &[
     ("the answer is late",       "late_submit;ms=100000",                     ["report", "report"]),
     ("thoughts before it",       "ok;thinks",                                 ["report", "report"]),
     ("the answer is lost",       "drop_submit",                               ["Unknown Unreachable", "Unknown Unreachable"]),
+    ("a lost session",           "drop_create",                               ["report", "report"]),
+    ("a late list",              "late_list",                                 ["report", "report"]),
     ("the answer has no id",     "no_id",                                     ["Unknown Malformed", "Unknown Rejected"]),
     ("checks fail twice",        "http;on=poll;times=2;status=503|no_terminal", ["report", "report"]),
     ("checks are too many",      "http;on=poll;times=2;status=429|no_terminal", ["report", "report"]),

@@ -68,6 +68,7 @@ pub(crate) fn asked(api: Api, body: &Value) -> Result<Ask, Refusal> {
     Ok(Ask {
         api,
         sonar: None,
+        session: None,
         key: None,
         input: body["input"].to_string(),
         prompt: messages.join("\n"),

@@ -56,6 +56,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
     Ok(Ask {
         api: Api::Gemini,
         sonar: None,
+        session: None,
         metadata: Value::Null,
         key: None,
         input: body["input"].to_string(),

@@ -114,6 +114,7 @@ fn ask(request: &Value, api: Api) -> Result<Ask, Refusal> {
         metadata: Value::Null,
         key: None,
         api,
+        session: None,
         sonar: Some(Sonar {
             model,
             context: context.and_then(Context::named).unwrap_or(Context::Low),

@@ -111,6 +111,7 @@ fn what_is_retried_where_and_what_is_not() {
         (under_way(), PAID, End::Broken(error(Trouble::RunLost)), Fail(Code::RunLost)),
         (under_way(), KEYED, End::Broken(error(Trouble::RunLost)), Fail(Code::RunLost)),
         (under_way(), FREE, End::Broken(error(Trouble::RunLost)), RetryAt(Checkpoint::NotBegun)),
+        (under_way(), KEYED, End::Broken(error(Trouble::StepUnknown)), Fail(Code::SubmitUnknown)),
         (under_way(), PAID, End::Broken(error(Trouble::RunStopped)), Fail(Code::ExecutionError)),
         (under_way(), FREE, End::Broken(error(Trouble::RunStopped)), Fail(Code::ExecutionError)),
         (under_way(), PAID, End::Broken(error(Trouble::TooLarge)), Fail(Code::ExecutionError)),

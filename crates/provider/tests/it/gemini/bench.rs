@@ -37,7 +37,7 @@ impl Bench {
     }
 
     pub(crate) async fn resume(&self, remote: &RemoteRun) -> Box<dyn Run> {
-        self.gemini.resume(remote).await.unwrap()
+        self.gemini.resume(&serde_json::Value::Null, remote).await.unwrap()
     }
 
     /// Waits until the simulator has counted so.

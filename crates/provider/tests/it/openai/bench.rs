@@ -45,7 +45,7 @@ impl Bench {
     }
 
     pub(crate) async fn resume(&self, remote: &RemoteRun) -> Box<dyn Run> {
-        self.openai.resume(remote).await.unwrap()
+        self.openai.resume(&serde_json::Value::Null, remote).await.unwrap()
     }
 
     /// Waits until the simulator has counted so.

@@ -125,7 +125,8 @@ async fn a_resumed_run_is_checked_at_once() {
     for id in ["job-1", "job/1?x", "../cancel", "..", "."] {
         let provider = Sonar::NAME.to_owned();
         let remote = RemoteRun { provider, id: id.to_owned(), cursor: None, begun_at: clock.now() };
-        let followed = follow(&mut *sonar.resume(&remote).await.unwrap()).await;
+        let followed =
+            follow(&mut *sonar.resume(&serde_json::Value::Null, &remote).await.unwrap()).await;
         assert_eq!(followed.text(), "# Report [1]");
     }
     let ids = ["job-1", "job%2F1%3Fx", "..%2Fcancel", "%252E%252E", "%252E"];

@@ -111,7 +111,7 @@ async fn a5_a_run_is_resumed_through_checks_that_fail() {
     let (sim, sonar) = live().await;
     let faults = "http;on=poll;times=2;status=503|http;on=poll;times=1;status=429;body=html";
     let begun = begin(&sonar, &ask("research", &format!("{faults}|ok;delay_ms=0"))).await.remote();
-    let mut run = sonar.resume(&begun).await.unwrap();
+    let mut run = sonar.resume(&serde_json::Value::Null, &begun).await.unwrap();
     follow(&mut *run).await.output();
     assert_eq!((sim.stats().polls, sim.stats().submits), (4, 1));
 }

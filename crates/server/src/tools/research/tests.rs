@@ -54,7 +54,7 @@ impl Provider for Oracle {
         Ok(Box::new(self.clone()))
     }
 
-    async fn resume(&self, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(self.clone()))
     }
 

@@ -1,0 +1,128 @@
+//! What an account needs once before it can do research: an agent and an environment. Each is looked up by its name, which
+//! holds a digest of its definition, before it is made (G3).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outlast_core::{BeginError, ProviderError, Trouble};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
+
+use super::wire::{self, Named, Page};
+use crate::provider_error::detailed;
+use crate::vendor::{Service, unreadable};
+
+/// Longer lists are not searched to their end: a second agent of the same name does no harm.
+const MAX_PAGES: usize = 10;
+
+/// The ids that sessions are made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ids {
+    pub(super) agent: String,
+    pub(super) environment: String,
+}
+
+/// The agent and the environment of one account, found once for each process.
+#[derive(Clone)]
+pub(super) struct Account {
+    model: Arc<str>,
+    ids: Arc<Mutex<Arc<OnceCell<Ids>>>>,
+}
+
+impl Account {
+    pub(super) fn new(model: &str) -> Self {
+        Self { model: model.into(), ids: Arc::default() }
+    }
+
+    /// The ids, looked up or made where this process does not know them.
+    pub(super) async fn ids(&self, service: &Service) -> Result<Ids, BeginError> {
+        let cell = Arc::clone(&self.ids.lock().unwrap_or_else(PoisonError::into_inner));
+        let find = async || {
+            let agent = wire::agent_definition(&self.model);
+            let agent = self.find(service, "agents", agent).await?;
+            let environment = self.find(service, "environments", wire::environment_definition());
+            Ok(Ids { agent, environment: environment.await? })
+        };
+        cell.get_or_try_init(find).await.cloned()
+    }
+
+    /// Forgets ids that were refused: the agent or the environment may have been archived.
+    pub(super) fn forget(&self, refused: &Ids) {
+        let mut cell = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        if cell.get() == Some(refused) {
+            *cell = Arc::default();
+        }
+    }
+
+    /// The id of what has this definition: found by name, else made.
+    async fn find(
+        &self,
+        service: &Service,
+        kind: &str,
+        mut definition: Value,
+    ) -> Result<String, BeginError> {
+        let digest = Sha256::digest(definition.to_string());
+        let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("outlast-research-{digest}");
+        let found = self.named(service, kind, &name).await.map_err(BeginError::Refused)?;
+        if let Some(id) = found {
+            return Ok(id);
+        }
+        definition["name"] = name.into();
+        let answer = service.make(&["v1", kind], &definition).await.map_err(BeginError::Refused)?;
+        if !answer.status.is_success() {
+            let error = service.trouble(&answer);
+            return Err(BeginError::Refused(match error.trouble {
+                Trouble::Rejected if kind == "agents" => self.unknown_model(service, error).await,
+                _ => error,
+            }));
+        }
+        let id = Named::parse(&answer.body).and_then(|made| made.id.0);
+        id.ok_or_else(|| BeginError::Refused(service.no_id(&answer.body)))
+    }
+
+    async fn named(
+        &self,
+        service: &Service,
+        kind: &str,
+        name: &str,
+    ) -> Result<Option<String>, ProviderError> {
+        let mut query = vec![("limit", "100".to_owned())];
+        for _ in 0..MAX_PAGES {
+            let pairs: Vec<(&str, &str)> =
+                query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let answer = service.page(&["v1", kind], &pairs).await?;
+            if !answer.status.is_success() {
+                return Err(service.trouble(&answer));
+            }
+            let page: Page<Named> = Page::parse(&answer.body).ok_or_else(unreadable)?;
+            let found = page.data.into_iter().find(|named| named.is_live(name));
+            if let Some(id) = found.and_then(|found| found.id.0) {
+                return Ok(Some(id));
+            }
+            let Some(next) = page.next_page.0 else { return Ok(None) };
+            query.truncate(1);
+            query.push(("page", next));
+        }
+        Ok(None)
+    }
+
+    /// A refused agent whose model the provider does not list: the ones it lists are named.
+    async fn unknown_model(&self, service: &Service, refusal: ProviderError) -> ProviderError {
+        let model = &self.model;
+        let listed = service.page(&["v1", "models"], &[("limit", "100")]).await;
+        let listed = listed.ok().filter(|answer| answer.status.is_success());
+        let listed = listed.and_then(|answer| Page::<Named>::parse(&answer.body));
+        let names: Vec<String> = listed
+            .map(|page| page.data.into_iter().filter_map(|named| named.id.0).collect())
+            .unwrap_or_default();
+        if names.is_empty() || names.iter().any(|name| **name == **model) {
+            return refusal;
+        }
+        let names = names.join(", ");
+        let sentence = format!(
+            "Anthropic has no model `{model}`; set the model of [anthropic] to one that it lists: {names}"
+        );
+        detailed(Trouble::Rejected, sentence, refusal.detail.unwrap_or_default())
+    }
+}

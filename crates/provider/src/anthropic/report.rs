@@ -1,0 +1,81 @@
+//! From the events of a finished session to our output.
+
+use std::collections::HashMap;
+
+use outlast_core::{Body, Cost, NanoUsd, Output, Usage};
+
+use super::ends::End;
+use super::links::{Found, numbered};
+use super::wire::{Event, Session, SessionUsage};
+use crate::prices::Prices;
+
+/// What no session costs: a larger number is no amount.
+const MAX_CENTS: u64 = 100_000_000;
+
+/// The report in the events; `None` when there is none.
+pub(super) fn output(events: &[Event], session: &Session, end: End) -> Option<Output> {
+    let text = text(events)?;
+    let (mut text, sources) = numbered(text, &found(events));
+    if let Some(why) = end.cut_short() {
+        text.push_str(&format!("\n\n*The provider ended this report early ({why}).*"));
+    }
+    let model = session.model().map(str::to_owned);
+    let usage = usage(session.usage.as_ref());
+    let cost = cost(session.usage.as_ref(), model.as_deref().unwrap_or_default(), &usage);
+    Some(Output { body: Body::report(text, sources), model, usage, cost })
+}
+
+/// What the agent wrote after its last use of a tool; where it wrote nothing then, all that it wrote. What it says between
+/// its searches is no part of the report.
+fn text(events: &[Event]) -> Option<String> {
+    let last_tool = events.iter().rposition(|event| event.kind == "agent.tool_use");
+    let after = last_tool.map_or(0, |at| at + 1);
+    joined(&events[after..]).or_else(|| joined(events))
+}
+
+fn joined(events: &[Event]) -> Option<String> {
+    let messages = events.iter().filter(|event| event.kind == "agent.message");
+    let texts = messages.flat_map(Event::blocks).filter_map(|block| block.text.as_deref());
+    let texts: Vec<&str> = texts.map(str::trim).filter(|text| !text.is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+/// The pages that searches found and that were read.
+fn found(events: &[Event]) -> Vec<Found<'_>> {
+    let fetched: HashMap<&str, &str> =
+        events.iter().filter_map(|event| Some((event.id.as_deref()?, event.fetched()?))).collect();
+    let mut found = Vec::new();
+    for event in events.iter().filter(|event| event.kind == "agent.tool_result") {
+        let asked = event.tool_use_id.as_deref().and_then(|id| fetched.get(id).copied());
+        for block in event.blocks() {
+            let url = block.source.as_deref().or(asked.filter(|_| block.is_page()));
+            found.extend(url.map(|url| Found { url, title: block.title.as_deref() }));
+        }
+    }
+    found
+}
+
+fn usage(usage: Option<&SessionUsage>) -> Usage {
+    let Some(usage) = usage else { return Usage::default() };
+    let input_tokens = usage.input();
+    let output_tokens = usage.output_tokens.unwrap_or(0);
+    Usage {
+        input_tokens,
+        output_tokens,
+        total_tokens: input_tokens.saturating_add(output_tokens),
+        searches: usage.searches(),
+        ..Usage::default()
+    }
+}
+
+/// The provider's own word first: whole cents of a dollar. Without it an estimate, because what the running time of a
+/// session costs is not known.
+fn cost(reported: Option<&SessionUsage>, model: &str, consumed: &Usage) -> Cost {
+    let Some(reported) = reported else { return Cost::Unknown };
+    let Some(amount) = &*reported.list_cost else {
+        let cached = reported.cache_read_input_tokens.unwrap_or(0);
+        return Prices::current().estimate_at_anthropic(model, consumed, cached);
+    };
+    let cents = amount.cents().filter(|cents| *cents <= MAX_CENTS);
+    cents.map_or(Cost::Unknown, |cents| Cost::Reported(NanoUsd(cents * super::CENT)))
+}

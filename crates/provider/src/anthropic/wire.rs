@@ -1,0 +1,123 @@
+//! The JSON of the Managed Agents API, as far as it is used. Everything may be missing or of another type; words we do
+//! not know mean nothing.
+
+mod event;
+mod request;
+mod session;
+
+use reqwest::StatusCode;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::vendor::lenient::{Known, known_items, object};
+pub(super) use event::{Event, SessionError, explanation};
+pub(super) use request::{
+    Events, agent_definition, environment_definition, question, session_definition,
+};
+pub(super) use session::{Session, SessionUsage};
+
+/// One page of a list.
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "T: DeserializeOwned"))]
+pub(super) struct Page<T> {
+    #[serde(deserialize_with = "listed")]
+    pub(super) data: Vec<T>,
+    #[serde(default)]
+    pub(super) next_page: Known<String>,
+}
+
+impl<T: DeserializeOwned> Page<T> {
+    /// Reads a page; `None` when it is none.
+    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+        object(body)
+    }
+}
+
+/// A list must be one: taken for an empty one, it would say that nothing is there.
+fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    known_items(deserializer)?.ok_or_else(|| serde::de::Error::custom("no list"))
+}
+
+/// An agent, an environment or a model, as far as it has a name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Named {
+    pub(super) id: Known<String>,
+    name: Known<String>,
+    archived_at: Known<String>,
+    lifecycle: Known<String>,
+    retires_at: Known<String>,
+}
+
+impl Named {
+    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+        object(body)
+    }
+
+    /// Whether it has this name and can be used.
+    pub(super) fn is_live(&self, name: &str) -> bool {
+        self.name.as_deref() == Some(name) && self.archived_at.is_none()
+    }
+}
+
+/// What to tell an operator of a model that the provider was asked about; nothing of one that is not going to end.
+pub(super) fn model_warning(model: &str, status: StatusCode, body: &[u8]) -> Option<String> {
+    if status == StatusCode::NOT_FOUND {
+        return Some(format!(
+            "Anthropic does not list the model {model}; set the model of [anthropic]"
+        ));
+    }
+    let named = Named::parse(body).filter(|_| status.is_success())?;
+    // A date is shown only where it is one: it comes from elsewhere.
+    let ends = named.retires_at.0.filter(|at| chrono::DateTime::parse_from_rfc3339(at).is_ok());
+    match (ends, named.lifecycle.as_deref()) {
+        (Some(at), _) => Some(format!("the model {model} will be shut down on {}", &at[..10])),
+        (None, Some("deprecated")) => Some(format!("the model {model} is deprecated")),
+        (None, Some("retired")) => Some(format!("the model {model} is retired")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G9: doctor tells of a model's end before it comes.
+    #[test]
+    fn a_model_that_will_end_is_told_of() {
+        let warning = |status, body: &str| model_warning("m", status, body.as_bytes());
+        let cases = [
+            (StatusCode::OK, r#"{"id":"m","lifecycle":"active","retires_at":null}"#, None),
+            (
+                StatusCode::OK,
+                r#"{"lifecycle":"deprecated","retires_at":"2027-02-01T00:00:00Z"}"#,
+                Some("the model m will be shut down on 2027-02-01"),
+            ),
+            (
+                StatusCode::OK,
+                r#"{"lifecycle":"deprecated","retires_at":"soon"}"#,
+                Some("the model m is deprecated"),
+            ),
+            (StatusCode::OK, r#"{"lifecycle":"retired"}"#, Some("the model m is retired")),
+            (StatusCode::INTERNAL_SERVER_ERROR, r#"{"lifecycle":"retired"}"#, None),
+            (StatusCode::OK, "[]", None),
+        ];
+        for (status, body, expected) in cases {
+            assert_eq!(warning(status, body).as_deref(), expected, "{body}");
+        }
+        assert!(warning(StatusCode::NOT_FOUND, "").unwrap().contains("does not list"));
+    }
+
+    #[test]
+    fn what_is_no_list_is_not_an_empty_one() {
+        assert!(Page::<Named>::parse(br#"{"data":[]}"#).unwrap().data.is_empty());
+        assert_eq!(Page::<Named>::parse(br#"{"data":[{"id":"a"},7]}"#).unwrap().data.len(), 1);
+        for odd in [&br#"{"data":null}"#[..], b"{}", b"[]", br#"{"data":{}}"#, b"<html>"] {
+            assert!(Page::<Named>::parse(odd).is_none());
+        }
+    }
+}

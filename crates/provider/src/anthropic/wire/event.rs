@@ -1,0 +1,158 @@
+//! Events of a session, as a list shows them and as a stream sends them.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::vendor::lenient::{Known, known_items, long_text, object, word};
+
+/// One event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::anthropic) struct Event {
+    #[serde(rename = "type", deserialize_with = "word")]
+    pub(in crate::anthropic) kind: String,
+    pub(in crate::anthropic) id: Known<String>,
+    /// Whose result it is.
+    pub(in crate::anthropic) tool_use_id: Known<String>,
+    #[serde(deserialize_with = "known_items")]
+    content: Option<Vec<Block>>,
+    name: Known<String>,
+    input: Known<ToolInput>,
+    stop_reason: Known<StopReason>,
+    stop_details: Known<StopDetails>,
+    error: Known<SessionError>,
+    delta: Known<Delta>,
+}
+
+/// A piece of a message, or of what a tool brought.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::anthropic) struct Block {
+    #[serde(rename = "type", deserialize_with = "word")]
+    kind: String,
+    #[serde(deserialize_with = "long_text")]
+    pub(in crate::anthropic) text: Option<String>,
+    /// The address of a page.
+    #[serde(deserialize_with = "address")]
+    pub(in crate::anthropic) source: Option<String>,
+    pub(in crate::anthropic) title: Known<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ToolInput {
+    query: Known<String>,
+    url: Known<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StopReason {
+    #[serde(rename = "type")]
+    kind: Known<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StopDetails {
+    explanation: Known<String>,
+}
+
+/// What went wrong in a session.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::anthropic) struct SessionError {
+    #[serde(rename = "type", deserialize_with = "word")]
+    pub(in crate::anthropic) kind: String,
+    message: Known<String>,
+    retry_status: Known<StopReason>,
+}
+
+impl SessionError {
+    /// The provider's words for it.
+    pub(in crate::anthropic) fn said(&self) -> String {
+        format!("{} {}", self.kind, self.message.as_deref().unwrap_or_default())
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Delta {
+    content: Known<Block>,
+}
+
+impl Event {
+    /// Reads an event; `None` when it is none.
+    pub(in crate::anthropic) fn parse(data: &[u8]) -> Option<Self> {
+        object(data)
+    }
+
+    pub(in crate::anthropic) fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.content.iter().flatten()
+    }
+
+    /// The next piece of a message that is being written.
+    pub(in crate::anthropic) fn preview(&self) -> Option<&str> {
+        let delta = self.delta.as_ref().filter(|_| self.kind == "event_delta")?;
+        delta.content.as_ref()?.text.as_deref()
+    }
+
+    /// The query of a web search.
+    pub(in crate::anthropic) fn query(&self) -> Option<&str> {
+        self.input.as_ref().filter(|_| self.uses("web_search"))?.query.as_deref()
+    }
+
+    /// The address that is to be read.
+    pub(in crate::anthropic) fn fetched(&self) -> Option<&str> {
+        self.input.as_ref().filter(|_| self.uses("web_fetch"))?.url.as_deref()
+    }
+
+    fn uses(&self, tool: &str) -> bool {
+        self.kind == "agent.tool_use" && self.name.as_deref() == Some(tool)
+    }
+
+    pub(in crate::anthropic) fn stop_reason(&self) -> Option<&str> {
+        self.stop_reason.as_ref()?.kind.as_deref()
+    }
+
+    /// Whether a check should see how the session is.
+    pub(in crate::anthropic) fn may_end_the_session(&self) -> bool {
+        matches!(
+            self.kind.as_str(),
+            "session.status_idle" | "session.status_terminated" | "session.deleted"
+        )
+    }
+
+    /// What went wrong, unless the provider goes on by itself.
+    pub(in crate::anthropic) fn session_error(&self) -> Option<&SessionError> {
+        let error = self.error.as_ref().filter(|_| self.kind == "session.error")?;
+        let retry = error.retry_status.as_ref().and_then(|status| status.kind.as_deref());
+        (retry != Some("retrying")).then_some(error)
+    }
+}
+
+impl Block {
+    /// Whether it is a page that was found or read.
+    pub(in crate::anthropic) fn is_page(&self) -> bool {
+        matches!(self.kind.as_str(), "search_result" | "document")
+    }
+}
+
+/// Why the model refused, if it says so.
+pub(in crate::anthropic) fn explanation(events: &[Event]) -> Option<String> {
+    events.iter().rev().find_map(|event| event.stop_details.as_ref()?.explanation.0.clone())
+}
+
+/// The address of a page: a text in what a search found, part of an object in a document.
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Document {
+        url: Known<String>,
+    }
+    let field = <&RawValue>::deserialize(deserializer)?.get();
+    Ok(match field.starts_with('"') {
+        true => serde_json::from_str(field).ok(),
+        false => serde_json::from_str::<Document>(field).ok().and_then(|document| document.url.0),
+    })
+}

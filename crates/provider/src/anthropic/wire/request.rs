@@ -1,0 +1,133 @@
+//! What is sent: definitions of an agent, an environment and a session, and the question.
+
+use outlast_core::{Effort, Message, ResearchAsk, Role};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::anthropic::CENT;
+use crate::anthropic::account::Ids;
+
+/// The field of a session's metadata that holds the key it was made under.
+pub(super) const KEY_FIELD: &str = "outlast_key";
+
+/// How much of the question is the title of its session.
+const TITLE_CHARS: usize = 200;
+
+/// What the agent is told to do.
+const SYSTEM: &str = "You do deep research. Search the web and read what you find until you can answer the question well, \
+    then write one report in Markdown. Your last message must be the whole report and nothing else. Cite every claim that \
+    rests on a source with a Markdown link to the page, as in [title](https://...); do not number citations and do not add a \
+    list of sources at the end. Ask no questions back: nobody can answer them.";
+
+/// The agent that does research with this model. Tools other than the web's are switched off.
+pub(in crate::anthropic) fn agent_definition(model: &str) -> Value {
+    let web = |name: &str| json!({"name": name, "enabled": true, "permission_policy": {"type": "always_allow"}});
+    json!({
+        "model": model,
+        "system": SYSTEM,
+        "tools": [{
+            "type": "agent_toolset_20260401",
+            "default_config": {"enabled": false},
+            "configs": [web("web_search"), web("web_fetch")],
+        }],
+    })
+}
+
+/// The container that an agent has even where it uses none.
+pub(in crate::anthropic) fn environment_definition() -> Value {
+    json!({"config": {"type": "cloud", "networking": {"type": "unrestricted"}}})
+}
+
+/// A session for one job, with the key it is found by and what it may cost.
+pub(in crate::anthropic) fn session_definition(
+    ids: &Ids,
+    request: &ResearchAsk,
+    key: &str,
+) -> Value {
+    let title: String = request.question().chars().take(TITLE_CHARS).collect();
+    json!({
+        "agent": ids.agent,
+        "environment_id": ids.environment,
+        "title": title,
+        "metadata": {KEY_FIELD: key},
+        "budget": {
+            "type": "limit",
+            "max_list_cost": {"amount": budget_cents(request).to_string(), "currency": "USD"},
+        },
+    })
+}
+
+/// What the session may cost: what was asked for, in whole cents and never more, else by effort.
+fn budget_cents(request: &ResearchAsk) -> u64 {
+    match (request.budget, request.effort) {
+        (Some(budget), _) => budget.0 / CENT,
+        (None, Some(Effort::Minimal | Effort::Low)) => 50,
+        (None, Some(Effort::Medium) | None) => 200,
+        (None, Some(Effort::High)) => 800,
+    }
+}
+
+/// Events for a session.
+#[derive(Serialize)]
+pub(in crate::anthropic) struct Events<'a> {
+    events: [UserMessage<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct UserMessage<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    content: Vec<Text<'a>>,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+}
+
+impl<'a> Events<'a> {
+    /// The question, which costs money.
+    pub(in crate::anthropic) fn question(texts: &'a [String]) -> Self {
+        let content = texts.iter().map(|text| Text { kind: "text", text }).collect();
+        Self { events: [UserMessage { kind: "user.message", content }] }
+    }
+}
+
+/// The texts of the question: what was said before, then the question itself. A session belongs to one job, so earlier turns
+/// are told in words.
+pub(in crate::anthropic) fn question(request: &ResearchAsk) -> Vec<String> {
+    let Some((last, earlier)) = request.messages.split_last() else { return Vec::new() };
+    let told = |message: &Message| {
+        let who = match message.role {
+            Role::System => "Instructions",
+            Role::User => "Earlier question",
+            Role::Assistant => "Earlier answer",
+        };
+        format!("{who}:\n\n{}", message.content)
+    };
+    let mut texts: Vec<String> = earlier.iter().map(told).collect();
+    texts.push(last.content.clone());
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_core::NanoUsd;
+
+    /// G6: a budget goes to the vendor's own cap, and never more than it.
+    #[test]
+    fn g6_the_budget_is_that_of_the_ask_else_by_effort() {
+        let cents = |budget, effort| {
+            budget_cents(&ResearchAsk { budget, effort, ..ResearchAsk::default() })
+        };
+        assert_eq!(cents(None, Some(Effort::Low)), 50);
+        assert_eq!(cents(None, Some(Effort::Minimal)), 50);
+        assert_eq!(cents(None, None), 200);
+        assert_eq!(cents(None, Some(Effort::Medium)), 200);
+        assert_eq!(cents(None, Some(Effort::High)), 800);
+        assert_eq!(cents(Some(NanoUsd(1_259_999_999)), Some(Effort::High)), 125);
+    }
+}

@@ -1,0 +1,140 @@
+//! G3, G4: the agent, the environment and the session, which cost nothing: each is looked for before it is made.
+
+use std::sync::Arc;
+
+use outlast_core::{AskKind, BeginError, Provider, Trouble};
+use outlast_provider::anthropic::Anthropic;
+use serde_json::json;
+
+use super::bench::{Bench, adapter};
+use crate::bench::{self, KEY, PATIENCE, ask, patiently};
+
+/// G3: made once for an account, and found by name by every other process.
+#[tokio::test]
+async fn g3_the_agent_and_the_environment_are_made_once() {
+    let bench = Bench::new().await;
+    bench.begin("q1").await;
+    bench.begin("q2").await;
+    let other = adapter(bench.sim.url(), PATIENCE, &bench.clock);
+    patiently(other.begin(&ask("q3"), "k3")).await.unwrap();
+    assert_eq!(bench.requests("POST /v1/agents").len(), 1);
+    assert_eq!(bench.requests("POST /v1/environments").len(), 1);
+    assert_eq!(bench.requests("POST /v1/sessions").len(), 3);
+    let agent = &bench.requests("POST /v1/agents")[0].body;
+    assert_eq!(agent["model"], "claude-sonnet-5-5");
+    let tools = &agent["tools"][0];
+    assert_eq!(tools["default_config"]["enabled"], false, "{tools}");
+    let enabled: Vec<_> =
+        tools["configs"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(enabled, ["web_search", "web_fetch"]);
+}
+
+/// G3: an agent that was archived is found out by the refusal, and made anew, once.
+#[tokio::test]
+async fn g3_an_archived_agent_is_made_anew() {
+    let bench = Bench::new().await;
+    bench.begin("q1").await;
+    let made = &bench.requests("POST /v1/sessions")[0].body;
+    let agent = made["agent"].as_str().unwrap().to_owned();
+    bench.post(&format!("/v1/agents/{agent}/archive")).await;
+    bench.begin("q2").await;
+    assert_eq!(bench.requests("POST /v1/agents").len(), 3, "two made, one archived");
+    let sessions = bench.requests("POST /v1/sessions");
+    assert_ne!(sessions.last().unwrap().body["agent"], json!(agent));
+}
+
+/// G4: a session whose making was not answered is found by its key, and no second one is made.
+#[tokio::test]
+async fn g4_a_lost_session_is_found_by_its_key() {
+    let bench = Bench::new().await;
+    let question = "q [[sim:drop_create|ok;delay_ms=0]]";
+    let lost = patiently(bench.anthropic.begin(&ask(question), "job-0")).await;
+    let Err(BeginError::Refused(error)) = lost else { panic!("nothing is in doubt") };
+    assert!(!error.trouble.is_permanent(), "{error:?}");
+    let run = patiently(bench.anthropic.begin(&ask(question), "job-0")).await.unwrap();
+    assert_eq!(bench.requests("POST /v1/sessions").len(), 1, "{:?}", run.remote());
+    // Another key is another job.
+    patiently(bench.anthropic.begin(&ask(question), "job-1")).await.unwrap();
+    assert_eq!(bench.requests("POST /v1/sessions").len(), 2);
+}
+
+/// G4: no trouble while a session is made leaves a job in doubt: nothing was paid for.
+#[tokio::test]
+async fn g4_trouble_while_the_session_is_made_leaves_nothing_in_doubt() {
+    for status in [302, 400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 524] {
+        for body in ["json", "html", "empty"] {
+            let bench = Bench::new().await;
+            let question =
+                format!("q [[sim:http;on=create;status={status};body={body};secret={KEY}]]");
+            let refused = patiently(bench.anthropic.begin(&ask(&question), "k")).await;
+            let Err(BeginError::Refused(error)) = refused else { panic!("{question}") };
+            assert_ne!(error.trouble, Trouble::TimedOut, "{question}");
+            let told = format!("{error:?}");
+            assert!(!told.contains(KEY), "{told}");
+        }
+    }
+}
+
+/// A model that the vendor does not have: the ones it has are named.
+#[tokio::test]
+async fn g3_a_model_that_does_not_exist_is_answered_with_those_that_do() {
+    let bench = Bench::new().await;
+    let mut options = bench::options(bench.sim.url(), KEY, PATIENCE, &bench.clock);
+    options.model = Some("claude-nine".to_owned());
+    let anthropic = Anthropic::new(options).unwrap();
+    let refused = patiently(anthropic.begin(&ask("q"), "k")).await;
+    let Err(BeginError::Refused(error)) = refused else { panic!("it began") };
+    assert_eq!(error.trouble, Trouble::Rejected);
+    assert!(error.sentence.contains("`claude-nine`"), "{error}");
+    assert!(error.sentence.contains("claude-sonnet-5-5, claude-opus-5-5"), "{error}");
+    let checked = patiently(anthropic.check(PATIENCE)).await.unwrap();
+    assert!(checked.warnings[0].contains("does not list the model claude-nine"), "{checked:?}");
+}
+
+/// G9: doctor's call costs nothing and tells of a model's end.
+#[tokio::test]
+async fn a_check_costs_nothing_and_warns_of_a_models_end() {
+    let bench = Bench::new().await;
+    assert!(patiently(bench.anthropic.check(PATIENCE)).await.unwrap().warnings.is_empty());
+    let mut options = bench::options(bench.sim.url(), KEY, PATIENCE, &bench.clock);
+    options.model = Some("claude-sonnet-4-5".to_owned());
+    let checked = patiently(Anthropic::new(options).unwrap().check(PATIENCE)).await.unwrap();
+    assert_eq!(checked.warnings, ["the model claude-sonnet-4-5 will be shut down on 2027-02-01"]);
+    let wrong = Anthropic::new(bench::options(bench.sim.url(), "wrong", PATIENCE, &Arc::default()));
+    let error = patiently(wrong.unwrap().check(PATIENCE)).await.unwrap_err();
+    assert_eq!(error.trouble, Trouble::Unauthorized);
+    assert!(error.sentence.contains("ANTHROPIC_API_KEY"), "{error}");
+    assert!(bench.requests("POST").is_empty());
+}
+
+/// G6, G3: the session carries the budget, the key and the title; the version path may stand in the base URL.
+#[tokio::test]
+async fn g6_a_session_has_the_budget_of_the_ask() {
+    let bench = Bench::new().await;
+    let versioned = adapter(&format!("{}/v1/", bench.sim.url()), PATIENCE, &bench.clock);
+    let mut ask = ask("q");
+    ask["budget"] = json!(1_250_000_000);
+    patiently(versioned.begin(&ask, "job-7")).await.unwrap();
+    let session = &bench.requests("POST /v1/sessions")[0].body;
+    let cost = json!({"type": "limit", "max_list_cost": {"amount": "125", "currency": "USD"}});
+    assert_eq!(session["budget"], cost);
+    assert_eq!(session["metadata"], json!({"outlast_key": "job-7"}));
+    assert_eq!(session["title"], "q");
+    assert_eq!(versioned.profile(), bench.anthropic.profile());
+}
+
+/// What cannot be asked is refused before anything is sent.
+#[tokio::test]
+async fn other_kinds_of_questions_and_tiny_budgets_are_refused_unsent() {
+    let bench = Bench::new().await;
+    for kind in [AskKind::Search, AskKind::Ask, AskKind::Reason, AskKind::Results] {
+        let mut ask = ask("q");
+        ask["kind"] = serde_json::to_value(kind).unwrap();
+        let refused = bench.anthropic.begin(&ask, "k").await;
+        assert!(matches!(refused, Err(BeginError::NotSent(error)) if error.trouble.is_permanent()));
+    }
+    let mut ask = ask("q");
+    ask["budget"] = json!(9_999_999);
+    assert!(matches!(bench.anthropic.begin(&ask, "k").await, Err(BeginError::NotSent(_))));
+    assert!(bench.sim.requests().is_empty());
+}

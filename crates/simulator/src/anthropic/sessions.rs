@@ -1,0 +1,100 @@
+//! What the Managed Agents API keeps beside its runs: agents, environments and sessions. All of it is free.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::errors::Refusal;
+use crate::scenario::Scenario;
+use crate::wall_clock;
+
+/// Everything that was made and is no run.
+#[derive(Default)]
+pub(crate) struct Objects {
+    pub(crate) agents: Vec<Value>,
+    pub(crate) environments: Vec<Value>,
+    pub(crate) sessions: Vec<Session>,
+    /// How often a session of each title was asked for.
+    creates: HashMap<String, u64>,
+    /// Never reset: an id must not come back for another object.
+    made: u64,
+}
+
+/// A session before and beside the run in it.
+pub(crate) struct Session {
+    pub(crate) id: String,
+    /// What its maker said of it.
+    pub(crate) request: Value,
+    pub(crate) created_at: u64,
+    pub(crate) archived_at: Option<u64>,
+    /// What its title asks for: only what concerns the making of it counts.
+    pub(crate) scenario: Scenario,
+}
+
+impl Objects {
+    /// An id that was never given before.
+    pub(crate) fn new_id(&mut self, prefix: &str) -> String {
+        self.made += 1;
+        format!("{prefix}_{:024x}", self.made)
+    }
+
+    /// Counts a try to make a session of this title, and returns how many there were before.
+    pub(crate) fn count_create(&mut self, title: &str) -> u64 {
+        let tries = self.creates.entry(title.to_owned()).or_default();
+        *tries += 1;
+        *tries - 1
+    }
+
+    /// Forgets everything.
+    pub(crate) fn reset(&mut self) {
+        *self = Self { made: self.made, ..Self::default() };
+    }
+
+    pub(crate) fn session(&mut self, id: &str) -> Result<&mut Session, Refusal> {
+        self.sessions.iter_mut().find(|session| session.id == id).ok_or_else(Refusal::not_found)
+    }
+
+    /// The agent or environment of this id that was not archived.
+    pub(crate) fn live<'a>(list: &'a [Value], id: &Value) -> Option<&'a Value> {
+        list.iter().find(|object| object["id"] == *id && object["archived_at"].is_null())
+    }
+}
+
+/// A new agent or environment.
+pub(crate) fn made(id: String, request: &Value, kind: &str) -> Value {
+    let now = wall_clock::rfc3339(wall_clock::unix_seconds());
+    let given = |name: &str, default: Value| match &request[name] {
+        Value::Null => default,
+        value => value.clone(),
+    };
+    let mut object = json!({
+        "id": id, "type": kind, "name": request["name"], "created_at": now, "updated_at": now,
+        "archived_at": null, "description": request["description"],
+        "metadata": given("metadata", json!({})),
+    });
+    if kind == "agent" {
+        object["model"] = json!({
+            "id": request["model"], "effort": {"type": "medium"}, "speed": "standard",
+        });
+        object["system"] = request["system"].clone();
+        object["tools"] = given("tools", json!([]));
+        for tool in object["tools"].as_array_mut().into_iter().flatten() {
+            tool["default_config"]["permission_policy"] = json!({"type": "always_allow"});
+            for config in tool["configs"].as_array_mut().into_iter().flatten() {
+                config["type"] = config["name"].clone();
+            }
+        }
+        object["mcp_servers"] = json!([]);
+        object["skills"] = json!([]);
+        object["version"] = 1.into();
+        object["execution_identity"] = json!({"type": "service_account"});
+    } else {
+        let none = json!([]);
+        object["config"] = json!({
+            "type": "cloud", "networking": {"type": "unrestricted"},
+            "packages": {"type": "packages", "apt": none, "cargo": none, "gem": none, "go": none, "npm": none, "pip": none},
+        });
+        object["scope"] = "organization".into();
+    }
+    object
+}
