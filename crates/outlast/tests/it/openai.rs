@@ -67,7 +67,7 @@ async fn g3_killed_in_the_middle_of_a_run_the_report_arrives() {
     let stats = world.simulator.stats();
     let shown = world.shown(&id).await;
     assert_eq!(stats.runs[0].api, "openai");
-    assert_eq!(shown["cost"]["nano_usd"], stats.spent_nanos, "{shown}");
+    assert_eq!(shown["output"]["cost"]["nano_usd"], stats.spent_nanos, "{shown}");
 }
 
 /// G3: a crash does not lose the duty to stop the run.
