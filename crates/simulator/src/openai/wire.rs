@@ -28,7 +28,6 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
         "object": "response",
         "status": status(last),
         "background": run.ask.background,
-        "store": run.ask.store,
         "created_at": run.created_at as f64,
         "completed_at": ended.map(|ended| run.unix_seconds(ended) as f64),
         "model": run.ask.model,
