@@ -6,7 +6,15 @@ use serde_json::json;
 
 /// Kills a server at `point`, starts another one and returns how the job ended.
 async fn killed_at(point: &str, scenario: &str) -> (World, serde_json::Value) {
-    let world = World::new().await;
+    killed_in(World::new().await, point, scenario).await
+}
+
+/// The same in this world, whichever provider answers there.
+pub(crate) async fn killed_in(
+    world: World,
+    point: &str,
+    scenario: &str,
+) -> (World, serde_json::Value) {
     let mut doomed = world.serve_with(&["--kill-at", point]).await;
     let arguments = question(scenario);
     let call = doomed.send("tools/call", json!({ "name": START, "arguments": arguments })).await;
