@@ -15,6 +15,7 @@ mod cli;
 mod config_show;
 mod converters;
 mod crash;
+mod crash_gemini;
 mod demo;
 mod doctor;
 mod elsewhere;
