@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outlast_core::{
-    Again, Day, Insert, Inserted, Nature, Resumes, Scope, SpendBy, SpendQuery, SpendSum, Store,
-    StoreError,
+    Again, Day, EndNotices, Insert, Inserted, Nature, Resumes, Scope, SpendBy, SpendQuery,
+    SpendSum, Store, StoreError,
 };
 use outlast_store::{Restore, SqliteStore, SystemClock};
 use outlast_testkit::store_suite::{a_cost, a_job, a_reservation, an_insert};
@@ -62,9 +62,15 @@ async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     store.close().await;
     let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
     let nature = |_: &_, _: &_| Some(nature);
-    Restore { path: &path, clock: &SystemClock, nature: &nature, force: true }
-        .from_backup(&backup)
-        .unwrap();
+    Restore {
+        path: &path,
+        clock: &SystemClock,
+        nature: &nature,
+        force: true,
+        notices: EndNotices::Off,
+    }
+    .from_backup(&backup)
+    .unwrap();
     let store = open(&path);
     assert_eq!(spent(&store).await[0].maybe, a_cost(10));
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
