@@ -72,7 +72,13 @@ async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     let natures = move |_: &outlast_core::Profile, _: &serde_json::Value| Some(nature);
     // The session of the store that was closed ends a moment after it.
     let restoring = async {
-        while let Err(error) = PostgresStore::restore_in_place(database.url(), &natures, true).await
+        while let Err(error) = PostgresStore::restore_in_place(
+            database.url(),
+            &natures,
+            outlast_core::EndNotices::Off,
+            true,
+        )
+        .await
         {
             assert!(matches!(error, RestoreError::InUse), "{error:?}");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
