@@ -92,11 +92,14 @@ async fn g4_a_run_that_moved_is_not_asked_again_before_that_is_on_record() {
     bench.until(|| bench.store.calls(Method::Checkpoint).len() == 4).await;
     bench.quiet().await;
     let job = bench.job(&id).await;
-    assert_eq!((remote_run(&job).cursor.as_deref(), job.progress), (None, None));
+    assert_eq!((remote_run(&job).cursor.as_deref(), job.progress.clone()), (None, None));
     writing.notify_one();
     bench.quiet().await;
     let job = bench.job(&id).await;
-    assert_eq!((remote_run(&job).cursor.as_deref(), job.progress), (Some("sending"), at(60)));
+    assert_eq!(
+        (remote_run(&job).cursor.as_deref(), job.progress.clone()),
+        (Some("sending"), at(60))
+    );
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
