@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{ChangeWait, JobId, Store};
+use outlast_testkit::postgres;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -37,6 +38,9 @@ const LOOK: ChangeWait =
 pub(crate) async fn measure(work: Work, kind: Kind) -> Vec<Duration> {
     let first = kind.open().await;
     work.insert(&first, Commits::Shared).await;
+    if let Kind::Postgres(url) = &kind {
+        postgres::connect(url).await.batch_execute("vacuum analyze").await.unwrap();
+    }
     let (ready, is_ready) = oneshot::channel();
     let watched = kind.clone();
     let jobs = work.jobs();
