@@ -147,8 +147,12 @@ fn middle(figures: &[f64]) -> Option<f64> {
 }
 
 pub(crate) async fn open(url: &str) -> PostgresStore {
-    let options =
-        PostgresOptions { url: url.to_owned(), clock: None, judgement: Judgement::default() };
+    let options = PostgresOptions {
+        url: url.to_owned(),
+        clock: None,
+        judgement: Judgement::default(),
+        notices: outlast_core::EndNotices::Off,
+    };
     PostgresStore::open(options).await.unwrap()
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn new_job(owner: &str) -> Insert {
         max_unfinished: u32::MAX,
         max_bytes: u64::MAX,
         takes_up: None,
-                    reservation: None,
+        reservation: None,
     }
 }
 

@@ -70,7 +70,8 @@ async fn g4_killed_after_the_send_a_question_that_is_shown_late_is_found() {
 /// G4: the vendor shows the question later than the grace: in doubt, and not sent again.
 #[tokio::test]
 async fn g4_killed_after_the_send_a_question_that_is_shown_too_late_is_unknown() {
-    let (world, ended) = killed_at("before-sent", "late_list;ms=72000000|ok", BEYOND_THE_GRACE).await;
+    let (world, ended) =
+        killed_at("before-sent", "late_list;ms=72000000|ok", BEYOND_THE_GRACE).await;
     assert_eq!(ended["status"], "FAILED", "{ended}");
     assert!(ended["error"].as_str().unwrap().starts_with("SUBMIT_UNKNOWN: "), "{ended}");
     assert_eq!(world.submits(), 1, "not a second time");
