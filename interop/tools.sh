@@ -1,4 +1,4 @@
-# For scripts/interop and scripts/conformance: clients and servers to try outlast with. Everything is kept in
+# For scripts/interop, scripts/replicas, scripts/conformance and scripts/bench: clients and servers to try outlast with. Everything is kept in
 # target/interop; what cannot be had is an error, never a check that is skipped.
 
 node_version=22.23.3 # for the conformance runner, where the system's own is older
@@ -100,4 +100,35 @@ need_python() {
     }
     cp "$from" "$to/installed"
   fi
+}
+
+# print_rows FILE: the lines of clients (client, transport, era, check, outcome) as a table; fails where one lacks a check.
+print_rows() {
+  awk -F '\t' '
+    {
+      run = $1 "\t" $2 "\t" $3
+      check = $4 ~ /task/ ? "task (in the old era: none)" : $4
+      if (!(run in seen)) { seen[run] = 1; runs[++r] = run }
+      if (!(check in known)) { known[check] = 1; checks[++c] = check }
+      cell[run, check] = $5 == "ok" ? "ok" : "FAIL"
+      if ($5 != "ok") problems = problems "\n" $0
+    }
+    END {
+      for (line = 1; line <= 3; line++) {
+        printf "%-30s", ""
+        for (i = 1; i <= r; i++) { split(runs[i], part, "\t"); printf "%-12s", part[line] }
+        print ""
+      }
+      for (j = 1; j <= c; j++) {
+        printf "%-30s", checks[j]
+        for (i = 1; i <= r; i++) {
+          it = cell[runs[i], checks[j]]
+          if (it == "") { it = "-"; missing++ }
+          printf "%-12s", it
+        }
+        print ""
+      }
+      print problems
+      exit missing > 0
+    }' "$1"
 }

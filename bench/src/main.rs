@@ -7,6 +7,7 @@
 )]
 
 mod figures;
+mod idle;
 mod killed;
 mod long_report;
 mod parked;
@@ -15,6 +16,7 @@ mod server;
 mod waiting;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser;
 use figures::{Figures, millis};
@@ -36,6 +38,12 @@ struct Cli {
     /// Only park so many polls, and measure what that costs
     #[arg(long, value_name = "POLLS")]
     parked: Option<usize>,
+    /// Only park so many polls over two servers on the database that scripts/with-postgres starts, and measure what that costs it
+    #[arg(long, value_name = "POLLS")]
+    idle: Option<usize>,
+    /// For how long `--idle` counts
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    seconds: u64,
     /// Only wait with so many jobs under way at the provider, and measure what that costs
     #[arg(long, value_name = "JOBS")]
     waiting: Option<usize>,
@@ -63,6 +71,9 @@ async fn main() {
     }
     if let Some(jobs) = cli.killed {
         return killed::measure(&world, jobs).await;
+    }
+    if let Some(polls) = cli.idle {
+        return idle::measure(&world, polls, Duration::from_secs(cli.seconds)).await;
     }
 
     println!("{:<44} {:>9} {:>9} {:>9}", "", "p50", "p99", "max");

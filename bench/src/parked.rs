@@ -60,7 +60,7 @@ pub(crate) async fn measure(world: &World, polls: usize) {
 
 /// Waits until every poll sent so far has read its job and waits: reads are served in order, so one that is asked for
 /// now is answered last.
-async fn settle_down(server: &mut McpProcess) {
+pub(crate) async fn settle_down(server: &mut McpProcess) {
     let unknown = json!({ "jobId": "0".repeat(32) });
     server.structured("perplexity_research_poll", unknown).await;
     server.seen.clear();

@@ -15,7 +15,8 @@ models = [model.id for model in client.models.list()]
 assert "claude-sonnet-5-5" in models, models
 assert client.models.retrieve("claude-sonnet-4-5").retires_at is not None
 
-web = [{"name": name, "enabled": True} for name in ("web_search", "web_fetch")]
+allowed = {"type": "always_allow"}
+web = [{"name": name, "enabled": True, "permission_policy": allowed} for name in ("web_search", "web_fetch")]
 toolset = {"type": "agent_toolset_20260401", "default_config": {"enabled": False}, "configs": web}
 agent = beta.agents.create(model="claude-sonnet-5-5", name="sdk", tools=[toolset])
 environment = beta.environments.create(name="sdk", config={"type": "cloud", "networking": {"type": "unrestricted"}})

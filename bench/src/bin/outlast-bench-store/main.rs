@@ -1,5 +1,6 @@
-//! Measures the SQLite store alone: durable inserts that share commits beside the same inserts one commit each, claims
-//! with their settlements, and both again with a long history in the same file. All of one run, because disks differ.
+//! Measures the stores. SQLite alone: durable inserts that share commits beside the same inserts one commit each, claims with
+//! their settlements, and both again with a long history in the same file. PostgreSQL: see `beside_others`. All of one run,
+//! because disks differ.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,27 +8,26 @@
     reason = "a measuring tool stops at the first thing that is not as it should be, and prints"
 )]
 
+mod callers;
 mod history;
 
-use std::future::Future;
-use std::path::PathBuf;
+mod beside_others;
+mod peers;
+mod pgbench;
+mod wakeups;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
+use callers::{Commits, Work};
 use clap::Parser;
-use outlast_core::{
-    Body, Cost, Insert, NewJob, Output, OwnerId, Settlement, Store, Usage, WorkerId,
-};
+use outlast_core::Store;
 use outlast_store::{SqliteStore, SystemClock};
-use outlast_testkit::store_suite::{a_job, profiles};
-use tokio::sync::Mutex;
-use tokio::time::Instant;
 
-/// How many call at a time.
+/// How many call the SQLite store at a time.
 const CALLERS: usize = 64;
-const LEASE: Duration = Duration::from_secs(30);
 
-/// Measures the SQLite store.
+/// Measures the stores.
 #[derive(Parser)]
 struct Cli {
     /// Where to put the databases; on the disk that is to be measured
@@ -42,6 +42,12 @@ struct Cli {
     /// How often everything is measured; the middle one counts
     #[arg(long, default_value_t = 7)]
     rounds: usize,
+    /// The PostgreSQL store beside others on one database, the server that scripts/with-postgres starts
+    #[arg(long)]
+    postgres: bool,
+    /// Where the other queues are: scripts/bench postgres installs them. Without it only pgbench and SQLite are compared with
+    #[arg(long, value_name = "FOLDER")]
+    peers: Option<PathBuf>,
 }
 
 /// Times a second, of every round.
@@ -61,19 +67,26 @@ async fn main() {
         Some(dir) => tempfile::tempdir_in(dir).unwrap(),
         None => tempfile::tempdir().unwrap(),
     };
-    let each = (cli.jobs / CALLERS).max(1);
+    if cli.postgres {
+        return beside_others::measure(dir.path(), cli.jobs, cli.rounds, cli.peers.as_deref())
+            .await;
+    }
+    let work = Work { callers: CALLERS, each: (cli.jobs / CALLERS).max(1) };
     let (young, old) = (open(&dir.path().join("young.db")), dir.path().join("old.db"));
     let old = with_history(&old, cli.history).await;
+    let [young_jobs, old_jobs] =
+        [&young, &old].map(|store| -> Arc<dyn Store> { Arc::clone(store) as _ });
     let mut paces = Paces::default();
     // In turns, so that a disk that is slow for a while is so for all.
     for _ in 0..cli.rounds {
         // A part is enough to know the pace of one commit after the other.
-        paces.one_each.push(insert(&young, each / 8 + 1, Commits::OneEach).await);
-        settle_all(&young).await;
-        paces.insert.push(insert(&young, each, Commits::Shared).await);
-        paces.late_insert.push(insert(&old, each, Commits::Shared).await);
-        paces.settle.push(claim_and_settle(&young, each).await);
-        paces.late_settle.push(claim_and_settle(&old, each).await);
+        let part = Work { each: work.each / 8 + 1, ..work };
+        paces.one_each.push(part.insert(&young_jobs, Commits::OneEach).await);
+        callers::settle_all(&*young).await;
+        paces.insert.push(work.insert(&young_jobs, Commits::Shared).await);
+        paces.late_insert.push(work.insert(&old_jobs, Commits::Shared).await);
+        paces.settle.push(work.claim_and_settle(&young_jobs).await);
+        paces.late_settle.push(work.claim_and_settle(&old_jobs).await);
     }
     young.close().await;
     old.close().await;
@@ -104,100 +117,17 @@ fn middle(mut paces: Vec<f64>) -> f64 {
 }
 
 /// A store with so many finished jobs.
-async fn with_history(path: &std::path::Path, jobs: u64) -> Arc<SqliteStore> {
+async fn with_history(path: &Path, jobs: u64) -> Arc<SqliteStore> {
     let store = open(path);
-    insert(&store, 1, Commits::Shared).await;
-    claim_and_settle(&store, 1).await;
+    let one = Work { callers: CALLERS, each: 1 };
+    let all: Arc<dyn Store> = Arc::clone(&store) as _;
+    one.insert(&all, Commits::Shared).await;
+    one.claim_and_settle(&all).await;
     store.close().await;
     history::add(path, jobs);
     open(path)
 }
 
-fn open(path: &std::path::Path) -> Arc<SqliteStore> {
+fn open(path: &Path) -> Arc<SqliteStore> {
     Arc::new(SqliteStore::open(path, Arc::new(SystemClock)).unwrap())
-}
-
-/// Whether callers find others to share a commit with.
-#[derive(Clone, Copy)]
-enum Commits {
-    OneEach,
-    Shared,
-}
-
-async fn insert(store: &Arc<SqliteStore>, each: usize, commits: Commits) -> f64 {
-    let (store, turn) = (Arc::clone(store), Arc::new(Mutex::new(())));
-    pace(each, move |caller| {
-        let (store, turn) = (Arc::clone(&store), Arc::clone(&turn));
-        async move {
-            let job = NewJob { owner: OwnerId::new(format!("caller-{caller}")), ..a_job() };
-            let _alone = match commits {
-                Commits::OneEach => Some(turn.lock().await),
-                Commits::Shared => None,
-            };
-            store
-                .insert(Insert {
-                    job,
-                    key: None,
-                    max_unfinished: u32::MAX,
-                    max_bytes: u64::MAX,
-                    takes_up: None,
-                    reservation: None,
-                })
-                .await
-                .unwrap();
-        }
-    })
-    .await
-}
-
-async fn claim_and_settle(store: &Arc<SqliteStore>, each: usize) -> f64 {
-    let store = Arc::clone(store);
-    pace(each, move |_| {
-        let store = Arc::clone(&store);
-        async move { assert!(settle_one(&store).await, "there is one for each task") }
-    })
-    .await
-}
-
-/// Settles what the rounds of other measurements left.
-async fn settle_all(store: &SqliteStore) {
-    while settle_one(store).await {}
-}
-
-/// Claims a job and settles it; false where none was left.
-async fn settle_one(store: &SqliteStore) -> bool {
-    let claimed = store.claim(&WorkerId::new("bench"), &profiles(), LEASE).await.unwrap();
-    let Some(claimed) = claimed else { return false };
-    let output = Arc::new(Output {
-        body: Body::report("because", Vec::new()),
-        model: None,
-        usage: Usage::default(),
-        cost: Cost::Unknown,
-    });
-    store.settle(&claimed.lease, Settlement::Succeed { output, raw: None }).await.unwrap();
-    true
-}
-
-/// How many times a second 64 callers together do it, each `each` times in a row.
-async fn pace<F, Fut>(each: usize, step: F) -> f64
-where
-    F: Fn(usize) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = ()> + Send,
-{
-    let step = Arc::new(step);
-    let begun = Instant::now();
-    let callers: Vec<_> = (0..CALLERS)
-        .map(|caller| {
-            let step = Arc::clone(&step);
-            tokio::spawn(async move {
-                for _ in 0..each {
-                    step(caller).await;
-                }
-            })
-        })
-        .collect();
-    for caller in callers {
-        caller.await.unwrap();
-    }
-    (CALLERS * each) as f64 / begun.elapsed().as_secs_f64()
 }

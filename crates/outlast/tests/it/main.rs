@@ -9,6 +9,7 @@
 
 mod support;
 
+mod anthropic;
 mod arguments;
 mod call;
 mod cli;

@@ -10,7 +10,7 @@ use crate::vendor::Vendor;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The agent has finished its answer.
-    EndTurn,
+    Finished,
     /// Its budget was used up.
     BudgetReached,
     /// The model refused.
@@ -34,7 +34,7 @@ impl End {
             ("session.status_terminated", _) => Some(Self::Terminated),
             ("session.status_idle", _) if interrupted => Some(Self::Interrupted),
             // A session is idle before it begins, too.
-            ("session.status_idle", Some("end_turn")) if has_worked(events) => Some(Self::EndTurn),
+            ("session.status_idle", Some("end_turn")) if has_worked(events) => Some(Self::Finished),
             ("session.status_idle", Some("budget_reached")) => Some(Self::BudgetReached),
             ("session.status_idle", Some("refusal")) => Some(Self::Refusal),
             ("session.status_idle", Some("requires_action")) => Some(Self::RequiresAction),
@@ -46,7 +46,7 @@ impl End {
     /// Why a report that came with this end is not whole; `None` for one that is.
     pub(super) fn cut_short(self) -> Option<&'static str> {
         match self {
-            Self::EndTurn => None,
+            Self::Finished => None,
             Self::BudgetReached => Some("its budget was used up"),
             Self::Terminated => Some("the session was terminated"),
             Self::Refusal | Self::RequiresAction | Self::RetriesExhausted | Self::Interrupted => {
@@ -58,7 +58,7 @@ impl End {
     /// Whether what was written counts as a report.
     pub(super) fn keeps_its_text(self, error: Option<&SessionError>) -> bool {
         match self {
-            Self::EndTurn | Self::BudgetReached => true,
+            Self::Finished | Self::BudgetReached => true,
             Self::Terminated => error.is_none(),
             Self::Refusal | Self::RequiresAction | Self::RetriesExhausted | Self::Interrupted => {
                 false
@@ -88,7 +88,7 @@ pub(super) fn without_report(
 ) -> ProviderError {
     let (trouble, sentence) = match (end, error.map(|error| error.kind.as_str())) {
         (_, Some("billing_error")) => (Trouble::QuotaExhausted, vendor.no_credit()),
-        (End::EndTurn, _) => (
+        (End::Finished, _) => (
             Trouble::Malformed,
             "Anthropic calls the run finished, but shows no report; ask again in other words"
                 .to_owned(),

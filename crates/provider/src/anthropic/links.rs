@@ -86,7 +86,13 @@ fn bare_numbers(text: &str) -> HashSet<u32> {
 mod tests {
     use super::*;
 
-    fn numbers(text: &str, found: &[(&str, Option<&str>)]) -> (String, Vec<(u32, String)>) {
+    /// Addresses and titles.
+    type Pages = &'static [(&'static str, Option<&'static str>)];
+
+    /// A text, what was found, the text with numbers, and its sources.
+    type Case = (&'static str, Pages, &'static str, &'static [(u32, &'static str)]);
+
+    fn numbers(text: &str, found: Pages) -> (String, Vec<(u32, String)>) {
         let found: Vec<Found<'_>> =
             found.iter().map(|(url, title)| Found { url, title: *title }).collect();
         let (text, sources) = numbered(text.to_owned(), &found);
@@ -96,7 +102,7 @@ mod tests {
     /// G3: every link has the number of its source, and no number means two things.
     #[test]
     fn g3_links_are_numbered_and_everything_else_is_left_alone() {
-        let cases: [(&str, &[(&str, Option<&str>)], &str, &[(u32, &str)]); 8] = [
+        let cases: [Case; 8] = [
             ("plain", &[], "plain", &[]),
             (
                 "so [A](https://a) and [B](https://b), [again](https://a).",

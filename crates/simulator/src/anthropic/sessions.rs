@@ -82,6 +82,9 @@ pub(crate) fn made(id: String, request: &Value, kind: &str) -> Value {
             tool["default_config"]["permission_policy"] = json!({"type": "always_allow"});
             for config in tool["configs"].as_array_mut().into_iter().flatten() {
                 config["type"] = config["name"].clone();
+                if config["permission_policy"].is_null() {
+                    config["permission_policy"] = json!({"type": "always_allow"});
+                }
             }
         }
         object["mcp_servers"] = json!([]);

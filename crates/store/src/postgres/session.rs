@@ -19,6 +19,10 @@ use super::fault::{Fault, unavailable};
 const CHANNEL: &str = "select 'outlast_' || 'revs'::regclass::oid";
 const CHANNEL_NAME: &str = "'outlast_' || 'revs'::regclass::oid";
 
+/// Nothing that this connection writes has to last, and the server gives every NOTIFY a commit of its own, one after the other for
+/// all sessions: waiting for the disk would make all of them wait for it.
+const NEED_NOT_LAST: &str = "set synchronous_commit = off";
+
 /// Keeps commands away that need the store for themselves: see `alone`.
 const IN_USE: &str = "select pg_advisory_lock_shared(lock_class('meta') | 1)";
 
@@ -197,6 +201,7 @@ impl Session {
     /// Takes the locks of this process's workers again before anything else, then listens.
     async fn begin(&self, client: &Arc<Client>, target: &Target) -> Result<String, Fault> {
         target.prepare(client).await?;
+        client.batch_execute(NEED_NOT_LAST).await?;
         let _no_new_worker = self.holding.lock().await;
         if self.mode() == WakeupMode::Sessions {
             let numbers: Vec<i64> = self.own().values().copied().collect();
