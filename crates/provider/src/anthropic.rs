@@ -99,6 +99,10 @@ impl Provider for Anthropic {
         Self::NAME
     }
 
+    fn caps(&self) -> bool {
+        true
+    }
+
     fn nature(&self, _ask: &Value) -> Nature {
         // A session that was made and not recorded is found by its key, and costs nothing.
         Nature { again: Again::WithKey, resumes: Resumes::Always, stops: true }

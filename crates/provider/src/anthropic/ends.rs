@@ -112,5 +112,5 @@ pub(super) fn without_report(
             (Trouble::RunFailed, "Anthropic's run failed".to_owned())
         }
     };
-    ProviderError { detail: said, ..provider_error(trouble, sentence) }
+    ProviderError { reason: said.clone(), detail: said, ..provider_error(trouble, sentence) }
 }

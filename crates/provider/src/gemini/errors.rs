@@ -67,7 +67,7 @@ pub(super) fn run_ended(
     vendor: &Vendor,
     status: Status,
     error: Option<RunError>,
-    redact: impl FnOnce(&str) -> String,
+    redact: impl Fn(&str) -> String,
 ) -> ProviderError {
     let (trouble, sentence) = match status {
         Status::Cancelled => (Trouble::RunStopped, "the run was stopped at the provider".to_owned()),
@@ -88,8 +88,9 @@ pub(super) fn run_ended(
         ),
         Status::Failed | Status::Running => why_failed(vendor, error.as_ref()),
     };
+    let reason = error.as_ref().and_then(|error| error.message.as_deref()).map(&redact);
     let detail = error.map(|error| redact(&said(error)));
-    ProviderError { detail, ..provider_error(trouble, sentence) }
+    ProviderError { reason, detail, ..provider_error(trouble, sentence) }
 }
 
 /// What the provider says went wrong with a run: its code and its message.

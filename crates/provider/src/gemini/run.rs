@@ -31,7 +31,7 @@ pub(super) struct GeminiRun {
 
 /// What there is to do next.
 enum Next {
-    Hear(Result<Event, Option<BoxError>>),
+    Hear(Result<Box<Event>, Option<BoxError>>),
     Check,
 }
 
@@ -54,7 +54,7 @@ impl GeminiRun {
     /// Waits for an event or for the time of the next check.
     async fn wait(&mut self) -> Next {
         tokio::select! {
-            event = next_event(&mut self.stream) => Next::Hear(event),
+            event = next_event(&mut self.stream) => Next::Hear(event.map(Box::new)),
             () = sleep_until(self.check_at) => Next::Check,
         }
     }
@@ -163,7 +163,7 @@ impl Run for GeminiRun {
             }
             let step = match self.wait().await {
                 Next::Check => self.check().await?,
-                Next::Hear(Ok(event)) => self.heard(event),
+                Next::Hear(Ok(event)) => self.heard(*event),
                 Next::Hear(Err(error)) => {
                     self.stream_ended(error);
                     None

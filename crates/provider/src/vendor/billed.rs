@@ -1,10 +1,11 @@
 //! Whether a vendor's bill can be summed up.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::ops::Deref;
 
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// What a run consumed, and whether money can be counted by it.
@@ -18,10 +19,11 @@ pub(crate) struct Billed<T> {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Billed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let field = <Box<RawValue>>::deserialize(deserializer)?;
-        let usage: T = serde_json::from_str(field.get()).map_err(D::Error::custom)?;
-        let bill: Value = serde_json::from_str(field.get()).map_err(D::Error::custom)?;
-        Ok(Self { usage, is_odd: is_odd(&bill) })
+        let field = <&RawValue>::deserialize(deserializer)?;
+        let usage = serde_json::from_str(field.get()).map_err(D::Error::custom)?;
+        let looked = Oddness { is_currency: false }
+            .deserialize(&mut serde_json::Deserializer::from_str(field.get()));
+        Ok(Self { usage, is_odd: looked.map_err(D::Error::custom)? })
     }
 }
 
@@ -33,14 +35,63 @@ impl<T> Deref for Billed<T> {
     }
 }
 
-fn is_odd(bill: &Value) -> bool {
-    match bill {
-        Value::Number(number) => number.as_f64().is_some_and(|number| number < 0.0),
-        Value::Array(items) => items.iter().any(is_odd),
-        Value::Object(fields) => fields.iter().any(|(name, value)| {
-            let currency = value.as_str().filter(|_| name == "currency");
-            currency.is_some_and(|currency| !currency.eq_ignore_ascii_case("usd")) || is_odd(value)
-        }),
-        Value::Null | Value::Bool(_) | Value::String(_) => false,
+/// Looks through a bill without keeping it: it may be megabytes.
+struct Oddness {
+    is_currency: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Oddness {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Oddness {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a bill")
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<bool, E> {
+        Ok(number < 0)
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<bool, E> {
+        Ok(number < 0.0)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<bool, E> {
+        Ok(self.is_currency && !text.eq_ignore_ascii_case("usd"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<bool, A::Error> {
+        let mut is_odd = false;
+        while let Some(odd) = list.next_element_seed(Self { is_currency: false })? {
+            is_odd |= odd;
+        }
+        Ok(is_odd)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<bool, A::Error> {
+        let mut is_odd = false;
+        while let Some(name) = fields.next_key::<Cow<'de, str>>()? {
+            is_odd |= fields.next_value_seed(Self { is_currency: name == "currency" })?;
+        }
+        Ok(is_odd)
     }
 }

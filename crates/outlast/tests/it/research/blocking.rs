@@ -96,7 +96,7 @@ async fn c5_a_held_call_that_fails_leaves_no_conversation() {
         ("http;status=402", "QUOTA_EXHAUSTED"),
         ("http;status=429", "RATE_LIMITED"),
         ("http;status=503", "SERVICE_UNAVAILABLE"),
-        ("http;status=400;secret=hunter2", "EXECUTION_ERROR"),
+        ("http;status=400;secret=pplx-hunter2hunter2hunter2", "EXECUTION_ERROR"),
         ("fail;delay_ms=0", "EXECUTION_ERROR"),
         ("drop_submit", "SUBMIT_UNKNOWN"),
     ];

@@ -205,7 +205,7 @@ async fn filters_reach_the_provider() {
 /// G2, G6: what the set for any provider is asked reaches the provider: effort, and the budget to the billionth.
 #[tokio::test]
 async fn g2_effort_and_budget_of_any_provider_reach_it() {
-    let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
+    let oracle = Oracle::answering(Some(thoughtful()), Cost::Estimate(NanoUsd(1_000_000)));
     let mut set = research(oracle.clone(), ResearchMode::Blocking).await;
     set.options.set = ResearchSet::AnyProvider;
     let asked =
