@@ -147,8 +147,7 @@ impl Attempt<'_> {
                 tokio::pin!(next);
                 loop {
                     tokio::select! {
-                        step = &mut next => break Some(step),
-                        () = notes.text_due() => break None,
+                        step = &mut next => break step,
                         () = notes.due() => self.note(&mut notes).await?,
                         () = self.lease.lost() => return Err(LeaseLost),
                         () = self.lease.ran_out(), if is_fenced => return Err(LeaseLost),
@@ -156,22 +155,19 @@ impl Attempt<'_> {
                         () = limits.nearly_reached() => limits.warn_of_timeout(&self.job),
                         end = limits.reached() => match next.as_mut().now_or_never() {
                             // The step was there in time, and is only seen late.
-                            Some(step) => break Some(step),
+                            Some(step) => break step,
                             None => return Ok(end),
                         },
                     }
                 }
             };
-            let Some(step) = step else {
-                if let Some(text) = notes.text_to_show(|| run.text()) {
-                    self.show_text(&text).await?;
-                }
-                continue;
-            };
             match step {
                 Ok(Step::Progress(progress)) => {
                     notes.latest = Some(progress);
-                    notes.text_may_have_grown();
+                    // Between steps alone: a step that is dropped to look at the text may be the one that costs money.
+                    if let Some(text) = notes.text_to_show(|| run.text()) {
+                        self.show_text(&text).await?;
+                    }
                 }
                 Ok(Step::Moved) => self.record(Checkpoint::Running(run.remote())).await?,
                 Ok(Step::Done { output, raw }) => {

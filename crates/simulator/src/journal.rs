@@ -11,6 +11,9 @@ use tokio::time::Instant;
 use crate::app::API_KEY;
 use crate::gemini::GOOGLE_KEY;
 
+/// Anthropic's header for a key.
+const ANTHROPIC_KEY: &str = "x-api-key";
+
 /// A simulator that runs for days keeps only the newest.
 const MAX_REQUESTS: usize = 10_000;
 
@@ -41,7 +44,9 @@ impl Journal {
 
     pub(crate) fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) {
         let is_key = |name: &HeaderName| {
-            [&header::AUTHORIZATION, &API_KEY].contains(&name) || name == GOOGLE_KEY
+            [&header::AUTHORIZATION, &API_KEY].contains(&name)
+                || name == GOOGLE_KEY
+                || name == ANTHROPIC_KEY
         };
         let kept = headers.iter().filter(|(name, _)| !is_key(name));
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();

@@ -18,8 +18,6 @@ const TEXT_EVERY: Duration = Duration::from_secs(2);
 pub(super) struct Notes {
     pub(super) latest: Option<Progress>,
     not_before: Option<Instant>,
-    /// When the text is looked at, if the run has come further since it was.
-    text_at: Option<Instant>,
     text_not_before: Option<Instant>,
     /// How long the text was that was written last.
     text_bytes: usize,
@@ -35,19 +33,11 @@ impl Notes {
         }
     }
 
-    /// Waits until it is time to look at the text. Cancel-safe.
-    pub(super) async fn text_due(&self) {
-        until(self.text_at).await;
-    }
-
-    /// The run has come further: its text may have grown.
-    pub(super) fn text_may_have_grown(&mut self) {
-        self.text_at = Some(self.text_not_before.unwrap_or_else(Instant::now));
-    }
-
-    /// The text, if it is another one than was written last. The next is looked at after a while.
+    /// The text, if it is time and it is another one than was written last. The next is looked at after a while.
     pub(super) fn text_to_show(&mut self, text: impl FnOnce() -> Option<String>) -> Option<String> {
-        self.text_at = None;
+        if self.text_not_before.is_some_and(|moment| Instant::now() < moment) {
+            return None;
+        }
         let text = text().filter(|text| text.len() != self.text_bytes)?;
         self.text_not_before = Some(Instant::now() + TEXT_EVERY);
         self.text_bytes = text.len();

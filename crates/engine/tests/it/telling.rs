@@ -130,7 +130,7 @@ async fn g7_a_leaving_worker_delivers_first_and_not_for_ever() {
     assert!(!is_kept(&bench).await);
 }
 
-/// G8: the text is shown at once, then every two seconds at most, and gone with the end.
+/// G8: the text is shown at once, then with a step every two seconds at most, and gone with the end.
 #[tokio::test(start_paused = true)]
 async fn g8_the_text_so_far_is_shown_now_and_then_and_ends_with_the_try() {
     let bench = Bench::new();
@@ -146,7 +146,9 @@ async fn g8_the_text_so_far_is_shown_now_and_then_and_ends_with_the_try() {
     tokio::time::sleep(millis(1900)).await;
     assert_eq!(text().await.as_deref(), Some("# One"), "not so often");
     tokio::time::sleep(millis(200)).await;
-    assert_eq!(text().await.as_deref(), Some("# One, two, three"), "without a further step");
+    bench.provider.act(1, Act::Writes(53, "# One, two, three, four"));
+    bench.quiet().await;
+    assert_eq!(text().await.as_deref(), Some("# One, two, three, four"), "with the next step");
     deliver(&bench, 1);
     process.end(&id).await;
     assert_eq!(text().await, None);

@@ -38,9 +38,9 @@ pub(crate) struct ResearchArgs {
     /// Print the job's id and leave at once; the job goes on
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Refuse to start unless [notify] in outlast.toml says whom to tell when the job has ended
+    /// Refuse to start unless `[notify]` in outlast.toml says whom to tell when the job has ended
     ///
-    /// With [notify] every end is told, with this flag and without.
+    /// With `[notify]` every end is told, with this flag and without.
     #[arg(long)]
     pub(crate) notify: bool,
     /// Write the report to this file, with question, model, cost and sources on top; `-` is standard output
