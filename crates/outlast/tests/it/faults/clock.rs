@@ -15,7 +15,7 @@ async fn a_clock_set_forward_takes_no_job_from_a_living_worker() {
     let mut world = World::new().await;
     world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "100");
     let shift = ShiftedClock::new(&world);
-    let lease = ["--lease-ms", "1500"];
+    let lease = ["--lease-ms", "4000"];
     let mut holder = shift.serve(&world, &lease).await;
     let id = start(&mut holder, "ok;words=60;hold=true").await;
     running(&world, &id).await;
