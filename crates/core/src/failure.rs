@@ -60,6 +60,8 @@ codes! {
     Unauthorized = "UNAUTHORIZED", retryable: false;
     /// The account has no money left.
     QuotaExhausted = "QUOTA_EXHAUSTED", retryable: false;
+    /// A setting is wrong: the provider does not have the model, say.
+    ConfigurationError = "CONFIGURATION_ERROR", retryable: false;
     /// The provider no longer serves this endpoint.
     EndpointRetired = "ENDPOINT_RETIRED", retryable: false;
     /// Too many requests.
@@ -80,6 +82,7 @@ impl Code {
             | Self::Timeout
             | Self::Unauthorized
             | Self::QuotaExhausted
+            | Self::ConfigurationError
             | Self::EndpointRetired
             | Self::RateLimited
             | Self::ServiceUnavailable

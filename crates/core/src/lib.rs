@@ -8,6 +8,7 @@ mod id;
 mod time;
 
 mod job;
+mod origin;
 mod state_kind;
 mod visibility;
 mod ask;

@@ -173,6 +173,8 @@ pub enum Trouble {
     QuotaExhausted,
     /// Use another endpoint.
     Retired,
+    /// Correct a setting: the model is not there, say.
+    Misconfigured,
     /// Ask something else.
     Rejected,
     /// Wait: the service has trouble of its own.
@@ -209,6 +211,7 @@ impl Trouble {
             Self::Unauthorized => Code::Unauthorized,
             Self::QuotaExhausted => Code::QuotaExhausted,
             Self::Retired => Code::EndpointRetired,
+            Self::Misconfigured => Code::ConfigurationError,
             Self::Unavailable { .. } | Self::Unreachable => Code::ServiceUnavailable,
             Self::TimedOut | Self::RunTimedOut => Code::Timeout,
             Self::Rejected
@@ -227,6 +230,7 @@ impl Trouble {
             Self::Unauthorized
             | Self::QuotaExhausted
             | Self::Retired
+            | Self::Misconfigured
             | Self::Rejected
             | Self::TooLarge
             | Self::RunStopped
@@ -250,6 +254,7 @@ impl Trouble {
             | Self::Unauthorized
             | Self::QuotaExhausted
             | Self::Retired
+            | Self::Misconfigured
             | Self::Rejected
             | Self::Unavailable { .. }
             | Self::Unreachable
@@ -268,6 +273,7 @@ impl Trouble {
             Self::Unauthorized
             | Self::QuotaExhausted
             | Self::Retired
+            | Self::Misconfigured
             | Self::Rejected
             | Self::Unreachable
             | Self::TimedOut

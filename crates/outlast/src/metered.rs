@@ -239,6 +239,7 @@ fn word(trouble: &Trouble) -> &'static str {
         Trouble::Unauthorized => "unauthorized",
         Trouble::QuotaExhausted => "quota_exhausted",
         Trouble::Retired => "retired",
+        Trouble::Misconfigured => "misconfigured",
         Trouble::Rejected => "rejected",
         Trouble::Unavailable { .. } => "unavailable",
         Trouble::Unreachable => "unreachable",

@@ -120,7 +120,7 @@ impl Gemini {
         let sentence = format!(
             "Gemini does not know the agent {agent}{known}; set `model` in [gemini] to another"
         );
-        ProviderError { trouble: Trouble::Rejected, sentence, ..error }
+        ProviderError { trouble: Trouble::Misconfigured, sentence, ..error }
     }
 }
 

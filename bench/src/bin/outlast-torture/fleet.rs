@@ -25,7 +25,7 @@ pub(crate) struct Fleet {
     binary: PathBuf,
     folder: TempDir,
     /// What names the provider to a server.
-    provider: Vec<(&'static str, String)>,
+    provider: Vec<(String, String)>,
     slots: Vec<Slot>,
     deaths: AtomicU64,
     pub(crate) database: Option<Database>,
@@ -40,7 +40,7 @@ struct Slot {
 impl Fleet {
     pub(crate) fn new(
         binary: PathBuf,
-        provider: Vec<(&'static str, String)>,
+        provider: Vec<(String, String)>,
         servers: usize,
         seed: u64,
         database: Option<Database>,
@@ -73,7 +73,8 @@ impl Fleet {
             ("PERPLEXITY_MAX_JOB_RETRIES", "5"),
             ("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "50"),
         ];
-        environment.extend(self.provider.iter().map(|(name, value)| (*name, value.as_str())));
+        environment
+            .extend(self.provider.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         if let Some(database) = &self.database {
             environment.extend([("OUTLAST_STORE", &*database.url), ("OUTLAST_OWNER", "torturer")]);
         }

@@ -56,23 +56,28 @@ pub(crate) enum TorturedProvider {
     Perplexity,
     /// OpenAI's Responses API
     Openai,
+    /// Anthropic's Managed Agents
+    Anthropic,
+    /// Gemini's Interactions API
+    Gemini,
 }
 
 impl TorturedProvider {
     /// What names it to a server, with the simulator at this address.
-    fn environment(self, simulator: &str) -> Vec<(&'static str, String)> {
-        match self {
-            Self::Perplexity => vec![
-                ("PERPLEXITY_API_KEY", "pplx-torture".to_owned()),
-                ("PERPLEXITY_BASE_URL", simulator.to_owned()),
-            ],
-            Self::Openai => vec![
-                ("OUTLAST_PROVIDERS", "openai".to_owned()),
-                ("OUTLAST_TOOLS", "research,research-jobs".to_owned()),
-                ("OPENAI_API_KEY", "sk-torture".to_owned()),
-                ("OPENAI_BASE_URL", format!("{simulator}/openai/v1")),
-            ],
-        }
+    fn environment(self, simulator: &str) -> Vec<(String, String)> {
+        let (name, root) = match self {
+            Self::Perplexity => ("perplexity", ""),
+            Self::Openai => ("openai", "/openai/v1"),
+            Self::Anthropic => ("anthropic", ""),
+            Self::Gemini => ("gemini", ""),
+        };
+        let variable = name.to_uppercase();
+        vec![
+            ("OUTLAST_PROVIDERS".to_owned(), name.to_owned()),
+            ("OUTLAST_TOOLS".to_owned(), "research,research-jobs".to_owned()),
+            (format!("{variable}_API_KEY"), "sk-torture".to_owned()),
+            (format!("{variable}_BASE_URL"), format!("{simulator}{root}")),
+        ]
     }
 }
 

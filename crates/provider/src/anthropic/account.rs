@@ -123,6 +123,6 @@ impl Account {
         let sentence = format!(
             "Anthropic has no model `{model}`; set the model of [anthropic] to one that it lists: {names}"
         );
-        detailed(Trouble::Rejected, sentence, refusal.detail.unwrap_or_default())
+        detailed(Trouble::Misconfigured, sentence, refusal.detail.unwrap_or_default())
     }
 }
