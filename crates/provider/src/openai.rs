@@ -99,7 +99,7 @@ impl OpenAi {
         let list = self.models(LIST_LIMIT).await.map(|(_, list)| list).unwrap_or_default();
         let known = wire::Models::parse(&list).map(|models| models.names()).unwrap_or_default();
         let sentence = refusal::no_model(&self.model, &known);
-        BeginError::Refused(ProviderError { sentence, ..error })
+        BeginError::Refused(ProviderError { trouble: Trouble::Misconfigured, sentence, ..error })
     }
 }
 

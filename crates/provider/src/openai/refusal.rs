@@ -35,11 +35,7 @@ pub(super) fn of(error: BeginError, answer: &HttpAnswer) -> (BeginError, Why) {
             format!("the server has no Responses API (HTTP {status} for /v1/responses); check OPENAI_BASE_URL")
         }
     };
-    let trouble = match why {
-        Why::NoModel | Why::NoBackground | Why::NoEndpoint => Trouble::Misconfigured,
-        Why::Other => error.trouble,
-    };
-    (BeginError::Refused(ProviderError { trouble, sentence, ..error }), why)
+    (BeginError::Refused(ProviderError { sentence, ..error }), why)
 }
 
 fn why(answer: &HttpAnswer) -> Why {

@@ -84,7 +84,7 @@ async fn g3_a_model_that_does_not_exist_is_answered_with_those_that_do() {
     let anthropic = Anthropic::new(options).unwrap();
     let refused = patiently(anthropic.begin(&ask("q"), "k")).await;
     let Err(BeginError::Refused(error)) = refused else { panic!("it began") };
-    assert_eq!(error.trouble, Trouble::Rejected);
+    assert_eq!(error.trouble, Trouble::Misconfigured);
     assert!(error.sentence.contains("`claude-nine`"), "{error}");
     assert!(error.sentence.contains("claude-sonnet-5-5, claude-opus-5-5"), "{error}");
     let checked = patiently(anthropic.check(PATIENCE)).await.unwrap();

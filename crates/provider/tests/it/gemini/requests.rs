@@ -86,7 +86,7 @@ async fn g3_an_unknown_agent_is_refused_with_those_there_are() {
     let Err(BeginError::Refused(error)) = patiently(provider.begin(&ask("q"), "key")).await else {
         panic!("not refused")
     };
-    assert_eq!(error.trouble, Trouble::Rejected);
+    assert_eq!(error.trouble, Trouble::Misconfigured);
     for word in ["deep-thought", "deep-research-max-preview-04-2026", "[gemini]"] {
         assert!(error.sentence.contains(word), "{error:?}");
     }

@@ -24,7 +24,7 @@ fn with_model(bench: &Bench, model: &str) -> OpenAi {
 #[tokio::test]
 async fn g3_a_model_that_does_not_exist_is_refused_with_those_that_do() {
     let bench = Bench::new().await;
-    let sentence = sentence(refused(&with_model(&bench, "gpt-0")).await, Trouble::Rejected);
+    let sentence = sentence(refused(&with_model(&bench, "gpt-0")).await, Trouble::Misconfigured);
     assert!(
         sentence.contains("`gpt-0`") && sentence.contains("gpt-6-sol, gpt-6-luna"),
         "{sentence}"
@@ -36,7 +36,8 @@ async fn g3_a_model_that_does_not_exist_is_refused_with_those_that_do() {
         false => reply(500, ""),
     })
     .await;
-    let sentence = self::sentence(refused(&openai(&server, PATIENCE)).await, Trouble::Rejected);
+    let sentence =
+        self::sentence(refused(&openai(&server, PATIENCE)).await, Trouble::Misconfigured);
     assert!(sentence.ends_with("to one that it lists"), "{sentence}");
 }
 
