@@ -42,7 +42,8 @@ def kinds(session) -> list[str]:
     return [event.type for event in beta.sessions.events.list(session.id, limit=5)]
 
 
-session = ask("ok;delay_ms=400")
+# The stream has no beginning: the run must last longer than it takes to open one.
+session = ask("ok;delay_ms=200000")
 streamed = []
 with beta.sessions.events.stream(session.id, event_deltas=["agent.message"]) as stream:
     for event in stream:

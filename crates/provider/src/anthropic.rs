@@ -6,6 +6,7 @@ mod calls;
 mod sessions;
 mod run;
 mod cursor;
+mod draft;
 mod meter;
 mod ends;
 mod report;

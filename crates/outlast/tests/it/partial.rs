@@ -13,7 +13,7 @@ const SLOW: &str = "ok;searches=1;words=3000;delay_ms=240000";
 const ENDLESS: &str = "ok;searches=1;words=6000;delay_ms=6000000";
 
 /// Reads until `read` gives something.
-async fn soon<T>(what: &str, mut read: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn soon<T>(what: &str, mut read: impl AsyncFnMut() -> Option<T>) -> T {
     let reading = async {
         loop {
             if let Some(found) = read().await {

@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use crate::crash::{completes_with_one_submit, killed_at};
+use crate::partial::soon;
 use crate::support::{CANCEL, World, eventually, finished, running, start};
 
 /// A vendor: its name, and where the simulator speaks its protocol.
@@ -105,5 +106,21 @@ async fn g3_a_cancel_after_a_crash_stops_the_run_at_the_vendor() {
         let stopped = || world.simulator.stats().runs[0].status == "cancelled";
         eventually("the next worker tells the vendor", stopped).await;
         assert_eq!(world.submits(), 1);
+    }
+}
+
+/// G8: the text so far is there while a report is being written, whoever writes it, and gone with the end.
+#[tokio::test]
+async fn g8_every_vendor_shows_the_text_so_far() {
+    for vendor in VENDORS.into_iter().chain([("anthropic", "")]) {
+        let world = world(vendor).await;
+        let mut server = world.serve().await;
+        let id = start(&mut server, "ok;searches=1;words=3000;delay_ms=100000").await;
+        soon("the text so far", async || {
+            world.shown(&id).await["partial"].as_str().map(str::to_owned)
+        })
+        .await;
+        assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED", "{vendor:?}");
+        assert_eq!(world.shown(&id).await["partial"], json!(null), "{vendor:?}");
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn output(events: &[Event], session: &Session, end: End) -> Option<Ou
 
 /// What the agent wrote after its last use of a tool; where it wrote nothing then, all that it wrote. What it says between
 /// its searches is no part of the report.
-fn text(events: &[Event]) -> Option<String> {
+pub(super) fn text(events: &[Event]) -> Option<String> {
     let last_tool = events.iter().rposition(|event| event.kind == "agent.tool_use");
     let after = last_tool.map_or(0, |at| at + 1);
     joined(&events[after..]).or_else(|| joined(events))

@@ -8,6 +8,7 @@ use outlast_core::{
 use tokio::time::{Instant, timeout_at};
 
 use super::cursor::Cursor;
+use super::draft::Draft;
 use super::ends::{self, End};
 use super::meter::Meter;
 use super::report;
@@ -28,6 +29,7 @@ pub(super) struct SessionRun {
     /// Why the question was refused, once that is on record.
     refused: Option<ProviderError>,
     meter: Meter,
+    draft: Draft,
     source: Source,
     /// Whether the provider gives a stream that is worth having: one was not refused, and has not told the end.
     streams: bool,
@@ -56,6 +58,7 @@ impl SessionRun {
             may_send: false,
             refused: None,
             meter: Meter::default(),
+            draft: Draft::default(),
             source: Source::Check { at: Instant::now() },
             streams: true,
             done: None,
@@ -162,6 +165,7 @@ impl SessionRun {
             }
             None => self.wait_for_next_check(),
         }
+        self.draft.replace(&report::text(&events).unwrap_or_default());
         // After the last wait: a call dropped above must not have counted what it did not tell.
         Ok(events.iter().filter_map(|event| self.meter.event(event)).last().map(Step::Progress))
     }
@@ -220,6 +224,7 @@ impl SessionRun {
         } else if let Source::Stream { until, .. } = &mut self.source {
             *until = Instant::now() + self.service.waits().silence;
         }
+        self.draft.event(event);
         self.meter.event(event).map(Step::Progress)
     }
 
@@ -266,6 +271,10 @@ impl SessionRun {
 impl Run for SessionRun {
     fn remote(&self) -> RemoteRun {
         self.remote.clone()
+    }
+
+    fn text(&self) -> Option<String> {
+        self.draft.shown()
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {

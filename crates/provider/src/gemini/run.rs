@@ -2,13 +2,13 @@
 //! far it is.
 
 use async_trait::async_trait;
-use outlast_core::{BoxError, ProviderError, RemoteRun, Run, Step};
+use outlast_core::{BoxError, Partial, ProviderError, RemoteRun, Run, Step};
 use tokio::time::{Instant, sleep_until};
 
 use super::api::{Api, Attached};
 use super::meter::Meter;
 use super::report;
-use super::wire::{Event, EventKind, Interaction, Status};
+use super::wire::{Event, EventKind, Interaction, Status, TextPart};
 use crate::vendor::{Checks, EventStream, HttpAnswer, unreadable};
 
 /// A run of an agent.
@@ -16,6 +16,8 @@ pub(super) struct GeminiRun {
     api: Api,
     remote: RemoteRun,
     meter: Meter,
+    /// What it has written so far.
+    partial: Partial,
     /// The stream, while it is open.
     stream: Option<Box<EventStream>>,
     /// Whether the provider gives a stream; one that was refused once is not asked for again.
@@ -43,6 +45,7 @@ impl GeminiRun {
             api,
             remote,
             meter: Meter::default(),
+            partial: Partial::default(),
             stream: None,
             streams: true,
             last_event: None,
@@ -78,7 +81,20 @@ impl GeminiRun {
                 self.stream = None;
                 None
             }
-            kind => self.meter.event(&event, kind).map(Step::Progress),
+            kind => {
+                self.read(&event, &kind);
+                self.meter.event(&event, kind).map(Step::Progress)
+            }
+        }
+    }
+
+    /// What an event adds to the text so far. What was written before a search is no part of the report.
+    fn read(&mut self, event: &Event, kind: &EventKind) {
+        match kind {
+            EventKind::Searched { .. } => self.partial = Partial::default(),
+            EventKind::OutputBegins if !self.partial.is_empty() => self.partial.push("\n\n"),
+            EventKind::Wrote { .. } => self.partial.push(event.written().unwrap_or_default()),
+            _ => {}
         }
     }
 
@@ -115,7 +131,13 @@ impl GeminiRun {
                 self.take_up_stream().await;
                 // After the last wait: a call dropped above must not have counted what it did not tell.
                 self.check_at = self.checks.next();
-                Ok(self.meter.snapshot(&interaction).map(Step::Progress))
+                let progress = self.meter.snapshot(&interaction).map(Step::Progress);
+                if self.stream.is_none() {
+                    let parts = interaction.take_report();
+                    let texts: Vec<&str> = parts.iter().filter_map(TextPart::written).collect();
+                    self.partial.replace(&texts.join("\n\n"));
+                }
+                Ok(progress)
             }
         }
     }
@@ -129,6 +151,7 @@ impl GeminiRun {
                 self.stream = Some(stream);
                 if self.last_event.is_none() {
                     self.meter.stream_from_the_beginning();
+                    self.partial = Partial::default();
                 }
             }
             Attached::NotNow => {
@@ -151,6 +174,10 @@ async fn next_event(stream: &mut Option<Box<EventStream>>) -> Result<Event, Opti
 impl Run for GeminiRun {
     fn remote(&self) -> RemoteRun {
         self.remote.clone()
+    }
+
+    fn text(&self) -> Option<String> {
+        self.partial.shown()
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {

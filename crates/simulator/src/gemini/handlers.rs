@@ -23,7 +23,7 @@ type SharedApp = State<Arc<App>>;
 
 pub(crate) fn router() -> Router<Arc<App>> {
     let mut router = Router::new();
-    for base in ["/v1beta", "/gemini/v1beta"] {
+    for base in ["/v1beta", "/gemini/v1beta", "/gemini/v1"] {
         router = router
             .route(&format!("{base}/models"), get(models))
             .route(&format!("{base}/interactions"), post(submit))

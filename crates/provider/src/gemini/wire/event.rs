@@ -59,6 +59,11 @@ impl Event {
         object(data.as_bytes())
     }
 
+    /// The next piece of a text that is being written.
+    pub(in crate::gemini) fn written(&self) -> Option<&str> {
+        self.delta.as_ref().filter(|delta| delta.kind == "text")?.text.as_deref()
+    }
+
     /// What it says.
     pub(in crate::gemini) fn kind(&self) -> EventKind {
         match self.event_type.as_str() {

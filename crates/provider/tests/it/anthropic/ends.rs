@@ -11,7 +11,7 @@ use crate::bench::{follow, patiently};
 async fn g3_a_finished_session_is_a_report_with_sources_usage_and_cost() {
     let bench = Bench::new().await;
     let followed =
-        follow(&mut *bench.begin("How do heat pumps age? [[sim:ok;delay_ms=40000]]").await).await;
+        follow(&mut *bench.begin("How do heat pumps age? [[sim:ok;delay_ms=2000000]]").await).await;
     let output = followed.output();
     assert_eq!(output.model.as_deref(), Some("claude-sonnet-5-5"));
     let stats = bench.sim.stats();
