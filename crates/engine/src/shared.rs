@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_core::{Cost, Job, NewJob, Profile, ResearchAsk, Reservation, Store};
+use outlast_core::{Cost, Job, NanoUsd, NewJob, Profile, ResearchAsk, Reservation, Store};
 use serde_json::Value;
 
 use crate::options::{Options, Providers};
@@ -32,13 +32,15 @@ impl Shared {
     pub(crate) fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
         let provider = self.providers.get(profile);
         let is_capped = provider.is_some_and(|provider| provider.caps());
-        let budget = ResearchAsk::stored_budget(ask).filter(|_| !is_capped);
+        let cost = provider.map_or(Cost::Unknown, |provider| provider.typical_cost(ask));
+        let is_free = cost.amount() == Some(NanoUsd(0));
+        let budget = ResearchAsk::stored_budget(ask).filter(|_| !is_capped && !is_free);
         Expected {
             budget_note: budget.map(|budget| {
                 format!("A run usually costs less than its budget of {budget}, but it cannot be stopped there: this provider has no limit for a run.")
             }),
             model: provider.and_then(|provider| provider.expected_model(ask)),
-            cost: provider.map_or(Cost::Unknown, |provider| provider.typical_cost(ask)),
+            cost,
         }
     }
 

@@ -113,7 +113,11 @@ async fn g2_a_call_may_choose_its_provider_and_the_answer_names_it() {
     let mut elsewhere = query(QUICK);
     elsewhere["provider"] = json!("perplexity");
     elsewhere["effort"] = json!("high");
+    elsewhere["budget_usd"] = json!(30);
     let remote = client.ok(ASK, elsewhere).await;
+    // G6: Perplexity has no limit for a run.
+    assert!(remote.text.contains("but it cannot be stopped there"), "{}", remote.text);
+    assert!(!local.text.contains("cannot be stopped"), "{}", local.text);
     assert_eq!((&remote.shape["provider"], world.submits()), (&json!("perplexity"), 1));
     let history = client.history(&id_of(&remote)).await;
     assert_eq!(history.shape["provider"], "perplexity", "{}", history.shape);

@@ -32,6 +32,7 @@ pub(super) fn completed(
     output: &Output,
     asking: Asking,
     path: Option<String>,
+    budget_note: Option<&str>,
 ) -> ToolResult {
     let (id, report) = (conversation(job), body(output, asking.show_thinking));
     let (usage, cost) = (UsageShape::from(&output.usage), CostShape::from(output.cost));
@@ -49,6 +50,9 @@ pub(super) fn completed(
     text.line(&render::usage(&usage, &cost, &model));
     text.remarks(check.as_ref(), output.cost);
     text.moved(job);
+    if let Some(note) = budget_note {
+        text.line(note);
+    }
     text.line(&format!("Continue with {}.", asking.set.followups()));
     let shape = without_nulls(json!({
         "rawResultText": report,

@@ -253,7 +253,10 @@ impl Research {
 
     /// What came of a question; `None` while its job is unfinished.
     pub(super) fn ended(&self, job: &Job, asking: Asking) -> Option<ToolResult> {
-        outcome(job, |output| answer::completed(job, output, asking, self.path_of(job)))
+        outcome(job, |output| {
+            let note = self.engine.expects(&job.new.profile, &job.new.ask).budget_note;
+            answer::completed(job, output, asking, self.path_of(job), note.as_deref())
+        })
     }
 
     fn path_of(&self, job: &Job) -> Option<String> {
