@@ -162,6 +162,14 @@ impl Cost {
         }
     }
 
+    /// The same, where what was computed is not all of it.
+    pub fn estimated(self) -> Self {
+        match self {
+            Self::Computed(cost) => Self::Estimate(cost),
+            cost => cost,
+        }
+    }
+
     /// The amount in dollars; zero where nothing is known.
     pub fn usd(self) -> f64 {
         self.amount().unwrap_or_default().0 as f64 / 1e9

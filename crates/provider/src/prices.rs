@@ -23,34 +23,26 @@ static CURRENT: LazyLock<Prices> = LazyLock::new(|| {
 pub struct Prices {
     as_of: String,
     unknown_model: Usd,
-    agent: DialectPrices,
-    sonar: DialectPrices,
-    gemini: DialectPrices,
-    anthropic: DialectPrices,
+    agent: VendorPrices,
+    sonar: VendorPrices,
+    gemini: VendorPrices,
+    anthropic: VendorPrices,
+    /// What a run usually costs follows from what it usually uses.
+    openai: VendorPrices<TypicalUse>,
     search: Search,
-    openai: OpenAiPrices,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DialectPrices {
+struct VendorPrices<T = Usd> {
     #[serde(default)]
     tools: HashMap<String, Usd>,
     models: HashMap<String, Model>,
-    typical: HashMap<String, Usd>,
-}
-
-/// OpenAI's own prices; what a run usually costs follows from what it usually uses.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OpenAiPrices {
-    tools: HashMap<String, Usd>,
-    models: HashMap<String, Model>,
-    typical: HashMap<String, TypicalUse>,
+    typical: HashMap<String, T>,
 }
 
 /// What a run of one effort usually uses.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TypicalUse {
     input: u64,
@@ -138,25 +130,20 @@ impl Prices {
         if *usage == Usage::default() && extras.calls.is_empty() {
             return Cost::Unknown;
         }
-        let tables = [&self.agent, &self.sonar, &self.gemini];
-        let listed = tables.iter().find_map(|table| Some((&table.tools, table.models.get(model)?)));
-        match listed {
+        // A model's name may have the date of a snapshot behind it.
+        let undated = model.rsplit_once("-20").map_or(model, |(name, _)| name);
+        match self.listed(model).or_else(|| self.listed(undated)) {
             Some((tools, prices)) => prices.bill(tools, usage, extras),
             None => self.unlisted(usage),
         }
     }
 
-    /// What OpenAI charges for this. A model's name may have the date of a snapshot behind it.
-    pub fn openai(&self, model: &str, usage: &Usage, extras: &Extras<'_>) -> Cost {
-        if *usage == Usage::default() {
-            return Cost::Unknown;
-        }
-        let OpenAiPrices { tools, models, .. } = &self.openai;
-        let undated = model.rsplit_once("-20").map_or(model, |(name, _)| name);
-        match models.get(model).or_else(|| models.get(undated)) {
-            Some(prices) => prices.bill(tools, usage, extras),
-            None => self.unlisted(usage),
-        }
+    /// A model and the tools of its vendor; vendors name their models apart.
+    fn listed(&self, model: &str) -> Option<(&HashMap<String, Usd>, &Model)> {
+        let Self { agent, sonar, gemini, anthropic, openai, .. } = self;
+        let tables = [agent, sonar, gemini, anthropic].map(|table| (&table.tools, &table.models));
+        let mut tables = tables.into_iter().chain([(&openai.tools, &openai.models)]);
+        tables.find_map(|(tools, models)| Some((tools, models.get(model)?)))
     }
 
     /// What OpenAI usually charges for a run of this model and effort.
@@ -170,10 +157,7 @@ impl Prices {
             ..Usage::default()
         };
         let extras = Extras { cached_tokens: typical.cached, ..Extras::default() };
-        match self.openai(model, &usage, &extras) {
-            Cost::Computed(nanos) => Cost::Estimate(nanos),
-            cost => cost,
-        }
+        self.bill(model, &usage, &extras).estimated()
     }
 
     /// What OpenAI charges for a web search.
@@ -189,36 +173,17 @@ impl Prices {
     }
 
     /// What a run of this agent of Gemini's usually costs.
-    pub fn typical_of_agent(&self, agent: &str) -> Cost {
-        let typical = self.gemini.typical.get(agent);
-        typical.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
-    }
-
-    /// About what a run at Anthropic costs that does not say so: its tokens and searches, without its running time, whose
-    /// price is not known.
-    pub(crate) fn estimate_at_anthropic(&self, model: &str, usage: &Usage, cached: u64) -> Cost {
-        let Some(prices) = self.anthropic.models.get(model).filter(|_| usage.total_tokens > 0)
-        else {
-            return Cost::Unknown;
-        };
-        let cached = cached.min(usage.input_tokens);
-        let tokens = [
-            (usage.input_tokens - cached, prices.input),
-            (cached, prices.cache_read.unwrap_or(prices.input)),
-            (usage.output_tokens, prices.output),
-        ];
-        let search = self.anthropic.tools.get("web_search").copied().unwrap_or_default();
-        Cost::Estimate(money::sum(&tokens, &[(usage.searches, search)]))
+    pub(crate) fn typical_of_agent(&self, agent: &str) -> Cost {
+        estimate(self.gemini.typical.get(agent))
     }
 
     /// What a run at Anthropic usually costs.
     pub(crate) fn typical_at_anthropic(&self, effort: Option<Effort>) -> Cost {
-        let typical = self.anthropic.typical.get(match effort {
+        estimate(self.anthropic.typical.get(match effort {
             Some(Effort::Minimal | Effort::Low) => "low",
             Some(Effort::Medium) | None => "medium",
             Some(Effort::High) => "high",
-        });
-        typical.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
+        }))
     }
 
     /// What one call of the Search API costs, whatever it finds.
@@ -248,8 +213,12 @@ impl Prices {
                 },
             }),
         };
-        typical.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
+        estimate(typical)
     }
+}
+
+fn estimate(price: Option<&Usd>) -> Cost {
+    price.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
 }
 
 impl Model {

@@ -7,7 +7,7 @@ use outlast_core::{Body, Cost, NanoUsd, Output, Usage};
 use super::ends::End;
 use super::links::{Found, numbered};
 use super::wire::{Event, Session, SessionUsage};
-use crate::prices::Prices;
+use crate::prices::{Extras, Prices};
 
 /// What no session costs: a larger number is no amount.
 const MAX_CENTS: u64 = 100_000_000;
@@ -73,8 +73,9 @@ fn usage(usage: Option<&SessionUsage>) -> Usage {
 fn cost(reported: Option<&SessionUsage>, model: &str, consumed: &Usage) -> Cost {
     let Some(reported) = reported else { return Cost::Unknown };
     let Some(amount) = &*reported.list_cost else {
-        let cached = reported.cache_read_input_tokens.unwrap_or(0);
-        return Prices::current().estimate_at_anthropic(model, consumed, cached);
+        let cached_tokens = reported.cache_read_input_tokens.unwrap_or(0);
+        let extras = Extras { cached_tokens, ..Extras::default() };
+        return Prices::current().bill(model, consumed, &extras).estimated();
     };
     let cents = amount.cents().filter(|cents| *cents <= MAX_CENTS);
     cents.map_or(Cost::Unknown, |cents| Cost::Reported(NanoUsd(cents * super::CENT)))

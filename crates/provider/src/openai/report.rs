@@ -56,7 +56,7 @@ fn cost(response: &Response, consumed: &Usage) -> Cost {
     }
     let cached_tokens = usage.input_tokens_details.as_ref().map_or(0, InputTokens::cached);
     let extras = Extras { cached_tokens, ..Extras::default() };
-    Prices::current().openai(response.model.as_deref().unwrap_or_default(), consumed, &extras)
+    Prices::current().bill(response.model.as_deref().unwrap_or_default(), consumed, &extras)
 }
 
 #[cfg(test)]

@@ -120,16 +120,12 @@ fn every_kind_and_effort_has_a_typical_cost() {
 #[test]
 fn g3_bills_of_openai_are_computed_or_called_estimates() {
     let usage = |input| Usage { searches: 3, ..tokens(input, 1_000) };
-    let bill =
-        |model: &str, input| Prices::current().openai(model, &usage(input), &Extras::default());
+    let bill = |model: &str, input| Prices::current().cost(model, &usage(input));
     assert_eq!(bill("gpt-6-sol", 100_000), Cost::Computed(NanoUsd(240_000_000)));
     assert_eq!(bill("gpt-6-sol-2026-08-01", 100_000), Cost::Computed(NanoUsd(240_000_000)));
     assert_eq!(bill("gpt-6-sol", 272_001), Cost::Estimate(NanoUsd(584_002_000)));
     assert_eq!(bill("a-deployment", 99_000), Cost::Estimate(NanoUsd(500_000_000)));
-    assert_eq!(
-        Prices::current().openai("gpt-6-sol", &Usage::default(), &Extras::default()),
-        Cost::Unknown
-    );
+    assert_eq!(Prices::current().cost("gpt-6-sol", &Usage::default()), Cost::Unknown);
     for (effort, thousandths) in [("low", 272), ("medium", 622), ("high", 1_720)] {
         let cost = Prices::current().typical_openai("gpt-6-sol", effort);
         assert_eq!(cost, Cost::Estimate(NanoUsd(thousandths * 1_000_000)), "{effort}");
