@@ -34,6 +34,7 @@ mod provider;
 mod store;
 mod key;
 mod listing;
+pub mod search;
 mod changes;
 mod store_wrapper;
 
@@ -47,7 +48,8 @@ pub use key::{HeldAnswer, Key, KeyLife};
 pub use lease::{Claimed, Holder, Lease, Record};
 pub use ledger::{ChargeState, LedgerRow, Reservation, SpendBy, SpendLimits, SpendQuery, SpendSum};
 pub use listing::{
-    ConversationPage, ConversationQuery, ConversationSummary, Cursor, JobPage, JobQuery, Summary,
+    ConversationPage, ConversationQuery, ConversationSummary, Cursor, JobPage, JobQuery,
+    StateCount, Summary, SummaryCharge,
 };
 pub use notice::{
     ClaimedNotice, EndNotices, NotDelivered, Notice, NoticeClaim, NoticeOutcome, Notifier,

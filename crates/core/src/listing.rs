@@ -1,6 +1,6 @@
 //! What lists are asked for and what they show.
 
-use crate::{ConversationId, JobId, OwnerId, Progress, StateKind, Timestamp, Visibility};
+use crate::{ConversationId, JobId, NanoUsd, OwnerId, Progress, StateKind, Timestamp, Visibility};
 
 /// Which jobs to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,6 +9,10 @@ pub struct JobQuery {
     pub states: Vec<StateKind>,
     /// Only titles that contain this, in any case.
     pub search: Option<String>,
+    /// Only jobs in whose question or report each of these words begins a word ([`crate::search`]).
+    pub words: Option<String>,
+    /// Only jobs of this provider ([`crate::Profile::provider`]).
+    pub provider: Option<String>,
     /// Only ids that start with this.
     pub id_prefix: Option<String>,
     /// At most so many.
@@ -41,6 +45,12 @@ pub struct Summary {
     pub conversation: Option<ConversationId>,
     /// The kind of work.
     pub workflow: String,
+    /// Who does it ([`crate::Profile::provider`]).
+    pub provider: String,
+    /// The model of its latest paid run, as far as is known.
+    pub model: Option<String>,
+    /// What its runs cost; `None` where none was paid for.
+    pub charge: Option<SummaryCharge>,
     /// The start of the question.
     pub title: String,
     /// Whether its id was promised to the caller.
@@ -61,6 +71,24 @@ pub struct Summary {
     pub updated_at: Timestamp,
     /// When it ended, if it has.
     pub ended_at: Option<Timestamp>,
+}
+
+/// What the runs of a job cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SummaryCharge {
+    /// The cost where it is known, else what was set aside.
+    pub amount: NanoUsd,
+    /// Whether every run has ended and its cost is known.
+    pub is_final: bool,
+}
+
+/// How many jobs are in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateCount {
+    /// The state.
+    pub state: StateKind,
+    /// How many, as far as was counted.
+    pub jobs: u32,
 }
 
 /// Which conversations to list.

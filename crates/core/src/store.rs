@@ -14,7 +14,7 @@ use crate::{
     BudgetRefusal, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
     ConversationPage, ConversationQuery, Failure, Job, JobId, JobPage, JobQuery, Key, Lease,
     NewJob, NoticeClaim, NoticeOutcome, Output, OwnerId, Profile, Progress, RemoteRun, RemoteStop,
-    Reservation, Rev, SpendQuery, SpendSum, Timestamp, WorkerId,
+    Reservation, Rev, SpendQuery, SpendSum, StateCount, Timestamp, WorkerId,
 };
 
 /// Where jobs live.
@@ -152,6 +152,10 @@ pub trait Store: Send + Sync {
 
     /// Jobs that `scope` may see, newest first.
     async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError>;
+
+    /// How many jobs that `scope` may see are in each state, in the order of [`crate::StateKind::ALL`]; counts no further than
+    /// `at_most` in each.
+    async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError>;
 
     /// The turns of a conversation in order, hidden ones included; empty when `scope` sees no such conversation. As the
     /// operator: of every owner who has one of that name, one after the other.

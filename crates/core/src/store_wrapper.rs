@@ -8,8 +8,8 @@ use crate::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
     ConversationPage, ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery,
     Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, RemoteRun,
-    RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, Store, StoreError,
-    Timestamp, WorkerId,
+    RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, Store,
+    StoreError, Timestamp, WorkerId,
 };
 
 /// Every method of the port once: from this come [`StoreMethod`], the methods of [`StoreWrapper`] and the store that they
@@ -87,6 +87,7 @@ wrapper_of! {
     Prune: fn prune(&self, scope: &Scope, prune: &Prune) -> Pruned;
     Job: fn job(&self, scope: &Scope, id: &JobId) -> Option<Job>;
     List: fn list(&self, scope: &Scope, query: &JobQuery) -> JobPage;
+    Counts: fn counts(&self, scope: &Scope, at_most: u32) -> Vec<StateCount>;
     Turns: fn turns(&self, scope: &Scope, conversation: &ConversationId) -> Vec<Job>;
     Conversations: fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
     Spend: fn spend(&self, scope: &Scope, query: &SpendQuery) -> Vec<SpendSum>;

@@ -3,8 +3,8 @@
 use outlast_core::conversation::Conversation;
 use outlast_core::{
     ConversationId, ConversationPage, ConversationQuery, Job, JobId, JobPage, JobQuery, JobState,
-    OwnerId, Profile, Scope, SpendQuery, SpendSum, Standing, StoreError, Timestamp, Visibility,
-    Waits,
+    OwnerId, Profile, Scope, SpendQuery, SpendSum, Standing, StateCount, StoreError, Timestamp,
+    Visibility, Waits,
 };
 use serde_json::Value;
 
@@ -100,6 +100,11 @@ impl Engine {
     /// The caller's jobs, newest first.
     pub async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
         self.shared.store.list(scope, query).await
+    }
+
+    /// How many jobs are in each state, counted no further than `at_most` in each (I2).
+    pub async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError> {
+        self.shared.store.counts(scope, at_most).await
     }
 
     /// What was spent, by key (G6).

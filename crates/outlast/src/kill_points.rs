@@ -98,6 +98,7 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::List
             | StoreMethod::Turns
             | StoreMethod::Conversations
+            | StoreMethod::Counts
             | StoreMethod::Spend
             | StoreMethod::Changes => {}
         }

@@ -79,6 +79,7 @@ impl StoreWrapper for MeteredStore {
             | StoreMethod::List
             | StoreMethod::Turns
             | StoreMethod::Conversations
+            | StoreMethod::Counts
             | StoreMethod::Spend
             | StoreMethod::Changes => {}
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use outlast_core::rules::KeyRecord;
 use outlast_core::{
     Body, Change, Checkpoint, ConversationId, ConversationSummary, Fence, Holder, Job, JobId,
-    JobState, KeyLife, NewJob, Output, OwnerId, Profile, Progress, Record, Rev, StateKind,
-    StoreError, Summary, Timestamp, Uncarried, WorkerId,
+    JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress, Record, Rev, StateKind,
+    StoreError, Summary, SummaryCharge, Timestamp, Uncarried, WorkerId,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -152,10 +152,17 @@ pub(crate) trait Columns {
     /// A row of a list, with its number.
     fn summary(&self) -> Result<(u64, Summary), Self::Fault> {
         let id = self.text("id")?;
+        let open_charges = self.count("open_charges")?;
         let summary = Summary {
             owner: OwnerId::new(self.text("owner")?),
             conversation: self.maybe_text("conversation")?.map(ConversationId::new),
             workflow: self.text("workflow")?,
+            provider: self.text("provider")?,
+            model: self.maybe_text("model")?,
+            charge: self.maybe_number("charged")?.map(|amount| SummaryCharge {
+                amount: NanoUsd(amount.unsigned_abs()),
+                is_final: open_charges == 0,
+            }),
             title: self.text("title")?,
             visibility: self.word(&id, "visibility")?,
             state: self.state_kind(&id)?,

@@ -10,6 +10,15 @@ use crate::columns::{Columns, damaged, job_id};
 pub(crate) const COUNTED: &str =
     "CASE state WHEN 'spent' THEN amount WHEN 'released' THEN 0 ELSE coalesce(reserved, 0) END";
 
+/// The model and the money of the job whose row is read, as columns of a list.
+pub(crate) fn charge_columns() -> String {
+    format!(
+        "(SELECT model FROM ledger WHERE job = jobs.id ORDER BY run DESC LIMIT 1) AS model,
+         (SELECT CAST(sum({COUNTED}) AS BIGINT) FROM ledger WHERE job = jobs.id AND state <> 'released') AS charged,
+         (SELECT count(*) FROM ledger WHERE job = jobs.id AND state IN ('reserved', 'maybe')) AS open_charges"
+    )
+}
+
 /// The sums over the rows that a condition names: of one owner or all, from a day on.
 pub(crate) fn sums(by: SpendBy, condition: &str) -> String {
     let key = match by {

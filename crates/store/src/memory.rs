@@ -14,10 +14,11 @@ use outlast_core::{
     ConversationId, ConversationPage, ConversationQuery, Cursor, Dead, EndNotices, Insert,
     Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, NoticeClaim, NoticeOutcome,
     OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope,
-    Settlement, SpendQuery, SpendSum, Store, StoreError, Timestamp, Uncarried, WorkerId, rules,
+    Settlement, SpendQuery, SpendSum, StateCount, StateKind, Store, StoreError, Timestamp,
+    Uncarried, WorkerId, rules,
 };
 
-use crate::page;
+use crate::{count, page};
 use tables::{
     StoredKey, StoredNotice, Tables, matches, same_conversation, summary, visible, waits,
 };
@@ -405,9 +406,20 @@ impl Store for MemoryStore {
             tables.records.range(..end).rev().filter(|(_, record)| {
                 visible(&record.job, scope, now) && matches(&record.job, query)
             });
-        let rows = matching.map(|(seq, record)| Ok::<_, StoreError>((*seq, summary(&record.job))));
+        let rows = matching
+            .map(|(seq, record)| Ok::<_, StoreError>((*seq, summary(&record.job, &tables.ledger))));
         let (jobs, next) = page(rows, query.limit)?;
         Ok(JobPage { jobs, next })
+    }
+
+    async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError> {
+        let (tables, now) = (self.tables(), self.clock.now());
+        let count_of = |state| {
+            let jobs = tables.jobs().filter(|job| visible(job, scope, now));
+            let jobs = jobs.filter(|job| job.state.kind() == state).count();
+            StateCount { state, jobs: count(jobs).min(at_most) }
+        };
+        Ok(StateKind::ALL.into_iter().map(count_of).collect())
     }
 
     async fn turns(

@@ -44,8 +44,8 @@ use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
     ConversationPage, ConversationQuery, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage,
     JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record,
-    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, Store,
-    StoreError, Timestamp, WorkerId, rules,
+    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
+    Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
@@ -427,6 +427,10 @@ impl Store for PostgresStore {
         query: &ConversationQuery,
     ) -> Result<ConversationPage, StoreError> {
         self.shared.conversations(owner, query).await
+    }
+
+    async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError> {
+        self.shared.counts(scope, at_most).await
     }
 
     async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {

@@ -18,6 +18,7 @@ mod prune;
 mod reads;
 mod conversations;
 mod rows;
+mod search;
 mod bodies;
 mod sql;
 
@@ -48,8 +49,8 @@ use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
     ConversationPage, ConversationQuery, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage,
     JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned,
-    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, Store,
-    StoreError, Timestamp, WorkerId, rules,
+    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
+    Store, StoreError, Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
 use tokio::sync::watch;
@@ -368,6 +369,11 @@ impl Store for SqliteStore {
         self.readers
             .run(move |connection| conversations::list(connection, &owner, &query, now))
             .await
+    }
+
+    async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError> {
+        let (scope, now) = (scope.clone(), self.now());
+        self.readers.run(move |connection| reads::counts(connection, &scope, at_most, now)).await
     }
 
     async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {

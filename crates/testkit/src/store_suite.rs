@@ -150,6 +150,12 @@ macro_rules! store_suite {
                 a_summary_says_where_the_job_stands
                 a_summary_says_whether_the_id_was_promised
                 an_empty_page_is_no_error
+                i2_words_of_questions_and_reports_find_their_jobs
+                i2_a_list_can_be_narrowed_to_a_provider
+                i2_filters_narrow_together_page_by_page
+                i2_a_summary_says_what_was_paid
+                i2_states_are_counted_up_to_a_bound_and_for_one_owner
+                i2_the_words_of_a_removed_job_find_nothing
             }
             changing {
                 a_change_wakes_who_waits

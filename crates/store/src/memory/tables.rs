@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
     ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, Day, Job, JobId,
-    JobQuery, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record, RemoteRun, Rev, Scope,
-    SpendBy, SpendSum, StateKind, StoreError, Summary, Timestamp, WorkerId, rules, session_of,
+    JobQuery, JobState, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record, RemoteRun,
+    Rev, Scope, SpendBy, SpendSum, StateKind, StoreError, Summary, SummaryCharge, Timestamp,
+    WorkerId, rules, search, session_of,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -276,16 +277,35 @@ pub(super) fn matches(job: &Job, query: &JobQuery) -> bool {
         .search
         .as_ref()
         .is_none_or(|text| job.new.title.to_lowercase().contains(&text.to_lowercase()));
+    let words = query.words.as_ref().is_none_or(|text| found_by(job, text));
+    let provider =
+        query.provider.as_ref().is_none_or(|provider| job.new.profile.provider() == provider);
     let id = query.id_prefix.as_ref().is_none_or(|prefix| job.id.to_string().starts_with(prefix));
-    state && title && id
+    state && title && words && provider && id
 }
 
-pub(super) fn summary(job: &Job) -> Summary {
+fn found_by(job: &Job, text: &str) -> bool {
+    let mut words = search::words_of_question(&job.new);
+    if let JobState::Succeeded { output, .. } = &job.state {
+        words.extend(search::words_of_output(output));
+    }
+    search::finds(&search::words(text), &words)
+}
+
+pub(super) fn summary(job: &Job, ledger: &[LedgerRow]) -> Summary {
+    let runs = || ledger.iter().filter(|row| row.job == job.id);
+    let charged = || runs().filter(|row| row.state != ChargeState::Released);
     Summary {
         id: job.id,
         owner: job.new.owner.clone(),
         conversation: job.new.conversation.clone(),
         workflow: job.new.workflow.clone(),
+        provider: job.new.profile.provider().to_owned(),
+        model: runs().max_by_key(|row| row.run).and_then(|row| row.model.clone()),
+        charge: charged().next().map(|_| SummaryCharge {
+            amount: NanoUsd(charged().map(|row| row.counts().0).sum()),
+            is_final: charged().all(|row| row.state == ChargeState::Spent),
+        }),
         title: job.new.title.clone(),
         visibility: job.new.visibility,
         state: job.state.kind(),

@@ -3,7 +3,7 @@
 use outlast_core::rules::{self, Turn};
 use outlast_core::{
     Checkpoint, ConversationId, ConversationPage, ConversationQuery, Cursor, Job, JobId, JobPage,
-    JobQuery, OwnerId, Profile, RemoteRun, Scope, StoreError,
+    JobQuery, OwnerId, Profile, RemoteRun, Scope, StateCount, StateKind, StoreError, search,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -13,6 +13,7 @@ use super::fault::Fault;
 use super::rows::{self, get};
 use super::text::escaped;
 use crate::columns::{self, Columns};
+use crate::ledger_columns::charge_columns;
 use crate::page;
 
 /// What conversation tools show of a job: the same test as `Job::is_shown`.
@@ -68,6 +69,7 @@ impl Shared {
     ) -> Result<JobPage, StoreError> {
         let mut conditions = vec!["(expires_at is null or expires_at > $1)".to_owned()];
         let mut params: Vec<Box<dyn ToSql + Sync + Send>> = vec![Box::new(self.now().as_millis())];
+        let mut conditions_of_states = Vec::new();
         let mut push = |condition: &dyn Fn(usize) -> String,
                         param: Box<dyn ToSql + Sync + Send>| {
             params.push(param);
@@ -82,7 +84,23 @@ impl Shared {
         if !query.states.is_empty() {
             let states: Vec<&'static str> =
                 query.states.iter().map(|state| state.as_str()).collect();
-            push(&|n| format!("state = any(${n}::text[])"), Box::new(states));
+            match (states.as_slice(), query.states.iter().all(|state| !state.is_terminal())) {
+                (_, true) => conditions_of_states.push("ended_at is null"),
+                // The index of ends has the order of a list for one state alone.
+                ([_], false) => conditions_of_states.push("ended_at is not null"),
+                (_, false) => {}
+            }
+            match states.as_slice() {
+                [state] => push(&|n| format!("state = ${n}"), Box::new(*state)),
+                _ => push(&|n| format!("state = any(${n}::text[])"), Box::new(states)),
+            }
+        }
+        if let Some(provider) = &query.provider {
+            push(&|n| format!("provider = ${n}"), Box::new(escaped(provider).into_owned()));
+        }
+        if let Some(expression) = query.words.as_deref().and_then(words_expression) {
+            let found = "seq in (select job from search where words @@ $";
+            push(&|n| format!("{found}{n}::text::tsquery)"), Box::new(expression));
         }
         if let Some(text) = &query.search {
             let folded = escaped(&text.to_lowercase()).into_owned();
@@ -93,8 +111,10 @@ impl Shared {
             let prefix = escaped(prefix).into_owned();
             push(&|n| format!("id >= ${n} and id < ${n} || 'g'"), Box::new(prefix));
         }
+        conditions.extend(conditions_of_states.into_iter().map(str::to_owned));
         let select = format!(
-            "select * from jobs where {} order by seq desc limit {}",
+            "select jobs.*, {} from jobs where {} order by seq desc limit {}",
+            charge_columns(),
             conditions.join(" and "),
             u64::from(query.limit) + 1
         );
@@ -103,6 +123,34 @@ impl Shared {
         let rows = self.read(&select, &params).await?;
         let (jobs, next) = page(rows.iter().map(Columns::summary), query.limit)?;
         Ok(JobPage { jobs, next })
+    }
+
+    /// How many jobs are in each state, no further than `at_most`.
+    pub(super) async fn counts(
+        &self,
+        scope: &Scope,
+        at_most: u32,
+    ) -> Result<Vec<StateCount>, StoreError> {
+        let owner = match scope {
+            Scope::Owner(owner) => Some(escaped(owner.as_str()).into_owned()),
+            Scope::Operator => None,
+        };
+        let owned = if owner.is_some() { "owner = $1" } else { "$1::text is null" };
+        let mut counts = Vec::new();
+        for state in StateKind::ALL {
+            let ended = if state.is_terminal() { "is not null" } else { "is null" };
+            let select = format!(
+                "select count(*) as jobs from (select 1 from jobs where {owned} and state = '{}' and ended_at {ended}
+                   and (expires_at is null or expires_at > $2) limit $3) as counted",
+                state.as_str()
+            );
+            let params: [&(dyn ToSql + Sync); 3] =
+                [&owner, &self.now().as_millis(), &i64::from(at_most)];
+            let rows = self.read(&select, &params).await?;
+            let jobs = rows.first().map_or(Ok(0), |row| get::<i64>(row, "jobs"))?;
+            counts.push(StateCount { state, jobs: u32::try_from(jobs).unwrap_or(u32::MAX) });
+        }
+        Ok(counts)
     }
 
     /// The turns of a conversation in order.
@@ -225,6 +273,13 @@ impl Shared {
                 .map(|(_, turn, queued)| rules::ahead(&mine, before, turn, *queued))
                 .sum::<u64>())
     }
+}
+
+/// What finds the jobs in which each of these words begins a word, or `None` where there is no word to look for.
+fn words_expression(text: &str) -> Option<String> {
+    // Quoted, so that no word is an operator; no word has a quote in it.
+    let begun: Vec<String> = search::words(text).iter().map(|word| format!("'{word}':*")).collect();
+    (!begun.is_empty()).then(|| begun.join(" & "))
 }
 
 /// The names of profiles as they are stored.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{Job, Output, Record, StoreError, Timestamp, rules, session_of};
+use outlast_core::{Job, Output, Record, StoreError, Timestamp, rules, search, session_of};
 use serde_json::Value;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
@@ -131,7 +131,8 @@ pub(super) const ADD: &str = "with job as (
          visibility, max_failures, attempt_timeout, life, keep, checkpoint, created_at, updated_at, run_at, bytes,
          state, fence, failures, failed)
        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $18, $19,
-         'queued', 0, '[]', 0))
+         'queued', 0, '[]', 0)),
+       found as (insert into search (job, words) values ($1, array_to_tsvector($21::text[])))
      insert into bodies (job, ask) values ($1, $20)";
 
 pub(super) fn added(seq: i64, job: &Job, bytes: u64) -> Result<Vec<Param>, StoreError> {
@@ -157,6 +158,7 @@ pub(super) fn added(seq: i64, job: &Job, bytes: u64) -> Result<Vec<Param>, Store
         Box::new(job.created_at.as_millis()),
         Box::new(signed(bytes)),
         Box::new(json(&new.ask)?),
+        Box::new(search::words_of_question(new).into_iter().collect::<Vec<_>>()),
     ])
 }
 
@@ -171,19 +173,23 @@ pub(super) async fn write_bodies(
 }
 
 /// With the parameters of [`filled`].
-pub(super) const FILL: &str = "update bodies set output = $2, text = $3, raw = $4 where job = $1";
+pub(super) const FILL: &str = "with found as (
+       update search set words = words || array_to_tsvector($5::text[]) where job = $1)
+     update bodies set output = $2, text = $3, raw = $4 where job = $1";
 
 pub(super) fn filled(
     seq: i64,
     output: Option<&Output>,
     raw: Option<&[u8]>,
 ) -> Result<Vec<Param>, StoreError> {
+    let words = output.map(search::words_of_output).unwrap_or_default();
     let (output, text) = output.map(split_text).unzip();
     Ok(vec![
         Box::new(seq),
         Box::new(output.map(|output| json(&*output)).transpose()?),
         Box::new(text.flatten().map(|text| text.as_bytes().to_vec())),
         Box::new(raw.map(<[u8]>::to_vec)),
+        Box::new(words.into_iter().collect::<Vec<_>>()),
     ])
 }
 

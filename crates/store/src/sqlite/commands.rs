@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::liveness::Liveness;
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{keys, ledger, notices, owners, sql, worker_list};
+use super::{keys, ledger, notices, owners, search, sql, worker_list};
 use crate::columns;
 
 /// Gives the best claimable job to the worker.
@@ -131,6 +131,9 @@ pub(super) fn settle(
         Settlement::Fail { failure: _, raw } => (None, raw),
         Settlement::Retry { .. } | Settlement::Release => return Ok(record.job),
     };
+    if output.is_some() {
+        search::put(tx.connection, seq, &record.job.new, output)?;
+    }
     bodies::write(tx.connection, seq, output, raw.as_deref().map(Vec::as_slice))?;
     Ok(record.job)
 }

@@ -2,15 +2,15 @@
 
 use outlast_core::{
     Changes, Checkpoint, Cursor, Job, JobId, JobPage, JobQuery, Profile, RemoteRun, Rev, Scope,
-    Timestamp, rules,
+    StateCount, StateKind, Timestamp, rules,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::fault::Fault;
-use super::{rows, sql};
+use super::{rows, search, sql};
 use crate::columns::{self, Columns as _};
-use crate::page;
+use crate::{ledger_columns, page};
 
 /// The job, if `scope` may see it.
 pub(super) fn job(
@@ -42,16 +42,26 @@ pub(super) fn list(
 
 /// The statement for a page, and one row more to know whether there is another.
 fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
-    let (conditions, values) = conditions(scope, query, now);
-    // A prefix matches few jobs and finds them by index; without one, jobs are read in their order.
-    let order = if query.id_prefix.is_some() { "+seq" } else { "seq" };
+    let (conditions, mut values) = conditions(scope, query, now);
+    // A prefix matches few jobs and finds them by index, and few have not ended; all other jobs are read in their order.
+    let order =
+        if query.id_prefix.is_some() || all_unfinished(&query.states) { "+seq" } else { "seq" };
+    let mut from = "jobs";
+    let mut order = order.to_owned();
+    if let Some(expression) = query.words.as_deref().and_then(search::expression) {
+        // Read from the words on, in their order, so that a page ends the search.
+        from = "search CROSS JOIN jobs ON jobs.seq = search.rowid AND search MATCH ?";
+        order = "search.rowid".to_owned();
+        values.insert(0, Value::Text(expression));
+    }
     let select = format!(
         "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
            json_array_length(failures) AS failed, fence,
            (SELECT CASE json_type(ask, '$.session_id') WHEN 'text' THEN json_extract(ask, '$.session_id') END
             FROM bodies WHERE bodies.job = jobs.seq) AS session,
-           percent, message, created_at, updated_at, ended_at
-         FROM jobs WHERE {conditions} ORDER BY {order} DESC LIMIT {}",
+           percent, message, created_at, updated_at, ended_at, provider, {}
+         FROM {from} WHERE {conditions} ORDER BY {order} DESC LIMIT {}",
+        ledger_columns::charge_columns(),
         u64::from(query.limit) + 1
     );
     (select, values)
@@ -69,14 +79,29 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
         Scope::Operator => {}
     }
     if let Some(Cursor(seq)) = query.after {
-        conditions.push("seq < ?".to_owned());
+        let words = query.words.as_deref().and_then(search::expression);
+        conditions.push(if words.is_some() { "search.rowid < ?" } else { "seq < ?" }.to_owned());
         values.push(Value::Integer(columns::signed(seq)));
     }
     if !query.states.is_empty() {
         // Words of our own, none of them with a quote.
         let words: Vec<_> =
             query.states.iter().map(|state| format!("'{}'", state.as_str())).collect();
-        conditions.push(format!("state IN ({})", words.join(", ")));
+        conditions.push(match words.as_slice() {
+            [word] => format!("state = {word}"),
+            words => format!("state IN ({})", words.join(", ")),
+        });
+        // The index of ends has the order of a list for one state alone.
+        if words.len() == 1 && !all_unfinished(&query.states) {
+            conditions.push("ended_at IS NOT NULL".to_owned());
+        }
+        if all_unfinished(&query.states) {
+            conditions.push("ended_at IS NULL".to_owned());
+        }
+    }
+    if let Some(provider) = &query.provider {
+        conditions.push("provider = ?".to_owned());
+        values.push(Value::Text(provider.clone()));
     }
     if let Some(text) = &query.search {
         conditions.push("instr(title_folded, ?) > 0".to_owned());
@@ -88,6 +113,29 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
         values.extend([Value::Text(prefix.clone()), Value::Text(prefix.clone())]);
     }
     (conditions.join(" AND "), values)
+}
+
+/// Whether only jobs that have not ended are asked for.
+fn all_unfinished(states: &[StateKind]) -> bool {
+    !states.is_empty() && states.iter().all(|state| !state.is_terminal())
+}
+
+/// How many jobs are in each state, no further than `at_most`.
+pub(super) fn counts(
+    connection: &Connection,
+    scope: &Scope,
+    at_most: u32,
+    now: Timestamp,
+) -> Result<Vec<StateCount>, Fault> {
+    let count_of = |state: StateKind| {
+        let query = JobQuery { states: vec![state], ..JobQuery::default() };
+        let (conditions, values) = conditions(scope, &query, now);
+        let select =
+            format!("SELECT count(*) FROM (SELECT 1 FROM jobs WHERE {conditions} LIMIT {at_most})");
+        let jobs: i64 = sql::value(connection, &select, params_from_iter(values))?;
+        Ok(StateCount { state, jobs: u32::try_from(jobs).unwrap_or(u32::MAX) })
+    };
+    StateKind::ALL.into_iter().map(count_of).collect()
 }
 
 /// Remote runs that a worker of one of these profiles should stop.
@@ -182,6 +230,9 @@ mod tests {
         let alice = Scope::Owner(OwnerId::new("alice"));
         let prefix =
             JobQuery { id_prefix: Some("4d19".to_owned()), limit: 2, ..JobQuery::default() };
+        let state = JobQuery { states: vec![StateKind::Failed], limit: 20, ..JobQuery::default() };
+        let of =
+            JobQuery { provider: Some("library".to_owned()), limit: 20, ..JobQuery::default() };
         let table = [
             (
                 &alice,
@@ -194,6 +245,14 @@ mod tests {
                 prefix.clone(),
                 "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id>? AND id<?)",
             ),
+            (
+                &alice,
+                state.clone(),
+                "SEARCH jobs USING INDEX jobs_ended_state (owner=? AND state=?)",
+            ),
+            (&Scope::Operator, state, "SEARCH jobs USING INDEX jobs_all_ended_state (state=?)"),
+            (&alice, of.clone(), "SEARCH jobs USING INDEX jobs_provider (owner=? AND provider=?)"),
+            (&Scope::Operator, of, "SEARCH jobs USING INDEX jobs_all_provider (provider=?)"),
             (
                 &Scope::Operator,
                 prefix,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fault::Fault;
 use super::sql;
 use super::writer::Tx;
-use super::{bodies, keys};
+use super::{bodies, keys, search};
 use crate::columns::{Columns, StateColumns, damaged, json, millis, parse, signed, word};
 
 impl Columns for Row<'_> {
@@ -180,5 +180,6 @@ pub(super) fn add(
     let seq = tx.connection.last_insert_rowid();
     let insert = "INSERT INTO bodies (job, ask) VALUES (?1, ?2)";
     sql::execute(tx.connection, insert, (seq, json(&new.ask)?))?;
+    search::put(tx.connection, seq, new, None)?;
     Ok(seq)
 }

@@ -14,7 +14,7 @@ use super::open::{self, Access};
 use super::restore::{close, sole_connection};
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{bodies, check, keys, ledger, sql};
+use super::{bodies, check, keys, ledger, search, sql};
 use crate::SystemClock;
 use crate::columns::{Columns as _, signed};
 use crate::copy_side::{
@@ -232,6 +232,7 @@ fn add(tx: &mut Tx<'_>, WholeJob { seq, record, key, raw }: &WholeJob) -> Result
         | JobState::Failed { .. }
         | JobState::Cancelled { .. } => None,
     };
+    search::put(tx.connection, seq, &job.new, output)?;
     bodies::write(tx.connection, seq, output, raw.as_deref())?;
     if let Some((text, KeyRecord { input_hash, made_at, life, answered_at })) = key {
         let named = Key { text: text.clone(), input_hash: *input_hash, life: *life };

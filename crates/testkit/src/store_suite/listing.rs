@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Job, JobId, JobPage, JobQuery, NewJob, Progress, Scope, Settlement,
-    StateKind, Summary, Visibility,
+    Body, Checkpoint, ConversationId, Cost, Insert, Job, JobId, JobPage, JobQuery, NewJob, Output,
+    Profile, Progress, Prune, Scope, Settlement, StateKind, Summary, SummaryCharge, Visibility,
 };
+use serde_json::json;
 
-use super::fixture::{Fixture, a_failure, a_job, alice, succeed};
+use super::fixture::{
+    Fixture, a_cost, a_failure, a_job, a_report, a_reservation, a_run, alice, an_insert, bob,
+    succeed,
+};
 use crate::clock::START;
 
 /// By arrival, not by last change.
@@ -168,12 +172,163 @@ pub async fn an_empty_page_is_no_error(fixture: Fixture) {
     assert_eq!(list(&fixture, JobQuery { limit: 0, ..JobQuery::default() }).await, empty);
 }
 
+/// Each word that is looked for begins a word of the question, or of the report once there is one.
+pub async fn i2_words_of_questions_and_reports_find_their_jobs(fixture: Fixture) {
+    let ask = json!({"messages": [
+        {"role": "system", "content": "instructions"},
+        {"role": "user", "content": "How do leases outlive their Wörker?"},
+    ]});
+    let asked = fixture.add(NewJob { title: "How do leases".to_owned(), ask, ..a_job() }).await;
+    let told = titled(&fixture, "Something else").await;
+    for text in ["leases", "LEAS outl", "wörker", "lease how", "their, leases!"] {
+        assert_eq!(ids(&worded(&fixture, text).await), [asked.id], "{text}");
+    }
+    for text in ["instructions", "eases", "leases fences", "else leases", "fences"] {
+        assert!(worded(&fixture, text).await.jobs.is_empty(), "{text}");
+    }
+    assert_eq!(
+        ids(&worded(&fixture, "?! * \" '").await),
+        [told.id, asked.id],
+        "no word is no filter"
+    );
+
+    let claimed = fixture.claim().await;
+    let body = Body::report("# Fences\n\nA fence is a number AND a promise[1].", Vec::new());
+    let output = Output { body, ..a_report() };
+    let succeed = Settlement::Succeed { output: output.into(), raw: None };
+    fixture.store.settle(&claimed.lease, succeed).await.unwrap();
+    for text in ["fences", "and", "leases fence number", "promise"] {
+        assert_eq!(ids(&worded(&fixture, text).await), [claimed.job.id], "{text}");
+    }
+}
+
+/// By the first word of its profile.
+pub async fn i2_a_list_can_be_narrowed_to_a_provider(fixture: Fixture) {
+    let profile = |name: &str| NewJob { profile: Profile::new(name), ..a_job() };
+    let agent = fixture.add(profile("perplexity/agent https://api.example 0123")).await.id;
+    let library = fixture.add(profile("library 0123")).await.id;
+    let sonar = fixture.add(profile("perplexity/sonar https://api.example 0123")).await.id;
+    for (provider, expected) in
+        [("perplexity", vec![sonar, agent]), ("library", vec![library]), ("perplex", vec![])]
+    {
+        for scope in [Scope::Owner(alice()), Scope::Operator] {
+            let provider = Some(provider.to_owned());
+            let query = JobQuery { provider, limit: 10, ..JobQuery::default() };
+            let page = fixture.store.list(&scope, &query).await.unwrap();
+            assert_eq!(ids(&page), expected, "{query:?}");
+        }
+    }
+}
+
+/// State, provider and words at once, with pages of one.
+pub async fn i2_filters_narrow_together_page_by_page(fixture: Fixture) {
+    let mut expected = Vec::new();
+    for number in 0..6 {
+        let title = if number % 2 == 0 { "even leases" } else { "odd leases" };
+        let profile = Profile::new(if number < 4 { "research" } else { "search" });
+        let job = fixture.add(NewJob { title: title.to_owned(), profile, ..a_job() }).await;
+        if number % 2 == 0 && number < 4 {
+            expected.insert(0, job.id);
+        }
+        fixture.cancel(&job.id).await;
+    }
+    titled(&fixture, "even leases").await;
+    for scope in [Scope::Owner(alice()), Scope::Operator] {
+        let mut query = JobQuery {
+            states: vec![StateKind::Cancelled],
+            words: Some("lease even".to_owned()),
+            provider: Some("research".to_owned()),
+            limit: 1,
+            ..JobQuery::default()
+        };
+        let mut seen = Vec::new();
+        loop {
+            let page = fixture.store.list(&scope, &query).await.unwrap();
+            seen.extend(ids(&page));
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, expected, "{scope:?}");
+    }
+}
+
+/// What is set aside first, then what it cost; a job that is free has no charge.
+pub async fn i2_a_summary_says_what_was_paid(fixture: Fixture) {
+    let reservation = Some(a_reservation(40, None));
+    fixture.store.insert(Insert { reservation, ..an_insert(a_job()) }).await.unwrap();
+    let reserved = only(&fixture).await;
+    let charge = |cents, is_final| Some(SummaryCharge { amount: a_cost(cents), is_final });
+    assert_eq!((reserved.charge, reserved.provider.as_str()), (charge(40, false), "research"));
+    let claimed = fixture.claim().await;
+    let running = Checkpoint::Running(a_run("resp_1"));
+    fixture.store.checkpoint(&claimed.lease, &running).await.unwrap();
+    let output = Output { cost: Cost::Reported(a_cost(55)), ..a_report() };
+    let model = output.model.clone();
+    let succeed = Settlement::Succeed { output: output.into(), raw: None };
+    fixture.store.settle(&claimed.lease, succeed).await.unwrap();
+    let settled = only(&fixture).await;
+    assert_eq!((settled.charge, settled.model), (charge(55, true), model));
+}
+
+/// An owner learns nothing of how many jobs others have.
+pub async fn i2_states_are_counted_up_to_a_bound_and_for_one_owner(fixture: Fixture) {
+    fixture.add_succeeded().await;
+    for _ in 0..3 {
+        let job = fixture.add(a_job()).await;
+        fixture.cancel(&job.id).await;
+    }
+    fixture.add_claimed().await;
+    fixture.add(a_job()).await;
+    fixture.add(NewJob { owner: bob(), ..a_job() }).await;
+    let counts = async |scope: Scope, at_most| {
+        let counts = fixture.store.counts(&scope, at_most).await.unwrap();
+        let states: Vec<StateKind> = counts.iter().map(|count| count.state).collect();
+        assert_eq!(states, StateKind::ALL);
+        counts.iter().map(|count| count.jobs).collect::<Vec<_>>()
+    };
+    let by_state = |of: &dyn Fn(StateKind) -> u32| -> Vec<u32> {
+        StateKind::ALL.iter().map(|state| of(*state)).collect()
+    };
+    let alices = by_state(&|state| match state {
+        StateKind::Queued | StateKind::Running | StateKind::Succeeded => 1,
+        StateKind::Failed => 0,
+        StateKind::Cancelled => 3,
+    });
+    assert_eq!(counts(Scope::Owner(alice()), 100).await, alices);
+    let bounded: Vec<u32> = alices.iter().map(|count| (*count).min(2)).collect();
+    assert_eq!(counts(Scope::Owner(alice()), 2).await, bounded);
+    let bobs = by_state(&|state| u32::from(state == StateKind::Queued));
+    assert_eq!(counts(Scope::Owner(bob()), 100).await, bobs);
+    let all: Vec<u32> = alices.iter().zip(&bobs).map(|(one, other)| one + other).collect();
+    assert_eq!(counts(Scope::Operator, 100).await, all);
+}
+
+/// Nothing of what was asked stays behind.
+pub async fn i2_the_words_of_a_removed_job_find_nothing(fixture: Fixture) {
+    let job = titled(&fixture, "leases").await;
+    fixture.cancel(&job.id).await;
+    let before = Prune::EndedBefore(fixture.clock_now().after(Duration::from_secs(1)));
+    fixture.store.prune(&Scope::Owner(alice()), &before).await.unwrap();
+    let next = titled(&fixture, "fences").await;
+    assert!(worded(&fixture, "leases").await.jobs.is_empty());
+    assert_eq!(ids(&worded(&fixture, "fences").await), [next.id]);
+}
+
+async fn worded(fixture: &Fixture, text: &str) -> JobPage {
+    list(fixture, JobQuery { words: Some(text.to_owned()), limit: 10, ..JobQuery::default() }).await
+}
+
 fn expected(job: &Job) -> Summary {
     Summary {
         id: job.id,
         owner: job.new.owner.clone(),
         conversation: job.new.conversation.clone(),
         workflow: job.new.workflow.clone(),
+        provider: job.new.profile.provider().to_owned(),
+        model: None,
+        charge: None,
         title: job.new.title.clone(),
         visibility: job.new.visibility,
         state: job.state.kind(),

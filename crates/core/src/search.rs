@@ -1,0 +1,106 @@
+//! The words by which a job is found: those of its question and of its report.
+//!
+//! Every store breaks text into words here, so that all of them find the same jobs.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::{Body, NewJob, Output};
+
+/// How many different words of one job are kept for the search.
+const MAX_WORDS: usize = 20_000;
+/// How long a word may be; longer ones are cut.
+const MAX_WORD_CHARS: usize = 64;
+
+/// The words of a text, in lower case and each once. A word is what stands between two characters that are neither letter nor
+/// number.
+pub fn words(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    add_words(&mut found, text);
+    found
+}
+
+/// The words by which a job is found before its end.
+pub fn words_of_question(new: &NewJob) -> BTreeSet<String> {
+    let mut found = words(&new.title);
+    let messages = new.ask.get("messages").and_then(Value::as_array);
+    let said = messages.into_iter().flatten().rfind(|message| {
+        message.get("role").and_then(Value::as_str).is_some_and(|role| role == "user")
+    });
+    if let Some(question) = said.and_then(|message| message.get("content")).and_then(Value::as_str)
+    {
+        add_words(&mut found, question);
+    }
+    found
+}
+
+/// The words of what came of a job.
+pub fn words_of_output(output: &Output) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    match &output.body {
+        Body::Report { text, sources, .. } => {
+            add_words(&mut found, text);
+            for title in sources.iter().filter_map(|source| source.title.as_deref()) {
+                add_words(&mut found, title);
+            }
+        }
+        Body::Tool { .. } => {}
+    }
+    found
+}
+
+/// Whether each word that is looked for begins a word of the job.
+pub fn finds(wanted: &BTreeSet<String>, words: &BTreeSet<String>) -> bool {
+    let begins = |wanted: &String| {
+        words.range(wanted.clone()..).next().is_some_and(|word| word.starts_with(wanted.as_str()))
+    };
+    wanted.iter().all(begins)
+}
+
+fn add_words(found: &mut BTreeSet<String>, text: &str) {
+    for word in text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        if found.len() >= MAX_WORDS {
+            return;
+        }
+        found.insert(word.chars().take(MAX_WORD_CHARS).flat_map(char::to_lowercase).collect());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_letters_and_numbers_in_lower_case() {
+        let table = [
+            ("Über LEASES, and 3-way fences!", vec!["3", "and", "fences", "leases", "way", "über"]),
+            ("a_b \"c\" d*", vec!["a", "b", "c", "d"]),
+            ("  ", vec![]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(words(text).into_iter().collect::<Vec<_>>(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_word_that_is_looked_for_must_begin_one() {
+        let job = words("How leases outlive workers");
+        for (wanted, expected) in [
+            ("lease work", true),
+            ("leases", true),
+            ("ease", false),
+            ("lease stores", false),
+            ("", true),
+        ] {
+            assert_eq!(finds(&words(wanted), &job), expected, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_gives_so_many_words_and_no_more() {
+        let text: String = (0..MAX_WORDS + 10).map(|number| format!("w{number} ")).collect();
+        assert_eq!(words(&text).len(), MAX_WORDS);
+        assert!(words(&"x".repeat(1000)).iter().all(|word| word.chars().count() == MAX_WORD_CHARS));
+    }
+}
