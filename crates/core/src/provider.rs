@@ -4,12 +4,13 @@
 //! promise visible: [`BeginError`] says whether a request may have been accepted, so that nothing is ever
 //! paid for twice by accident.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{Code, Cost, Output, Progress, RemoteRun, RemoteStop};
+use crate::{Code, Cost, Output, Progress, RemoteRun, RemoteStop, Store};
 
 /// A service that does the work.
 #[async_trait]
@@ -34,6 +35,9 @@ pub trait Provider: Send + Sync {
     fn caps(&self) -> bool {
         false
     }
+
+    /// Says where ids that are made once for an account are kept. Called before anything is begun.
+    fn keep_ids_in(&self, _store: &Arc<dyn Store>) {}
 
     /// Sends the request and returns once the provider has a name for the run.
     ///

@@ -177,6 +177,12 @@ pub trait Store: Send + Sync {
     /// [`Prune::Expired`] removes them ([`crate::rules::ledger_begins`]).
     async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError>;
 
+    /// What [`Store::keep`] kept under this name.
+    async fn kept(&self, name: &str) -> Result<Option<String>, StoreError>;
+
+    /// Keeps `value` under `name`, in place of what was kept there, until it is replaced. Not a change: no rev.
+    async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError>;
+
     /// Waits until something changed after `after`, at most `wait.at_most`, and says what.
     ///
     /// Own changes are seen at once; those of other processes within `wait.look_every`. Level-triggered: nothing

@@ -91,5 +91,7 @@ wrapper_of! {
     Turns: fn turns(&self, scope: &Scope, conversation: &ConversationId) -> Vec<Job>;
     Conversations: fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
     Spend: fn spend(&self, scope: &Scope, query: &SpendQuery) -> Vec<SpendSum>;
+    Kept: fn kept(&self, name: &str) -> Option<String>;
+    Keep: fn keep(&self, name: &str, value: &str) -> ();
     Changes: fn changes(&self, after: Rev, wait: ChangeWait) -> Changes;
 }

@@ -50,6 +50,7 @@ impl Engine {
             rev,
             stop.clone(),
         ));
+        providers.values().for_each(|provider| provider.keep_ids_in(&store));
         let shared = Shared { store, providers, options, wakeups, stop };
         Ok((Self { shared: Arc::new(shared) }, follower))
     }

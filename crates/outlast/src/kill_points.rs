@@ -89,6 +89,8 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::ClaimNotice
             | StoreMethod::RecordNotice
             | StoreMethod::RecordAnswer
+            | StoreMethod::Kept
+            | StoreMethod::Keep
             | StoreMethod::HasWorker
             | StoreMethod::Queued
             | StoreMethod::Ahead

@@ -70,6 +70,8 @@ impl StoreWrapper for MeteredStore {
             | StoreMethod::ClaimNotice
             | StoreMethod::RecordNotice
             | StoreMethod::RecordAnswer
+            | StoreMethod::Kept
+            | StoreMethod::Keep
             | StoreMethod::HasWorker
             | StoreMethod::Queued
             | StoreMethod::Ahead
@@ -171,6 +173,10 @@ impl Provider for MeteredProvider {
 
     fn caps(&self) -> bool {
         self.provider.caps()
+    }
+
+    fn keep_ids_in(&self, store: &Arc<dyn Store>) {
+        self.provider.keep_ids_in(store);
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {

@@ -13,12 +13,13 @@ mod report;
 mod links;
 mod wire;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, NanoUsd, Nature, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run, Trouble,
+    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run, Store, Trouble,
 };
 use reqwest::StatusCode;
 use serde_json::Value;
@@ -119,6 +120,10 @@ impl Provider for Anthropic {
             (Cost::Estimate(typical), Some(budget)) => Cost::Estimate(typical.min(budget)),
             (typical, _) => typical,
         }
+    }
+
+    fn keep_ids_in(&self, store: &Arc<dyn Store>) {
+        self.account.keep_in(store);
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {

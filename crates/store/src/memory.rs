@@ -460,6 +460,15 @@ impl Store for MemoryStore {
         Ok(tables::sums(seen, query.by))
     }
 
+    async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.tables().kept.get(name).cloned())
+    }
+
+    async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        self.tables().kept.insert(name.to_owned(), value.to_owned());
+        Ok(())
+    }
+
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         let mut rev = self.tables().rev.subscribe();
         // Whether a change came or the time ran out is read from the tables below.

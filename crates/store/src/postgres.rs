@@ -13,6 +13,7 @@ mod batch;
 
 mod insert;
 mod room;
+mod kept;
 mod ledger;
 mod claims;
 mod writes;
@@ -435,6 +436,14 @@ impl Store for PostgresStore {
 
     async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {
         self.shared.spend(scope, query).await
+    }
+
+    async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.shared.kept(name).await
+    }
+
+    async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        self.shared.keep(name, value).await
     }
 
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {

@@ -381,6 +381,21 @@ impl Store for SqliteStore {
         self.readers.run(move |connection| ledger::spend(connection, &scope, &query)).await
     }
 
+    async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
+        let name = name.to_owned();
+        let select = "SELECT value FROM kept WHERE name = ?1";
+        self.readers.run(move |connection| sql::optional(connection, select, [name])).await
+    }
+
+    async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        let kept = [name.to_owned(), value.to_owned()];
+        let replace = "INSERT OR REPLACE INTO kept (name, value) VALUES (?1, ?2)";
+        let keep = move |tx: &mut writer::Tx<'_>| {
+            sql::execute(tx.connection, replace, kept.clone()).map(drop)
+        };
+        self.writer()?.run(keep).await
+    }
+
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         const MIN_INTERVAL: Duration = Duration::from_millis(1);
         const MAX_WAIT: Duration = Duration::from_secs(86_400);

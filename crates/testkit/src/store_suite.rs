@@ -12,6 +12,7 @@ pub mod claiming;
 pub mod conversing;
 pub mod holding;
 pub mod inserting;
+pub mod keeping;
 pub mod keys;
 pub mod leases;
 pub mod listing;
@@ -196,6 +197,9 @@ macro_rules! store_suite {
                 a_notice_outlives_its_job
                 g8_the_text_so_far_is_there_while_the_try_lasts
                 g8_the_text_so_far_never_outlives_its_try
+            }
+            keeping {
+                g3_what_is_kept_is_there_until_it_is_replaced
             }
             spending {
                 g6_a_reservation_becomes_what_the_run_cost

@@ -1,9 +1,10 @@
 //! What an account needs once before it can do research: an agent and an environment. Each is looked up by its name, which
-//! holds a digest of its definition, before it is made (G3).
+//! holds a digest of its definition, before it is made, and kept in the store (G3).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use outlast_core::{BeginError, ProviderError, Trouble};
+use outlast_core::{BeginError, ProviderError, Store, Trouble};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
@@ -16,41 +17,85 @@ use crate::vendor::{Service, unreadable};
 const MAX_PAGES: usize = 10;
 
 /// The ids that sessions are made with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Ids {
     pub(super) agent: String,
     pub(super) environment: String,
 }
 
-/// The agent and the environment of one account, found once for each process.
+/// The agent and the environment of one account: known to this process, else to the store, else to the vendor.
 #[derive(Clone)]
 pub(super) struct Account {
     model: Arc<str>,
-    ids: Arc<Mutex<Arc<OnceCell<Ids>>>>,
+    ids: Arc<Mutex<Known>>,
+    store: Arc<OnceLock<Arc<dyn Store>>>,
+}
+
+#[derive(Clone, Default)]
+struct Known {
+    ids: Arc<OnceCell<Ids>>,
+    /// These were refused, wherever they are kept.
+    refused: Option<Ids>,
 }
 
 impl Account {
     pub(super) fn new(model: &str) -> Self {
-        Self { model: model.into(), ids: Arc::default() }
+        Self { model: model.into(), ids: Arc::default(), store: Arc::default() }
     }
 
-    /// The ids, looked up or made where this process does not know them.
+    /// Where the ids are kept for other processes.
+    pub(super) fn keep_in(&self, store: &Arc<dyn Store>) {
+        self.store.get_or_init(|| Arc::clone(store));
+    }
+
+    /// The ids, looked up or made where neither this process nor the store knows them.
     pub(super) async fn ids(&self, service: &Service) -> Result<Ids, BeginError> {
-        let cell = Arc::clone(&self.ids.lock().unwrap_or_else(PoisonError::into_inner));
+        let Known { ids, refused } =
+            self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let find = async || {
             let agent = wire::agent_definition(&self.model);
+            let environment = wire::environment_definition();
+            let name = self.kept_as(service, &[&agent, &environment]);
+            if let Some(kept) = self.kept(&name).await.filter(|kept| Some(kept) != refused.as_ref())
+            {
+                return Ok(kept);
+            }
             let agent = self.find(service, "agents", agent).await?;
-            let environment = self.find(service, "environments", wire::environment_definition());
-            Ok(Ids { agent, environment: environment.await? })
+            let environment = self.find(service, "environments", environment).await?;
+            let ids = Ids { agent, environment };
+            self.keep(&name, &ids).await;
+            Ok(ids)
         };
-        cell.get_or_try_init(find).await.cloned()
+        ids.get_or_try_init(find).await.cloned()
     }
 
     /// Forgets ids that were refused: the agent or the environment may have been archived.
     pub(super) fn forget(&self, refused: &Ids) {
-        let mut cell = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-        if cell.get() == Some(refused) {
-            *cell = Arc::default();
+        let mut known = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.ids.get() == Some(refused) {
+            *known = Known { ids: Arc::default(), refused: Some(refused.clone()) };
+        }
+    }
+
+    /// The name of the ids in the store: another service, key or definition has ids of its own.
+    fn kept_as(&self, service: &Service, definitions: &[&Value]) -> String {
+        let digests: Vec<String> = definitions.iter().map(|it| digest(it)).collect();
+        format!("{} {}", service.profile(super::Anthropic::NAME).as_str(), digests.join(" "))
+    }
+
+    /// What is kept can be looked up again, so that a store in trouble does not stop the work.
+    async fn kept(&self, name: &str) -> Option<Ids> {
+        let kept = self.store.get()?.kept(name).await;
+        let kept = kept.inspect_err(|error| tracing::warn!(%error, "the ids of Anthropic's agent and environment cannot be read; they are looked up"));
+        serde_json::from_str(&kept.ok()??).ok()
+    }
+
+    async fn keep(&self, name: &str, ids: &Ids) {
+        let (Some(store), Ok(text)) = (self.store.get(), serde_json::to_string(ids)) else {
+            return;
+        };
+        if let Err(error) = store.keep(name, &text).await {
+            tracing::warn!(%error, "the ids of Anthropic's agent and environment cannot be kept");
         }
     }
 
@@ -61,9 +106,7 @@ impl Account {
         kind: &str,
         mut definition: Value,
     ) -> Result<String, BeginError> {
-        let digest = Sha256::digest(definition.to_string());
-        let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let name = format!("outlast-research-{digest}");
+        let name = format!("outlast-research-{}", digest(&definition));
         let found = self.named(service, kind, &name).await.map_err(BeginError::Refused)?;
         if let Some(id) = found {
             return Ok(id);
@@ -125,4 +168,9 @@ impl Account {
         );
         detailed(Trouble::Misconfigured, sentence, refusal.detail.unwrap_or_default())
     }
+}
+
+fn digest(definition: &Value) -> String {
+    let digest = Sha256::digest(definition.to_string());
+    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }

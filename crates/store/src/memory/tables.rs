@@ -28,6 +28,8 @@ pub(super) struct Tables {
     pub(super) workers: HashMap<WorkerId, HashSet<Profile>>,
     /// What is to be told, in the order of the ends.
     pub(super) notices: Vec<StoredNotice>,
+    /// What [`outlast_core::Store::keep`] was given, by name.
+    pub(super) kept: HashMap<String, String>,
     /// The number of the latest change; receivers are woken by each.
     pub(super) rev: watch::Sender<Rev>,
 }

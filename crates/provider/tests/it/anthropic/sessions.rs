@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use outlast_core::{AskKind, BeginError, Provider, Trouble};
+use outlast_core::{AskKind, BeginError, Provider, Store, Trouble};
 use outlast_provider::anthropic::Anthropic;
+use outlast_store::MemoryStore;
 use serde_json::json;
 
 use super::bench::{Bench, adapter};
@@ -27,6 +28,31 @@ async fn g3_the_agent_and_the_environment_are_made_once() {
     let enabled: Vec<_> =
         tools["configs"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(enabled, ["web_search", "web_fetch"]);
+}
+
+/// G3: what one process found is kept in the store, by key: the next one asks the vendor nothing. Refused ids are replaced
+/// there too.
+#[tokio::test]
+async fn g3_ids_are_kept_between_processes() {
+    let bench = Bench::new().await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(bench.clock.clone()));
+    let process = || {
+        let adapter = adapter(bench.sim.url(), PATIENCE, &bench.clock);
+        adapter.keep_ids_in(&store);
+        adapter
+    };
+    patiently(process().begin(&ask("q1"), "k1")).await.unwrap();
+    let looked = bench.requests("GET /v1/agents").len();
+    patiently(process().begin(&ask("q2"), "k2")).await.unwrap();
+    assert_eq!(bench.requests("GET /v1/agents").len(), looked, "it was kept");
+    let sessions = bench.requests("POST /v1/sessions");
+    let agent = sessions[1].body["agent"].as_str().unwrap();
+    assert_eq!(sessions[0].body["agent"], agent);
+    bench.post(&format!("/v1/agents/{agent}/archive")).await;
+    patiently(process().begin(&ask("q3"), "k3")).await.unwrap();
+    let refused = bench.requests("POST /v1/sessions").len();
+    patiently(process().begin(&ask("q4"), "k4")).await.unwrap();
+    assert_eq!(bench.requests("POST /v1/sessions").len(), refused + 1, "the new one is kept");
 }
 
 /// G3: an agent that was archived is found out by the refusal, and made anew, once.
