@@ -8,6 +8,7 @@ mod conversations;
 mod store;
 mod spend;
 mod simulate;
+mod wrap_install;
 mod examples;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub(crate) use serve::{ServeArgs, WorkerArgs};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use spend::SpendArgs;
 pub(crate) use store::{BackupArgs, CheckArgs, CopyArgs, MigrateArgs, RestoreArgs, StoreCommand};
+pub(crate) use wrap_install::{WrapChange, WrapInstallArgs};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
 ///
@@ -161,6 +163,9 @@ pub(crate) enum Command {
     /// kept beside it. No key is written: the client is told to pass PERPLEXITY_API_KEY on where it can. --config,
     /// --data-dir, --store, --no-mirror and the folders of --library or OUTLAST_LIBRARY become part of the entry.
     Init(InitArgs),
+    /// Make a server of an MCP client go through wrap, or undo that
+    #[command(hide = true)]
+    Wrap(WrapInstallArgs),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -23,6 +23,7 @@ mod store;
 
 mod doctor;
 mod init;
+mod wrap_install;
 mod config;
 mod completions;
 mod explain;
@@ -63,6 +64,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Spend(args) => spend::run(&global, args).await,
             Command::Doctor(args) => doctor::run(&global, args).await,
             Command::Init(args) => init::run(&global, args),
+            Command::Wrap(args) => wrap_install::run(&global, args),
             Command::Config(command) => config::run(&global, command),
             Command::Completions(args) => completions::run(args),
             Command::Man(args) => completions::man(args),

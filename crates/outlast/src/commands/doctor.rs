@@ -6,9 +6,10 @@ mod provider;
 mod store;
 
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cli::{DoctorArgs, Global};
@@ -23,14 +24,16 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> CommandResult {
     }
     let begun = Instant::now();
     let flags = super::flags_of(global, &[])?;
-    let checks = checks(flags).await;
+    let (checks, servers) = checks(flags).await;
     let failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
     if args.json {
         let listed: Vec<_> = checks.iter().map(Check::json).collect();
         let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let version = env!("CARGO_PKG_VERSION");
-        let report =
-            json!({ "ok": !failed, "version": version, "elapsed_ms": elapsed, "checks": listed });
+        let report = json!({
+            "ok": !failed, "version": version, "elapsed_ms": elapsed, "checks": listed,
+            "servers": servers,
+        });
         ui::json(&report);
     } else {
         for check in &checks {
@@ -41,19 +44,36 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> CommandResult {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// All checks, side by side; each ends by itself or is ended.
-async fn checks(flags: Flags) -> Vec<Check> {
+/// All checks, side by side, each of which ends by itself or is ended; and the servers of the clients that were found.
+async fn checks(flags: Flags) -> (Vec<Check>, Vec<Value>) {
     let showing = ShownConfig::read(flags);
     let places = Places::read();
     let mut all = vec![local::configuration(&showing, places.as_ref())];
     let config = showing.ok().and_then(|showing| showing.config.ok());
+    let found = Arc::new(OnceLock::new());
     let (stored, locks, (providers, clock), ports, clients) = tokio::join!(
         bounded(["store", "worker"], store::inspected(config.as_ref())),
         bounded(["locks"], store::locks(config.as_ref())),
         provider::providers_and_clock(config.as_ref()),
         bounded(["ports"], local::ports),
-        bounded(["clients"], move || local::clients(places.as_ref())),
+        bounded(["clients", "servers"], {
+            let found = Arc::clone(&found);
+            move || {
+                let servers = local::servers(places.as_ref());
+                let checks = [local::clients(places.as_ref()), [local::wrapped(&servers)]];
+                let _ = found.set(servers);
+                checks.map(|[check]| check)
+            }
+        }),
     );
+    let servers = found.get().into_iter().flatten().flat_map(|(client, servers)| {
+        let client = client.id();
+        servers.iter().map(move |server| {
+            let wrapped = server.wrapped_by.is_some();
+            json!({ "client": client, "server": server.name, "wrapped": wrapped })
+        })
+    });
+    let servers = servers.collect();
     let [store, worker] = stored;
     all.push(store);
     all.push(local::sqlite());
@@ -64,7 +84,7 @@ async fn checks(flags: Flags) -> Vec<Check> {
     all.extend(ports);
     all.extend(clients);
     all.push(worker);
-    all
+    (all, servers)
 }
 
 fn summary(checks: &[Check], elapsed: Duration) -> String {

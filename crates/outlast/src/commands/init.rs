@@ -1,14 +1,14 @@
 //! `outlast init`: one entry in a client's configuration file, put in and taken out without a trace.
 
-mod clients;
-mod entry;
-mod file;
+pub(super) mod clients;
+pub(super) mod entry;
+pub(super) mod file;
 
-mod edit;
+pub(super) mod edit;
 mod layout;
-mod json;
-mod codex;
-mod diff;
+pub(super) mod json;
+pub(super) mod codex;
+pub(super) mod diff;
 
 #[cfg(test)]
 mod tests;
@@ -166,16 +166,9 @@ fn refused(client: Client, path: &Path, refusal: Refusal) -> CommandError {
 
 /// How this program is to be run: by its whole path, because clients on a desktop know no shell's PATH.
 fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
-    let command = std::env::current_exe().context("find this program's own file")?;
+    let command = own_path()?;
     let mut args = vec!["serve".to_owned()];
-    for (flag, path) in [("--config", &global.config), ("--data-dir", &global.data_dir)] {
-        if let Some(path) = path {
-            args.extend([flag.to_owned(), absolute(path)?.display().to_string()]);
-        }
-    }
-    if let Some(store) = &global.store {
-        args.extend(["--store".to_owned(), store.clone()]);
-    }
+    args.extend(passed_on(global)?);
     if global.no_mirror {
         args.push("--no-mirror".to_owned());
     }
@@ -187,8 +180,27 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
         folders => folders.to_vec(),
     };
     let library = joined(&library)?;
-    let command = command.display().to_string();
     Ok(Program { command, args, keys, providers, library, library_given })
+}
+
+/// Where this program is.
+pub(super) fn own_path() -> CommandResult<String> {
+    let path = std::env::current_exe().context("find this program's own file")?;
+    Ok(path.display().to_string())
+}
+
+/// The options of this command line that the entry needs too, because the client runs elsewhere.
+pub(super) fn passed_on(global: &Global) -> CommandResult<Vec<String>> {
+    let mut args = Vec::new();
+    for (flag, path) in [("--config", &global.config), ("--data-dir", &global.data_dir)] {
+        if let Some(path) = path {
+            args.extend([flag.to_owned(), absolute(path)?.display().to_string()]);
+        }
+    }
+    if let Some(store) = &global.store {
+        args.extend(["--store".to_owned(), store.clone()]);
+    }
+    Ok(args)
 }
 
 /// The variables of the keys that the client is to pass on, and who may be asked where this environment names them.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::support::{Ran, World, running, start};
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "configuration",
     "store",
     "sqlite",
@@ -19,6 +19,7 @@ const NAMES: [&str; 11] = [
     "pandoc",
     "ports",
     "clients",
+    "servers",
     "worker",
 ];
 

@@ -29,6 +29,7 @@ mod isolation;
 mod links;
 mod jobs;
 mod init;
+mod wrap_install;
 mod mirror;
 mod money;
 mod vendors;

@@ -9,6 +9,7 @@ use clap::ValueEnum as _;
 use super::check::Check;
 use crate::cli::Client;
 use crate::commands::init::{self, ClientSetup};
+use crate::commands::wrap_install::{self, ListedServer};
 use crate::config::{ConfigError, ConfigResult, Places, ShownConfig, Source};
 
 /// The port of the examples.
@@ -130,6 +131,41 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
             Check::pass(NAME, format!("set up: {}; not: {}", set_up.join(", "), without.join(", ")))
         }
     }]
+}
+
+/// The servers of every client, and which of them go through wrap.
+pub(super) fn servers(places: Option<&Places>) -> Vec<(Client, Vec<ListedServer>)> {
+    let listed = |places| {
+        let of = |client: &Client| (*client, wrap_install::list(*client, places));
+        Client::value_variants().iter().map(of).filter(|(_, listed)| !listed.is_empty()).collect()
+    };
+    places.map(listed).unwrap_or_default()
+}
+
+/// The wrapped servers run a wrap that is there.
+pub(super) fn wrapped(servers: &[(Client, Vec<ListedServer>)]) -> Check {
+    const NAME: &str = "servers";
+    let mut lines = Vec::new();
+    for (client, listed) in servers {
+        let mut names = Vec::new();
+        for ListedServer { name, wrapped_by } in listed {
+            match wrapped_by {
+                None => names.push(name.clone()),
+                Some(program) if is_there(program) => names.push(format!("{name} (wrapped)")),
+                Some(program) => {
+                    let id = client.id();
+                    let line =
+                        format!("{name} of {id} goes through `{program}`, which is not there");
+                    return Check::warn(NAME, line, format!("outlast wrap --install {id} {name}"));
+                }
+            }
+        }
+        lines.push(format!("{}: {}", client.id(), names.join(", ")));
+    }
+    match lines.is_empty() {
+        true => Check::skipped(NAME, "no client has a server that could go through `outlast wrap`"),
+        false => Check::pass(NAME, lines.join("; ")),
+    }
 }
 
 /// A name without a folder is looked for by the client, in a PATH we do not know.

@@ -22,7 +22,7 @@ const MODE: (&str, &str) = ("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "auto");
 
 /// How a client's file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(in crate::commands) enum Format {
     /// JSON, perhaps with comments; the entry is in the object of this name.
     Json(&'static str),
     Toml,
@@ -64,7 +64,7 @@ impl Client {
     }
 
     /// The name people know.
-    pub(super) fn title(self) -> &'static str {
+    pub(in crate::commands) fn title(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
             Self::ClaudeDesktop => "Claude Desktop",
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    pub(super) fn format(self) -> Format {
+    pub(in crate::commands) fn format(self) -> Format {
         match self {
             Self::ClaudeCode
             | Self::ClaudeDesktop

@@ -7,7 +7,7 @@ use super::entry::{Entry, Field};
 use super::json::Refusal;
 
 /// The table of tables the entry stands in.
-const CONTAINER: &str = "mcp_servers";
+pub(in crate::commands) const CONTAINER: &str = "mcp_servers";
 
 /// Puts the entry in, or brings the one that is there up to date.
 pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
@@ -102,7 +102,7 @@ fn block(entry: &Entry) -> String {
     lines
 }
 
-fn parse(text: &str) -> Result<DocumentMut, Refusal> {
+pub(in crate::commands) fn parse(text: &str) -> Result<DocumentMut, Refusal> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let at = error.span().map_or(text.len(), |span| span.start);
         let why = error.message().lines().next().unwrap_or("this is not TOML").to_owned();
@@ -127,17 +127,17 @@ fn exact(text: &str) -> Result<(DocumentMut, LineEnds), Refusal> {
 
 /// How lines end. The library writes one kind only.
 #[derive(Clone, Copy)]
-enum LineEnds {
+pub(in crate::commands) enum LineEnds {
     Unix,
     Windows,
 }
 
 impl LineEnds {
-    fn in_text(text: &str) -> Self {
+    pub(in crate::commands) fn in_text(text: &str) -> Self {
         if text.contains("\r\n") { Self::Windows } else { Self::Unix }
     }
 
-    fn of(self, text: String) -> String {
+    pub(in crate::commands) fn of(self, text: String) -> String {
         match self {
             Self::Unix => text,
             Self::Windows => text.replace('\n', "\r\n"),
@@ -145,7 +145,7 @@ impl LineEnds {
     }
 }
 
-fn bring_up_to_date(item: &mut Item, field: &Field) {
+pub(in crate::commands) fn bring_up_to_date(item: &mut Item, field: &Field) {
     let wanted = value(field);
     let same = |found: &Value| match (found, field) {
         (Value::String(found), Field::Text(wanted)) => found.value() == wanted,
@@ -165,7 +165,7 @@ fn bring_up_to_date(item: &mut Item, field: &Field) {
     }
 }
 
-fn value(field: &Field) -> Value {
+pub(in crate::commands) fn value(field: &Field) -> Value {
     match field {
         Field::Text(text) => text.as_str().into(),
         Field::List(items) => items.iter().map(String::as_str).collect(),

@@ -4,7 +4,11 @@
 const CONTEXT: usize = 3;
 
 /// The diff between two texts; empty when they are the same.
-pub(super) fn unified(name: &str, before: Option<&str>, after: Option<&str>) -> String {
+pub(in crate::commands) fn unified(
+    name: &str,
+    before: Option<&str>,
+    after: Option<&str>,
+) -> String {
     if before == after {
         return String::new();
     }

@@ -79,7 +79,7 @@ pub(super) fn ours(root: &CstRootNode, container: &str) -> Option<CstNode> {
     member(&object_at(root, &[container])?, NAME)
 }
 
-fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
+pub(in crate::commands) fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
     path.iter().try_fold(root.object_value()?, |object, name| member(&object, name)?.as_object())
 }
 
@@ -89,18 +89,54 @@ pub(super) fn take(text: &str, container: &str) -> Result<Option<String>, Refusa
     loop {
         let text = done.as_deref().unwrap_or(text);
         let root = parse(text)?;
-        match object_at(&root, &[container]).and_then(|place| taken(text, &place)) {
+        match object_at(&root, &[container]).and_then(|place| taken(text, &place, NAME)) {
             Some(without) => done = Some(without),
             None => return Ok(done),
         }
     }
 }
 
-/// The text without the object's last member of our name. Comments in front of the member stay, which the parser's own
+/// Gives the member of the object at this path a value. Objects that are missing are made.
+pub(in crate::commands) fn set(
+    text: &str,
+    path: &[&str],
+    name: &str,
+    field: &Field,
+) -> Result<String, Refusal> {
+    let root = parse(text)?;
+    let Some(object) = object_at(&root, path) else {
+        let Some((last, above)) = path.split_last() else {
+            return Err(Refusal::at(text, 0, "the file must hold an object"));
+        };
+        let text = set(text, above, last, &Field::Map(Vec::new()))?;
+        return set(&text, path, name, field);
+    };
+    Ok(match member(&object, name) {
+        None => add(text, &root, &object, name, field),
+        Some(node) if node.to_serde_value() == Some(field.value()) => text.to_owned(),
+        Some(node) => {
+            let layout = Layout::around(text, &root, span(&node).start);
+            replaced(text, &node, &layout.rendered(field))
+        }
+    })
+}
+
+/// Takes the member out of the object at this path, if it is there.
+pub(in crate::commands) fn remove(
+    text: &str,
+    path: &[&str],
+    name: &str,
+) -> Result<String, Refusal> {
+    let root = parse(text)?;
+    let without = object_at(&root, path).and_then(|object| taken(text, &object, name));
+    Ok(without.unwrap_or_else(|| text.to_owned()))
+}
+
+/// The text without the object's last member of this name. Comments in front of the member stay, which the parser's own
 /// removal takes out.
-fn taken(text: &str, object: &CstObject) -> Option<String> {
+fn taken(text: &str, object: &CstObject, name: &str) -> Option<String> {
     let members = object.properties();
-    let at = members.iter().rposition(|found| found.decoded_name().as_deref() == Some(NAME))?;
+    let at = members.iter().rposition(|found| found.decoded_name().as_deref() == Some(name))?;
     let ours = span(&members[at].clone().into());
     let comma_of = |at: usize| members[at].trailing_comma().map(|comma| span(&comma.into()));
     let comma_before = at.checked_sub(1).and_then(comma_of);

@@ -11,7 +11,7 @@ pub(super) struct Entry {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Field {
+pub(in crate::commands) enum Field {
     Text(String),
     List(Vec<String>),
     /// Names and values, in the order people expect.

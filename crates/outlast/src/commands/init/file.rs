@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 /// A file that may not be there, as it was when it was looked at.
-pub(super) struct Document {
+pub(in crate::commands) struct Document {
     /// Where it is; the end of the chain where the name is a link.
     path: PathBuf,
-    pub(super) text: Option<String>,
+    pub(in crate::commands) text: Option<String>,
 }
 
 impl Document {
     /// Reads it.
-    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+    pub(in crate::commands) fn read(path: &Path) -> anyhow::Result<Self> {
         // People keep such files elsewhere and link them; the link must stay one.
         let path = match fs::canonicalize(path) {
             Ok(path) => path,
@@ -28,38 +28,43 @@ impl Document {
         Ok(Self { path, text })
     }
 
+    /// Where it is; the end of the chain where the name is a link.
+    pub(in crate::commands) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Where the copy is kept.
-    pub(super) fn backup_path(&self) -> PathBuf {
+    pub(in crate::commands) fn backup_path(&self) -> PathBuf {
         let mut path = self.path.clone().into_os_string();
         path.push(".outlast-backup");
         path.into()
     }
 
     /// The copy, if there is one.
-    pub(super) fn backup(&self) -> anyhow::Result<Option<String>> {
+    pub(in crate::commands) fn backup(&self) -> anyhow::Result<Option<String>> {
         read(&self.backup_path())
     }
 
     /// Makes the copy, with the same mode.
-    pub(super) fn back_up(&self) -> anyhow::Result<()> {
+    pub(in crate::commands) fn back_up(&self) -> anyhow::Result<()> {
         let Some(text) = &self.text else { return Ok(()) };
         self.place(&self.backup_path(), text)
     }
 
     /// Removes the copy.
-    pub(super) fn forget_backup(&self) -> anyhow::Result<()> {
+    pub(in crate::commands) fn forget_backup(&self) -> anyhow::Result<()> {
         let path = self.backup_path();
         fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))
     }
 
     /// Replaces the file, unless another program did since it was read.
-    pub(super) fn replace(&self, text: &str) -> anyhow::Result<()> {
+    pub(in crate::commands) fn replace(&self, text: &str) -> anyhow::Result<()> {
         self.unchanged()?;
         self.place(&self.path, text)
     }
 
     /// Removes the file.
-    pub(super) fn delete(&self) -> anyhow::Result<()> {
+    pub(in crate::commands) fn delete(&self) -> anyhow::Result<()> {
         self.unchanged()?;
         fs::remove_file(&self.path).with_context(|| format!("remove {}", self.path.display()))
     }

@@ -1,0 +1,293 @@
+//! `outlast wrap --install` and `--uninstall`: one server's entry in a client's file is made to go through wrap, and
+//! back to the bytes from before. What an entry means is in `server.rs`, where it stands in `place.rs`.
+
+mod server;
+pub(super) mod place;
+mod record;
+mod toml_entry;
+
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use clap::ValueEnum as _;
+use serde_json::Value;
+
+use super::init::diff;
+use super::init::file::Document;
+use super::init::json::Refusal;
+use super::init::{own_path, passed_on};
+use crate::cli::{Client, Global, WrapChange, WrapInstallArgs};
+use crate::config::Places;
+use crate::error::{CommandError, CommandResult};
+use crate::ui::{self, Mark};
+use place::{Place, servers};
+use record::{Record, Replaced};
+use server::{Server, Wrapper, unwrapped};
+
+/// `outlast wrap --install CLIENT SERVER` or `--uninstall CLIENT SERVER`; with --dry-run the change is only shown.
+pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
+    let Some((change, client, server)) = args.asked() else {
+        let error = anyhow::anyhow!("no client and no server are named");
+        return Err(CommandError::usage(error, "see `outlast wrap --help`"));
+    };
+    let client = known_client(client)?;
+    let Some(places) = Places::read() else {
+        let error = anyhow::anyhow!("there is no home directory");
+        return Err(CommandError::usage(error, "set HOME to an absolute path"));
+    };
+    let path = client.file(&places);
+    let document = Document::read(&path)?;
+    let text = document.text.as_deref().unwrap_or_default();
+    let job = Job {
+        client,
+        name: server,
+        file: places.short(&path),
+        document: &document,
+        is_trial: args.dry_run,
+    };
+    let project = std::env::current_dir().ok();
+    let listed = servers(client, text, project.as_deref().and_then(std::path::Path::to_str))
+        .map_err(|refusal| job.refused(refusal))?;
+    let found = listed.iter().find(|(place, _)| place.name() == server);
+    let Some((place, entry)) = found else { return Err(job.unknown(&listed, change)) };
+    let read = Server::read(entry).map_err(|why| job.not_understood(&why))?;
+    match change {
+        WrapChange::Install => job.install(global, place, entry, &read),
+        WrapChange::Uninstall => job.uninstall(place, entry, &read),
+    }
+}
+
+/// A server of a client, as doctor lists it.
+pub(super) struct ListedServer {
+    pub(super) name: String,
+    /// What stands before it, where `outlast wrap` does.
+    pub(super) wrapped_by: Option<String>,
+}
+
+/// The servers in a client's file other than this program; none where the file is not there or cannot be read.
+pub(super) fn list(client: Client, places: &Places) -> Vec<ListedServer> {
+    let Ok(Document { text: Some(text), .. }) = Document::read(&client.file(places)) else {
+        return Vec::new();
+    };
+    let project = std::env::current_dir().ok();
+    let project = project.as_deref().and_then(std::path::Path::to_str);
+    let mut listed = Vec::new();
+    for (place, entry) in servers(client, &text, project).unwrap_or_default() {
+        let wrapped_by = match Server::read(&entry) {
+            Ok(Server::Outlast) => continue,
+            Ok(Server::Wrapped { program, .. }) => Some(program),
+            Ok(Server::Program { .. } | Server::Address(_)) | Err(_) => None,
+        };
+        listed.push(ListedServer { name: place.name().to_owned(), wrapped_by });
+    }
+    listed
+}
+
+fn known_client(name: &str) -> CommandResult<Client> {
+    Client::from_str(name, false).map_err(|_| {
+        let known: Vec<_> = Client::value_variants().iter().map(|client| client.id()).collect();
+        let error = anyhow::anyhow!("`{name}` is no client whose file is known");
+        CommandError::usage(error, format!("give one of {}", known.join(", ")))
+    })
+}
+
+/// One entry of one client's file.
+struct Job<'a> {
+    client: Client,
+    name: &'a str,
+    /// The file as people write it.
+    file: String,
+    document: &'a Document,
+    is_trial: bool,
+}
+
+impl Job<'_> {
+    fn install(
+        &self,
+        global: &Global,
+        place: &Place,
+        entry: &Value,
+        read: &Server,
+    ) -> CommandResult {
+        let program = own_path()?;
+        match read {
+            Server::Outlast => {
+                let error = anyhow::anyhow!("`{}` is outlast itself", self.name);
+                return Err(CommandError::usage(error, "its calls last without wrap"));
+            }
+            Server::Wrapped { program: found, .. } if *found == program => {
+                ui::mark(
+                    Mark::Good,
+                    &format!("{} is wrapped already; nothing was changed.", self.whose()),
+                );
+                return Ok(ExitCode::SUCCESS);
+            }
+            Server::Wrapped { .. } | Server::Program { .. } | Server::Address(_) => {}
+        }
+        let mut args = vec!["wrap".to_owned(), "--name".to_owned(), self.name.to_owned()];
+        args.extend(passed_on(global)?);
+        let wrapper = Wrapper { client: self.client, program: &program, args: &args };
+        let after = place
+            .changed(self.text(), &wrapper.put_before(read, entry))
+            .map_err(|refusal| self.refused(refusal))?;
+        if self.show(&after) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut record = self.record();
+        let [now, then] = [self.text(), after.as_str()].map(|text| self.entry_in(place, text));
+        let (now, then) = (now?, then?);
+        // An entry that was wrapped already moves to this program; what it was before that stays known.
+        let was = match (read, record.of(&place.path, &now)) {
+            (Server::Wrapped { .. }, Some(known)) if known.is == now => Some(known.was.clone()),
+            (Server::Wrapped { .. }, _) => None,
+            _ => Some(now),
+        };
+        if let Some(was) = was {
+            record.keep(Replaced { path: place.path.clone(), was, is: then })?;
+        }
+        self.document.replace(&after)?;
+        self.told_path();
+        ui::mark(Mark::Good, &format!("{} goes through outlast wrap.", self.whose()));
+        if let Some(project) = place.project() {
+            ui::remark(&format!("  The entry is the one of the project {project}."));
+        }
+        if let Server::Address(_) = read {
+            ui::remark(
+                "  Its address and headers are in the entry's `env`. If the server wants you to sign in (OAuth), wrap \
+                 cannot do that: undo this.",
+            );
+        }
+        ui::remark(&format!(
+            "  Start {} again. To undo: outlast wrap --uninstall {} {}",
+            self.client.title(),
+            self.client.id(),
+            self.name
+        ));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn uninstall(&self, place: &Place, entry: &Value, read: &Server) -> CommandResult {
+        let mut record = self.record();
+        let now = self.entry_in(place, self.text())?;
+        let known = record.of(&place.path, &now).cloned();
+        let Server::Wrapped { behind, .. } = read else {
+            ui::mark(Mark::Good, &format!("{} is not wrapped; nothing was changed.", self.whose()));
+            if let (Some(known), false) = (known, self.is_trial) {
+                record.forget(&known)?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        };
+        let untouched = known.as_ref().filter(|known| is_as_written(place, known, &now, entry));
+        let (after, said) = match untouched {
+            Some(known) => {
+                let span = place.span(self.text()).map_err(|refusal| self.refused(refusal))?;
+                let text = self.text();
+                let after = format!("{}{}{}", &text[..span.start], known.was, &text[span.end..]);
+                (after, format!("{} is as it was before wrap.", self.whose()))
+            }
+            None => {
+                let was = known.as_ref().and_then(|known| place.meaning(&known.was).ok());
+                let changes = unwrapped(self.client, behind, entry, was.as_ref());
+                let after = place
+                    .changed(self.text(), &changes)
+                    .map_err(|refusal| self.refused(refusal))?;
+                let why = match known {
+                    Some(_) => {
+                        "The entry was changed since the install: that stays, and wrap is gone from it."
+                    }
+                    None => {
+                        "What the entry was before is not known here: wrap was taken out of it as it is."
+                    }
+                };
+                (after, format!("{} runs without wrap. {why}", self.whose()))
+            }
+        };
+        if self.show(&after) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        self.document.replace(&after)?;
+        if let Some(known) = known {
+            record.forget(&known)?;
+        }
+        self.told_path();
+        ui::mark(Mark::Good, &said);
+        ui::remark(&format!("  Start {} again.", self.client.title()));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn text(&self) -> &str {
+        self.document.text.as_deref().unwrap_or_default()
+    }
+
+    fn record(&self) -> Record {
+        Record::beside(self.document.path())
+    }
+
+    fn entry_in(&self, place: &Place, text: &str) -> CommandResult<String> {
+        let span = place.span(text).map_err(|refusal| self.refused(refusal))?;
+        Ok(text[span].to_owned())
+    }
+
+    /// Shows what would change, where only that was asked for.
+    fn show(&self, after: &str) -> bool {
+        if self.is_trial {
+            let name = self.document.path().display().to_string();
+            ui::raw(diff::unified(&name, Some(self.text()), Some(after)).as_bytes());
+        }
+        self.is_trial
+    }
+
+    fn told_path(&self) {
+        ui::line(&self.document.path().display().to_string());
+    }
+
+    fn whose(&self) -> String {
+        format!("{} in {}", self.name, self.file)
+    }
+
+    fn refused(&self, refusal: Refusal) -> CommandError {
+        let error = anyhow::Error::new(refusal)
+            .context(format!("{} cannot be changed; nothing was written", self.file));
+        CommandError::usage(error, "fix the file and try again")
+    }
+
+    fn not_understood(&self, why: &str) -> CommandError {
+        let error = anyhow::anyhow!("the entry {} cannot be changed: {why}", self.whose());
+        CommandError::usage(
+            error,
+            "nothing was written; put `outlast wrap -- ` before its command by hand",
+        )
+    }
+
+    /// There is no such server: the ones there are listed, and what was kept of it goes.
+    fn unknown(&self, listed: &[(Place, Value)], change: WrapChange) -> CommandError {
+        let (whose, title) = (self.whose(), self.client.title());
+        if change == WrapChange::Uninstall && !self.is_trial {
+            match self.record().forget_name(self.name) {
+                Ok(true) => {
+                    let error = anyhow::anyhow!("there is no server {whose} any more");
+                    return CommandError::usage(error, "what was kept of it is removed");
+                }
+                Ok(false) => {}
+                Err(error) => return error.into(),
+            }
+        }
+        let names: Vec<&str> = listed.iter().map(|(place, _)| place.name()).collect();
+        let hint = match (names.is_empty(), &self.document.text) {
+            (false, _) => format!("its servers are {}", names.join(", ")),
+            (true, Some(_)) => format!("{title} has no servers there; add one first"),
+            (true, None) => format!("there is no such file; is {title} used here?"),
+        };
+        CommandError::usage(anyhow::anyhow!("there is no server {whose}"), hint)
+    }
+}
+
+/// Whether an entry is the one that the install wrote, also where the client has laid its file out anew since.
+fn is_as_written(place: &Place, known: &Replaced, now: &str, entry: &Value) -> bool {
+    // Comments have no meaning, so a new one is seen by its sign.
+    let signs = |text: &str| ["#", "//", "/*"].map(|sign| text.matches(sign).count());
+    known.is == now
+        || place.meaning(&known.is).is_ok_and(|is| is == *entry) && signs(&known.is) == signs(now)
+}

@@ -1,0 +1,86 @@
+//! What an install replaced, kept beside the client's file so that an uninstall brings the same bytes back. It may hold
+//! what the file held, keys among it, so only its owner may read it.
+
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+/// One entry before and after its install.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Replaced {
+    /// The objects the entry is in, and its name.
+    pub(super) path: Vec<String>,
+    pub(super) was: String,
+    pub(super) is: String,
+}
+
+/// The entries of one client's file that were replaced.
+#[derive(Debug)]
+pub(super) struct Record {
+    path: PathBuf,
+    replaced: Vec<Replaced>,
+}
+
+impl Record {
+    /// Reads the record beside this file. One that cannot be read knows nothing: entries are then put back by what
+    /// they say.
+    pub(super) fn beside(file: &Path) -> Self {
+        let mut path = file.as_os_str().to_owned();
+        path.push(".outlast-wrap");
+        let path = PathBuf::from(path);
+        let replaced = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        Self { path, replaced: replaced.unwrap_or_default() }
+    }
+
+    /// What is known of the entry at this path, which is written like this now.
+    pub(super) fn of(&self, path: &[String], is: &str) -> Option<&Replaced> {
+        let at_path = self.replaced.iter().find(|replaced| replaced.path == path);
+        at_path.or_else(|| self.replaced.iter().find(|replaced| replaced.is == is))
+    }
+
+    /// Notes an entry, in place of what was known of it.
+    pub(super) fn keep(&mut self, replaced: Replaced) -> anyhow::Result<()> {
+        self.replaced.retain(|known| known.path != replaced.path);
+        self.replaced.push(replaced);
+        self.write()
+    }
+
+    /// Forgets an entry.
+    pub(super) fn forget(&mut self, forgotten: &Replaced) -> anyhow::Result<()> {
+        self.replaced.retain(|known| known != forgotten);
+        self.write()
+    }
+
+    /// Forgets the server of this name; whether it was known.
+    pub(super) fn forget_name(&mut self, name: &str) -> anyhow::Result<bool> {
+        let before = self.replaced.len();
+        self.replaced.retain(|known| known.path.last().is_none_or(|last| last != name));
+        if self.replaced.len() == before {
+            return Ok(false);
+        }
+        self.write().map(|()| true)
+    }
+
+    fn write(&self) -> anyhow::Result<()> {
+        let write = || {
+            if self.replaced.is_empty() {
+                return match fs::remove_file(&self.path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                    Ok(()) | Err(_) => Ok(()),
+                };
+            }
+            let dir = self.path.parent().unwrap_or(Path::new("."));
+            let mut file = tempfile::NamedTempFile::new_in(dir)?;
+            file.as_file().set_permissions(Permissions::from_mode(0o600))?;
+            file.write_all(&serde_json::to_vec_pretty(&self.replaced)?)?;
+            file.as_file().sync_all()?;
+            file.persist(&self.path).map_err(|error| error.error)?;
+            std::io::Result::Ok(())
+        };
+        write().with_context(|| format!("write {}", self.path.display()))
+    }
+}

@@ -1,0 +1,356 @@
+//! What a server's entry says: the program or the address it names, and whether outlast stands before it already.
+//! Turns one into the other as a list of changes to members of the entry; knows nothing of files.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::cli::Client;
+use crate::commands::init::entry::Field;
+
+/// The variable in which a wrapped entry keeps its address.
+const URL_VARIABLE: &str = "OUTLAST_WRAP_URL";
+/// What the variables of the headers begin with.
+const HEADER_VARIABLE: &str = "OUTLAST_WRAP_HEADER_";
+/// The members that hold an address, over all clients.
+const ADDRESS_MEMBERS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
+/// Members of an address that only the client itself can act on.
+const ONLY_THE_CLIENT: [&str; 6] =
+    ["oauth", "auth", "authProviderType", "headersHelper", "oauth_resource", "scopes"];
+
+/// One change to a member of the entry; `path` is the objects it is in, inside the entry.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Set { path: Vec<&'static str>, name: String, to: Field },
+    Remove { path: Vec<&'static str>, name: String },
+}
+
+impl Change {
+    fn set(name: &str, to: Field) -> Self {
+        Self::Set { path: Vec::new(), name: name.to_owned(), to }
+    }
+
+    fn set_in(member: &'static str, name: &str, to: &str) -> Self {
+        Self::Set { path: vec![member], name: name.to_owned(), to: Field::Text(to.to_owned()) }
+    }
+
+    fn remove(name: &str) -> Self {
+        Self::Remove { path: Vec::new(), name: name.to_owned() }
+    }
+}
+
+/// What an entry runs or names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Server {
+    /// A program.
+    Program { command: String, args: Vec<String> },
+    /// An address.
+    Address(Address),
+    /// A server behind `outlast wrap`, which is this program.
+    Wrapped { program: String, behind: Box<Server> },
+    /// This program itself, which keeps its calls without help.
+    Outlast,
+}
+
+/// An address and what is sent along.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Address {
+    url: String,
+    /// Names and values.
+    headers: Vec<(String, String)>,
+    /// Names, and the variables that hold the values.
+    header_variables: Vec<(String, String)>,
+    /// The variable that holds a token.
+    bearer_variable: Option<String>,
+}
+
+impl Server {
+    /// Reads an entry; the error says what cannot be understood.
+    pub(super) fn read(entry: &Value) -> Result<Self, String> {
+        let Some(entry) = entry.as_object() else { return Err("it is no object".to_owned()) };
+        match entry.get("command") {
+            Some(Value::String(command)) => Self::read_program(entry, command),
+            Some(_) => Err("its `command` is no text".to_owned()),
+            None => Address::read(entry).map(Self::Address),
+        }
+    }
+
+    fn read_program(entry: &Map<String, Value>, command: &str) -> Result<Self, String> {
+        let args = texts(entry, "args")?;
+        let is_outlast = Path::new(command).file_name().is_some_and(|name| name == "outlast");
+        let word = args.iter().find(|arg| matches!(arg.as_str(), "wrap" | "serve"));
+        match word.map(String::as_str) {
+            Some("wrap") if is_outlast => {
+                let behind = behind_wrap(entry, &args)?;
+                Ok(Self::Wrapped { program: command.to_owned(), behind: Box::new(behind) })
+            }
+            Some("serve") if is_outlast => Ok(Self::Outlast),
+            _ => Ok(Self::Program { command: command.to_owned(), args }),
+        }
+    }
+}
+
+/// What stands behind these arguments of `outlast wrap`.
+fn behind_wrap(entry: &Map<String, Value>, args: &[String]) -> Result<Server, String> {
+    if let Some(dashes) = args.iter().position(|arg| arg == "--") {
+        let Some((command, rest)) = args[dashes + 1..].split_first() else {
+            return Err("nothing stands behind the `--` of its `args`".to_owned());
+        };
+        return Ok(Server::Program { command: command.clone(), args: rest.to_vec() });
+    }
+    let variable = |name: &str| -> Option<String> {
+        Some(entry.get("env")?.as_object()?.get(name)?.as_str()?.to_owned())
+    };
+    let mut address = Address::default();
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        let (option, joined) = match word.split_once('=') {
+            Some((option, value)) if word.starts_with("--") => (option, Some(value.to_owned())),
+            _ => (word.as_str(), None),
+        };
+        let mut value = || joined.clone().or_else(|| words.next().cloned()).unwrap_or_default();
+        match option {
+            "--url" => address.url = value(),
+            "--url-env" => {
+                let name = value();
+                address.url = variable(&name).ok_or_else(|| {
+                    format!("its `env` has no {name}, which would hold the address")
+                })?;
+            }
+            "--header" => {
+                if let Some((name, value)) = value().split_once(':') {
+                    address.headers.push((name.trim().to_owned(), value.trim().to_owned()));
+                }
+            }
+            "--header-env" => {
+                if let Some((header, name)) = value().split_once('=') {
+                    let header = header.to_owned();
+                    match variable(name) {
+                        Some(value) => address.headers.push((header, value)),
+                        None => address.header_variables.push((header, name.to_owned())),
+                    }
+                }
+            }
+            "--bearer-env" => address.bearer_variable = Some(value()),
+            _ => {}
+        }
+    }
+    if address.url.is_empty() {
+        return Err("its `args` name no server behind `wrap`".to_owned());
+    }
+    Ok(Server::Address(address))
+}
+
+impl Address {
+    fn read(entry: &Map<String, Value>) -> Result<Self, String> {
+        let url = ADDRESS_MEMBERS.iter().find_map(|name| entry.get(*name)).and_then(Value::as_str);
+        let Some(url) = url else { return Err("it has neither a command nor a URL".to_owned()) };
+        if let Some(kind @ ("sse" | "ws")) = entry.get("type").and_then(Value::as_str) {
+            return Err(format!(
+                "it is of the type `{kind}`, and wrap speaks streamable HTTP alone"
+            ));
+        }
+        if let Some(name) = ONLY_THE_CLIENT.iter().find(|name| entry.contains_key(**name)) {
+            return Err(format!("the client itself signs in there (`{name}`), and wrap cannot"));
+        }
+        let mut headers = pairs(entry, "headers")?;
+        headers.extend(pairs(entry, "http_headers")?);
+        let bearer = entry.get("bearer_token_env_var").and_then(Value::as_str);
+        Ok(Self {
+            url: url.to_owned(),
+            headers,
+            header_variables: pairs(entry, "env_http_headers")?,
+            bearer_variable: bearer.map(str::to_owned),
+        })
+    }
+}
+
+/// How this program is run before a server.
+pub(super) struct Wrapper<'a> {
+    pub(super) client: Client,
+    pub(super) program: &'a str,
+    /// `wrap` and its options, without what they stand before.
+    pub(super) args: &'a [String],
+}
+
+impl Wrapper<'_> {
+    /// The changes that put this program before the server of the entry.
+    pub(super) fn put_before(&self, server: &Server, entry: &Value) -> Vec<Change> {
+        let mut args = self.args.to_vec();
+        let mut changes = Vec::new();
+        match server {
+            Server::Wrapped { .. } | Server::Outlast => {
+                return vec![Change::set("command", Field::Text(self.program.to_owned()))];
+            }
+            Server::Program { command, args: theirs } => {
+                args.extend(["--".to_owned(), command.clone()]);
+                args.extend(theirs.iter().cloned());
+            }
+            Server::Address(address) => changes = self.address_away(address, entry, &mut args),
+        }
+        changes.push(Change::set("command", Field::Text(self.program.to_owned())));
+        changes.push(Change::set("args", Field::List(args)));
+        if let Server::Address(address) = server {
+            changes.extend(variables(address, entry));
+        }
+        changes
+    }
+
+    /// Takes the members of an address out and says to `args` where wrap finds them.
+    fn address_away(
+        &self,
+        address: &Address,
+        entry: &Value,
+        args: &mut Vec<String>,
+    ) -> Vec<Change> {
+        let gone = ADDRESS_MEMBERS.iter().chain(&[
+            "headers",
+            "http_headers",
+            "env_http_headers",
+            "bearer_token_env_var",
+        ]);
+        let mut changes: Vec<_> =
+            gone.filter(|name| !entry[**name].is_null()).map(|name| Change::remove(name)).collect();
+        let typed = matches!(self.client, Client::ClaudeCode | Client::Vscode);
+        if typed || !entry["type"].is_null() {
+            changes.push(Change::set("type", Field::Text("stdio".to_owned())));
+        }
+        if self.client == Client::Zed {
+            changes.push(Change::set("source", Field::Text("custom".to_owned())));
+        }
+        args.extend(["--url-env".to_owned(), URL_VARIABLE.to_owned()]);
+        for (at, (header, _)) in address.headers.iter().enumerate() {
+            args.extend(["--header-env".to_owned(), format!("{header}={}", header_variable(at))]);
+        }
+        for (header, variable) in &address.header_variables {
+            args.extend(["--header-env".to_owned(), format!("{header}={variable}")]);
+        }
+        if let Some(variable) = &address.bearer_variable {
+            args.extend(["--bearer-env".to_owned(), variable.clone()]);
+        }
+        changes
+    }
+}
+
+fn header_variable(at: usize) -> String {
+    format!("{HEADER_VARIABLE}{}", at + 1)
+}
+
+/// The variables that the entry of an address needs.
+fn variables(address: &Address, entry: &Value) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let passed = address.header_variables.iter().map(|(_, variable)| variable);
+    let mut passed: Vec<String> = passed.chain(&address.bearer_variable).cloned().collect();
+    if !passed.is_empty() {
+        // Codex, which alone has such members, passes on what is named here.
+        let named = entry["env_vars"].as_array().into_iter().flatten();
+        let named = named.filter_map(Value::as_str).map(str::to_owned);
+        passed = named.chain(passed).collect();
+        changes.push(Change::set("env_vars", Field::List(passed)));
+    }
+    changes.push(Change::set_in("env", URL_VARIABLE, &address.url));
+    for (at, (_, value)) in address.headers.iter().enumerate() {
+        changes.push(Change::set_in("env", &header_variable(at), value));
+    }
+    changes
+}
+
+/// The changes that make a wrapped entry name its server itself again. `was` is the entry from before the install,
+/// where that is known.
+pub(super) fn unwrapped(
+    client: Client,
+    behind: &Server,
+    entry: &Value,
+    was: Option<&Value>,
+) -> Vec<Change> {
+    match behind {
+        Server::Program { command, args } => {
+            let mut changes = vec![Change::set("command", Field::Text(command.clone()))];
+            let had_none = was.is_some_and(|was| was["args"].is_null());
+            changes.push(match (args.is_empty(), had_none) {
+                (true, true) => Change::remove("args"),
+                _ => Change::set("args", Field::List(args.clone())),
+            });
+            changes
+        }
+        Server::Address(address) => address_back(client, address, entry, was),
+        Server::Wrapped { .. } | Server::Outlast => Vec::new(),
+    }
+}
+
+fn address_back(
+    client: Client,
+    address: &Address,
+    entry: &Value,
+    was: Option<&Value>,
+) -> Vec<Change> {
+    let before = |name: &str| was.map_or(&Value::Null, |was| &was[name]);
+    let had = ADDRESS_MEMBERS.into_iter().find(|name| !before(name).is_null());
+    let url = had.unwrap_or(match client {
+        Client::Windsurf => "serverUrl",
+        Client::GeminiCli => "httpUrl",
+        Client::ClaudeCode
+        | Client::ClaudeDesktop
+        | Client::Cursor
+        | Client::Vscode
+        | Client::Codex
+        | Client::Zed => "url",
+    });
+    let mut changes = vec![Change::remove("command"), Change::remove("args")];
+    let typed = matches!(client, Client::ClaudeCode | Client::Vscode).then_some("http");
+    let kind = if was.is_some() { before("type").as_str() } else { typed };
+    changes.push(match kind {
+        Some(kind) => Change::set("type", Field::Text(kind.to_owned())),
+        None => Change::remove("type"),
+    });
+    if was.is_some() && before("source").is_null() {
+        changes.push(Change::remove("source"));
+    }
+    changes.push(Change::set(url, Field::Text(address.url.clone())));
+    let headers = if client == Client::Codex { "http_headers" } else { "headers" };
+    for (name, value) in &address.headers {
+        changes.push(Change::set_in(headers, name, value));
+    }
+    for (name, variable) in &address.header_variables {
+        changes.push(Change::set_in("env_http_headers", name, variable));
+    }
+    if let Some(variable) = &address.bearer_variable {
+        changes.push(Change::set("bearer_token_env_var", Field::Text(variable.clone())));
+    }
+    let is_ours = |name: &str| name == URL_VARIABLE || name.starts_with(HEADER_VARIABLE);
+    let variables = entry["env"].as_object().into_iter().flat_map(Map::keys);
+    let (ours, theirs): (Vec<_>, Vec<_>) = variables.partition(|name| is_ours(name));
+    match theirs.is_empty() && before("env").is_null() {
+        true => changes.push(Change::remove("env")),
+        false => changes.extend(
+            ours.into_iter().map(|name| Change::Remove { path: vec!["env"], name: name.clone() }),
+        ),
+    }
+    if before("env_vars").is_null() {
+        changes.push(Change::remove("env_vars"));
+    }
+    changes
+}
+
+fn texts(entry: &Map<String, Value>, name: &str) -> Result<Vec<String>, String> {
+    let wrong = || format!("its `{name}` is no list of texts");
+    match entry.get(name) {
+        None => Ok(Vec::new()),
+        Some(Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+        }
+        Some(_) => Err(wrong()),
+    }
+}
+
+fn pairs(entry: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
+    let wrong = || format!("its `{name}` are no texts by name");
+    match entry.get(name) {
+        None => Ok(Vec::new()),
+        Some(Value::Object(members)) => members
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), value.as_str().ok_or_else(wrong)?.to_owned())))
+            .collect(),
+        Some(_) => Err(wrong()),
+    }
+}

@@ -1,0 +1,134 @@
+//! One server's tables in Codex's TOML file: which lines they are, and changes to those lines alone.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, TableLike};
+
+use super::server::Change;
+use crate::commands::init::codex::{self, LineEnds};
+use crate::commands::init::json::Refusal;
+
+/// What a text says, as JSON.
+pub(super) fn meaning(text: &str) -> Result<Value, Refusal> {
+    codex::parse(text)?;
+    let table: toml::Table = text.parse().map_err(|_| Refusal::at(text, 0, "this is not TOML"))?;
+    serde_json::to_value(table).map_err(|error| Refusal::at(text, 0, error.to_string()))
+}
+
+/// The lines of the entry, without the end of the last one; `None` when there is no entry.
+pub(super) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, Refusal> {
+    let Ok(document) = Document::parse(text) else {
+        return codex::parse(text).map(|_| None);
+    };
+    let mut parts = Parts { ours: Vec::new(), others: Vec::new() };
+    parts.read(document.as_table(), Some(path));
+    let start = parts.ours.iter().map(|part| part.start).min();
+    let end = parts.ours.iter().map(|part| part.end).max();
+    let (Some(start), Some(end)) = (start, end) else { return Ok(None) };
+    let start = text[..start].rfind('\n').map_or(0, |line| line + 1);
+    let end = text[end..].find('\n').map_or(text.len(), |line| end + line);
+    let end = if text[..end].ends_with('\r') { end - 1 } else { end };
+    if parts.others.iter().any(|other| other.start < end && start < other.end) {
+        let why = "this entry is not written on lines of its own";
+        return Err(Refusal::at(text, start, why));
+    }
+    Ok(Some(start..end))
+}
+
+/// Where the parts of the entry stand, and all others.
+struct Parts {
+    ours: Vec<Range<usize>>,
+    others: Vec<Range<usize>>,
+}
+
+impl Parts {
+    /// `path` leads from this table to the entry; it is empty inside the entry and `None` where it leads elsewhere.
+    fn read(&mut self, table: &dyn TableLike, path: Option<&[String]>) {
+        for (name, item) in table.iter() {
+            let path = match path {
+                Some([first, rest @ ..]) if first == name => Some(rest),
+                Some([]) => path,
+                Some(_) | None => None,
+            };
+            let key = table.key(name).and_then(Key::span);
+            // The key of a table is part of its header, except where it is a key of its own.
+            let key = key.filter(|_| !matches!(item, Item::Table(_)) || path != Some(&[]));
+            let is_way = path.is_some_and(|path| !path.is_empty());
+            let place = if path == Some(&[]) { &mut self.ours } else { &mut self.others };
+            match item {
+                Item::Table(inner) => {
+                    if !is_way || !inner.is_implicit() {
+                        place.extend(inner.span().filter(|_| !inner.is_dotted()));
+                    }
+                    self.read(inner, path);
+                }
+                Item::Value(value) if is_way => {
+                    place.extend(key);
+                    if let Some(inner) = value.as_inline_table() {
+                        self.read(inner, path);
+                    }
+                }
+                Item::None | Item::Value(_) | Item::ArrayOfTables(_) => {
+                    place.extend(key);
+                    place.extend(item.span());
+                }
+            }
+        }
+    }
+}
+
+/// The text with these changes inside the entry.
+pub(super) fn changed(text: &str, path: &[String], changes: &[Change]) -> Result<String, Refusal> {
+    let Some(span) = span(text, path)? else { return Ok(text.to_owned()) };
+    // Lines of one entry are a document by themselves, so no other line goes through the library.
+    let lines = &text[span.clone()];
+    let mut document = codex::parse(&lines.replace("\r\n", "\n"))?;
+    let Some(table) = entry(&mut document, path) else {
+        return Err(Refusal::at(text, span.start, "this entry must be a table"));
+    };
+    for change in changes {
+        let (Change::Set { path, .. } | Change::Remove { path, .. }) = change;
+        match (path.as_slice(), change) {
+            ([], _) => carry_out(table, change),
+            ([member, ..], Change::Set { .. }) => {
+                if table.get(member).and_then(Item::as_table_like).is_none() {
+                    table.insert(member, InlineTable::new().into());
+                }
+                if let Some(inner) = table.get_mut(member).and_then(Item::as_table_like_mut) {
+                    carry_out(inner, change);
+                }
+            }
+            ([member, ..], Change::Remove { .. }) => {
+                if let Some(inner) = table.get_mut(member).and_then(Item::as_table_like_mut) {
+                    carry_out(inner, change);
+                }
+            }
+        }
+    }
+    let lines = LineEnds::in_text(text).of(document.to_string());
+    // The end of the last line stands behind the entry already.
+    let lines = lines.trim_end_matches(['\r', '\n']);
+    Ok(format!("{}{lines}{}", &text[..span.start], &text[span.end..]))
+}
+
+fn carry_out(table: &mut dyn TableLike, change: &Change) {
+    match change {
+        Change::Remove { name, .. } => drop(table.remove(name)),
+        Change::Set { name, to, .. } => match table.get_mut(name) {
+            Some(item) => codex::bring_up_to_date(item, to),
+            None => drop(table.insert(name, codex::value(to).into())),
+        },
+    }
+}
+
+/// The entry in a document that has its lines alone: by its whole path, or by its name under a header further up.
+fn entry<'a>(document: &'a mut DocumentMut, path: &[String]) -> Option<&'a mut dyn TableLike> {
+    let (name, above) = path.split_last()?;
+    let is_whole = above.first().is_some_and(|first| document.contains_key(first));
+    let mut item = document.as_item_mut();
+    for part in if is_whole { above } else { &[] } {
+        item = item.get_mut(part)?;
+    }
+    item.get_mut(name)?.as_table_like_mut()
+}
