@@ -16,6 +16,8 @@ fail() {
 forget_configuration() {
   local name
   for name in $(compgen -e | grep -E '^(PERPLEXITY_|OPENAI_|ANTHROPIC_|GEMINI_|OUTLAST_)' || true); do unset "$name"; done
+  # These scripts kill servers and count what each left; a worker that outlives its server is tried by the tests.
+  export OUTLAST_DETACH=false
 }
 
 # Ends what was started here, whatever happened.

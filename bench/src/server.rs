@@ -34,7 +34,7 @@ impl World {
     }
 
     pub(crate) async fn serve_with(&self, flags: &[&str], more: &[(&str, &str)]) -> McpProcess {
-        let arguments = ["serve"].iter().chain(flags);
+        let arguments = ["serve", "--no-detach"].iter().chain(flags);
         let environment = [&self.environment(), more].concat();
         McpProcess::start(&self.binary, arguments, &environment).await
     }

@@ -116,6 +116,16 @@ impl Engine {
         }
     }
 
+    /// Looks for changes now, because another process told of one.
+    pub fn look_now(&self) {
+        self.shared.wakeups.look_now();
+    }
+
+    /// Has this process's worker look for jobs again, whatever it found before.
+    pub fn look_for_jobs(&self) {
+        self.shared.wakeups.publish_due();
+    }
+
     /// Removes finished jobs for good.
     pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
         self.shared.store.prune(scope, prune).await

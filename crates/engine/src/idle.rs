@@ -5,6 +5,7 @@ use std::time::Duration;
 use outlast_core::{Profile, StoreError};
 use tokio::time::Instant;
 
+use crate::engine::Engine;
 use crate::shared::Shared;
 
 /// How long a worker that leaves when idle stays while the store cannot be read, whatever it has in hand. The process that started the
@@ -20,8 +21,27 @@ const LOOK_AT_STORE: Duration = Duration::from_secs(10);
 pub enum Until {
     /// When it is asked to.
     Asked,
-    /// When there is nothing left that it could do, or it is asked to, or the store cannot be read for minutes.
-    Idle,
+    /// When for so long there has been nothing left that it could do, or it is asked to, or the store cannot be read for
+    /// minutes.
+    IdleFor(Duration),
+}
+
+impl Until {
+    /// Whether a worker that has had nothing to do since then leaves.
+    pub(crate) fn is_over(self, idle_since: Instant) -> bool {
+        match self {
+            Self::Asked => false,
+            Self::IdleFor(limit) => idle_since.elapsed() >= limit,
+        }
+    }
+}
+
+impl Engine {
+    /// Whether neither a job nor an owed stop is left for a worker with this engine's providers.
+    pub async fn is_idle(&self) -> bool {
+        let profiles: Vec<Profile> = self.shared.providers.keys().cloned().collect();
+        nothing_left(&self.shared, &profiles).await
+    }
 }
 
 /// Whether neither a job nor an owed stop is left for a worker with these profiles, now or later.

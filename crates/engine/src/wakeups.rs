@@ -136,6 +136,11 @@ impl Wakeups {
         self.interest.notified().await;
     }
 
+    /// Makes the follower look at once: another process told of a change.
+    pub(crate) fn look_now(&self) {
+        self.interest.notify_one();
+    }
+
     /// Passes changes on to the callers and workers that wait for them.
     pub(crate) fn publish(&self, changes: &Changes) {
         {

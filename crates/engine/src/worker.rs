@@ -64,7 +64,7 @@ impl Worker {
     }
 
     /// Works until the engine's [`crate::Shutdown`] is asked, or sooner; returns when no try is under way. Fails only
-    /// under [`Until::Idle`], with what the store said last.
+    /// under [`Until::IdleFor`], with what the store said last.
     pub async fn run(self, until: Until) -> Result<(), StoreError> {
         let signals = self.shared.wakeups.register_worker();
         let leaving = CancellationToken::new();
@@ -86,7 +86,7 @@ impl Worker {
             () = rescuer::watch(&self.shared, signals) => Ok(()),
             () = remote_stops::run(&self.shared, signals) => Ok(()),
             () = sweeper::run(&self.shared, signals) => Ok(()),
-            error = idle::store_is_gone(&self.shared), if until == Until::Idle => Err(error),
+            error = idle::store_is_gone(&self.shared), if until != Until::Asked => Err(error),
         };
         let drained = async {
             self.drain(&mut queued).await;
@@ -120,7 +120,7 @@ impl Worker {
         {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
-        let mut at_once = 1;
+        let (mut at_once, mut idle_since) = (1, None);
         while !self.shared.stop.is_asked() {
             let (id, profiles) = (&self.id, &self.profiles);
             let taken = Instant::now();
@@ -144,8 +144,12 @@ impl Worker {
                     at_once = 1;
                     let has_tries = !queued.is_empty() || !held.tries.is_empty();
                     if until == Until::Asked || has_tries {
+                        idle_since = None;
                         None
-                    } else if idle::nothing_left(&self.shared, profiles).await {
+                    } else if !idle::nothing_left(&self.shared, profiles).await {
+                        idle_since = None;
+                        Some(idle::LOOK_AGAIN)
+                    } else if until.is_over(*idle_since.get_or_insert_with(Instant::now)) {
                         return;
                     } else {
                         Some(idle::LOOK_AGAIN)

@@ -25,7 +25,7 @@ pub(crate) use conversations::{
 };
 pub(crate) use jobs::{JobArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, WaitArgs, WatchArgs};
 pub(crate) use research::{ResearchArgs, RunArgs};
-pub(crate) use serve::{ServeArgs, WorkerArgs};
+pub(crate) use serve::{ServeArgs, WorkerArgs, WorkerCommand};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use spend::SpendArgs;
 pub(crate) use store::{BackupArgs, CheckArgs, CopyArgs, MigrateArgs, RestoreArgs, StoreCommand};

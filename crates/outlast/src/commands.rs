@@ -12,7 +12,7 @@ mod run;
 mod engine;
 mod start;
 mod follow;
-mod detached_worker;
+mod left_worker;
 mod call;
 mod job_view;
 mod jobs;

@@ -13,6 +13,7 @@ mod error;
 mod redact;
 mod shown;
 mod places;
+mod worker_digest;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ pub(crate) use notify::Notify;
 pub(crate) use places::Places;
 pub(crate) use providers::{ResearchProvider, VendorName, VendorSettings};
 pub(crate) use shown::{ShownConfig, ShownSetting};
+pub(crate) use worker_digest::PartsDigest;
 pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
 
 /// Everything a command may need to know, parsed once.
@@ -61,6 +63,13 @@ pub(crate) struct Config {
     /// Through which other servers are called.
     pub(crate) proxy: Option<ProxyOptions>,
     pub(crate) concurrency: usize,
+    /// Whether a stdio server leaves its jobs to a worker that outlives it.
+    pub(crate) detach: Detach,
+    /// How long such a worker stays when there is nothing to do.
+    pub(crate) worker_idle: Duration,
+    settings_digest: String,
+    /// The file that was read, if there is one.
+    pub(crate) file: Option<PathBuf>,
     pub(crate) inline_budget: Duration,
     pub(crate) job_ttl: Duration,
     pub(crate) owner: OwnerId,
@@ -111,6 +120,15 @@ pub(crate) struct Perplexity {
     pub(crate) retry_base: Duration,
 }
 
+/// Whether a stdio server leaves its jobs to a worker that outlives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detach {
+    /// Unless this process is the first of a container, which ends with it.
+    Auto,
+    Always,
+    Never,
+}
+
 /// What is spoken there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -150,6 +168,17 @@ impl StoreUrl {
             ("postgres" | "postgresql", rest) if rest.starts_with("//") => {
                 Some(Self::Postgres(Secret(text.to_owned())))
             }
+            _ => None,
+        }
+    }
+}
+
+impl Detach {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "auto" => Some(Self::Auto),
+            "true" | "1" => Some(Self::Always),
+            "false" | "0" => Some(Self::Never),
             _ => None,
         }
     }
@@ -235,6 +264,10 @@ impl Config {
             upstreams,
             proxy: layers.common_proxy(),
             concurrency: layers.number("server.concurrency", 1..=10_000)? as usize,
+            detach: layers.parsed("server.detach", "auto, true or false", Detach::parse)?,
+            worker_idle: layers.worker_idle(),
+            settings_digest: worker_digest::of_settings(layers),
+            file: layers.file.as_ref().map(|file| file.path.clone()),
             inline_budget: layers.duration("server.inline_budget_ms")?,
             job_ttl: layers.duration("server.job_ttl_ms")?,
             owner: OwnerId::new(layers.owner()?),

@@ -3,13 +3,27 @@
 mod unrepeated;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Format;
 
 use crate::cli::Global;
+use crate::detached::log::RotatingLog;
 use unrepeated::Unrepeated;
 
 /// Starts the log. `-v` and `-q` win over the configured filter.
 pub(crate) fn start(global: &Global, configured: &str) -> Result<(), String> {
+    start_to(std::io::stderr, global, configured)
+}
+
+/// Starts it in a file.
+pub(crate) fn start_in(log: RotatingLog, global: &Global, configured: &str) -> Result<(), String> {
+    start_to(std::sync::Arc::new(log), global, configured)
+}
+
+fn start_to<W>(writer: W, global: &Global, configured: &str) -> Result<(), String>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     let level = match (global.quiet, global.verbose) {
         (true, _) => "error",
         (false, 0) => configured,
@@ -21,7 +35,7 @@ pub(crate) fn start(global: &Global, configured: &str) -> Result<(), String> {
     let filter = filter.map_err(|error| error.to_string())?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         // Colour would need a feature that is off; to ask for it on a terminal would panic.
         .with_ansi(false)
         .event_format(Unrepeated::new(Format::default().without_time().with_target(false)))

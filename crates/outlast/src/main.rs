@@ -9,6 +9,8 @@ mod logging;
 mod wire;
 mod open_store;
 mod metered;
+mod front;
+mod detached;
 mod kill_points;
 mod test_clock;
 

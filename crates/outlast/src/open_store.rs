@@ -14,7 +14,9 @@ use outlast_store::{
 use tokio::task::JoinHandle;
 
 use crate::config::{Config, LOCAL, Secret, StoreUrl};
+use crate::detached::WorkerStarter;
 use crate::error::{CommandError, CommandResult};
+use crate::front::FrontStore;
 use crate::kill_points::{KillPoint, KillPointStore};
 use crate::metered::MeteredStore;
 use crate::wire::notifier;
@@ -111,6 +113,13 @@ impl OpenStore {
     pub(crate) fn with_kill_point(self, point: Option<KillPoint>) -> Self {
         let Some(point) = point else { return self };
         Self { store: Arc::new(KillPointStore { store: self.store, point }), ..self }
+    }
+
+    /// The same store, whose jobs are left to a detached worker, and what leaves them.
+    pub(crate) fn fronted(self, starter: Option<WorkerStarter>) -> (Self, Option<Arc<FrontStore>>) {
+        let Some(starter) = starter else { return (self, None) };
+        let front = Arc::new(FrontStore::new(self.store, starter));
+        (Self { store: front.clone(), backend: self.backend }, Some(front))
     }
 
     /// The same store, its writes counted.

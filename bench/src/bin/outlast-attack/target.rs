@@ -56,7 +56,8 @@ impl Target {
 
     /// A stdio server that has been greeted.
     pub(crate) async fn serve(&self, flags: &[&str]) -> McpProcess {
-        let arguments: Vec<&str> = ["serve"].into_iter().chain(flags.iter().copied()).collect();
+        let arguments: Vec<&str> =
+            ["serve", "--no-detach"].into_iter().chain(flags.iter().copied()).collect();
         McpProcess::start(&self.binary, arguments, &self.environment()).await
     }
 

@@ -123,7 +123,7 @@ impl Fleet {
 
     /// Every third server is armed to die at some point of the path.
     async fn start(&self, random: &mut fastrand::Rng) -> Option<McpProcess> {
-        let mut arguments = vec!["serve"];
+        let mut arguments = vec!["serve", "--no-detach"];
         if self.database.is_some() {
             // No server lives as long as one must that judges who is dead.
             arguments.extend(["--lease-ms", "3000"]);
@@ -158,7 +158,7 @@ impl Fleet {
                 server.kill().await;
             }
         }
-        let mut arguments = vec!["serve", "--concurrency", "50"];
+        let mut arguments = vec!["serve", "--no-detach", "--concurrency", "50"];
         if self.database.is_some() {
             arguments.extend(["--lease-ms", "3000"]);
         }

@@ -1,5 +1,7 @@
 //! What a worker does beside its work: it forgets what is due, says who is there, and leaves when nothing is left.
 
+use std::time::Duration;
+
 use outlast_core::Waits;
 use outlast_core::{BeginError, NewJob, Profile, Scope, StateKind, Store, StoreError, Trouble};
 use outlast_engine::{Options, Takes, Until, Worker};
@@ -106,7 +108,9 @@ async fn a_worker_until_idle_leaves_when_nothing_is_left() {
     let second = face.start(research()).await;
     face.start(NewJob { profile: Profile::new("another key"), ..research() }).await;
     bench.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unreachable)))]);
-    let worker = tokio::spawn(Worker::new(&face.engine, Takes::TheQueue).run(Until::Idle));
+    let worker = tokio::spawn(
+        Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
+    );
     tokio::time::sleep(seconds(30)).await;
     assert!(!worker.is_finished(), "a try that waits for its time, and a run under way");
     bench.provider.act(2, Act::Done("because"));
@@ -127,7 +131,9 @@ async fn a_worker_until_idle_gives_up_a_store_that_cannot_be_read_for_minutes() 
     face.start(research()).await;
     // Not for good at first: four minutes of ten seconds each.
     bench.store.next(Method::Rev, vec![Mood::Unavailable; 24]);
-    let worker = tokio::spawn(Worker::new(&face.engine, Takes::TheQueue).run(Until::Idle));
+    let worker = tokio::spawn(
+        Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
+    );
     tokio::time::sleep(seconds(600)).await;
     assert!(!worker.is_finished(), "it is at work, and the store came back");
     bench.store.next(Method::Rev, vec![Mood::Unavailable; 3_600]);
@@ -145,7 +151,7 @@ async fn a_worker_until_idle_does_owed_stops_before_it_leaves() {
     doomed.die().await;
     let face = bench.process_without_worker().await;
     face.cancel(&id).await;
-    Worker::new(&face.engine, Takes::TheQueue).run(Until::Idle).await.unwrap();
+    Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)).await.unwrap();
     assert_eq!(bench.provider.stops(), ["run-1"]);
     assert!(bench.store.job(&Scope::Operator, &id).await.unwrap().is_some());
 }

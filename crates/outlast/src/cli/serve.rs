@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use crate::kill_points::KillPoint;
 
@@ -32,6 +32,9 @@ pub(crate) struct ServeArgs {
     /// Only answer calls; leave the work to other processes on the same store
     #[arg(long)]
     pub(crate) no_worker: bool,
+    /// Carry jobs in this process, not in a worker that outlives it [env: OUTLAST_DETACH=false]
+    #[arg(long)]
+    pub(crate) no_detach: bool,
     /// How many jobs to run at a time [env: OUTLAST_CONCURRENCY] [default: 5]
     #[arg(long, value_name = "N")]
     pub(crate) concurrency: Option<u32>,
@@ -70,7 +73,10 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// `outlast worker`
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct WorkerArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<WorkerCommand>,
     /// How many jobs to run at a time [env: OUTLAST_CONCURRENCY] [default: 5]
     #[arg(long, value_name = "N")]
     pub(crate) concurrency: Option<u32>,
@@ -80,7 +86,23 @@ pub(crate) struct WorkerArgs {
     /// Work on the documents in this folder; for the worker that research leaves behind
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) library: Vec<PathBuf>,
-    /// Outlive the terminal; for the worker that research leaves behind
-    #[arg(long, hide = true)]
-    pub(crate) own_session: bool,
+    /// Carry what processes of this identity leave to it, and leave when there is nothing to do; started by outlast itself
+    #[arg(long, value_name = "IDENTITY", hide = true)]
+    pub(crate) detached: Option<String>,
+}
+
+/// `outlast worker list` and `outlast worker stop`
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkerCommand {
+    /// List the workers that servers and commands left running in the background
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End them: they give their jobs back, which wait for the next worker
+    Stop {
+        /// The one to end, as `worker list` shows it [default: all of this store]
+        id: Option<String>,
+    },
 }

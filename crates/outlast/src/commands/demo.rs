@@ -161,7 +161,7 @@ impl DemoServer {
         let log =
             std::fs::File::options().create(true).append(true).open(folder.join("server.log"))?;
         let mut child = Command::new(program)
-            .args(["serve", "--config", "/dev/null", "--data-dir"])
+            .args(["serve", "--no-detach", "--config", "/dev/null", "--data-dir"])
             .arg(folder)
             .env_remove("OUTLAST_STORE")
             .env_remove("OUTLAST_TOOLS")

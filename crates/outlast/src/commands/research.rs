@@ -12,11 +12,11 @@ use anyhow::Context as _;
 use outlast_core::{Job, JobState, NewJob, Output, Profile, Scope};
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 
-use super::detached_worker::{self, Flags, short_id};
 use super::engine::with_engine;
 use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
+use super::left_worker::{self, Flags, short_id};
 use super::signals::stop_on_signals;
 use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
@@ -138,7 +138,7 @@ async fn attended(
         return ended(engine, args, &job);
     }
     let carrier = flags.ensure_worker(engine, &job).await?;
-    Ok(detached_worker::left(&carrier, &job))
+    Ok(left_worker::left(&carrier, &job))
 }
 
 fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult {

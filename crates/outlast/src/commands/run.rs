@@ -9,11 +9,11 @@ use outlast_core::{Body, Job, JobState, NewJob};
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use serde_json::{Map, Value};
 
-use super::detached_worker::{self, Carrier, Flags};
 use super::engine::with_engine;
 use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
+use super::left_worker::{self, Carrier, Flags};
 use super::serve::jobs::startable;
 use super::signals::stop_on_signals;
 use super::start;
@@ -104,7 +104,7 @@ async fn attended(
     if job.state.kind().is_terminal() {
         return ended(engine, args, &job);
     }
-    Ok(detached_worker::left(&carrier, &job))
+    Ok(left_worker::left(&carrier, &job))
 }
 
 fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {

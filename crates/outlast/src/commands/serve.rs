@@ -18,7 +18,8 @@ use outlast_server::{
 use outlast_store::Judgement;
 
 use crate::cli::{Global, ServeArgs};
-use crate::config::Config;
+use crate::config::{Config, Detach};
+use crate::detached::WorkerStarter;
 use crate::error::CommandResult;
 use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
@@ -41,6 +42,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         ("server.async_mode", "--async", args.async_mode.then(|| "true".to_owned())),
         ("server.fixed_workflow", "--workflow", args.workflow.clone()),
         ("server.long_poll_timeout", "--poll-timeout", args.poll_timeout.clone()),
+        ("server.detach", "--no-detach", args.no_detach.then(|| "false".to_owned())),
     ];
     let mut config = super::configured(global, &flags)?;
     super::start_log(global, &config)?;
@@ -63,6 +65,11 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         Some(address) => Some(http::open(address, &args, &config).await?),
     };
 
+    let front = match http {
+        None => worker_starter(global, &config, &args),
+        Some(_) => None,
+    };
+
     let stop = Shutdown::new();
     let clock = args.clock_file.map(|file| Arc::new(TestClock { file }) as Arc<dyn Clock>);
     let mut judgement = Judgement::default();
@@ -73,6 +80,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let store = OpenStore::open_by(&config, clock, judgement).await?;
     let metrics = Arc::new(Metrics::default());
     let store = store.with_kill_point(args.kill_at).metered(&metrics);
+    let (store, front) = store.fronted(front);
     let mut options = options(&config);
     if let Some((_, http)) = &http {
         options.polls.sharing = http.callers.sharing();
@@ -92,6 +100,13 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
+    if let Some(front) = front {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            front.fell_back().await;
+            engine.look_for_jobs();
+        });
+    }
     log_providers(&profiles);
     log_mode(&config, takes);
     tokio::spawn(stop_on_signals(stop.clone())?);
@@ -129,6 +144,22 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     store.close().await;
     served?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What starts the worker that this server leaves its jobs to; `None` where it carries them itself. The flags of tests that change
+/// how a worker behaves are for the worker of this process.
+fn worker_starter(global: &Global, config: &Config, args: &ServeArgs) -> Option<WorkerStarter> {
+    let is_in_test = args.kill_at.is_some() || args.lease_ms.is_some() || args.clock_file.is_some();
+    let keeps = match config.detach {
+        // Whatever it leaves behind ends with it: the first process of a container.
+        Detach::Auto => std::process::id() == 1,
+        Detach::Always => false,
+        Detach::Never => true,
+    };
+    if keeps || args.no_worker || is_in_test {
+        return None;
+    }
+    WorkerStarter::new(global, config, &[])
 }
 
 /// Whether a tool set is on that answers nothing without a research provider.

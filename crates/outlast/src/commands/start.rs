@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use outlast_core::{Job, NewJob, StoreError};
 use outlast_engine::Engine;
 
-use super::detached_worker::{self, Flags};
 use super::job_view::json;
+use super::left_worker::{self, Flags};
 use crate::config::{Config, StoreUrl};
 use crate::error::CommandError;
 use crate::ui::{self, Mark};
@@ -54,7 +54,7 @@ pub(super) async fn detach(
     }
     let carrier = flags.ensure_worker(engine, job).await?;
     ui::mark(Mark::Good, "started");
-    detached_worker::tell(&carrier, job);
+    left_worker::tell(&carrier, job);
     Ok(ExitCode::SUCCESS)
 }
 

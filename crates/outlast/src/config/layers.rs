@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::error::{ConfigError, ConfigResult};
 use super::file::ConfigFile;
 use super::redact::presentable;
 use super::settings::{SETTINGS, Setting};
+
+/// How long a detached worker stays when there is nothing to do.
+const WORKER_IDLE: Duration = Duration::from_secs(60);
 
 /// Values from the command line, by key.
 #[derive(Debug, Default)]
@@ -149,6 +153,13 @@ impl Layers {
     pub(super) fn search_path(&self) -> String {
         let path = self.environment.get("PATH");
         path.cloned().unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned())
+    }
+
+    /// How long a detached worker stays when there is nothing to do; tests are less patient.
+    pub(super) fn worker_idle(&self) -> Duration {
+        let millis = self.environment.get("OUTLAST_TEST_WORKER_IDLE_MS");
+        let millis = millis.and_then(|text| text.parse().ok());
+        millis.map_or(WORKER_IDLE, Duration::from_millis)
     }
 
     /// A value that must be one of those allowed.

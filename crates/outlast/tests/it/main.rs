@@ -17,6 +17,7 @@ mod config_show;
 mod converters;
 mod crash;
 mod demo;
+mod detached;
 mod doctor;
 mod elsewhere;
 mod providers;

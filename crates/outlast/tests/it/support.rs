@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use outlast_simulator::{Options, Simulator};
-use outlast_testkit::mcp_process::McpProcess;
+use outlast_testkit::mcp_process::{McpProcess, Signal, signal};
 use outlast_testkit::postgres;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -35,6 +35,9 @@ impl World {
             ("PERPLEXITY_API_KEY", "pplx-test"),
             ("PERPLEXITY_BASE_URL", simulator.url()),
             ("PERPLEXITY_RETRY_BASE_MS", "10"),
+            // Most tests look at the worker of one server, or kill it. Those of detached/ set `auto`.
+            ("OUTLAST_DETACH", option_env!("OUTLAST_TEST_DETACH").unwrap_or("false")),
+            ("OUTLAST_TEST_WORKER_IDLE_MS", "1000"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut world = Self { simulator, folder, environment: environment.to_vec() };
@@ -123,9 +126,40 @@ impl World {
         serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
     }
 
+    /// The processes of the detached workers, as their files say; a killed one leaves its file.
+    pub(crate) fn detached_workers(&self) -> Vec<u32> {
+        let is_info =
+            |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+        let infos = self.beside_sockets().into_iter().filter(is_info);
+        let pid = |path: PathBuf| {
+            let info: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+            Some(info["pid"].as_u64()? as u32)
+        };
+        infos.filter_map(pid).collect()
+    }
+
+    /// Everything in the folders of sockets.
+    pub(crate) fn beside_sockets(&self) -> Vec<PathBuf> {
+        let listed = |path: PathBuf| -> Vec<PathBuf> {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).collect()
+        };
+        let is_folder = |path: &PathBuf| path.extension().is_some_and(|it| it == "sockets");
+        listed(self.data_dir()).into_iter().filter(is_folder).flat_map(listed).collect()
+    }
+
     /// How many runs the provider has been paid for.
     pub(crate) fn submits(&self) -> u64 {
         self.simulator.stats().submits
+    }
+}
+
+/// Ends the workers that servers and commands of this world left.
+impl Drop for World {
+    fn drop(&mut self) {
+        for pid in self.detached_workers() {
+            signal(pid, Signal::KILL);
+        }
     }
 }
 

@@ -192,6 +192,8 @@ async fn the_lock_files_of_dead_workers_are_removed() {
     let waited = world.run(&["jobs", "wait", left.stdout.trim()]).await;
     assert_eq!(waited.code, Some(0), "{waited:?}");
 
+    eventually("the worker left behind is gone", || world.beside_sockets().is_empty()).await;
+
     let mut busy = world.serve().await;
     let stuck = start(&mut busy, "stuck").await;
     running(&world, &stuck).await;

@@ -6,7 +6,7 @@ use outlast_core::{Job, StateKind};
 use outlast_engine::Engine;
 
 use super::json;
-use crate::commands::detached_worker::short_id;
+use crate::commands::left_worker::short_id;
 use crate::error::CommandError;
 use crate::ui;
 

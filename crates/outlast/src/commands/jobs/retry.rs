@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::{find, own};
 use crate::cli::{Global, RetryArgs};
-use crate::commands::detached_worker::{self, Flags, short_id};
 use crate::commands::job_view::outcome::why;
 use crate::commands::job_view::{RETRY_OF, json, retry_of};
+use crate::commands::left_worker::{self, Flags, short_id};
 use crate::commands::start::refused;
 use crate::config::Config;
 use crate::error::{CommandError, CommandResult};
@@ -180,7 +180,7 @@ async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> 
         || workflow_providers(config, None).is_ok_and(|all| all.contains_key(&job.new.profile));
     if fits || engine.has_worker(&job.new.profile).await? {
         let carrier = Flags { global, config, library: &[] }.ensure_worker(engine, job).await?;
-        detached_worker::tell(&carrier, job);
+        left_worker::tell(&carrier, job);
         return Ok(());
     }
     let missing = match job.new.profile.provider() {

@@ -7,9 +7,9 @@ use outlast_engine::{Engine, Shutdown};
 
 use super::{find, own};
 use crate::cli::WatchArgs;
-use crate::commands::detached_worker::short_id;
 use crate::commands::follow::{CarriedBy, FollowOptions, follow, standing};
 use crate::commands::job_view::outcome;
+use crate::commands::left_worker::short_id;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::config::Config;
 use crate::error::CommandResult;

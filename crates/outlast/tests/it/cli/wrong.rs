@@ -22,7 +22,7 @@ const WRONG: &[(&[&str], i32, &str)] = &[
     (&["serve", "--no-auth"], 2, "--http"),
     (&["serve", "--tools", "dance"], 2, "research-jobs"),
     (&["worker", "--concurrency", "-1"], 2, "unexpected argument '-1'"),
-    (&["worker", "now"], 2, "unexpected argument 'now'"),
+    (&["worker", "now"], 2, "unrecognized subcommand 'now'"),
     (&["research"], 2, "<QUESTION>"),
     (&["research", ""], 2, "the question is empty"),
     (&["research", "   \n"], 2, "the question is empty"),

@@ -1,0 +1,97 @@
+//! Who goes on with a job when the person has left a command: a worker that is there, or a detached one that is started.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use outlast_core::Job;
+use outlast_engine::Engine;
+
+use super::signals::INTERRUPTED;
+use crate::cli::Global;
+use crate::config::Config;
+use crate::detached::WorkerStarter;
+use crate::detached::message::Message;
+use crate::detached::start::Told;
+use crate::error::CommandError;
+use crate::ui::{self, Mark};
+
+/// Who goes on with a job.
+#[derive(Debug)]
+pub(super) enum Carrier {
+    /// A worker that was there already.
+    Present,
+    /// One that was left behind for it.
+    LeftBehind { pid: u32, log: PathBuf },
+    /// No other process can: the store ends with this one.
+    ThisProcess,
+}
+
+/// What a worker needs to fit a job of ours: the same flags.
+pub(super) struct Flags<'a> {
+    pub(super) global: &'a Global,
+    pub(super) config: &'a Config,
+    pub(super) library: &'a [PathBuf],
+}
+
+impl Flags<'_> {
+    /// Makes sure that a worker goes on with this job.
+    pub(super) async fn ensure_worker(
+        &self,
+        engine: &Engine,
+        job: &Job,
+    ) -> Result<Carrier, CommandError> {
+        let Some(starter) = WorkerStarter::new(self.global, self.config, self.library) else {
+            return Ok(Carrier::ThisProcess);
+        };
+        if engine.has_worker(&job.new.profile).await? {
+            return Ok(Carrier::Present);
+        }
+        let log = starter.log();
+        match starter.tell(Message::Look).await {
+            Ok(Told::Present) => Ok(Carrier::Present),
+            Ok(Told::Started { pid }) => Ok(Carrier::LeftBehind { pid, log }),
+            Err(error) => Err(not_left(error, job, &log)),
+        }
+    }
+}
+
+/// Tells a person who leaves before the end what becomes of the job.
+pub(super) fn left(carrier: &Carrier, job: &Job) -> ExitCode {
+    let words = match carrier {
+        Carrier::ThisProcess => "left before the end",
+        Carrier::Present | Carrier::LeftBehind { .. } => "left before the end; the job goes on",
+    };
+    ui::mark(Mark::Step, &format!("{words}: {}", job.id));
+    tell(carrier, job);
+    ExitCode::from(INTERRUPTED)
+}
+
+/// Tells the person who goes on with the job, and how to come back to it.
+pub(super) fn tell(carrier: &Carrier, job: &Job) {
+    match carrier {
+        Carrier::Present => ui::remark("  a running worker goes on with it"),
+        Carrier::LeftBehind { pid, log } => {
+            ui::remark(&format!("  a worker (pid {pid}) goes on with it"));
+            ui::remark(&format!("  its log:     {}", log.display()));
+        }
+        Carrier::ThisProcess => {
+            ui::remark("  it is gone: a memory store ends with the process");
+            return;
+        }
+    }
+    ui::remark(&format!("  follow it:   outlast jobs watch {}", short_id(job)));
+    ui::remark(&format!("  its report:  outlast jobs show {}", short_id(job)));
+}
+
+/// As much of the id as a command needs.
+pub(super) fn short_id(job: &Job) -> String {
+    job.id.to_string().chars().take(8).collect()
+}
+
+fn not_left(error: anyhow::Error, job: &Job, log: &Path) -> CommandError {
+    let error = error.context(format!("leave a worker behind for job {}", job.id));
+    CommandError::from(error).hint(format!(
+        "the job is kept; `outlast worker --until-idle` goes on with it. The log may say why: {}",
+        log.display()
+    ))
+}

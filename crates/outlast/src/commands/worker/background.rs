@@ -1,0 +1,79 @@
+//! `outlast worker list` and `outlast worker stop`: the workers that servers and commands left running.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use outlast_core::Clock as _;
+use outlast_store::SystemClock;
+use tokio::time::Instant;
+
+use crate::cli::Global;
+use crate::commands::configured;
+use crate::detached::info::{WorkerInfo, living};
+use crate::detached::message::Message;
+use crate::detached::socket::SocketFolder;
+use crate::error::{CommandError, CommandResult};
+use crate::ui;
+
+/// How long a worker may take to give its jobs back.
+const MAX_LEAVING: Duration = Duration::from_secs(15);
+/// How often it is looked for meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+pub(super) fn list(global: &Global, as_json: bool) -> CommandResult {
+    let folder = SocketFolder::of(&configured(global, &[])?);
+    let workers = folder.as_ref().map(living).unwrap_or_default();
+    if as_json {
+        ui::json(&serde_json::json!({ "workers": workers }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if workers.is_empty() {
+        ui::remark("No worker runs in the background; a server starts one when a job needs it.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = SystemClock.now();
+    let row = |worker: &WorkerInfo| {
+        let config = worker.config.as_ref().map(|path| path.display().to_string());
+        vec![
+            ui::Cell::plain(&worker.id),
+            ui::Cell::plain(&worker.pid.to_string()),
+            ui::Cell::plain(&ui::ago(now.since(worker.started_at))),
+            ui::Cell::plain(&worker.version),
+            ui::Cell::plain(config.as_deref().unwrap_or("no configuration file")),
+        ]
+    };
+    ui::table(&["ID", "PID", "AGE", "VERSION", "CONFIGURATION"], workers.iter().map(row).collect());
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn stop(global: &Global, id: Option<String>) -> CommandResult {
+    let folder = SocketFolder::of(&configured(global, &[])?);
+    let Some(folder) = folder else { return Ok(ExitCode::SUCCESS) };
+    let mut workers = living(&folder);
+    if let Some(id) = &id {
+        workers.retain(|worker| worker.id.starts_with(id.as_str()));
+        if workers.is_empty() {
+            let error = anyhow::anyhow!("no worker `{id}` runs in the background of this store");
+            return Err(CommandError::usage(error, "`outlast worker list` shows those that do"));
+        }
+    }
+    for worker in &workers {
+        // One that has left by itself was what was wanted.
+        drop(folder.send(&worker.socket_name(), Message::Stop));
+    }
+    let deadline = Instant::now() + MAX_LEAVING;
+    for worker in &workers {
+        while folder.send(&worker.socket_name(), Message::Look).is_ok() {
+            if Instant::now() > deadline {
+                let error = anyhow::anyhow!("worker {} (pid {}) stays", worker.id, worker.pid);
+                return Err(CommandError::from(error).hint(format!("kill {}", worker.pid)));
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        ui::line(&worker.id);
+    }
+    if workers.is_empty() {
+        ui::remark("No worker runs in the background.");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,95 @@
+//! What a detached worker is recognised by: everything configured that decides what it does. Two processes with the same digest
+//! may leave their jobs to the same worker.
+
+use sha2::{Digest as _, Sha256};
+
+use super::layers::Layers;
+use super::settings::SETTINGS;
+use super::workflows::{Program, Upstream, Workflow, WorkflowAction};
+use super::{Config, Notify, Secret};
+
+/// Settings of a face alone, and those that find the store, which a worker is told apart by anyway.
+const NOT_OF_A_WORKER: [&str; 7] = [
+    "server.tools",
+    "server.async_mode",
+    "server.fixed_workflow",
+    "server.long_poll_timeout",
+    "server.detach",
+    "store.url",
+    "store.data_dir",
+];
+
+/// Parts of a text, each with its length, so that no two lists of parts give the same digest.
+#[derive(Default)]
+pub(crate) struct PartsDigest(Sha256);
+
+impl PartsDigest {
+    pub(crate) fn add(&mut self, part: impl AsRef<[u8]>) {
+        let part = part.as_ref();
+        self.0.update((part.len() as u64).to_le_bytes());
+        self.0.update(part);
+    }
+
+    /// The digest in hexadecimal digits.
+    pub(crate) fn text(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The digest of the settings, whichever layer they are from, and of the file.
+pub(super) fn of_settings(layers: &Layers) -> String {
+    let mut digest = PartsDigest::default();
+    if let Some(file) = &layers.file {
+        let path = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
+        digest.add(path.as_os_str().as_encoded_bytes());
+        digest.add(&file.text);
+    }
+    for setting in SETTINGS.iter().filter(|setting| !NOT_OF_A_WORKER.contains(&setting.key)) {
+        digest.add(setting.key);
+        digest.add(layers.find(setting.key).text);
+    }
+    digest.text()
+}
+
+impl Config {
+    /// The digest of the settings, and of all that commands and other servers are given of the environment.
+    pub(crate) fn worker_digest(&self) -> String {
+        let mut digest = PartsDigest::default();
+        digest.add(&self.settings_digest);
+        for folder in &self.library {
+            let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+            digest.add(folder.as_os_str().as_encoded_bytes());
+        }
+        digest.add(&self.converters.search_path);
+        for Workflow { work, .. } in &self.workflows {
+            match work {
+                WorkflowAction::Command { program, .. } => add_program(&mut digest, program),
+                WorkflowAction::Tool(_) => {}
+            }
+        }
+        for (name, upstream) in &self.upstreams {
+            digest.add(name);
+            match upstream {
+                Upstream::Program(program) => add_program(&mut digest, program),
+                Upstream::Url { headers, .. } => {
+                    for (name, Secret(value)) in headers {
+                        digest.add(name);
+                        digest.add(value);
+                    }
+                }
+            }
+        }
+        if let Some(Notify::Command(program)) = &self.notify {
+            add_program(&mut digest, program);
+        }
+        digest.text()
+    }
+}
+
+fn add_program(digest: &mut PartsDigest, program: &Program) {
+    digest.add(program.cwd.as_os_str().as_encoded_bytes());
+    for (name, value) in &program.environment.0 {
+        digest.add(name);
+        digest.add(value);
+    }
+}

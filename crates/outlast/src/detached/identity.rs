@@ -1,0 +1,59 @@
+//! Whose jobs a detached worker carries: those of processes with the same store, configuration file, environment and program. So
+//! no project runs the commands of another, and no worker goes on with a program or a key that was replaced.
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+
+use crate::config::{Config, PartsDigest, Secret, StoreUrl};
+
+/// How many hexadecimal digits of the digest are used: the path of a socket is short.
+const DIGITS: usize = 16;
+
+/// The digest of all that decides what a worker does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity(String);
+
+impl Identity {
+    /// The identity of a worker with this configuration, which works on these folders if there are any.
+    pub(crate) fn of(config: &Config, library: &[PathBuf]) -> Self {
+        let mut digest = PartsDigest::default();
+        digest.add(config.worker_digest());
+        match &config.store {
+            StoreUrl::Memory => {}
+            StoreUrl::Sqlite(path) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                digest.add(path.as_os_str().as_encoded_bytes());
+            }
+            StoreUrl::Postgres(Secret(address)) => digest.add(address),
+        }
+        for folder in library {
+            let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+            digest.add(folder.as_os_str().as_encoded_bytes());
+        }
+        digest.add(env!("CARGO_PKG_VERSION"));
+        let program = std::env::current_exe().and_then(std::fs::metadata);
+        if let Ok(program) = program {
+            digest.add(program.size().to_le_bytes());
+            digest.add(program.mtime().to_le_bytes());
+            digest.add(program.mtime_nsec().to_le_bytes());
+        }
+        Self(digest.text().chars().take(DIGITS).collect())
+    }
+
+    /// The name under which a worker's socket stands.
+    pub(crate) fn socket_name(&self) -> String {
+        format!("{WORKER_PREFIX}{self}{SOCKET_SUFFIX}")
+    }
+}
+
+/// How names of workers' sockets begin.
+pub(super) const WORKER_PREFIX: &str = "worker-";
+/// How names of sockets end.
+pub(super) const SOCKET_SUFFIX: &str = ".sock";
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

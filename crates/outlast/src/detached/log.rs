@@ -1,0 +1,85 @@
+//! The log of detached workers: a file in the data directory, which begins anew when it is large; the one before is kept.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// How large the file may become.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Where it is.
+pub(crate) fn path(data_dir: &Path) -> PathBuf {
+    data_dir.join("worker.log")
+}
+
+/// Writes whole lines to the end of the file. Several workers may write to the same one.
+#[derive(Debug)]
+pub(crate) struct RotatingLog {
+    path: PathBuf,
+    file: Mutex<File>,
+    max_bytes: u64,
+}
+
+impl RotatingLog {
+    pub(crate) fn open(path: PathBuf) -> io::Result<Self> {
+        Self::limited(path, MAX_BYTES)
+    }
+
+    fn limited(path: PathBuf, max_bytes: u64) -> io::Result<Self> {
+        let file = Mutex::new(appended(&path)?);
+        Ok(Self { path, file, max_bytes })
+    }
+
+    /// Begins the file anew if it is large, unless another worker has done so.
+    fn rotate(&self, file: &mut File) -> io::Result<()> {
+        let open = file.metadata()?;
+        if open.len() < self.max_bytes {
+            return Ok(());
+        }
+        if std::fs::metadata(&self.path).is_ok_and(|named| named.ino() == open.ino()) {
+            let mut old = self.path.clone().into_os_string();
+            old.push(".1");
+            std::fs::rename(&self.path, old)?;
+        }
+        *file = appended(&self.path)?;
+        Ok(())
+    }
+}
+
+fn appended(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).mode(0o600).open(path)
+}
+
+impl Write for &RotatingLog {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rotate(&mut file)?;
+        file.write(line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h1_the_log_of_workers_begins_anew_when_it_is_large() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("worker.log");
+        let logs = [(); 2].map(|()| RotatingLog::limited(path.clone(), 100).unwrap());
+        for line in 0..200 {
+            writeln!(&logs[line % 2], "line {line:03}").unwrap();
+        }
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        let (new, old) = (read(&path), read(&folder.path().join("worker.log.1")));
+        assert!(new.len() < 220 && old.len() < 220, "{new}\n{old}");
+        assert!(format!("{old}{new}").contains("line 199"), "{new}\n{old}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}

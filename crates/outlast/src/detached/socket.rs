@@ -1,0 +1,145 @@
+//! The sockets of the processes on one store, in a folder beside it that is the user's alone. Datagrams: each is one message, and
+//! a socket whose process is gone refuses them, which is how a dead worker is known.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use tokio::net::UnixDatagram;
+
+use super::identity::{SOCKET_SUFFIX, WORKER_PREFIX};
+use super::message::Message;
+use crate::config::{Config, PartsDigest, Secret, StoreUrl};
+
+/// Systems take no longer path of a socket than about this.
+const MAX_PATH_BYTES: usize = 100;
+
+/// The folder of the sockets of one store.
+#[derive(Clone, Debug)]
+pub(crate) struct SocketFolder(PathBuf);
+
+/// A socket of this process; removed with the value.
+#[derive(Debug)]
+pub(crate) struct OwnSocket {
+    pub(crate) socket: UnixDatagram,
+    path: PathBuf,
+    inode: u64,
+}
+
+/// Why a socket cannot be had under a name.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BindError {
+    /// Another process has it.
+    #[error("another process has this socket")]
+    Taken,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl SocketFolder {
+    /// Where the processes on the configured store meet; `None` for a store that has one process.
+    pub(crate) fn of(config: &Config) -> Option<Self> {
+        let path = match &config.store {
+            StoreUrl::Memory => return None,
+            StoreUrl::Sqlite(database) => {
+                let mut beside = database.clone().into_os_string();
+                beside.push(".sockets");
+                beside.into()
+            }
+            StoreUrl::Postgres(Secret(address)) => {
+                let mut digest = PartsDigest::default();
+                digest.add(address);
+                let digest: String = digest.text().chars().take(8).collect();
+                config.data_dir.join(format!("{digest}.sockets"))
+            }
+        };
+        Some(Self(path))
+    }
+
+    /// Listens under this name, in the place of a process that has died.
+    pub(crate) fn bind(&self, name: &str) -> Result<OwnSocket, BindError> {
+        match fs::DirBuilder::new().mode(0o700).create(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
+            Ok(()) | Err(_) => fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700))?,
+        }
+        if self.send(name, Message::Look).is_ok() {
+            return Err(BindError::Taken);
+        }
+        // Under another name first: a socket is there from the moment that its name is.
+        let partial = format!("{}.{name}", std::process::id());
+        drop(fs::remove_file(self.0.join(&partial)));
+        let socket = self.at(&partial, |path| UnixDatagram::bind(path))?;
+        let (partial, path) = (self.0.join(partial), self.0.join(name));
+        fs::set_permissions(&partial, fs::Permissions::from_mode(0o600))?;
+        let inode = fs::symlink_metadata(&partial)?.ino();
+        fs::rename(partial, &path)?;
+        Ok(OwnSocket { socket, path, inode })
+    }
+
+    /// Tells the process that has the socket of this name; fails if there is none.
+    pub(crate) fn send(&self, name: &str, message: Message) -> io::Result<()> {
+        let socket = std::os::unix::net::UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        let text = message.to_text();
+        match self.at(name, |path| socket.send_to(text.as_bytes(), path)) {
+            Ok(_) => Ok(()),
+            // It lives and has not read so many others yet, each of which makes it look.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes the socket that a killed process left.
+    pub(crate) fn remove(&self, name: &str) {
+        drop(fs::remove_file(self.0.join(name)));
+    }
+
+    /// Whether the folder is there.
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.is_dir()
+    }
+
+    /// The names of the sockets of workers.
+    pub(crate) fn worker_names(&self) -> Vec<String> {
+        self.names().filter(|name| name.starts_with(WORKER_PREFIX)).collect()
+    }
+
+    /// Every name here.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| name.ends_with(SOCKET_SUFFIX) && !name.contains(".worker-"))
+    }
+
+    /// The path of what stands here beside a socket.
+    pub(crate) fn beside(&self, name: &str, suffix: &str) -> PathBuf {
+        self.0.join(format!("{}{suffix}", name.trim_end_matches(SOCKET_SUFFIX)))
+    }
+
+    /// Uses the path of a socket, by a shorter one through the open folder where it is too long.
+    fn at<T>(&self, name: &str, operate: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+        let path = self.0.join(name);
+        if path.as_os_str().len() <= MAX_PATH_BYTES || !cfg!(target_os = "linux") {
+            return operate(&path);
+        }
+        let folder = File::open(&self.0)?;
+        operate(&Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name))
+    }
+}
+
+impl OwnSocket {
+    /// Whether others still find this socket.
+    pub(crate) fn is_found(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode)
+    }
+}
+
+impl Drop for OwnSocket {
+    fn drop(&mut self) {
+        if self.is_found() {
+            drop(fs::remove_file(&self.path));
+        }
+    }
+}

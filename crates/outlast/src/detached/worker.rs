@@ -1,0 +1,111 @@
+//! The work of a detached worker: jobs until there have been none for a minute, and messages from the processes that left them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use outlast_core::Profile;
+use outlast_engine::{Engine, Shutdown, Takes, Until, Worker};
+use tokio::time::Instant;
+
+use super::identity::Identity;
+use super::info::InfoFile;
+use super::message::{MAX_MESSAGE_BYTES, Message};
+use super::socket::{BindError, OwnSocket, SocketFolder};
+use crate::config::Config;
+
+/// How long the store may take to know the worker.
+const MAX_REGISTRATION: Duration = Duration::from_secs(5);
+/// How often it is asked.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// How often it is seen whether the store's folder is there.
+const LOOK_AT_FOLDER: Duration = Duration::from_secs(1);
+
+/// Works until idle for as long as is configured.
+pub(crate) async fn work(
+    engine: &Engine,
+    config: &Config,
+    identity: &Identity,
+    profiles: &[Profile],
+    stop: &Shutdown,
+) -> anyhow::Result<()> {
+    let folder = SocketFolder::of(config).context("a memory store has no worker of its own")?;
+    let worker = Worker::new(engine, Takes::TheQueue).run(Until::IdleFor(config.worker_idle));
+    let worker = tokio::spawn(worker);
+    // Whoever is answered may tell a caller that a worker is there, and reads that from the store.
+    registered(engine, profiles).await;
+    let socket = match folder.bind(&identity.socket_name()) {
+        Ok(socket) => Arc::new(socket),
+        Err(BindError::Taken) => {
+            tracing::info!("another worker was started first");
+            stop.ask();
+            return Ok(worker.await??);
+        }
+        Err(BindError::Io(error)) => {
+            stop.ask();
+            drop(worker.await);
+            return Err(anyhow::Error::new(error).context("listen beside the store"));
+        }
+    };
+    let info = InfoFile::write(&folder, identity, config, engine.now());
+    if let Err(error) = &info {
+        tracing::warn!(%error, "`outlast worker list` does not show this worker");
+    }
+    tracing::info!(worker = %identity, pid = std::process::id(), "Detached worker started");
+    let listener = tokio::spawn(listen(Arc::clone(&socket), engine.clone(), stop.clone()));
+    let leaver = tokio::spawn(leave_with_the_store(folder, stop.clone()));
+    let worked = worker.await;
+    leaver.abort();
+    listener.abort();
+    // It holds the socket.
+    drop(listener.await);
+    // From here on no process leaves a job to this worker. One that was left before is seen by what follows.
+    drop((info, socket));
+    worked??;
+    if !stop.is_asked() && !engine.is_idle().await {
+        Worker::new(engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)).await?;
+    }
+    tracing::info!(worker = %identity, "Detached worker ended");
+    Ok(())
+}
+
+/// Waits until the store knows this worker.
+async fn registered(engine: &Engine, profiles: &[Profile]) {
+    let Some(profile) = profiles.first() else { return };
+    let deadline = Instant::now() + MAX_REGISTRATION;
+    while Instant::now() < deadline {
+        match engine.has_worker(profile).await {
+            Ok(false) => tokio::time::sleep(LOOK_AGAIN).await,
+            Ok(true) | Err(_) => return,
+        }
+    }
+}
+
+/// Does what other processes tell.
+async fn listen(socket: Arc<OwnSocket>, engine: Engine, stop: Shutdown) {
+    let mut bytes = [0; MAX_MESSAGE_BYTES];
+    loop {
+        let message = match socket.socket.recv(&mut bytes).await {
+            Ok(length) => bytes.get(..length).and_then(Message::parse),
+            Err(error) => {
+                tracing::warn!(%error, "messages cannot be read; the store is looked at instead");
+                return;
+            }
+        };
+        match message {
+            Some(Message::Look) => engine.look_now(),
+            Some(Message::Carry(id)) => engine.carry(&id),
+            Some(Message::Stop) => stop.ask(),
+            None => {}
+        }
+    }
+}
+
+/// Leaves when the folder of the sockets is gone, and with it the store beside it.
+async fn leave_with_the_store(folder: SocketFolder, stop: Shutdown) {
+    while folder.is_there() {
+        tokio::time::sleep(LOOK_AT_FOLDER).await;
+    }
+    tracing::warn!("the folder beside the store was removed, leaving");
+    stop.ask();
+}

@@ -1,0 +1,92 @@
+//! The detached worker on the real binary: what a client leaves is carried to its end.
+
+mod leaving;
+mod workers;
+mod held;
+
+use std::path::{Path, PathBuf};
+
+use outlast_testkit::mcp_process::McpProcess;
+use serde_json::{Value, json};
+
+use crate::support::{World, eventually};
+
+/// Waits for a file, then says so.
+const WAITS: &str = r#"
+[[workflow]]
+name = "wait"
+command = ["/bin/sh", "-c", "echo $$ >> begun; while [ ! -e go ]; do sleep 0.02; done; echo $WHO >> ended; echo gone"]
+pass_env = ["WHO"]
+"#;
+
+/// A project: a configuration file in a folder of its own, whose jobs live in the store of a world.
+struct Project {
+    folder: PathBuf,
+}
+
+impl Project {
+    fn new(world: &World, name: &str, workflows: &str) -> Self {
+        let folder = world.data_dir().parent().unwrap().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("outlast.toml"), workflows).unwrap();
+        Self { folder }
+    }
+
+    fn config(&self) -> String {
+        self.folder.join("outlast.toml").to_str().unwrap().to_owned()
+    }
+
+    async fn serve(&self, world: &World) -> McpProcess {
+        world.serve_with(&["--config", &self.config(), "--tools", "jobs"]).await
+    }
+
+    fn lines(&self, file: &str) -> Vec<String> {
+        lines(&self.folder.join(file))
+    }
+
+    fn go(&self) {
+        std::fs::write(self.folder.join("go"), "").unwrap();
+    }
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    std::fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// A world whose servers leave their jobs to a worker.
+async fn detaching() -> World {
+    let mut world = World::new().await;
+    world.set("OUTLAST_DETACH", "auto");
+    world.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    world
+}
+
+async fn start_workflow(server: &mut McpProcess) -> String {
+    let started = server.structured("start_job", json!({ "workflow": "wait" })).await;
+    started["job_id"].as_str().unwrap().to_owned()
+}
+
+/// The job at its end, as any process on the store reads it.
+async fn ended(world: &World, id: &str) -> Value {
+    let ended = async {
+        loop {
+            let shown = world.shown(id).await;
+            if matches!(shown["state"].as_str(), Some("succeeded" | "failed" | "cancelled")) {
+                return shown;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), ended).await.expect("the job ends")
+}
+
+/// Waits until nothing of a worker is left.
+async fn nothing_is_left(world: &World) {
+    eventually("nothing is left beside the store", || world.beside_sockets().is_empty()).await;
+}
+
+/// Whether a process runs; a zombie does not.
+fn runs(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}

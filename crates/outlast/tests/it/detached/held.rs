@@ -1,0 +1,75 @@
+//! Calls whose caller waits, carried by another process.
+
+use serde_json::json;
+
+use super::{Project, WAITS, detaching, nothing_is_left};
+use crate::support::eventually;
+
+const DEEP: &str = "perplexity_deep_research";
+
+/// H2: a blocking call is answered, with progress on the way, though another process carries it.
+#[tokio::test]
+async fn h2_a_held_call_gets_its_progress_and_its_answer() {
+    let world = detaching().await;
+    let mut server = world.serve().await;
+    let arguments = json!({ "query": "Why is the sky blue? [[sim:ok;words=80]]" });
+    let call = server
+        .send(
+            "tools/call",
+            json!({ "name": DEEP, "arguments": arguments, "_meta": { "progressToken": 7 } }),
+        )
+        .await;
+    let answer = server.answer(call).await.unwrap();
+    assert_ne!(answer["result"]["isError"], true, "{answer}");
+    let progress = server.seen.iter().filter(|seen| seen["method"] == "notifications/progress");
+    assert!(progress.count() > 0, "{:?}", server.seen);
+    assert_eq!(world.detached_workers().len(), 1);
+    assert_eq!(world.submits(), 1);
+    drop(server);
+    nothing_is_left(&world).await;
+}
+
+/// H1: a held call whose client leaves goes on; the same call made again is answered with it.
+#[tokio::test]
+async fn h1_a_held_call_goes_on_without_its_client() {
+    let world = detaching().await;
+    let arguments = json!({ "query": "Why is the sky blue? [[sim:ok;words=80;hold=true]]" });
+    let mut server = world.serve().await;
+    server.send("tools/call", json!({ "name": DEEP, "arguments": arguments })).await;
+    eventually("it is asked", || world.submits() == 1).await;
+    server.kill().await;
+    world.simulator.release();
+    let mut next = world.serve().await;
+    let answer = next.call(DEEP, arguments).await;
+    assert_ne!(answer["isError"], true, "{answer}");
+    assert_eq!(world.submits(), 1);
+}
+
+/// H1: a workflow's tool that is held, and its client's death.
+#[tokio::test]
+async fn h1_a_held_command_goes_on_without_its_client() {
+    let world = detaching().await;
+    let project = Project::new(&world, "project", WAITS);
+    let config = project.config();
+    let mut server = world.serve_with(&["--config", &config]).await;
+    server.send("tools/call", json!({ "name": "wait", "arguments": {} })).await;
+    eventually("the command runs", || !project.lines("begun").is_empty()).await;
+    server.kill().await;
+    project.go();
+    eventually("the command ends", || project.lines("ended").len() == 1).await;
+    let mut next = world.serve_with(&["--config", &config]).await;
+    let answer = next.call("wait", json!({})).await;
+    assert!(answer.to_string().contains("gone"), "{answer}");
+    assert_eq!(project.lines("begun").len(), 1);
+}
+
+/// Quick answers stay in the server: no worker is started for one.
+#[tokio::test]
+async fn h1_a_quick_answer_needs_no_worker() {
+    let world = detaching().await;
+    let mut server = world.serve_with(&["--tools", "perplexity"]).await;
+    let messages = json!([{ "role": "user", "content": "Why? [[sim:ok;words=60;delay_ms=0]]" }]);
+    let answer = server.call("perplexity_ask", json!({ "messages": messages })).await;
+    assert_ne!(answer["isError"], true, "{answer}");
+    assert!(world.detached_workers().is_empty());
+}

@@ -1,0 +1,109 @@
+//! Which worker carries what, how workers are seen and ended, and what happens where none can be started.
+
+use serde_json::Value;
+
+use super::{Project, WAITS, detaching, ended, nothing_is_left, runs, start_workflow};
+use crate::support::{eventually, finished, start};
+
+/// H1: two projects with a workflow of the same name on one store; each command runs in its own project.
+#[tokio::test]
+async fn h1_no_project_runs_the_commands_of_another() {
+    let mut world = detaching().await;
+    let projects = ["one", "two"].map(|name| Project::new(&world, name, WAITS));
+    let mut ids = Vec::new();
+    for (project, who) in projects.iter().zip(["ann", "bob"]) {
+        world.set("WHO", who);
+        let mut server = project.serve(&world).await;
+        ids.push(start_workflow(&mut server).await);
+        eventually("the command runs", || project.lines("begun").len() == 1).await;
+    }
+    assert_eq!(world.detached_workers().len(), 2);
+    for (project, id) in projects.iter().zip(&ids) {
+        project.go();
+        assert_eq!(ended(&world, id).await["state"], "succeeded");
+    }
+    assert_eq!(projects[0].lines("ended"), ["ann"]);
+    assert_eq!(projects[1].lines("ended"), ["bob"]);
+    nothing_is_left(&world).await;
+}
+
+/// H1: servers with the same store, configuration, environment and program share a worker; another environment has its own.
+#[tokio::test]
+async fn h1_servers_of_one_configuration_share_a_worker() {
+    let mut world = detaching().await;
+    let project = Project::new(&world, "project", WAITS);
+    let mut servers = vec![project.serve(&world).await, project.serve(&world).await];
+    for server in &mut servers {
+        start_workflow(server).await;
+    }
+    assert_eq!(world.detached_workers().len(), 1);
+    world.set("WHO", "another");
+    servers.push(project.serve(&world).await);
+    start_workflow(&mut servers[2]).await;
+    assert_eq!(world.detached_workers().len(), 2);
+    project.go();
+    eventually("all ran", || project.lines("ended").len() == 3).await;
+}
+
+/// H1: `worker list` shows a worker, `worker stop` ends it, and its job waits for the next.
+#[tokio::test]
+async fn h1_workers_are_listed_and_stopped() {
+    let world = detaching().await;
+    let listed = async || -> Vec<Value> {
+        let ran = world.run(&["worker", "list", "--json"]).await;
+        let listed: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+        listed["workers"].as_array().unwrap().clone()
+    };
+    assert!(listed().await.is_empty());
+    let mut server = world.serve().await;
+    let id = start(&mut server, "ok;words=80;hold=true").await;
+    crate::support::running(&world, &id).await;
+    let workers = listed().await;
+    let pid = workers[0]["pid"].as_u64().unwrap() as u32;
+    assert!(workers.len() == 1 && runs(pid), "{workers:?}");
+    let shown = world.run(&["worker", "list"]).await;
+    assert!(shown.stdout.contains(&pid.to_string()), "{shown:?}");
+    drop(server);
+    let unknown = world.run(&["worker", "stop", "nope"]).await;
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    let stopped = world.run(&["worker", "stop", workers[0]["id"].as_str().unwrap()]).await;
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    eventually("it has left", || !runs(pid)).await;
+    assert_eq!(world.shown(&id).await["state"], "queued");
+    world.simulator.release();
+    let mut next = world.serve().await;
+    assert_eq!(finished(&mut next, &id).await["status"], "COMPLETED");
+    assert_eq!(world.submits(), 1);
+}
+
+/// H1: where no worker can be started the server says so once and carries its jobs itself.
+#[tokio::test]
+async fn h1_without_room_for_a_worker_the_server_carries_its_jobs() {
+    let world = detaching().await;
+    std::fs::create_dir_all(world.data_dir()).unwrap();
+    // In the way of the log, without which no worker is started.
+    std::fs::create_dir_all(world.data_dir().join("worker.log")).unwrap();
+    let mut server = world.serve().await;
+    for _ in 0..2 {
+        let id = start(&mut server, "ok;words=60;delay_ms=0").await;
+        assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
+    }
+    let log = server.log();
+    assert_eq!(log.matches("no worker can be started").count(), 1, "{log}");
+    assert!(world.detached_workers().is_empty());
+}
+
+/// H1: `--no-detach`, `--no-worker` and a memory store have no worker beside them.
+#[tokio::test]
+async fn h1_a_server_that_is_told_so_keeps_its_jobs() {
+    let world = detaching().await;
+    for flags in [&["--no-detach"][..], &["--store", "memory:"]] {
+        let mut server = world.serve_with(flags).await;
+        let id = start(&mut server, "ok;words=60;delay_ms=0").await;
+        assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED", "{flags:?}");
+        assert!(world.detached_workers().is_empty(), "{flags:?}");
+    }
+    let mut server = world.serve_with(&["--no-worker"]).await;
+    start(&mut server, "ok;words=60;delay_ms=0").await;
+    assert!(world.detached_workers().is_empty());
+}
