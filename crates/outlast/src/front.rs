@@ -120,6 +120,9 @@ impl StoreWrapper for FrontStore {
             | StoreMethod::Turns
             | StoreMethod::Conversations
             | StoreMethod::Spend
+            | StoreMethod::Counts
+            | StoreMethod::Kept
+            | StoreMethod::Keep
             | StoreMethod::Changes => {}
         }
     }
