@@ -15,9 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use outlast_core::{OwnerId, Profile};
+use outlast_core::{OwnerId, Profile, SpendLimits};
 use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
-use outlast_server::{Callers, Face, Hosts, HttpOptions, Origins, Rates, Room, Server, serve_http};
+use outlast_server::{
+    Callers, Face, Hosts, HttpOptions, Origins, PageOptions, PageView, Rates, Room, Server,
+    serve_http,
+};
 use outlast_store::{SqliteStore, SystemClock};
 use tokio::net::TcpListener;
 
@@ -52,6 +55,12 @@ async fn main() -> anyhow::Result<()> {
         rates: Rates { per_owner: RATE, strangers: RATE },
         session_idle: Duration::from_secs(3600),
         room: Room::default(),
+        page: PageOptions {
+            research: None,
+            limits: SpendLimits::default(),
+            view: PageView::Own,
+            entry: None,
+        },
     };
     let server = Server::new(Face { owner, engine: engine.clone(), sets: Vec::new() });
     let fixtures = Fixtures::new(server.clone(), profile, asking);

@@ -2,9 +2,9 @@
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{
-    ConversationId, ConversationPage, ConversationQuery, Job, JobId, JobPage, JobQuery, JobState,
-    OwnerId, Profile, Scope, SpendQuery, SpendSum, Standing, StateCount, StoreError, Timestamp,
-    Visibility, Waits,
+    ChangeWait, Changes, ConversationId, ConversationPage, ConversationQuery, Job, JobId, JobPage,
+    JobQuery, JobState, OwnerId, Profile, Rev, Scope, SpendQuery, SpendSum, Standing, StateCount,
+    StoreError, Timestamp, Visibility, Waits,
 };
 use serde_json::Value;
 
@@ -105,6 +105,16 @@ impl Engine {
     /// How many jobs are in each state, counted no further than `at_most` in each (I2).
     pub async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError> {
         self.shared.store.counts(scope, at_most).await
+    }
+
+    /// The number of the latest change: where to start following [`Engine::changes`].
+    pub async fn rev(&self) -> Result<Rev, StoreError> {
+        self.shared.store.rev().await
+    }
+
+    /// Waits until something changed after `after`, and says what; see [`outlast_core::Store::changes`].
+    pub async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
+        self.shared.store.changes(after, wait).await
     }
 
     /// What was spent, by key (G6).

@@ -6,6 +6,7 @@ mod call;
 mod jobs;
 mod conversations;
 mod store;
+mod ui;
 mod spend;
 mod simulate;
 mod wrap_install;
@@ -29,6 +30,7 @@ pub(crate) use serve::{ServeArgs, WorkerArgs, WorkerCommand};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use spend::SpendArgs;
 pub(crate) use store::{BackupArgs, CheckArgs, CopyArgs, MigrateArgs, RestoreArgs, StoreCommand};
+pub(crate) use ui::UiArgs;
 pub(crate) use wrap_install::{WrapChange, WrapInstallArgs};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
@@ -144,6 +146,11 @@ pub(crate) enum Command {
     /// Read, export and delete conversations
     #[command(subcommand)]
     Conversations(ConversationsCommand),
+    /// Open the page: jobs, conversations and money in a browser
+    ///
+    /// Listens on this machine alone, at a port that is free, and prints a link that is good once and for a minute. Ctrl-C
+    /// ends it; jobs go on. `outlast serve --http` has the same page at /ui.
+    Ui(UiArgs),
     /// Show what was spent, what is reserved and what may have been spent
     ///
     /// A line for each day, provider, model or owner, and the sum of all. Runs count on the UTC day on which they were asked

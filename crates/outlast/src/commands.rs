@@ -10,6 +10,8 @@ mod signals;
 mod research;
 mod run;
 mod engine;
+mod page;
+mod ui_page;
 mod start;
 mod follow;
 mod left_worker;
@@ -61,6 +63,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Conversations(command) => conversations::run(&global, command).await,
+            Command::Ui(args) => ui_page::run(&global, args).await,
             Command::Spend(args) => spend::run(&global, args).await,
             Command::Doctor(args) => doctor::run(&global, args).await,
             Command::Init(args) => init::run(&global, args),

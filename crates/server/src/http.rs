@@ -3,6 +3,7 @@
 //! [`admission`] checks every request before its route; MCP itself is rmcp's.
 
 mod admission;
+mod page_admission;
 mod allowed_hosts;
 mod tokens;
 mod limits;
@@ -34,8 +35,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::page::PageOptions;
 use crate::server::Server;
-use app::App;
+pub(crate) use app::App;
 use capacity::Capacity;
 use connections::Connections;
 use limits::Limits;
@@ -61,6 +63,8 @@ pub struct HttpOptions {
     pub session_idle: Duration,
     /// How much of the machine they may take.
     pub room: Room,
+    /// The page at `/ui`.
+    pub page: PageOptions,
 }
 
 /// How much of the machine all clients together may take. Owners share it: see [`outlast_core::rules::Sharing`].
@@ -93,13 +97,14 @@ pub async fn serve_http<H: ServerHandler + Clone>(
     listener: TcpListener,
     stop: Shutdown,
 ) {
-    let HttpOptions { callers, hosts, origins, rates, session_idle, room } = options;
+    let HttpOptions { callers, hosts, origins, rates, session_idle, room, page } = options;
     let sharing = callers.sharing();
     let connections = Arc::new(Connections::new(room.connections, sharing));
     let closed = CancellationToken::new();
     let app = Arc::new(App {
         server,
         mcp_service: mcp::mcp_service(handler),
+        page,
         callers,
         hosts,
         origins,

@@ -25,6 +25,18 @@ pub use http::{
     serve_http,
 };
 
+mod page;
+pub use page::{Carry, PageEntry, PageOptions, PageResearch, PageView};
+
+mod retry;
+pub use retry::{RetrySettings, retry_job, retry_key, retry_of};
+
+mod export;
+pub use export::{
+    Transcript, Turn, TurnAnswer, cost_text, html_page, markdown_document, markdown_sources,
+    question_of, yaml_string,
+};
+
 mod metrics;
 pub use metrics::{DatabaseFigures, Metrics};
 

@@ -17,6 +17,22 @@ pub(crate) fn title(question: &str) -> String {
     line.chars().take(200).collect()
 }
 
+/// A time in RFC 3339 as people write it: `17 November 2026, 01:02 UTC`; as it is where it is none.
+pub(crate) fn readable_day(time: &str) -> String {
+    match chrono::DateTime::parse_from_rfc3339(time) {
+        Ok(time) => time.to_utc().format("%-d %B %Y, %H:%M UTC").to_string(),
+        Err(_) => time.to_owned(),
+    }
+}
+
+/// The same with seconds.
+pub(crate) fn readable_moment(time: &str) -> String {
+    match chrono::DateTime::parse_from_rfc3339(time) {
+        Ok(time) => time.to_utc().format("%-d %B %Y, %H:%M:%S UTC").to_string(),
+        Err(_) => time.to_owned(),
+    }
+}
+
 /// A duration in minutes to one decimal, rounded up.
 pub(crate) fn minutes(duration: Duration) -> f64 {
     (duration.as_secs_f64() / 6.0).ceil() / 10.0

@@ -1,9 +1,5 @@
 //! `outlast conversations`: what was asked and answered, for people and for scripts.
 
-mod transcript;
-mod markdown;
-mod html;
-
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -12,10 +8,12 @@ use outlast_core::{
     ConversationQuery, ConversationSummary, Prune, Scope, StateKind, StoreError, printable,
 };
 use outlast_engine::{Engine, Providers};
+use outlast_server::{Transcript, html_page, markdown_document};
 use serde_json::{Value, json};
 
 use super::engine::with_engine;
 use super::find::{self, FoundConversation};
+use super::job_view::show as job_show;
 use super::research::{is_stdout, writable};
 use crate::cli::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, Global, ListConversationsArgs,
@@ -25,7 +23,6 @@ use crate::config::Config;
 use crate::error::{CommandError, CommandResult};
 use crate::open_store::{OpenEngine, OpenStore};
 use crate::ui::{self, Mark};
-use transcript::Transcript;
 
 pub(super) async fn run(global: &Global, command: ConversationsCommand) -> CommandResult {
     let config = super::configured(global, &[])?;
@@ -94,9 +91,33 @@ async fn show(opened: &OpenEngine, config: &Config, args: ShowConversationArgs) 
     if args.json {
         ui::json(&json!(told));
     } else {
-        told.show();
+        print(&told);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// For a person.
+fn print(told: &Transcript) {
+    ui::line(&told.id);
+    ui::fact_styled("state", told.state.as_str(), told.state);
+    ui::fact("created", &told.created_at);
+    ui::fact("updated", &told.updated_at);
+    ui::fact("turns", told.turns.len());
+    for (number, turn) in told.turns.iter().enumerate() {
+        ui::line("");
+        ui::title(&format!("{}. {}", number + 1, turn.question));
+        ui::facts("job", &turn.job);
+        for failure in &turn.failures {
+            ui::fact("failure", format_args!("{}: {}", failure.code, failure.message));
+        }
+        let Some(answer) = &turn.answer else {
+            ui::fact_styled("state", turn.state.as_str(), turn.state);
+            continue;
+        };
+        ui::line("");
+        ui::report(&answer.text);
+        job_show::sources(&answer.sources);
+    }
 }
 
 async fn export(opened: &OpenEngine, config: &Config, args: ExportArgs) -> CommandResult {
@@ -105,9 +126,9 @@ async fn export(opened: &OpenEngine, config: &Config, args: ExportArgs) -> Comma
     }
     let told = told(opened, config, &args.id).await?;
     let text = match args.format {
-        ExportFormat::Md => markdown::document(&told),
+        ExportFormat::Md => markdown_document(&told),
         ExportFormat::Json => ui::pretty_json(&json!(told)) + "\n",
-        ExportFormat::Html => html::page(&told),
+        ExportFormat::Html => html_page(&told),
     };
     match &args.output {
         Some(path) if !is_stdout(path) => write(path, &printable(&text))?,

@@ -168,7 +168,7 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult {
 fn epilogue(job: &Job, output: &Output, engine: &Engine) -> String {
     let mut facts = vec![short_id(job)];
     facts.extend(output.model.clone());
-    facts.push(show::cost(output.cost));
+    facts.push(outlast_server::cost_text(output.cost));
     facts.push(ui::took(job.elapsed(engine.now())));
     if let Some(conversation) = &job.new.conversation {
         let id: String = conversation.as_str().chars().take(8).collect();

@@ -62,7 +62,11 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
             check_owner(&config)?;
             None
         }
-        Some(address) => Some(http::open(address, &args, &config).await?),
+        Some(address) => {
+            // Its own worker goes on with what the page asks.
+            let page = super::page::options(&config, &profiles, Arc::new(|_| Box::pin(async {})));
+            Some(http::open(address, &args, &config, page).await?)
+        }
     };
 
     let front = match http {

@@ -26,6 +26,7 @@ mod errors;
 mod exposure;
 mod faults;
 mod http;
+mod page;
 mod isolation;
 mod links;
 mod jobs;

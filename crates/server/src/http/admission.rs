@@ -20,8 +20,10 @@ use outlast_core::OwnerId;
 use super::app::{App, HEALTH};
 use super::connections::Connection;
 use super::http_refusal::HttpRefusal;
+use super::page_admission;
 use super::tokens::Callers;
 use crate::caller::Principal;
+use crate::page;
 
 /// What is known of a connection.
 #[derive(Clone)]
@@ -43,9 +45,14 @@ pub(super) async fn guard(
         "/mcp" => "/mcp",
         "/metrics" => "/metrics",
         HEALTH => HEALTH,
+        path if page::is_page(path) => "/ui",
         _ => "other",
     };
-    let response = checked(&app, &peer, request, next).await;
+    let is_page = page::is_page(request.uri().path());
+    let response = match is_page {
+        true => page_admission::checked(&app, &peer, request, next).await,
+        false => checked(&app, &peer, request, next).await,
+    };
     app.server.metrics.answered(route, response.status().as_u16());
     response
 }
@@ -68,19 +75,26 @@ async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Re
 /// Checks that the request is meant for us and comes from a page that may ask; returns the page's origin.
 fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderValue>, HttpRefusal> {
     let headers = request.headers();
-    let host = the_one(headers, &HOST).and_then(|host| host.to_str().ok());
-    // Of an absolute target both must be ours: intermediaries do not agree on which of the two counts.
-    let target = request.uri().authority().map(|authority| authority.as_str());
-    let ours = |name: &str| app.hosts.allow(name);
-    if !host.is_some_and(ours) || !target.is_none_or(ours) {
-        return Err(HttpRefusal::bad_host());
-    }
+    own_host(app, request)?;
     if !headers.contains_key(ORIGIN) {
         return Ok(None);
     }
     let origin = the_one(headers, &ORIGIN);
     let allowed = |origin: &&HeaderValue| origin.to_str().is_ok_and(|it| app.origins.allow(it));
     origin.filter(allowed).map(Some).ok_or_else(HttpRefusal::bad_origin)
+}
+
+/// The name the request is addressed to, which must be ours.
+pub(super) fn own_host<'a>(app: &App, request: &'a Request) -> Result<&'a str, HttpRefusal> {
+    let host = the_one(request.headers(), &HOST).and_then(|host| host.to_str().ok());
+    // Of an absolute target both must be ours: intermediaries do not agree on which of the two counts.
+    let target = request.uri().authority().map(|authority| authority.as_str());
+    let ours = |name: &&str| app.hosts.allow(name);
+    let host = host.filter(ours).ok_or_else(HttpRefusal::bad_host)?;
+    if target.is_some_and(|target| !ours(&target)) {
+        return Err(HttpRefusal::bad_host());
+    }
+    Ok(host)
 }
 
 /// Finds out who asks and puts their name on the request.
@@ -98,16 +112,22 @@ fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request,
             }
         },
     };
-    if !peer.connection.belongs_to(&owner) {
+    has_room(app, peer, &owner)?;
+    request.extensions_mut().insert(Principal(owner));
+    Ok(request)
+}
+
+/// Whether a request of this owner is served now.
+pub(super) fn has_room(app: &App, peer: &HttpPeer, owner: &OwnerId) -> Result<(), HttpRefusal> {
+    if !peer.connection.belongs_to(owner) {
         tracing::warn!(%owner, "connections are closed: their owner has too many");
         return Err(HttpRefusal::too_many_connections());
     }
-    app.limits.owner(&owner).map_err(HttpRefusal::too_many_requests)?;
+    app.limits.owner(owner).map_err(HttpRefusal::too_many_requests)?;
     if app.stop.is_asked() {
         return Err(HttpRefusal::leaving());
     }
-    request.extensions_mut().insert(Principal(owner));
-    Ok(request)
+    Ok(())
 }
 
 /// What a browser asks before it lets a page of an allowed origin ask.
@@ -134,7 +154,7 @@ fn preflight(request: &Request, origin: Option<&HeaderValue>) -> Option<Response
 }
 
 /// What every answer says: keep nothing, guess nothing, and who may read it.
-fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
+pub(super) fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -148,7 +168,10 @@ fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
 }
 
 /// The header's value when it is there exactly once.
-fn the_one<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a HeaderValue> {
+pub(super) fn the_one<'a>(
+    headers: &'a HeaderMap,
+    name: &http::HeaderName,
+) -> Option<&'a HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())
 }

@@ -8,7 +8,7 @@ use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http_body_util::Full;
 use outlast_core::OwnerId;
-use outlast_engine::Shutdown;
+use outlast_engine::{Engine, Shutdown};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use tokio_util::sync::CancellationToken;
 
@@ -18,16 +18,18 @@ use super::limits::Limits;
 use super::sessions::{OwnSessions, Sessions};
 use super::tokens::Callers;
 use super::unheld_calls::UnheldCalls;
+use crate::page::PageOptions;
 use crate::server::Server;
 
 /// The one route that asks for no token.
 pub(super) const HEALTH: &str = "/health";
 
 /// What every request can reach.
-pub(super) struct App {
+pub(crate) struct App {
     pub(super) server: Server,
     pub(super) mcp_service: McpService,
-    pub(super) callers: Callers,
+    pub(crate) callers: Callers,
+    pub(crate) page: PageOptions,
     pub(super) hosts: Hosts,
     pub(super) origins: Origins,
     pub(super) limits: Limits,
@@ -35,9 +37,16 @@ pub(super) struct App {
     pub(super) bodies: Arc<Capacity<OwnerId>>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) unheld_calls: Arc<UnheldCalls>,
-    pub(super) stop: Shutdown,
+    pub(crate) stop: Shutdown,
     /// Ends every stream.
     pub(super) closed: CancellationToken,
+}
+
+impl App {
+    /// Where jobs are.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.server.face.engine
+    }
 }
 
 /// rmcp's HTTP service over a handler, whatever the type of that is.

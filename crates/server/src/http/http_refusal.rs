@@ -37,6 +37,8 @@ refusals! {
         "this server does not answer to that name; use the address it was started with, or list the name in OUTLAST_ALLOWED_HOSTS";
     bad_origin = FORBIDDEN, "BAD_ORIGIN", retry after: None,
         "web pages of this origin may not ask here; list the origin in OUTLAST_ALLOWED_ORIGINS if you trust it";
+    cross_site = FORBIDDEN, "CROSS_SITE", retry after: None,
+        "only the page itself may change anything here; open it and use its own buttons";
     too_many_bytes = SERVICE_UNAVAILABLE, "TOO_BUSY", retry after: Some(1),
         "too much is being sent to this server at the moment; send it again";
     too_many_sessions = SERVICE_UNAVAILABLE, "TOO_MANY_SESSIONS", retry after: Some(30),

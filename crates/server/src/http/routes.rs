@@ -20,6 +20,7 @@ use super::http_refusal::HttpRefusal;
 use super::{admission, mcp};
 use crate::caller::Principal;
 use crate::metrics::Snapshot;
+use crate::page;
 
 /// How many unfinished jobs are read at a time.
 const JOBS_PER_READ: u32 = 500;
@@ -32,6 +33,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
         .route(HEALTH, get(health))
         .route("/metrics", get(metrics))
+        .merge(page::router())
         .fallback(|| async { HttpRefusal::not_found() })
         .method_not_allowed_fallback(|| async { HttpRefusal::bad_method() })
         .layer(from_fn_with_state(Arc::clone(&app), admission::guard))

@@ -82,24 +82,34 @@ impl Tokens {
     }
 
     /// Whose token a request shows, if it shows one, in the one place where it may.
-    pub(super) fn owner(&self, headers: &HeaderMap) -> Option<OwnerId> {
+    pub(crate) fn owner(&self, headers: &HeaderMap) -> Option<OwnerId> {
         let mut shown = headers.get_all(AUTHORIZATION).iter();
         let (Some(authorization), None) = (shown.next(), shown.next()) else { return None };
         let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
         }
-        let digest: [u8; 32] = Sha256::digest(token.trim_start_matches(' ')).into();
+        self.owner_of(token.trim_start_matches(' ')).map(|(owner, _)| owner)
+    }
+
+    /// The digest of the token of this name.
+    pub(crate) fn digest(&self, name: &str) -> Option<[u8; 32]> {
+        self.0.iter().find(|token| token.name == name).map(|token| token.digest)
+    }
+
+    /// Whose token this is, and its digest.
+    pub(crate) fn owner_of(&self, token: &str) -> Option<(OwnerId, [u8; 32])> {
+        let digest: [u8; 32] = Sha256::digest(token).into();
         // Every token is looked at, whole: the time it takes says nothing.
         let mut found = None;
         for known in &self.0 {
             let differs =
                 known.digest.iter().zip(digest).fold(0, |differs, (a, b)| differs | (a ^ b));
             if differs == 0 {
-                found = Some(&known.name);
+                found = Some(known);
             }
         }
-        found.map(OwnerId::new)
+        found.map(|known| (OwnerId::new(&known.name), known.digest))
     }
 }
 

@@ -5,7 +5,7 @@ use outlast_core::{
 };
 use serde_json::{Value, json};
 
-use super::retry_of;
+use outlast_server::retry_of;
 
 /// `jobs list --json`
 pub(in crate::commands) fn page(page: &JobPage) -> Value {

@@ -1,14 +1,14 @@
 //! One job as a person reads it: facts on top, what happened when, then the report.
 
 use outlast_core::{
-    Body, Checkpoint, Cost, Job, JobId, JobState, NanoUsd, RemoteStop, Source, Standing, StateKind,
-    Timestamp, Waits,
+    Body, Checkpoint, Job, JobId, JobState, RemoteStop, Source, Standing, StateKind, Timestamp,
+    Waits,
 };
 
-use outlast_server::DEEP_RESEARCH;
+use outlast_server::{DEEP_RESEARCH, cost_text};
 
-use super::retry_of;
 use crate::ui;
+use outlast_server::retry_of;
 
 pub(in crate::commands) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
     ui::line(&job.id.to_string());
@@ -59,7 +59,7 @@ pub(in crate::commands) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, 
     // Commands and tools of others have neither.
     if let Body::Report { .. } = output.body {
         ui::fact("tokens", output.usage.total_tokens);
-        ui::fact("cost", cost(output.cost));
+        ui::fact("cost", cost_text(output.cost));
     }
     ui::line("");
     report(&output.body);
@@ -153,16 +153,5 @@ fn state(job: &Job) -> String {
             format!("{name}, attempt {}", job.failures.len() + 1)
         }
         _ => name.to_owned(),
-    }
-}
-
-/// What it cost, and how sure that is.
-pub(in crate::commands) fn cost(cost: Cost) -> String {
-    match cost {
-        Cost::Reported(NanoUsd(0)) => "free".to_owned(),
-        Cost::Reported(cost) => format!("{cost} (reported by the provider)"),
-        Cost::Computed(cost) => format!("{cost} (computed)"),
-        Cost::Estimate(cost) => format!("about {cost}"),
-        Cost::Unknown => "unknown".to_owned(),
     }
 }

@@ -2,18 +2,14 @@
 
 use std::process::ExitCode;
 
-use outlast_core::rules::RETRY_KEY;
-use outlast_core::{
-    AskKind, Checkpoint, Job, JobId, JobQuery, Key, NewJob, Profile, ResearchAsk, Scope, StateKind,
-    Visibility,
-};
+use outlast_core::{Job, JobId, JobQuery, NewJob, Profile, Scope, StateKind};
 use outlast_engine::Engine;
-use serde_json::Value;
+use outlast_server::{RetrySettings, retry_job, retry_key, retry_of};
 
 use super::{find, own};
 use crate::cli::{Global, RetryArgs};
+use crate::commands::job_view::json;
 use crate::commands::job_view::outcome::why;
-use crate::commands::job_view::{RETRY_OF, json, retry_of};
 use crate::commands::left_worker::{self, Flags, short_id};
 use crate::commands::start::refused;
 use crate::config::Config;
@@ -58,8 +54,8 @@ pub(super) async fn run(
     // On the owner's word another run is begun, whatever became of the first.
     let run = job.run_left().filter(|_| !args.again);
     let started = match run {
-        Some(_) => engine.start_after(&job, new, Some(key(&job.id))).await,
-        None => engine.start(new, Some(key(&job.id))).await,
+        Some(_) => engine.start_after(&job, new, Some(retry_key(&job.id))).await,
+        None => engine.start(new, Some(retry_key(&job.id))).await,
     };
     let started = started.map_err(refused)?;
     if started.existed {
@@ -128,49 +124,17 @@ fn in_doubt(job: &Job) -> CommandError {
     CommandError::usage(error.context(twice), format!("`outlast jobs retry {id} --again` {begins}"))
 }
 
-/// The same request, for the queue: the process that held the first call is no longer there. Limits of time are those of today,
-/// since raising one is a reason to try again; so are the settings of its provider.
+/// The settings that a retry takes from the configuration of today.
 fn again(job: &Job, config: &Config) -> NewJob {
-    let mut new = job.new.clone();
-    new.profile = profile(job, config);
-    let is_same = new.profile == job.new.profile;
-    if let Value::Object(ask) = &mut new.ask {
-        ask.insert(RETRY_OF.to_owned(), Value::String(job.id.to_string()));
-        ask.remove(RETRY_KEY);
-        // What may have been accepted under this key is paid for once, where the provider honours keys.
-        let may_be_charged = job.may_be_charged() && is_same;
-        if let (Checkpoint::Beginning { key }, true) = (&job.checkpoint, may_be_charged) {
-            ask.insert(RETRY_KEY.to_owned(), Value::String(key.clone()));
-        }
-    }
-    new.life = new.life.map(|_| config.perplexity.async_max_wait);
-    let ask: Result<ResearchAsk, _> = serde_json::from_value(job.new.ask.clone());
-    if ask.is_ok_and(|ask| ask.kind == AskKind::Research) {
-        new.attempt_timeout = config.perplexity.polling_timeout;
-    }
-    let was = std::mem::replace(&mut new.visibility, Visibility::Promised);
-    if was == Visibility::Unpromised {
-        new.max_failures = config.perplexity.max_job_retries;
-        new.keep = new.keep.filter(|_| new.conversation.is_none());
-    }
-    new
-}
-
-/// The settings of the provider that it is asked with. A run that was left behind can be had with its own settings alone;
-/// a job that left none is asked with those of today, since correcting the key or the base URL is a reason to try again.
-fn profile(job: &Job, config: &Config) -> Profile {
-    let was = &job.new.profile;
     let providers = research_providers(config).unwrap_or_default();
-    let mut same = providers.iter().map(|(it, _)| it).filter(|it| it.provider() == was.provider());
-    if job.run_left().is_some() || same.clone().any(|it| it == was) {
-        return was.clone();
-    }
-    same.next().unwrap_or(was).clone()
-}
-
-/// One retry of a job is enough: a second `retry` finds the first.
-fn key(id: &JobId) -> Key {
-    Key::given(&format!("retry:{id}"), [0; 32])
+    let profiles: Vec<Profile> = providers.into_iter().map(|(profile, _)| profile).collect();
+    let settings = RetrySettings {
+        profiles: &profiles,
+        max_failures: config.perplexity.max_job_retries,
+        attempt_timeout: config.perplexity.polling_timeout,
+        life: config.perplexity.async_max_wait,
+    };
+    retry_job(job, &settings)
 }
 
 /// Makes sure that a worker goes on with the job, if this configuration has one that can.

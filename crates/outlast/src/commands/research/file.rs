@@ -5,9 +5,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use outlast_core::{Body, Job, Output, ResearchAsk, printable};
 
-use crate::commands::job_view::markdown::{self, quoted};
-use crate::commands::job_view::show;
 use crate::error::{CommandError, CommandResult};
+use outlast_server::{cost_text, markdown_sources, yaml_string as quoted};
 
 /// Writes the report, or says why it cannot be. The job keeps it in any case.
 pub(super) fn write(path: &Path, job: &Job, output: &Output) -> CommandResult<()> {
@@ -28,7 +27,7 @@ pub(super) fn text(job: &Job, output: &Output) -> String {
     let mut front = vec![
         ("question", quoted(ask.question())),
         ("model", quoted(output.model.as_deref().unwrap_or("unknown"))),
-        ("cost", quoted(&show::cost(output.cost))),
+        ("cost", quoted(&cost_text(output.cost))),
     ];
     if let Some(ended_at) = job.ended_at() {
         front.push(("duration_seconds", format!("{:.1}", job.elapsed(ended_at).as_secs_f64())));
@@ -46,6 +45,6 @@ pub(super) fn text(job: &Job, output: &Output) -> String {
     text.push_str("---\n\n");
     text.push_str(body.trim_end());
     text.push('\n');
-    text.push_str(&markdown::sources(sources));
+    text.push_str(&markdown_sources(sources));
     text
 }

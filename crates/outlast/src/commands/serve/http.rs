@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use outlast_core::OwnerId;
-use outlast_server::{Callers, Hosts, HttpOptions, Rates, Room};
+use outlast_server::{Callers, Hosts, HttpOptions, PageOptions, Rates, Room};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
@@ -29,6 +29,7 @@ pub(super) async fn open(
     address: SocketAddr,
     args: &ServeArgs,
     config: &Config,
+    page: PageOptions,
 ) -> CommandResult<(TcpListener, HttpOptions)> {
     let (local, no_auth) = (address.ip().is_loopback(), args.no_auth);
     if no_auth && !local {
@@ -64,6 +65,7 @@ pub(super) async fn open(
             body_bytes: args.max_body_bytes.unwrap_or(room.body_bytes),
             write_timeout: args.write_timeout_ms.map_or(room.write_timeout, Duration::from_millis),
         },
+        page,
     };
     Ok((listener, options))
 }

@@ -215,6 +215,11 @@ impl Reply {
         (size > 0).then_some(piece)
     }
 
+    /// The next event of a stream as it is.
+    pub(crate) async fn text_event(&mut self) -> String {
+        String::from_utf8(self.piece().await.expect("an event")).unwrap()
+    }
+
     /// The whole body.
     pub(crate) async fn body(mut self) -> String {
         let mut body = Vec::new();

@@ -1,16 +1,18 @@
 //! A conversation as one Markdown document with front matter.
 
+use outlast_core::Source;
+use serde_json::Value;
+
 use super::transcript::{Transcript, TurnAnswer};
-use crate::commands::job_view::markdown::{quoted, sources};
 
 /// The document.
-pub(super) fn document(told: &Transcript) -> String {
+pub fn markdown_document(told: &Transcript) -> String {
     let mut text = format!(
         "---\nconversation: {}\nquestion: {}\ncreated: {}\nupdated: {}\nturns: {}\n---\n",
-        quoted(&told.id),
-        quoted(&told.title),
-        quoted(&told.created_at),
-        quoted(&told.updated_at),
+        yaml_string(&told.id),
+        yaml_string(&told.title),
+        yaml_string(&told.created_at),
+        yaml_string(&told.updated_at),
         told.turns.len()
     );
     for turn in &told.turns {
@@ -32,7 +34,25 @@ pub(super) fn document(told: &Transcript) -> String {
 
 fn push_answer(text: &mut String, answer: &TurnAnswer) {
     text.push_str(&format!("\n{}\n", answer.text.trim()));
-    text.push_str(&sources(&answer.sources));
+    text.push_str(&markdown_sources(&answer.sources));
     let model = answer.model.as_deref().unwrap_or("unknown");
     text.push_str(&format!("\n*model: {model}, cost: {}*\n", answer.price));
+}
+
+/// A YAML string: JSON's are.
+pub fn yaml_string(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// What a report cites, under a heading; nothing where it cites nothing.
+pub fn markdown_sources(sources: &[Source]) -> String {
+    if sources.is_empty() {
+        return String::new();
+    }
+    let lines = sources.iter().map(|source| {
+        let title = source.title.as_deref().unwrap_or(&source.url);
+        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("{}. {title} <{}>\n", source.number, source.url)
+    });
+    format!("\n## Sources\n\n{}", lines.collect::<String>())
 }

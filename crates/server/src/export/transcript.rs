@@ -1,59 +1,74 @@
 //! A conversation as it is told, from the store or from its files: questions, and what came of each.
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{Body, Job, JobState, ResearchAsk, Role, Source, StateKind};
+use outlast_core::{Body, Cost, Job, JobState, NanoUsd, ResearchAsk, Role, Source, StateKind};
 use outlast_mirror::{ArchivedConversation, CostShape, ErrorEntry, SearchResult, UsageShape};
 
 use serde::{Serialize, Serializer};
 
-use crate::commands::job_view::show;
-use crate::ui;
-
 /// A conversation. As JSON it is what `conversations show --json` prints, with times in RFC 3339.
 #[derive(Serialize)]
-pub(super) struct Transcript {
-    pub(super) id: String,
+pub struct Transcript {
+    /// Its id.
+    pub id: String,
+    /// Its first question.
     #[serde(skip)]
-    pub(super) title: String,
+    pub title: String,
+    /// Where it stands.
     #[serde(serialize_with = "state_word")]
-    pub(super) state: StateKind,
-    pub(super) created_at: String,
-    pub(super) updated_at: String,
-    pub(super) turns: Vec<Turn>,
+    pub state: StateKind,
+    /// When it began.
+    pub created_at: String,
+    /// When anything about it last changed.
+    pub updated_at: String,
+    /// Its questions.
+    pub turns: Vec<Turn>,
 }
 
 /// A question, and what came of it.
 #[derive(Serialize)]
-pub(super) struct Turn {
-    pub(super) job: Option<String>,
-    pub(super) question: String,
+pub struct Turn {
+    /// The job of the question, where it is known.
+    pub job: Option<String>,
+    /// What was asked.
+    pub question: String,
+    /// Where it stands.
     #[serde(serialize_with = "state_word")]
-    pub(super) state: StateKind,
-    pub(super) asked_at: Option<String>,
-    pub(super) ended_at: Option<String>,
-    pub(super) failures: Vec<ErrorEntry>,
-    pub(super) answer: Option<TurnAnswer>,
+    pub state: StateKind,
+    /// When.
+    pub asked_at: Option<String>,
+    /// When it ended.
+    pub ended_at: Option<String>,
+    /// Why tries failed.
+    pub failures: Vec<ErrorEntry>,
+    /// The report.
+    pub answer: Option<TurnAnswer>,
 }
 
 /// A report.
 #[derive(Serialize)]
-pub(super) struct TurnAnswer {
-    pub(super) text: String,
-    pub(super) sources: Vec<Source>,
-    pub(super) model: Option<String>,
-    pub(super) usage: Option<UsageShape>,
-    pub(super) cost: Option<CostShape>,
+pub struct TurnAnswer {
+    /// Markdown.
+    pub text: String,
+    /// What it cites.
+    pub sources: Vec<Source>,
+    /// Who wrote it.
+    pub model: Option<String>,
+    /// Tokens.
+    pub usage: Option<UsageShape>,
+    /// What it cost.
+    pub cost: Option<CostShape>,
     /// The cost in words.
     #[serde(skip)]
-    pub(super) price: String,
+    pub price: String,
 }
 
 impl Transcript {
     /// One that the store knows.
-    pub(super) fn stored(conversation: &Conversation) -> Self {
+    pub fn stored(conversation: &Conversation) -> Self {
         Self {
             id: conversation.id.as_str().to_owned(),
-            title: conversation.turns().next().map_or_else(String::new, question),
+            title: conversation.turns().next().map_or_else(String::new, question_of),
             state: conversation.last().state.kind(),
             created_at: conversation.created_at().to_string(),
             updated_at: conversation.updated_at().to_string(),
@@ -62,7 +77,7 @@ impl Transcript {
     }
 
     /// One that only its files know: every answer belongs to the question before it.
-    pub(super) fn archived(archived: &ArchivedConversation) -> Self {
+    pub fn archived(archived: &ArchivedConversation) -> Self {
         let file = &archived.conversation;
         let status = archived.status.as_ref();
         let mut turns: Vec<Turn> = Vec::new();
@@ -96,34 +111,10 @@ impl Transcript {
             turns,
         }
     }
-
-    /// For a person.
-    pub(super) fn show(&self) {
-        ui::line(&self.id);
-        ui::fact_styled("state", self.state.as_str(), self.state);
-        ui::fact("created", &self.created_at);
-        ui::fact("updated", &self.updated_at);
-        ui::fact("turns", self.turns.len());
-        for (number, turn) in self.turns.iter().enumerate() {
-            ui::line("");
-            ui::title(&format!("{}. {}", number + 1, turn.question));
-            ui::facts("job", &turn.job);
-            for failure in &turn.failures {
-                ui::fact("failure", format_args!("{}: {}", failure.code, failure.message));
-            }
-            let Some(answer) = &turn.answer else {
-                ui::fact_styled("state", turn.state.as_str(), turn.state);
-                continue;
-            };
-            ui::line("");
-            ui::report(&answer.text);
-            show::sources(&answer.sources);
-        }
-    }
 }
 
 impl Turn {
-    fn of(job: &Job) -> Self {
+    pub(crate) fn of(job: &Job) -> Self {
         let answer = match &job.state {
             JobState::Succeeded { output, .. } => {
                 let (text, sources) = match &output.body {
@@ -142,7 +133,7 @@ impl Turn {
                     model: output.model.clone(),
                     usage: Some((&output.usage).into()),
                     cost: Some(output.cost.into()),
-                    price: show::cost(output.cost),
+                    price: cost_text(output.cost),
                 })
             }
             JobState::Queued { .. }
@@ -152,7 +143,7 @@ impl Turn {
         };
         Self {
             job: Some(job.id.to_string()),
-            question: question(job),
+            question: question_of(job),
             state: job.state.kind(),
             asked_at: Some(job.created_at.to_string()),
             ended_at: job.ended_at().map(|at| at.to_string()),
@@ -181,11 +172,23 @@ impl TurnAnswer {
     }
 }
 
+/// What it cost, and how sure that is.
+pub fn cost_text(cost: Cost) -> String {
+    match cost {
+        Cost::Reported(NanoUsd(0)) => "free".to_owned(),
+        Cost::Reported(cost) => format!("{cost} (reported by the provider)"),
+        Cost::Computed(cost) => format!("{cost} (computed)"),
+        Cost::Estimate(cost) => format!("about {cost}"),
+        Cost::Unknown => "unknown".to_owned(),
+    }
+}
+
 fn state_word<S: Serializer>(state: &StateKind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(state.as_str())
 }
 
-fn question(job: &Job) -> String {
+/// What was asked: the question itself, or the title of what is no research.
+pub fn question_of(job: &Job) -> String {
     let ask = serde_json::from_value::<ResearchAsk>(job.new.ask.clone());
     let asked = ask.map(|ask| ask.question().to_owned()).unwrap_or_default();
     if asked.is_empty() { job.new.title.clone() } else { asked }

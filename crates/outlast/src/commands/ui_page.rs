@@ -1,0 +1,122 @@
+//! `outlast ui`: the page for the person at this machine. A server on loopback with nothing but the page, opened by a link that is
+//! good once (I1, I8).
+
+use std::net::Ipv4Addr;
+use std::num::NonZeroU32;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use outlast_core::{Job, Profile};
+use outlast_engine::{Engine, Providers, Takes, Until, Worker};
+use outlast_server::{
+    Callers, Face, Hosts, HttpOptions, Origins, PageEntry, PageOptions, PageView, Rates, Room,
+    Server, Tokens, serve_http,
+};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::detached_worker::Flags;
+use super::engine::with_engine;
+use super::signals::stop_on_signals;
+use super::{MirrorTask, page};
+use crate::cli::{Global, UiArgs};
+use crate::config::StoreUrl;
+use crate::error::CommandResult;
+use crate::open_store::OpenStore;
+use crate::ui;
+use crate::wire::research_providers;
+
+/// Requests a minute: one browser, some tabs.
+const RATE: NonZeroU32 = NonZeroU32::new(3_000).unwrap();
+const STRANGERS: NonZeroU32 = NonZeroU32::new(60).unwrap();
+/// Nothing but the page is served, so no session of MCP ever is.
+const SESSION_IDLE: Duration = Duration::from_secs(60);
+
+pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
+    let config = super::configured(global, &[])?;
+    super::start_quiet_log(global, &config)?;
+    let providers = research_providers(&config)?;
+    let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
+    let providers: Providers = providers.into_iter().collect();
+    let flags = Flags { global, config: &config, library: &[] };
+    let store = OpenStore::open(&config).await?;
+    with_engine(store, &config, providers, async |opened, stop| {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("listen on this machine")?;
+        let address = listener.local_addr().context("find the port")?;
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).map_err(std::io::Error::other).context("make a link")?;
+        let (entry, code) = PageEntry::new(config.owner.clone(), &secret);
+        let (carry, started) = unbounded_channel();
+        let carry = Arc::new(move |job: Job| -> futures_util::future::BoxFuture<'static, ()> {
+            // Only after the page has ended is no one there to hear of it.
+            drop(carry.send(job));
+            Box::pin(async {})
+        });
+        let page = PageOptions {
+            view: if args.all { PageView::AllOwners } else { PageView::Own },
+            entry: Some(entry),
+            ..page::options(&config, &profiles, carry)
+        };
+        let options = HttpOptions {
+            // None: the link is the only way in, and no MCP is served.
+            callers: Callers::WithToken(Tokens::default()),
+            hosts: Hosts::loopback(),
+            origins: Origins::default(),
+            rates: Rates { per_owner: RATE, strangers: STRANGERS },
+            session_idle: SESSION_IDLE,
+            room: Room::default(),
+            page,
+        };
+        tokio::spawn(stop_on_signals(stop.clone())?);
+        let mirror_task = MirrorTask::spawn(opened.mirror.as_ref());
+        // A store that ends with this process can be worked on by no other.
+        let is_memory = config.store == StoreUrl::Memory;
+        let worker = is_memory
+            .then(|| tokio::spawn(Worker::new(&opened.engine, Takes::TheQueue).run(Until::Asked)));
+        let link = format!("http://{address}/ui/enter?code={code}");
+        ui::line(&link);
+        ui::waiting("The link is good once and for a minute. Ctrl-C ends the page; jobs go on.");
+        if !args.no_open {
+            open(&link);
+        }
+        let face =
+            Face { owner: config.owner.clone(), engine: opened.engine.clone(), sets: Vec::new() };
+        let server = Server::new(face);
+        tokio::select! {
+            () = serve_http(server.clone(), server, options, listener, stop.clone()) => {}
+            () = keep_carried(&flags, &opened.engine, started) => {}
+        }
+        stop.ask();
+        if let Some(worker) = worker {
+            drop(worker.await);
+        }
+        mirror_task.finish().await;
+        Ok(ExitCode::SUCCESS)
+    })
+    .await
+}
+
+/// Makes sure that a worker goes on with each job that the page starts, for as long as the page is served.
+async fn keep_carried(flags: &Flags<'_>, engine: &Engine, mut started: UnboundedReceiver<Job>) {
+    while let Some(job) = started.recv().await {
+        if let Err(failed) = flags.ensure_worker(engine, &job).await {
+            // The job is kept, and its page says that no worker fits it.
+            ui::error(&failed);
+        }
+    }
+    std::future::pending().await
+}
+
+/// Asks the desktop for a browser; without one the link is there to be copied.
+fn open(link: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut browser = Command::new(program);
+    browser.arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Ok(mut child) = browser.spawn() {
+        // It ends as soon as the browser has the link.
+        std::thread::spawn(move || drop(child.wait()));
+    }
+}

@@ -1,0 +1,8 @@
+//! The page at `/ui` on the real binary over real sockets. `scripts/ui` tries it in a browser.
+
+mod browser;
+
+mod acting;
+mod command;
+mod reading;
+mod safety;

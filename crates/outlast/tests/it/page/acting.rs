@@ -1,0 +1,130 @@
+//! What can be done on the page (I4).
+
+use super::browser::Browser;
+use crate::http::client::{ANN, Served};
+use crate::support::World;
+
+#[tokio::test]
+async fn i4_what_costs_money_asks_first_and_one_form_asks_once() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::signed_in(served.address, ANN).await;
+    let form = browser.get("/ui/ask").await.body;
+    let key = form.split("name=\"key\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let mut fields = vec![("key", key), ("question", "How long is a lease?"), ("effort", "low")];
+    let first = browser.post("/ui/ask", &fields).await;
+    assert_eq!(first.status, 200);
+    assert!(
+        first.body.contains("Ask this?") && first.body.contains("usually costs"),
+        "{}",
+        first.body
+    );
+    assert_eq!(world.submits(), 0, "nothing was sent");
+    fields.push(("confirmed", "yes"));
+    let paths: Vec<String> =
+        [browser.post("/ui/ask", &fields).await, browser.post("/ui/ask", &fields).await]
+            .into_iter()
+            .map(|shown| shown.location.unwrap_or_else(|| panic!("{}", shown.body)))
+            .collect();
+    assert_eq!(paths[0], paths[1], "sent twice, asked once");
+    browser.until(&paths[0], "state succeeded").await;
+    assert_eq!(world.submits(), 1);
+    for (fields, why) in [
+        (vec![("question", " ")], "The question is empty."),
+        (vec![("question", "Why?"), ("budget", "much")], "no amount"),
+        (vec![("question", "Why?"), ("provider", "openai")], "not configured"),
+    ] {
+        let refused = browser.post("/ui/ask", &fields).await;
+        assert_eq!(refused.status, 400);
+        assert!(refused.body.contains(why), "{why}: {}", refused.body);
+    }
+}
+
+#[tokio::test]
+async fn i4_follow_up_cancel_retry_and_delete() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::signed_in(served.address, ANN).await;
+    let first = browser.ask("How long is a lease?").await;
+    let shown = browser.until(&first, "state succeeded").await.body;
+    let conversation =
+        shown.split("name=\"conversation\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let fields = [
+        ("conversation", conversation),
+        ("question", "And why? [[sim:ok;words=60;hold]]"),
+        ("confirmed", "yes"),
+    ];
+    let second = browser.post("/ui/ask", &fields).await.location.unwrap();
+    browser.until(&second, "state running").await;
+    assert!(browser.get(&second).await.body.contains("How long is a lease?"), "its conversation");
+    let busy = browser.post("/ui/ask", &fields).await;
+    assert!(busy.body.contains("busy"), "{}", busy.body);
+    let refused = browser.post(&format!("{first}/delete"), &[("confirmed", "yes")]).await;
+    assert_eq!(refused.status, 409, "not while a question is under way");
+
+    let asked = browser.post(&format!("{second}/cancel"), &[]).await;
+    assert!(asked.body.contains("Cancel this job?"));
+    let done = browser.post(&format!("{second}/cancel"), &[("confirmed", "yes")]).await;
+    assert_eq!(done.location.as_deref(), Some(second.as_str()));
+    let cancelled = browser.get(&second).await.body;
+    assert!(cancelled.contains("state cancelled") && cancelled.contains("/retry"), "{cancelled}");
+
+    let asked = browser.post(&format!("{second}/retry"), &[]).await;
+    assert!(asked.body.contains("Retry this job?"), "{}", asked.body);
+    let confirmed = [("confirmed", "yes"), ("word", "again")];
+    let third = browser.post(&format!("{second}/retry"), &confirmed).await.location.unwrap();
+    assert_ne!(third, second);
+    let again = browser.post(&format!("{second}/retry"), &confirmed).await.location.unwrap();
+    assert_eq!(again, third, "one retry is enough");
+    browser.until(&third, "state running").await;
+    browser.post(&format!("{third}/cancel"), &[("confirmed", "yes")]).await;
+
+    let asked = browser.post(&format!("{first}/delete"), &[]).await;
+    assert!(asked.body.contains("Delete this conversation?"));
+    assert_eq!(browser.get(&first).await.status, 200, "not yet");
+    browser.post(&format!("{first}/delete"), &[("confirmed", "yes")]).await;
+    assert_eq!(browser.get(&first).await.status, 404);
+    assert!(browser.get("/ui/conversations").await.body.contains("No conversations yet."));
+    assert!(!browser.get("/ui/spend").await.body.contains("Nothing yet."), "the ledger stays");
+}
+
+/// After SUBMIT_UNKNOWN a retry names the risk and asks for the word (P6).
+#[tokio::test]
+async fn i4_a_retry_that_may_pay_twice_needs_the_word() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::signed_in(served.address, ANN).await;
+    let job = browser.ask("Lost? [[sim:drop_submit]]").await;
+    let failed = browser.until(&job, "state failed").await.body;
+    assert!(failed.contains("SUBMIT_UNKNOWN"), "{failed}");
+    let submits = world.submits();
+    for fields in [vec![], vec![("confirmed", "yes")], vec![("confirmed", "yes"), ("word", "yes")]]
+    {
+        let asked = browser.post(&format!("{job}/retry"), &fields).await;
+        assert_eq!(asked.status, 200, "{fields:?}");
+        assert!(
+            asked.body.contains("paid for a second time") && asked.body.contains("name=\"word\"")
+        );
+    }
+    assert_eq!(world.submits(), submits, "nothing was sent");
+    let retried =
+        browser.post(&format!("{job}/retry"), &[("confirmed", "yes"), ("word", "again")]).await;
+    assert_eq!(retried.status, 303, "{}", retried.body);
+}
+
+#[tokio::test]
+async fn i4_spend_stands_against_its_caps() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_MAX_USD_PER_DAY", "9");
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::signed_in(served.address, ANN).await;
+    let job = browser.ask("What does it cost?").await;
+    browser.until(&job, "state succeeded").await;
+    let spend = browser.get("/ui/spend").await.body;
+    for part in
+        ["of $9.00", "OUTLAST_MAX_USD_PER_DAY", "By day", "By provider", "<td>perplexity</td>"]
+    {
+        assert!(spend.contains(part), "{part}: {spend}");
+    }
+    assert!(browser.get("/ui").await.body.contains("of $9.00, this month $"));
+}

@@ -1,0 +1,12 @@
+//! What was asked and answered as documents: Markdown, JSON and one HTML page. The page at `/ui` shows reports with the same
+//! renderer.
+
+mod transcript;
+mod markdown;
+mod html;
+
+pub use html::html_page;
+pub use markdown::{markdown_document, markdown_sources, yaml_string};
+pub use transcript::{Transcript, Turn, TurnAnswer, cost_text, question_of};
+
+pub(crate) use html::{REPORT_STYLE, answer_html, escaped, report};

@@ -1,0 +1,129 @@
+//! Checks every request for the page before its route: the host, that no other site sent it, who is signed in, the connection, the
+//! rate (I5).
+//!
+//! A browser says by `Sec-Fetch-Site` and `Origin` which site a request comes from. What changes anything must come from the page
+//! itself; a request that says neither is no browser's page and changes nothing.
+
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::ORIGIN;
+use http::{HeaderMap, Method, StatusCode};
+
+use super::admission::{HttpPeer, has_room, own_host, the_one, with_cors};
+use super::app::App;
+use super::http_refusal::HttpRefusal;
+use crate::page;
+
+/// Lets a request through to the page, or answers it.
+pub(super) async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
+    let response = match admitted(app, peer, request) {
+        Ok(request) => next.run(request).await,
+        Err(refused) => *refused,
+    };
+    if response.status() == StatusCode::UNAUTHORIZED
+        && let Err(refused) = app.limits.stranger(peer.address)
+    {
+        return secured(HttpRefusal::too_many_requests(refused).into_response());
+    }
+    secured(response)
+}
+
+fn secured(response: Response) -> Response {
+    // No other site may read it, whatever origins may use MCP.
+    let mut response = with_cors(response, None);
+    page::secure(response.headers_mut());
+    response
+}
+
+fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, Box<Response>> {
+    let host = own_host(app, &request).map_err(refused)?;
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_same_site = match came_from(request.headers(), host) {
+        CameFrom::ThePage => true,
+        CameFrom::Unsaid => !changes,
+        // Another site may lead here, and gets nothing to read; it may not send anything.
+        CameFrom::Elsewhere => !changes && !request.headers().contains_key(ORIGIN),
+    };
+    if !is_same_site {
+        return Err(refused(HttpRefusal::cross_site()));
+    }
+    let path = request.uri().path();
+    if page::is_public(path) {
+        return match app.stop.is_asked() {
+            true => Err(refused(HttpRefusal::leaving())),
+            false => Ok(request),
+        };
+    }
+    let Some(visitor) =
+        page::visitor(request.headers(), &app.callers, &app.page, app.engine().now())
+    else {
+        let wanted = request.uri().path_and_query().map_or("/ui", |wanted| wanted.as_str());
+        return Err(Box::new(page::asks_for_token(wanted, &app.page, StatusCode::UNAUTHORIZED)));
+    };
+    has_room(app, peer, &visitor.owner).map_err(refused)?;
+    request.extensions_mut().insert(visitor);
+    Ok(request)
+}
+
+fn refused(refusal: HttpRefusal) -> Box<Response> {
+    Box::new(refusal.into_response())
+}
+
+/// What a browser says of where a request comes from.
+enum CameFrom {
+    ThePage,
+    Elsewhere,
+    Unsaid,
+}
+
+fn came_from(headers: &HeaderMap, host: &str) -> CameFrom {
+    let is_own_origin = headers.contains_key(ORIGIN).then(|| {
+        let origin = the_one(headers, &ORIGIN).and_then(|origin| origin.to_str().ok());
+        let own = origin.and_then(|origin| origin.split_once("://"));
+        own.is_some_and(|(scheme, name)| matches!(scheme, "http" | "https") && name == host)
+    });
+    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    match (site, is_own_origin) {
+        (_, Some(false)) => CameFrom::Elsewhere,
+        (Some(b"same-origin" | b"none"), _) | (None, Some(true)) => CameFrom::ThePage,
+        (Some(_), _) => CameFrom::Elsewhere,
+        (None, None) => CameFrom::Unsaid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i5_only_the_page_itself_counts_as_the_page() {
+        let table = [
+            (Some("same-origin"), Some("http://localhost:1"), "page"),
+            (Some("same-origin"), None, "page"),
+            (Some("none"), None, "page"),
+            (None, Some("http://localhost:1"), "page"),
+            (None, None, "unsaid"),
+            (Some("same-site"), None, "elsewhere"),
+            (Some("cross-site"), None, "elsewhere"),
+            (Some("cross-site"), Some("http://localhost:1"), "elsewhere"),
+            (Some("same-origin"), Some("http://evil.example"), "elsewhere"),
+            (None, Some("http://localhost:2"), "elsewhere"),
+            (None, Some("null"), "elsewhere"),
+        ];
+        for (site, origin, expected) in table {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("sec-fetch-site", site), ("origin", origin)] {
+                if let Some(value) = value {
+                    headers.insert(name, value.parse().unwrap());
+                }
+            }
+            let found = match came_from(&headers, "localhost:1") {
+                CameFrom::ThePage => "page",
+                CameFrom::Elsewhere => "elsewhere",
+                CameFrom::Unsaid => "unsaid",
+            };
+            assert_eq!(found, expected, "{site:?} {origin:?}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The page at `/ui`: jobs, conversations and money in a browser, live (I1 to I6).
+//!
+//! Every view is HTML made here and can be read without JavaScript; `page.js` adds what is live and the keys. What is asked for
+//! on the page goes to the engine, as with any other face.
+
+mod options;
+mod session;
+mod form;
+mod layout;
+mod list;
+mod job;
+mod timeline;
+mod conversations;
+mod spend;
+mod asking;
+mod actions;
+mod confirm;
+mod events;
+mod sign_in;
+mod downloads;
+mod routes;
+
+pub(crate) use layout::secure;
+pub use options::{Carry, PageEntry, PageOptions, PageResearch, PageView};
+pub(crate) use routes::{is_page, is_public, router};
+pub(crate) use session::visitor;
+pub(crate) use sign_in::asks_for_token;

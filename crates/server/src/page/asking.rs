@@ -1,0 +1,229 @@
+//! Asks a question, or a further one in a conversation. What costs money is asked about first (I4).
+
+use axum::response::Response;
+use http::StatusCode;
+use outlast_core::{
+    ConversationId, Cost, Effort, Job, Key, Message, NanoUsd, NewJob, Profile, ResearchAsk, Role,
+    StoreError, Visibility,
+};
+use outlast_engine::Engine;
+use sha2::{Digest, Sha256};
+
+use super::confirm::{CONFIRMED, Confirm};
+use super::form::Fields;
+use super::layout::{self, Tab, View};
+use super::options::{PageOptions, PageResearch};
+use super::session::Visitor;
+use crate::export::{cost_text, escaped};
+use crate::text::title;
+use crate::tools::instructions::research_instructions;
+use crate::tools::recipient::how_to_configure;
+
+const MAX_QUESTION_CHARS: usize = 10_000;
+
+/// The form for a new question.
+pub(super) fn view(options: &PageOptions, visitor: &Visitor) -> Response {
+    let body = match &options.research {
+        None => "<h1>Ask</h1>\n<div class=\"notice bad\"><p>No provider is configured, so nothing can be asked here.</p>\
+                 <p>Set a key (<code>PERPLEXITY_API_KEY</code>) or a library (<code>OUTLAST_LIBRARY</code>), and start the server again.</p></div>\n"
+            .to_owned(),
+        Some(research) => format!("<h1>Ask</h1>\n{}", form(research, None)),
+    };
+    View { title: "Ask", tab: Tab::Ask, live: None, body }.answer(visitor)
+}
+
+/// The form for a further question, under what was answered.
+pub(super) fn follow_up_form(options: &PageOptions, last: &Job) -> String {
+    match &options.research {
+        None => String::new(),
+        Some(research) => format!(
+            "<section class=\"noprint\" aria-labelledby=\"follow-up\"><h2 id=\"follow-up\">Ask on</h2>\n{}</section>\n",
+            form(research, Some(last))
+        ),
+    }
+}
+
+fn form(research: &PageResearch, last: Option<&Job>) -> String {
+    let own = last.map(|job| job.new.profile.provider());
+    let providers: String = research
+        .profiles
+        .iter()
+        .map(Profile::provider)
+        .filter(|provider| own.is_none_or(|own| own == *provider))
+        .map(|provider| format!("<option>{}</option>", escaped(provider)))
+        .collect();
+    let conversation = last.and_then(|job| job.new.conversation.as_ref()).map(|id| {
+        format!(
+            "<input type=\"hidden\" name=\"conversation\" value=\"{}\">\n",
+            escaped(id.as_str())
+        )
+    });
+    // Made with the form, so that sending it twice asks once.
+    let key = uuid::Uuid::new_v4().simple();
+    format!(
+        "<form class=\"form\" method=\"post\" action=\"/ui/ask\">\n{}<input type=\"hidden\" name=\"key\" value=\"{key}\">\n\
+         <label>Question<textarea name=\"question\" id=\"question\" required maxlength=\"{MAX_QUESTION_CHARS}\"></textarea></label>\n\
+         <div class=\"pair\"><label>Effort<select name=\"effort\"><option>low</option><option selected>medium</option><option>high</option></select></label>\n\
+         <label>Provider<select name=\"provider\">{providers}</select></label>\n\
+         <label>Budget in US dollars, if any<input name=\"budget\" inputmode=\"decimal\" autocomplete=\"off\"></label></div>\n\
+         <div><button class=\"go\">Ask</button></div>\n</form>\n",
+        conversation.unwrap_or_default(),
+    )
+}
+
+/// Why nothing was asked, with what to do about it.
+struct NotAsked(String);
+
+/// The form was sent.
+pub(super) async fn ask(
+    engine: &Engine,
+    options: &PageOptions,
+    visitor: &Visitor,
+    fields: &Fields,
+) -> Response {
+    let refuse = |why: &str| {
+        let back = "<a href=\"/ui/ask\">Ask</a>";
+        layout::message(StatusCode::BAD_REQUEST, Some(visitor), "Not asked", why, back)
+    };
+    let Some(research) = &options.research else { return refuse("No provider is configured.") };
+    let new = match new_job(engine, research, visitor, fields).await {
+        Ok(new) => new,
+        Err(NotAsked(why)) => return refuse(&why),
+    };
+    let expected = engine.expects(&new.profile, &new.ask);
+    let is_free = expected.cost.amount() == Some(NanoUsd(0)) || !new.may_be_charged();
+    if !is_free && fields.get(CONFIRMED).is_none() {
+        return confirm(&new, expected.cost, expected.budget_note, fields).answer(visitor);
+    }
+    let key = fields.get("key").map(|key| Key::given(&format!("page:{key}"), hash(&new)));
+    match engine.start(new, key).await {
+        Ok(started) => {
+            let id = started.job.id;
+            if !started.existed {
+                (research.carry)(started.job).await;
+            }
+            layout::see_other(&format!("/ui/jobs/{id}"))
+        }
+        Err(error) => refuse(&refusal(&error)),
+    }
+}
+
+fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Fields) -> Confirm<'a> {
+    let provider = new.profile.provider();
+    let note = note.map(|note| format!(" {note}")).unwrap_or_default();
+    let text = match cost.amount() {
+        Some(_) => format!(
+            "The question goes to {provider}; a run like this usually costs {}.{note}",
+            cost_text(cost)
+        ),
+        None => format!(
+            "The question goes to {provider}; what a run costs is not known beforehand.{note}"
+        ),
+    };
+    Confirm {
+        title: "Ask this?",
+        text,
+        action: "/ui/ask",
+        button: "Ask",
+        needs_word: false,
+        back: "/ui/ask".to_owned(),
+        fields,
+    }
+}
+
+async fn new_job(
+    engine: &Engine,
+    research: &PageResearch,
+    visitor: &Visitor,
+    fields: &Fields,
+) -> Result<NewJob, NotAsked> {
+    let question =
+        fields.get("question").ok_or_else(|| NotAsked("The question is empty.".to_owned()))?;
+    let length = question.chars().count();
+    if length > MAX_QUESTION_CHARS {
+        return Err(NotAsked(format!(
+            "The question has {length} characters; ask in {MAX_QUESTION_CHARS} at most."
+        )));
+    }
+    let effort = match fields.get("effort") {
+        Some("low") => Effort::Low,
+        Some("high") => Effort::High,
+        _ => Effort::Medium,
+    };
+    let budget = fields.get("budget").map(|budget| {
+        let usd: Option<f64> = budget.parse().ok();
+        usd.and_then(NanoUsd::budget)
+            .ok_or_else(|| NotAsked(format!("{budget:?} is no amount of US dollars.")))
+    });
+    let earlier = match fields.get("conversation") {
+        None => None,
+        Some(id) => {
+            let found = engine.conversation(&visitor.owner, &ConversationId::new(id)).await;
+            let found = found.map_err(|error| NotAsked(refusal(&error)))?;
+            Some(found.ok_or_else(|| NotAsked("There is no such conversation.".to_owned()))?)
+        }
+    };
+    // A conversation keeps its provider (P1): the page moves none.
+    let own = earlier.as_ref().map(|earlier| earlier.provider());
+    let wanted = own.or(fields.get("provider"));
+    let profile = match wanted {
+        None => research.profiles.first(),
+        Some(wanted) => research.profiles.iter().find(|profile| profile.provider() == wanted),
+    };
+    let profile = profile.ok_or_else(|| {
+        let wanted = wanted.unwrap_or("none");
+        NotAsked(format!(
+            "The provider {wanted} is not configured here; {}.",
+            how_to_configure(wanted)
+        ))
+    })?;
+    let asked = Message { role: Role::User, content: question.to_owned() };
+    let said = earlier.as_ref().map(|earlier| earlier.context()).unwrap_or_default();
+    let messages =
+        std::iter::once(research_instructions(effort)).chain(said).chain([asked]).collect();
+    let ask = ResearchAsk {
+        messages,
+        effort: Some(effort),
+        budget: budget.transpose()?,
+        ..ResearchAsk::default()
+    };
+    let conversation = earlier.map_or_else(
+        || ConversationId::new(uuid::Uuid::new_v4().simple().to_string()),
+        |earlier| earlier.id,
+    );
+    let job = NewJob {
+        owner: visitor.owner.clone(),
+        conversation: Some(conversation),
+        profile: profile.clone(),
+        workflow: NewJob::DEEP_RESEARCH.to_owned(),
+        title: title(question),
+        ask: serde_json::to_value(&ask).map_err(|error| NotAsked(error.to_string()))?,
+        priority: 0,
+        visibility: Visibility::Promised,
+        max_failures: research.max_failures,
+        attempt_timeout: research.attempt_timeout,
+        life: None,
+        keep: None,
+    };
+    Ok(job.made_by("the page"))
+}
+
+/// What the same form asks, whatever the conversation is called.
+fn hash(new: &NewJob) -> [u8; 32] {
+    Sha256::digest(new.ask.to_string()).into()
+}
+
+/// Why a job was not accepted, in a sentence with a next step.
+pub(super) fn refusal(error: &StoreError) -> String {
+    let next = match error {
+        StoreError::ConversationBusy(job) => {
+            format!("wait until job {job} has ended, or cancel it")
+        }
+        StoreError::TooManyJobs => "wait for some of your jobs, or cancel them".to_owned(),
+        StoreError::TooManyBytes => "delete conversations that are not needed any more".to_owned(),
+        StoreError::BudgetExceeded(refused) => refused.next_step(),
+        StoreError::Full => "make room on the disk".to_owned(),
+        _ => "try again; the log of the server may say more".to_owned(),
+    };
+    format!("{error}; {next}.")
+}

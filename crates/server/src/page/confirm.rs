@@ -1,0 +1,68 @@
+//! Asks before something is done that costs money or cannot be taken back. Works without JavaScript: the answer is a form.
+
+use axum::response::Response;
+
+use super::form::Fields;
+use super::layout::{Tab, View};
+use super::session::Visitor;
+use crate::export::escaped;
+
+/// What stands in the form that was sent back.
+pub(super) const CONFIRMED: &str = "confirmed";
+/// Where a person writes the word that says that they know the risk.
+pub(super) const WORD: &str = "word";
+/// That word.
+pub(super) const AGAIN: &str = "again";
+
+/// What is asked.
+pub(super) struct Confirm<'a> {
+    pub(super) title: &'a str,
+    /// What will happen, and what it costs.
+    pub(super) text: String,
+    pub(super) action: &'a str,
+    pub(super) button: &'a str,
+    /// Whether the word is asked for as well.
+    pub(super) needs_word: bool,
+    /// Where to go instead.
+    pub(super) back: String,
+    /// What was sent already and is sent again.
+    pub(super) fields: &'a Fields,
+}
+
+impl Confirm<'_> {
+    pub(super) fn answer(&self, visitor: &Visitor) -> Response {
+        let kept = self.fields.pairs().filter(|(name, _)| *name != CONFIRMED && *name != WORD);
+        let hidden: String = kept
+            .map(|(name, value)| {
+                format!(
+                    "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
+                    escaped(name),
+                    escaped(value)
+                )
+            })
+            .collect();
+        let word = match self.needs_word {
+            true => format!(
+                "<label>Write <strong>{AGAIN}</strong> to say that it may be paid for twice\
+                 <input name=\"{WORD}\" required pattern=\"{AGAIN}\" autocomplete=\"off\" autofocus></label>\n"
+            ),
+            false => String::new(),
+        };
+        // Without one a form goes back to where it came from.
+        let action = match self.action {
+            "" => String::new(),
+            path => format!(" action=\"{}\"", escaped(path)),
+        };
+        let body = format!(
+            "<h1>{}</h1>\n<div class=\"notice warn\"><p>{}</p></div>\n\
+             <form class=\"form\" method=\"post\"{action}>\n{hidden}{word}\
+             <input type=\"hidden\" name=\"{CONFIRMED}\" value=\"yes\">\n\
+             <div class=\"actions\"><button class=\"go\">{}</button><a class=\"button\" href=\"{}\">Back</a></div>\n</form>\n",
+            escaped(self.title),
+            escaped(&self.text),
+            escaped(self.button),
+            escaped(&self.back),
+        );
+        View { title: self.title, tab: Tab::Other, live: None, body }.answer(visitor)
+    }
+}

@@ -1,0 +1,118 @@
+//! Conversations: the list, and one as it is read from the first question to the last.
+
+use axum::response::Response;
+use outlast_core::{ConversationId, ConversationQuery, Cursor, StateKind};
+use outlast_engine::Engine;
+
+use super::asking;
+use super::form::{Fields, address};
+use super::layout::{self, Tab, View};
+use super::options::PageOptions;
+use super::session::Visitor;
+use crate::export::{Turn, answer_html, escaped};
+
+const PAGE: u32 = 50;
+
+/// The list.
+pub(super) async fn list(engine: &Engine, visitor: &Visitor, query: &str) -> Response {
+    let fields = Fields::parse(query);
+    let states: Vec<StateKind> =
+        fields.get("state").and_then(StateKind::parse).into_iter().collect();
+    let after = fields.get("after").and_then(|after| after.parse().ok()).map(Cursor);
+    let query = ConversationQuery { states, limit: PAGE, after };
+    let page = match engine.conversations(&visitor.owner, &query).await {
+        Ok(page) => page,
+        Err(error) => return layout::unreadable(visitor, &error),
+    };
+    let now = engine.now();
+    let rows: String = page
+        .conversations
+        .iter()
+        .map(|found| {
+            let id = escaped(found.id.as_str());
+            let questions = if found.turns == 1 { "1 question".to_owned() } else { format!("{} questions", found.turns) };
+            format!(
+                "<li class=\"job\" id=\"conversation-{id}\">{}<div class=\"what\"><a class=\"title\" href=\"/ui/conversations/{id}\">{}</a></div>\
+                 <div class=\"who\">{questions}</div><div class=\"num\"></div><div class=\"num\">{}</div></li>\n",
+                layout::state(found.state),
+                escaped(&found.title),
+                layout::ago(found.updated_at, now),
+            )
+        })
+        .collect();
+    let rows = match rows.as_str() {
+        "" => "<div class=\"notice\" id=\"jobs\" data-part><p>No conversations yet.</p><p><a href=\"/ui/ask\">Ask a question</a></p></div>\n".to_owned(),
+        rows => format!("<ul class=\"jobs\" id=\"jobs\" data-part data-rows aria-label=\"Conversations, newest first\">\n{rows}</ul>\n"),
+    };
+    let more = page.next.map(|Cursor(after)| {
+        let address = address("/ui/conversations", &[("after", &after.to_string())]);
+        format!(
+            "<p class=\"actions\"><a class=\"button\" rel=\"next\" href=\"{}\">Older</a></p>\n",
+            escaped(&address)
+        )
+    });
+    let body = format!("<h1>Conversations</h1>\n{rows}{}", more.unwrap_or_default());
+    let live = Some("/ui/events".to_owned());
+    View { title: "Conversations", tab: Tab::Conversations, live, body }.answer(visitor)
+}
+
+/// One of them.
+pub(super) async fn view(
+    engine: &Engine,
+    options: &PageOptions,
+    visitor: &Visitor,
+    id: &str,
+) -> Response {
+    let id = ConversationId::new(id);
+    let conversation = match engine.conversation(&visitor.owner, &id).await {
+        Ok(Some(conversation)) => conversation,
+        Ok(None) => return layout::not_found(visitor),
+        Err(error) => return layout::unreadable(visitor, &error),
+    };
+    let now = engine.now();
+    let mut body = String::from("<div class=\"reading\">\n");
+    for (number, job) in (1..).zip(conversation.turns()) {
+        let turn = Turn::of(job);
+        let heading = if number == 1 { "h1" } else { "h2" };
+        let answer = match &turn.answer {
+            Some(answer) => answer_html(answer, number),
+            None => job.failures.last().filter(|_| job.state.kind().is_terminal()).map_or_else(
+                String::new,
+                |failure| {
+                    format!(
+                        "<p>{}: {}</p>",
+                        escaped(&failure.code.to_string()),
+                        escaped(&failure.message)
+                    )
+                },
+            ),
+        };
+        body.push_str(&format!(
+            "<section id=\"turn-{number}\" data-part><{heading} class=\"question\">{}</{heading}>\n\
+             <p class=\"facts\">{} {} &middot; <a href=\"/ui/jobs/{}\">job</a></p>\n{answer}</section>\n",
+            escaped(turn.question.trim()),
+            layout::state(job.state.kind()),
+            layout::ago(job.created_at, now),
+            job.id,
+        ));
+    }
+    let address = format!("/ui/conversations/{}", escaped(id.as_str()));
+    body.push_str("<div class=\"actions noprint\">");
+    for (format, name) in [("md", "Markdown"), ("html", "HTML"), ("json", "JSON")] {
+        body.push_str(&format!(
+            "<a class=\"button\" href=\"{address}/export/{format}\" download>{name}</a>\n"
+        ));
+    }
+    let last = conversation.last();
+    if last.state.kind().is_terminal() {
+        body.push_str(&format!("<form method=\"post\" action=\"/ui/jobs/{}/delete\"><button class=\"danger\">Delete</button></form>", last.id));
+    }
+    body.push_str("</div>\n");
+    if last.state.kind().is_terminal() {
+        body.push_str(&asking::follow_up_form(options, last));
+    }
+    body.push_str("</div>\n");
+    let title = last.new.title.clone();
+    let live = Some("/ui/events".to_owned());
+    View { title: &title, tab: Tab::Conversations, live, body }.answer(visitor)
+}

@@ -1,0 +1,81 @@
+//! Tells an open page that what it shows has changed, as server-sent events. What changed is not told: the page reads it
+//! again, as the visitor who is signed in.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use http::header::CONTENT_TYPE;
+use outlast_core::{ChangeWait, Changes, JobId, JobQuery, Rev, StoreError};
+use outlast_engine::{Engine, Shutdown};
+
+use super::form::Fields;
+use super::session::Visitor;
+
+/// How long a page is told nothing before it is told that the connection lives.
+const QUIET: Duration = Duration::from_secs(15);
+/// How often the changes of other processes are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// A page is not told more often than this.
+const AT_LEAST_APART: Duration = Duration::from_millis(300);
+
+struct Follow {
+    engine: Engine,
+    visitor: Visitor,
+    job: Option<JobId>,
+    rev: Option<Rev>,
+    stop: Shutdown,
+}
+
+/// The stream.
+pub(super) fn stream(engine: &Engine, visitor: &Visitor, query: &str, stop: Shutdown) -> Response {
+    let job = Fields::parse(query).get("job").and_then(|id| id.parse().ok());
+    let follow = Follow { engine: engine.clone(), visitor: visitor.clone(), job, rev: None, stop };
+    let events = stream::unfold(Some(follow), |follow| async {
+        let mut follow = follow?;
+        let event = follow.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from_static(event.as_bytes())), Some(follow)))
+    });
+    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
+}
+
+impl Follow {
+    /// The next event; `None` when the server is about to stop, or the store cannot be followed.
+    async fn next(&mut self) -> Option<&'static str> {
+        let Some(rev) = self.rev else {
+            self.rev = Some(self.engine.rev().await.ok()?);
+            return Some("retry: 1000\nevent: open\ndata: {}\n\n");
+        };
+        let wait = ChangeWait { at_most: QUIET, look_every: LOOK_EVERY };
+        let stop = self.stop.clone();
+        let changes = tokio::select! {
+            () = stop.asked() => return None,
+            changes = self.engine.changes(rev, wait) => changes.ok()?,
+        };
+        self.rev = Some(changes.rev);
+        let told = if self.concerns(&changes).await.ok()? {
+            "event: change\ndata: {}\n\n"
+        } else {
+            ": quiet\n\n"
+        };
+        tokio::time::sleep(AT_LEAST_APART).await;
+        Some(told)
+    }
+
+    /// Whether a job that this page shows has changed. Others' changes are not told, not even that there were some.
+    async fn concerns(&self, changes: &Changes) -> Result<bool, StoreError> {
+        if let Some(job) = self.job {
+            return Ok(changes.jobs.iter().any(|change| change.id == job));
+        }
+        for change in &changes.jobs {
+            let id_prefix = Some(change.id.to_string());
+            let query = JobQuery { id_prefix, limit: 1, ..JobQuery::default() };
+            if !self.engine.list(&self.visitor.scope(), &query).await?.jobs.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,172 @@
+//! One job: where it stands, the money, its timeline, the report and what can be done with it (I3).
+
+use axum::response::Response;
+use outlast_core::{Job, JobId, JobState, StoreError};
+use outlast_engine::{Engine, Reading};
+
+use super::layout::{self, Tab, View};
+use super::options::{PageOptions, PageView};
+use super::session::Visitor;
+use super::{asking, timeline};
+use crate::export::{Turn, answer_html, escaped, question_of, report};
+
+/// The view.
+pub(super) async fn view(
+    engine: &Engine,
+    options: &PageOptions,
+    visitor: &Visitor,
+    id: &str,
+) -> Response {
+    let Ok(id) = id.parse::<JobId>() else { return layout::not_found(visitor) };
+    match engine.reading(&visitor.scope(), &id).await {
+        Ok(Some(reading)) => match body(engine, options, visitor, &reading).await {
+            Ok(body) => {
+                let live = Some(format!("/ui/events?job={id}"));
+                let title = reading.job.new.title.clone();
+                View { title: &title, tab: Tab::Jobs, live, body }.answer(visitor)
+            }
+            Err(error) => layout::unreadable(visitor, &error),
+        },
+        Ok(None) => layout::not_found(visitor),
+        Err(error) => layout::unreadable(visitor, &error),
+    }
+}
+
+async fn body(
+    engine: &Engine,
+    options: &PageOptions,
+    visitor: &Visitor,
+    reading: &Reading,
+) -> Result<String, StoreError> {
+    let Reading { job, now, .. } = reading;
+    let is_own = job.new.owner == visitor.owner;
+    let standing = reading.standing();
+    let bar = match (job.state.kind().is_terminal(), standing.percent()) {
+        (false, Some(percent)) => format!(
+            "<progress max=\"100\" value=\"{percent}\" aria-label=\"Progress\">{percent}%</progress>"
+        ),
+        _ => String::new(),
+    };
+    let mut text = format!(
+        "<div class=\"reading\">\n<h1 class=\"question\">{}</h1>\n\
+         <section id=\"standing\" class=\"big\" data-part aria-live=\"polite\">\n<p>{} <span class=\"soft\">{}</span></p>{bar}\n</section>\n",
+        escaped(question_of(job).trim()),
+        layout::state(job.state.kind()),
+        escaped(&standing.words()),
+    );
+    text.push_str(&facts(job, visitor, *now));
+    if is_own {
+        text.push_str(&actions(job));
+    }
+    text.push_str(&result(job));
+    text.push_str(&turns(engine, job, visitor).await?);
+    if is_own && job.state.kind().is_terminal() && job.new.conversation.is_some() {
+        text.push_str(&asking::follow_up_form(options, job));
+    }
+    text.push_str(&format!(
+        "<section class=\"noprint\" id=\"money\" data-part aria-labelledby=\"money-title\"><h2 id=\"money-title\">Money</h2>\n{}</section>\n\
+         <section class=\"noprint\" id=\"timeline\" data-part aria-labelledby=\"timeline-title\"><h2 id=\"timeline-title\">Timeline</h2>\n{}</section>\n</div>\n",
+        timeline::money(job),
+        timeline::timeline(job, *now),
+    ));
+    Ok(text)
+}
+
+fn facts(job: &Job, visitor: &Visitor, now: outlast_core::Timestamp) -> String {
+    let mut facts = vec![escaped(job.new.profile.provider())];
+    if let JobState::Succeeded { output, .. } = &job.state {
+        facts.extend(output.model.as_deref().map(escaped));
+    }
+    facts.push(format!("asked {}", layout::ago(job.created_at, now)));
+    facts.push(format!("by {}", escaped(job.new.tool())));
+    if visitor.view == PageView::AllOwners {
+        facts.push(format!("owner {}", escaped(job.new.owner.as_str())));
+    }
+    if job.ended_at().is_some() {
+        facts.push(format!("took {}", layout::took(job.elapsed(now).as_secs())));
+    }
+    facts.push(format!("<span class=\"id\">{}</span>", job.id));
+    format!("<p class=\"facts\" id=\"facts\" data-part>{}</p>\n", facts.join(" &middot; "))
+}
+
+/// What can be done now.
+fn actions(job: &Job) -> String {
+    let id = job.id;
+    let form = |action: &str, name: &str, class: &str| {
+        format!(
+            "<form method=\"post\" action=\"/ui/jobs/{id}/{action}\"><button class=\"{class}\">{name}</button></form>\n"
+        )
+    };
+    let mut text = String::new();
+    match &job.state {
+        JobState::Queued { .. } | JobState::Running { .. } => {
+            text.push_str(&form("cancel", "Cancel", "danger"));
+        }
+        JobState::Failed { .. } | JobState::Cancelled { .. } => {
+            text.push_str(&form("retry", "Retry", ""));
+        }
+        JobState::Succeeded { .. } => {
+            for (format, name) in [("md", "Markdown"), ("html", "HTML"), ("json", "JSON")] {
+                text.push_str(&format!(
+                    "<a class=\"button\" href=\"/ui/jobs/{id}/export/{format}\" download>{name}</a>\n"
+                ));
+            }
+        }
+    }
+    if job.state.kind().is_terminal() && job.new.conversation.is_some() {
+        text.push_str(&form("delete", "Delete", "danger"));
+    }
+    format!("<div class=\"actions\" id=\"actions\" data-part>\n{text}</div>\n")
+}
+
+/// The report, or the text so far (G8).
+fn result(job: &Job) -> String {
+    if let Some(answer) = Turn::of(job).answer {
+        return format!(
+            "<section id=\"result\" data-part>\n{}</section>\n",
+            answer_html(&answer, 1)
+        );
+    }
+    if let Some(partial) = &job.partial {
+        return format!(
+            "<section id=\"result\" data-part><div class=\"notice\"><p>The text so far; it is being written and is not the report.</p></div>\n\
+             <article class=\"report\">\n{}</article></section>\n",
+            report(partial, &[], 1)
+        );
+    }
+    let failed = match (&job.state, job.failures.last()) {
+        (JobState::Failed { .. }, Some(failure)) => format!(
+            "<div class=\"notice bad\"><p><strong>{}</strong>: {}</p></div>",
+            escaped(&failure.code.to_string()),
+            escaped(&failure.message)
+        ),
+        _ => String::new(),
+    };
+    format!("<section id=\"result\" data-part>{failed}</section>\n")
+}
+
+/// The other questions of its conversation.
+async fn turns(engine: &Engine, job: &Job, visitor: &Visitor) -> Result<String, StoreError> {
+    let Some(id) = job.new.conversation.as_ref().filter(|_| job.new.owner == visitor.owner) else {
+        return Ok(String::new());
+    };
+    let conversation = engine.conversation(&visitor.owner, id).await?;
+    let Some(conversation) = conversation.filter(|found| found.turns().count() > 1) else {
+        return Ok(String::new());
+    };
+    let turns: String = conversation
+        .turns()
+        .map(|turn| {
+            let title = escaped(&turn.new.title);
+            let line = match turn.id == job.id {
+                true => format!("<strong>{title}</strong>"),
+                false => format!("<a href=\"/ui/jobs/{}\">{title}</a>", turn.id),
+            };
+            format!("<li>{line} {}</li>\n", layout::state(turn.state.kind()))
+        })
+        .collect();
+    Ok(format!(
+        "<section id=\"turns\" class=\"noprint\" data-part><h2><a href=\"/ui/conversations/{}\">Conversation</a></h2><ol>\n{turns}</ol></section>\n",
+        escaped(id.as_str())
+    ))
+}

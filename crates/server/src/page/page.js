@@ -1,0 +1,153 @@
+// What the page adds to what the server has written: live updates, keys, relative times. All of it can be done without.
+"use strict";
+
+const body = document.body;
+const link = document.getElementById("link");
+
+// --- Times -----------------------------------------------------------------------------------------------------------
+function span(seconds) {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86400)} d`;
+}
+function tellTimes() {
+  for (const time of document.querySelectorAll("time[data-ago]")) {
+    const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(time.dateTime)) / 1000));
+    const told = seconds < 5 ? "just now" : `${span(seconds)} ago`;
+    if (time.textContent !== told) time.textContent = told;
+  }
+}
+setInterval(tellTimes, 10000);
+
+// --- Live: an event says that something changed, then the view is read again and what differs is put in its place --------
+let events = null;
+let reading = false;
+let stale = false;
+
+function plain(part) {
+  const copy = part.cloneNode(true);
+  copy.classList.remove("here");
+  for (const time of copy.querySelectorAll("time[data-ago]")) time.textContent = "";
+  for (const row of copy.querySelectorAll(".here")) row.classList.remove("here");
+  return copy.outerHTML.replaceAll(' class=""', "");
+}
+function put(old, fresh) {
+  if (plain(old) === plain(fresh)) return;
+  const at = document.activeElement && old.contains(document.activeElement) ? document.activeElement : null;
+  const href = at && at.getAttribute("href");
+  if (old.classList.contains("here")) fresh.classList.add("here");
+  old.replaceWith(fresh);
+  if (href) fresh.querySelector(`[href="${CSS.escape(href)}"]`)?.focus();
+}
+function putRows(old, fresh) {
+  const before = new Map([...old.children].map((row) => [row.id, row]));
+  let next = old.firstElementChild;
+  for (const row of [...fresh.children]) {
+    const known = before.get(row.id);
+    before.delete(row.id);
+    if (known && known === next) {
+      next = known.nextElementSibling;
+      put(known, row);
+    } else {
+      old.insertBefore(row, next);
+      if (known) known.remove();
+    }
+  }
+  for (const gone of before.values()) gone.remove();
+}
+async function read() {
+  if (reading) { stale = true; return; }
+  reading = true;
+  try {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store" });
+    if (answer.status === 401) { location.reload(); return; }
+    if (!answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of fresh.querySelectorAll("[data-part]")) {
+      const old = document.getElementById(part.id);
+      if (!old) {
+        const parent = document.getElementById("main").firstElementChild;
+        if (part.id) (parent.classList.contains("reading") ? parent : document.getElementById("main")).append(part);
+      } else if (old.hasAttribute("data-rows") && part.hasAttribute("data-rows")) putRows(old, part);
+      else put(old, part);
+    }
+    showCopy();
+    tellTimes();
+    body.dataset.updates = String(Number(body.dataset.updates || 0) + 1);
+  } catch {
+    link.hidden = false;
+  } finally {
+    reading = false;
+    if (stale) { stale = false; setTimeout(read, 300); }
+  }
+}
+function follow() {
+  if (!body.dataset.live || events || document.hidden) return;
+  let opened = false;
+  events = new EventSource(body.dataset.live);
+  events.addEventListener("open", () => {
+    link.hidden = true;
+    // What happened while no one listened.
+    if (!opened || body.dataset.lost) read();
+    opened = true;
+    delete body.dataset.lost;
+  });
+  events.addEventListener("change", read);
+  events.addEventListener("error", () => {
+    if (document.hidden) return;
+    link.hidden = false;
+    body.dataset.lost = "yes";
+    // A browser gives up for good where the answer was no stream: a proxy that speaks for a server that is away.
+    if (events && events.readyState === EventSource.CLOSED) { leave(); setTimeout(follow, 2000); }
+  });
+}
+function leave() { events?.close(); events = null; }
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) leave();
+  else { follow(); read(); }
+});
+window.addEventListener("pagehide", leave);
+follow();
+
+// --- Keys ------------------------------------------------------------------------------------------------------------
+function rows() { return [...document.querySelectorAll(".jobs > .job")]; }
+function move(by) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.findIndex((row) => row.classList.contains("here"));
+  const next = all[Math.min(all.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
+  for (const row of all) row.classList.toggle("here", row === next);
+  next.querySelector("a.title")?.focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.key === "j") move(1);
+  else if (event.key === "k") move(-1);
+  else if (event.key === "/") {
+    const search = document.getElementById("search");
+    if (!search) return;
+    event.preventDefault();
+    search.focus();
+  } else if (event.key === "a") location.assign("/ui/ask");
+  else if (event.key === "?") document.getElementById("help").showModal();
+});
+
+// --- Copy ------------------------------------------------------------------------------------------------------------
+function showCopy() {
+  if (!navigator.clipboard) return;
+  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+}
+document.addEventListener("click", (event) => {
+  const name = event.target.dataset?.copy;
+  if (!name) return;
+  navigator.clipboard.writeText(document.getElementById(name).textContent).then(() => {
+    event.target.textContent = "Copied";
+  });
+});
+showCopy();

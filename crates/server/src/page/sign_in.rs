@@ -1,0 +1,116 @@
+//! Signs a browser in, by a token or by a one-time link. Neither stays in an address (I5).
+
+use axum::response::{IntoResponse, Response};
+use http::header::SET_COOKIE;
+use http::{HeaderMap, StatusCode};
+use outlast_core::Timestamp;
+
+use super::form::Fields;
+use super::layout::{self, Tab, View, html, see_other};
+use super::options::PageOptions;
+use super::session;
+use crate::export::escaped;
+use crate::http::Callers;
+
+/// The page that asks for a token, in the place of one that needs it.
+pub(crate) fn asks_for_token(path: &str, options: &PageOptions, status: StatusCode) -> Response {
+    form(path, options, status, "")
+}
+
+fn form(path: &str, options: &PageOptions, status: StatusCode, why: &str) -> Response {
+    let why = match why {
+        "" => String::new(),
+        why => format!("<div class=\"notice bad\" role=\"alert\"><p>{}</p></div>\n", escaped(why)),
+    };
+    let body = match &options.entry {
+        // There is no token to show: the link of `outlast ui` is the only way in.
+        Some(_) => format!(
+            "<h1>Signed out</h1>\n{why}<div class=\"notice\"><p>This page is opened by the link that <code>outlast ui</code> prints. \
+             A link is good once and for a minute.</p><p>Start <code>outlast ui</code> again to get a new one.</p></div>\n"
+        ),
+        None => format!(
+            "<h1>Sign in</h1>\n{why}<form class=\"form\" method=\"post\" action=\"/ui/sign-in\">\n\
+             <label>Token<input type=\"password\" name=\"token\" required autocomplete=\"current-password\" autofocus></label>\n\
+             <input type=\"hidden\" name=\"next\" value=\"{}\">\n<div><button class=\"go\">Sign in</button></div>\n</form>\n\
+             <p class=\"soft\">Tokens are those of the server: OUTLAST_TOKENS, OUTLAST_TOKENS_FILE, or the file <code>http-token</code> in its data directory.</p>\n",
+            escaped(path)
+        ),
+    };
+    let view = View { title: "Sign in", tab: Tab::Other, live: None, body };
+    html(status, view.text(None))
+}
+
+/// A token was sent.
+pub(super) fn sign_in(
+    options: &PageOptions,
+    callers: &Callers,
+    headers: &HeaderMap,
+    fields: &Fields,
+    now: Timestamp,
+) -> Response {
+    let next = fields.get("next").filter(|next| is_ours(next)).unwrap_or("/ui");
+    let Callers::WithToken(tokens) = callers else { return see_other(next) };
+    let found = fields.get("token").and_then(|token| tokens.owner_of(token));
+    let Some((owner, key)) = found else {
+        return form(next, options, StatusCode::UNAUTHORIZED, "This is no token of this server.");
+    };
+    with_cookie(see_other(next), &session::set_cookie(&key, &owner, now, is_tls(headers)))
+}
+
+/// A one-time link was opened.
+pub(super) fn enter(
+    options: &PageOptions,
+    headers: &HeaderMap,
+    query: &str,
+    now: Timestamp,
+) -> Response {
+    let fields = Fields::parse(query);
+    match (&options.entry, fields.get("code")) {
+        (Some(entry), Some(code)) if entry.takes(code) => {
+            let cookie = session::set_cookie(entry.key(), entry.owner(), now, is_tls(headers));
+            with_cookie(see_other("/ui"), &cookie)
+        }
+        _ => form(
+            "/ui",
+            options,
+            StatusCode::UNAUTHORIZED,
+            "This link was used already, or is older than a minute.",
+        ),
+    }
+}
+
+pub(super) fn sign_out() -> Response {
+    with_cookie(see_other("/ui"), &session::clear_cookie())
+}
+
+fn with_cookie(response: Response, cookie: &str) -> Response {
+    (
+        http::HeaderMap::from_iter(
+            http::HeaderValue::from_str(cookie).ok().map(|value| (SET_COOKIE, value)),
+        ),
+        response,
+    )
+        .into_response()
+}
+
+/// Only a path of the page: a form must not lead elsewhere.
+fn is_ours(path: &str) -> bool {
+    super::is_page(path.split('?').next().unwrap_or_default())
+        && path.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Whether the browser came to a proxy in front of us over TLS.
+fn is_tls(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https")
+}
+
+/// Shown where a browser may not go.
+pub(super) fn nothing_here() -> Response {
+    layout::message(
+        StatusCode::NOT_FOUND,
+        None,
+        "Not found",
+        "There is nothing here.",
+        "<a href=\"/ui\">All jobs</a>",
+    )
+}

@@ -1,0 +1,135 @@
+//! What was spent today and this month, against the caps (I4).
+
+use axum::response::Response;
+use outlast_core::{NanoUsd, SpendBy, SpendQuery, SpendSum, StoreError};
+use outlast_engine::Engine;
+use std::time::Duration;
+
+use super::layout::{self, Tab, View};
+use super::options::{PageOptions, PageView};
+use super::session::Visitor;
+use crate::export::escaped;
+
+const DAYS: u32 = 31;
+
+struct Sums {
+    days: Vec<SpendSum>,
+    today: NanoUsd,
+    month: NanoUsd,
+}
+
+async fn sums(engine: &Engine, visitor: &Visitor) -> Result<Sums, StoreError> {
+    let now = engine.now();
+    let since = now.before(Duration::from_secs(86_400) * DAYS).day();
+    let query = SpendQuery { by: SpendBy::Day, since };
+    let days = engine.spend(&visitor.scope(), &query).await?;
+    let today = now.day().to_string();
+    let month = today.get(..7).unwrap_or_default().to_owned();
+    let of = |prefix: &str| {
+        let days = days.iter().filter(|day| day.key.starts_with(prefix));
+        NanoUsd(days.map(|day| day.spent.0 + day.reserved.0 + day.maybe.0).sum())
+    };
+    Ok(Sums { today: of(&today), month: of(&month), days })
+}
+
+/// One line over the list of jobs.
+pub(super) async fn line(
+    engine: &Engine,
+    options: &PageOptions,
+    visitor: &Visitor,
+) -> Result<String, StoreError> {
+    let Sums { today, month, .. } = sums(engine, visitor).await?;
+    Ok(format!(
+        "<p class=\"facts\" id=\"spend\" data-part>Spent today {}, this month {month}. <a href=\"/ui/spend\">Details</a></p>\n",
+        against_cap(today, options, visitor),
+    ))
+}
+
+fn against_cap(today: NanoUsd, options: &PageOptions, visitor: &Visitor) -> String {
+    match (options.limits.per_day, visitor.view) {
+        (Some(cap), PageView::Own) => format!("{today} of {cap}"),
+        // The cap is each owner's.
+        (Some(_), PageView::AllOwners) | (None, _) => today.to_string(),
+    }
+}
+
+/// The view.
+pub(super) async fn view(engine: &Engine, options: &PageOptions, visitor: &Visitor) -> Response {
+    match body(engine, options, visitor).await {
+        Ok(body) => {
+            let live = Some("/ui/events".to_owned());
+            View { title: "Spend", tab: Tab::Spend, live, body }.answer(visitor)
+        }
+        Err(error) => layout::unreadable(visitor, &error),
+    }
+}
+
+async fn body(
+    engine: &Engine,
+    options: &PageOptions,
+    visitor: &Visitor,
+) -> Result<String, StoreError> {
+    let Sums { days, today, month } = sums(engine, visitor).await?;
+    let mut caps = Vec::new();
+    caps.extend(options.limits.per_day.map(|cap| format!("{cap} a day (OUTLAST_MAX_USD_PER_DAY)")));
+    caps.extend(options.limits.per_job.map(|cap| format!("{cap} a job (OUTLAST_MAX_USD_PER_JOB)")));
+    let caps = match caps.is_empty() {
+        true => {
+            "No cap is set: OUTLAST_MAX_USD_PER_DAY and OUTLAST_MAX_USD_PER_JOB set one.".to_owned()
+        }
+        false => format!("Each owner may spend {}.", caps.join(" and ")),
+    };
+    let bar = match (options.limits.per_day, visitor.view) {
+        (Some(cap), PageView::Own) if cap.0 > 0 => {
+            let percent = (u128::from(today.0) * 100 / u128::from(cap.0)).min(100);
+            format!(
+                "<progress max=\"100\" value=\"{percent}\" aria-label=\"Part of today's cap\">{percent}%</progress>\n"
+            )
+        }
+        _ => String::new(),
+    };
+    let since = engine.now().before(Duration::from_secs(86_400) * DAYS).day();
+    let mut tables = String::new();
+    let by_owner = (visitor.view == PageView::AllOwners).then_some((SpendBy::Owner, "Owner"));
+    let others = [Some((SpendBy::Provider, "Provider")), Some((SpendBy::Model, "Model")), by_owner];
+    for (by, name) in others.into_iter().flatten() {
+        let sums = engine.spend(&visitor.scope(), &SpendQuery { by, since }).await?;
+        tables.push_str(&table(name, &sums));
+    }
+    let mut newest_first = days;
+    newest_first.reverse();
+    Ok(format!(
+        "<h1>Spend</h1>\n<div class=\"big\" id=\"today\" data-part><p>Today (UTC) <strong>{}</strong>, this month <strong>{month}</strong>. {caps}</p>\n{bar}</div>\n\
+         <p class=\"soft\">The last {DAYS} days. \"Set aside\" is for jobs that have not ended; \"maybe\" is what may have been paid without a report.</p>\n{}{tables}",
+        against_cap(today, options, visitor),
+        table("Day", &newest_first),
+    ))
+}
+
+fn table(name: &str, sums: &[SpendSum]) -> String {
+    if sums.is_empty() {
+        return format!(
+            "<h2>By {}</h2>\n<p class=\"soft\">Nothing yet.</p>\n",
+            name.to_lowercase()
+        );
+    }
+    let rows: String = sums
+        .iter()
+        .map(|sum| {
+            format!(
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                escaped(&sum.key),
+                sum.spent,
+                sum.reserved,
+                sum.maybe,
+                sum.runs
+            )
+        })
+        .collect();
+    format!(
+        "<h2>By {}</h2>\n<div class=\"scroll\" id=\"by-{0}\" data-part tabindex=\"0\" role=\"region\" aria-label=\"Spend by {0}\"><table class=\"sums\">\
+         <thead><tr><th scope=\"col\">{name}</th><th scope=\"col\">Spent</th><th scope=\"col\">Set aside</th><th scope=\"col\">Maybe</th><th scope=\"col\">Runs</th></tr></thead>\
+         <tbody>\n{rows}</tbody></table></div>\n",
+        name.to_lowercase(),
+    )
+}

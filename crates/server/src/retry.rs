@@ -1,0 +1,74 @@
+//! The same request as a new job that names the one it comes from: for `outlast jobs retry` and for the page.
+
+use std::time::Duration;
+
+use outlast_core::rules::RETRY_KEY;
+use outlast_core::{
+    AskKind, Checkpoint, Job, JobId, Key, NewJob, Profile, ResearchAsk, Visibility,
+};
+use serde_json::Value;
+
+/// Where a request names the job it repeats.
+const RETRY_OF: &str = "retry_of";
+
+/// The settings of today.
+#[derive(Clone, Copy, Debug)]
+pub struct RetrySettings<'a> {
+    /// The research providers that are configured.
+    pub profiles: &'a [Profile],
+    /// How many failures are forgiven.
+    pub max_failures: u32,
+    /// How long one try of research may take.
+    pub attempt_timeout: Duration,
+    /// How long a job with a limit on its life may stay unfinished.
+    pub life: Duration,
+}
+
+/// The job this one repeats.
+pub fn retry_of(job: &Job) -> Option<JobId> {
+    job.new.ask.get(RETRY_OF)?.as_str()?.parse().ok()
+}
+
+/// One retry of a job is enough: a second finds the first.
+pub fn retry_key(id: &JobId) -> Key {
+    Key::given(&format!("retry:{id}"), [0; 32])
+}
+
+/// The same request, for the queue: the process that held the first call is no longer there. Limits of time are those of today,
+/// since raising one is a reason to try again; so are the settings of its provider.
+pub fn retry_job(job: &Job, settings: &RetrySettings<'_>) -> NewJob {
+    let mut new = job.new.clone();
+    new.profile = profile(job, settings.profiles);
+    let is_same = new.profile == job.new.profile;
+    if let Value::Object(ask) = &mut new.ask {
+        ask.insert(RETRY_OF.to_owned(), Value::String(job.id.to_string()));
+        ask.remove(RETRY_KEY);
+        // What may have been accepted under this key is paid for once, where the provider honours keys.
+        let may_be_charged = job.may_be_charged() && is_same;
+        if let (Checkpoint::Beginning { key }, true) = (&job.checkpoint, may_be_charged) {
+            ask.insert(RETRY_KEY.to_owned(), Value::String(key.clone()));
+        }
+    }
+    new.life = new.life.map(|_| settings.life);
+    let ask: Result<ResearchAsk, _> = serde_json::from_value(job.new.ask.clone());
+    if ask.is_ok_and(|ask| ask.kind == AskKind::Research) {
+        new.attempt_timeout = settings.attempt_timeout;
+    }
+    let was = std::mem::replace(&mut new.visibility, Visibility::Promised);
+    if was == Visibility::Unpromised {
+        new.max_failures = settings.max_failures;
+        new.keep = new.keep.filter(|_| new.conversation.is_none());
+    }
+    new
+}
+
+/// The settings of the provider that it is asked with. A run that was left behind can be had with its own settings alone;
+/// a job that left none is asked with those of today, since correcting the key or the base URL is a reason to try again.
+fn profile(job: &Job, profiles: &[Profile]) -> Profile {
+    let was = &job.new.profile;
+    let mut same = profiles.iter().filter(|it| it.provider() == was.provider());
+    if job.run_left().is_some() || same.clone().any(|it| it == was) {
+        return was.clone();
+    }
+    same.next().unwrap_or(was).clone()
+}
