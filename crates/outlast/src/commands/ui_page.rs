@@ -17,8 +17,8 @@ use outlast_server::{
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::detached_worker::Flags;
 use super::engine::with_engine;
+use super::left_worker::Flags;
 use super::signals::stop_on_signals;
 use super::{MirrorTask, page};
 use crate::cli::{Global, UiArgs};

@@ -32,15 +32,17 @@ pub(super) fn view(options: &PageOptions, visitor: &Visitor) -> Response {
     View { title: "Ask", tab: Tab::Ask, live: None, body }.answer(visitor)
 }
 
-/// The form for a further question, under what was answered.
+/// The form for a further question, under what was answered; empty while that is under way. It is never replaced while it is
+/// open, so that what is being written stays.
 pub(super) fn follow_up_form(options: &PageOptions, last: &Job) -> String {
-    match &options.research {
-        None => String::new(),
-        Some(research) => format!(
-            "<section class=\"noprint\" aria-labelledby=\"follow-up\"><h2 id=\"follow-up\">Ask on</h2>\n{}</section>\n",
-            form(research, Some(last))
-        ),
-    }
+    let can_ask = last.state.kind().is_terminal() && last.new.conversation.is_some();
+    let form = match &options.research {
+        Some(research) if can_ask => {
+            format!("<h2 id=\"follow-up\">Ask on</h2>\n{}", form(research, Some(last)))
+        }
+        Some(_) | None => String::new(),
+    };
+    format!("<section class=\"noprint\" id=\"ask-on\" data-part data-once>{form}</section>\n")
 }
 
 fn form(research: &PageResearch, last: Option<&Job>) -> String {

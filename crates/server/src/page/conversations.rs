@@ -108,9 +108,7 @@ pub(super) async fn view(
         body.push_str(&format!("<form method=\"post\" action=\"/ui/jobs/{}/delete\"><button class=\"danger\">Delete</button></form>", last.id));
     }
     body.push_str("</div>\n");
-    if last.state.kind().is_terminal() {
-        body.push_str(&asking::follow_up_form(options, last));
-    }
+    body.push_str(&asking::follow_up_form(options, last));
     body.push_str("</div>\n");
     let title = last.new.title.clone();
     let live = Some("/ui/events".to_owned());

@@ -60,7 +60,7 @@ async fn body(
     }
     text.push_str(&result(job));
     text.push_str(&turns(engine, job, visitor).await?);
-    if is_own && job.state.kind().is_terminal() && job.new.conversation.is_some() {
+    if is_own {
         text.push_str(&asking::follow_up_form(options, job));
     }
     text.push_str(&format!(

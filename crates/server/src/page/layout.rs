@@ -135,7 +135,8 @@ pub(crate) fn secure(headers: &mut HeaderMap) {
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
              form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         ),
-        ("referrer-policy", "no-referrer"),
+        // Not `no-referrer`: under that a browser says `Origin: null` of the page's own forms.
+        ("referrer-policy", "same-origin"),
         ("x-frame-options", "DENY"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),

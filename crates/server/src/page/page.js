@@ -33,6 +33,8 @@ function plain(part) {
   return copy.outerHTML.replaceAll(' class=""', "");
 }
 function put(old, fresh) {
+  // What is being written is not taken away.
+  if (old.hasAttribute("data-once") && old.firstElementChild) return;
   if (plain(old) === plain(fresh)) return;
   const at = document.activeElement && old.contains(document.activeElement) ? document.activeElement : null;
   const href = at && at.getAttribute("href");

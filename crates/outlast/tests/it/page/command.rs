@@ -76,9 +76,10 @@ async fn i8_another_process_carries_what_the_page_asks() {
     assert_eq!(world.shown(&id).await["state"], "running");
 
     world.set("OUTLAST_OWNER", "someone-else");
-    let own = Ui::start(&world, &[]).await.opened().await;
-    assert!(!own.get("/ui").await.body.contains(&id));
-    assert_eq!(own.get(&job).await.status, 404);
+    let own = Ui::start(&world, &[]).await;
+    let own_page = own.opened().await;
+    assert!(!own_page.get("/ui").await.body.contains(&id));
+    assert_eq!(own_page.get(&job).await.status, 404);
     let all = Ui::start(&world, &["--all"]).await;
     let operator = all.opened().await;
     let list = operator.get("/ui").await.body;

@@ -16,7 +16,7 @@ async fn i5_every_answer_forbids_what_does_not_come_from_here() {
                 "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'",
                 "frame-ancestors 'none'",
                 "x-content-type-options: nosniff",
-                "referrer-policy: no-referrer",
+                "referrer-policy: same-origin",
             ] {
                 assert!(head.contains(part), "{path}: {part}: {head}");
             }
