@@ -62,7 +62,7 @@ async fn main() -> anyhow::Result<()> {
             entry: None,
         },
     };
-    let server = Server::new(Face { owner, engine: engine.clone(), sets: Vec::new() });
+    let server = Server::new(Face { owner, engine: engine.clone(), sets: Vec::new(), page: None });
     let fixtures = Fixtures::new(server.clone(), profile, asking);
     let interrupted = stop.clone();
     tokio::spawn(async move {

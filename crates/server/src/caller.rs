@@ -46,6 +46,8 @@ pub(crate) struct Caller {
     pub(crate) metrics: Arc<Metrics>,
     /// What is to be recorded once they have their answer.
     pub(crate) receipt: Option<Receipt>,
+    /// Where the page is served, if it is.
+    pub(crate) page: Option<String>,
     /// The room their request takes, while it is being worked on.
     pub(crate) body: Option<BodyRoom>,
 }
@@ -63,7 +65,7 @@ impl Caller {
         let takes_tasks = takes_tasks(context);
         let parts = context.extensions.get::<http::request::Parts>();
         let body = parts.and_then(|parts| parts.extensions.get::<BodyRoom>()).cloned();
-        Self { owner, progress, takes_tasks, metrics, receipt: None, body }
+        Self { owner, progress, takes_tasks, metrics, receipt: None, page: None, body }
     }
 
     /// Says that the request was read and worked on, and only an answer is waited for.
@@ -197,6 +199,7 @@ impl Caller {
             takes_tasks: false,
             metrics: Arc::default(),
             receipt: None,
+            page: None,
             body: None,
         }
     }

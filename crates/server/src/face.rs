@@ -14,6 +14,8 @@ pub struct Face {
     pub owner: OwnerId,
     /// Where jobs are.
     pub engine: Engine,
+    /// Where people reach the page, if it is served: the address before `/ui`.
+    pub page: Option<String>,
     /// The tool sets that are on, in the order they are listed; a name that two share belongs to the first.
     pub sets: Vec<Tools>,
 }

@@ -40,6 +40,7 @@ pub use export::{
 mod metrics;
 pub use metrics::{DatabaseFigures, Metrics};
 
+mod app;
 mod caller;
 mod tasks;
 mod wait;

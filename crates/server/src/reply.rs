@@ -41,7 +41,7 @@ pub(crate) fn without_nulls(mut object: Value) -> Value {
 }
 
 /// Indented JSON, measured first: a long one that grows by doubling takes up to three times its size.
-fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
+pub(crate) fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
     let mut measure = JsonSize { length: 0, longest: usize::MAX };
     serde_json::to_writer_pretty(&mut measure, shape).map_err(|_| Refusal::internal())?;
     let mut text = Vec::with_capacity(measure.length);

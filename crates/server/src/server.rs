@@ -7,16 +7,19 @@ use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams,
-    CancelledNotificationParam, ConstString, CustomRequest, CustomResult, ErrorCode, GetTaskMethod,
-    GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
-    UpdateTaskMethod, UpdateTaskParams,
+    CancelledNotificationParam, ConstString, CustomRequest, CustomResult, DiscoverResult,
+    ErrorCode, GetTaskMethod, GetTaskParams, GetTaskResult, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse,
+    ResourcesCapability, ServerCapabilities, ServerConfig, Tool, UpdateTaskMethod,
+    UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
+use crate::app;
 use crate::caller::{self, Caller};
 use crate::face::Face;
 use crate::malformed;
@@ -25,6 +28,7 @@ use crate::receipt::Receipts;
 use crate::reply::{Answered, ToolResult};
 use crate::tasks;
 use crate::text::echoed_id;
+use crate::tool_names;
 use crate::tools::{ListedTool, Tools};
 
 /// The MCP server. Cheap to clone.
@@ -32,6 +36,8 @@ use crate::tools::{ListedTool, Tools};
 pub struct Server {
     pub(crate) face: Arc<Face>,
     tools: Arc<Vec<ListedTool>>,
+    /// The tool of the views inside a chat; only clients that show those see it.
+    show: Arc<ListedTool>,
     pub(crate) calls: TaskTracker,
     pub(crate) metrics: Arc<Metrics>,
     receipts: Receipts,
@@ -47,6 +53,7 @@ impl Server {
             }
         }
         Self {
+            show: Arc::new(app::tool(&face.engine)),
             face: Arc::new(face),
             tools: Arc::new(tools),
             calls: TaskTracker::new(),
@@ -75,7 +82,9 @@ impl Server {
 
     /// Who makes this call.
     pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        Caller::of(context, &self.face.owner, Arc::clone(&self.metrics))
+        let mut caller = Caller::of(context, &self.face.owner, Arc::clone(&self.metrics));
+        caller.page.clone_from(&self.face.page);
+        caller
     }
 
     /// Serves one call: counts it as under way, ends its wait when the client gives up, and sees to the receipt.
@@ -139,7 +148,22 @@ impl ServerHandler for Server {
         context.peer.set_peer_info(request.clone());
         let mut info = self.negotiate_initialize(&request)?;
         info.capabilities.extensions = None;
+        if app::is_shown_to(&context) {
+            info.capabilities.resources = Some(ResourcesCapability::default());
+        }
         Ok(info)
+    }
+
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let mut info = self.get_info();
+        if app::is_shown_to(&context) {
+            info.capabilities.resources = Some(ResourcesCapability::default());
+        }
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, info))
     }
 
     async fn get_task(
@@ -172,9 +196,13 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.tools.iter().map(|listed| listed.tool.clone()).collect();
+        let mut tools: Vec<Tool> = self.tools.iter().map(|listed| listed.tool.clone()).collect();
+        if app::is_shown_to(&context) {
+            tools = tools.into_iter().map(app::with_page).collect();
+            tools.push(self.show.tool.clone());
+        }
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -188,13 +216,20 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, .. } = request;
-        let Some(listed) = self.listed(&name) else {
+        let of_a_view = (name == app::SHOW && app::is_shown_to(&context)).then_some(&*self.show);
+        let Some(listed) = self.listed(&name).or(of_a_view) else {
             let name = echoed_id(&name);
             let sentence = format!("there is no tool `{name}`; tools/list names them all");
             return Err(ErrorData::invalid_params(sentence, None));
         };
         let arguments = arguments.unwrap_or_default();
-        self.serve_call(&context, |caller| (listed.call)(caller, arguments)).await
+        let answer = self.serve_call(&context, |caller| (listed.call)(caller, arguments)).await?;
+        Ok(match (answer, &self.face.page) {
+            (CallToolResponse::Complete(result), Some(base)) if tool_names::starts(&name) => {
+                app::with_link(result, base).into()
+            }
+            (answer, _) => answer,
+        })
     }
 
     /// What rmcp cannot read as one of its own requests, one of ours with wrong parameters among them.
@@ -223,7 +258,7 @@ impl ServerHandler for Server {
         }
     }
 
-    // Nothing of the kind is declared, so nothing is listed either.
+    // Pages are declared to clients that show them alone; of the rest nothing is declared, so nothing is listed either.
 
     async fn list_prompts(
         &self,
@@ -236,9 +271,23 @@ impl ServerHandler for Server {
     async fn list_resources(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        match app::is_shown_to(&context) {
+            true => Ok(app::pages()),
+            false => Err(ErrorData::method_not_found::<ListResourcesRequestMethod>()),
+        }
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        match app::is_shown_to(&context) {
+            true => app::read(&request.uri).map(Into::into),
+            false => Err(ErrorData::method_not_found::<ReadResourceRequestMethod>()),
+        }
     }
 
     async fn list_resource_templates(

@@ -43,8 +43,19 @@ pub(crate) mod jobs {
     pub(crate) const LIST: &str = "list_jobs";
     pub(crate) const ALL: [&str; 4] = [START, GET, CANCEL, LIST];
 
+    /// How the names of all tools begin that start a workflow.
+    pub(crate) const STARTS: &str = "start_";
+
     /// The tool that starts this workflow and no other.
     pub(crate) fn start_one(workflow: &str) -> String {
-        format!("start_{workflow}")
+        format!("{STARTS}{workflow}")
     }
+}
+
+/// Whether the tool may answer that a job was started.
+pub(crate) fn starts(tool: &str) -> bool {
+    tool == research_jobs::START
+        || tool.starts_with(jobs::STARTS)
+        || [research::DEEP_RESEARCH, research::DEEP_RESEARCH_FOLLOWUP].contains(&tool)
+        || [deep_research::DEEP_RESEARCH, deep_research::DEEP_RESEARCH_FOLLOWUP].contains(&tool)
 }

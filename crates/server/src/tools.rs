@@ -3,7 +3,7 @@
 pub(crate) mod jobs;
 pub(crate) mod recipient;
 pub(crate) mod instructions;
-mod schema;
+pub(crate) mod schema;
 pub(crate) mod outcome;
 
 pub(crate) mod perplexity;

@@ -4,6 +4,7 @@ mod http;
 pub(super) mod jobs;
 
 use std::io::IsTerminal as _;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,7 +130,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
             }
         }
     }
-    let face = Face { owner: config.owner.clone(), engine, sets };
+    let page = page(&config, http.as_ref().and_then(|(listener, _)| listener.local_addr().ok()));
+    let face = Face { owner: config.owner.clone(), engine, sets, page };
     let server = Server::new(face).counted(metrics);
     let served = match http {
         None => serve_stdio(server, stop.clone()).await,
@@ -164,6 +166,12 @@ fn worker_starter(global: &Global, config: &Config, args: &ServeArgs) -> Option<
         return None;
     }
     WorkerStarter::new(global, config, &[])
+}
+
+/// Where people reach the page: as configured, else at this server where it listens to this machine alone.
+fn page(config: &Config, listens_at: Option<SocketAddr>) -> Option<String> {
+    let local = listens_at.filter(|address| address.ip().is_loopback());
+    config.http.public_url.clone().or_else(|| local.map(|address| format!("http://{address}")))
 }
 
 /// Whether a tool set is on that answers nothing without a research provider.

@@ -82,8 +82,12 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
         if !args.no_open {
             open(&link);
         }
-        let face =
-            Face { owner: config.owner.clone(), engine: opened.engine.clone(), sets: Vec::new() };
+        let face = Face {
+            owner: config.owner.clone(),
+            engine: opened.engine.clone(),
+            sets: Vec::new(),
+            page: None,
+        };
         let server = Server::new(face);
         tokio::select! {
             () = serve_http(server.clone(), server, options, listener, stop.clone()) => {}

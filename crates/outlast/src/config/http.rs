@@ -21,6 +21,8 @@ pub(crate) struct Http {
     /// The names the server answers to, if any are configured.
     pub(crate) hosts: Option<Hosts>,
     pub(crate) origins: Origins,
+    /// Under which people reach this server.
+    pub(crate) public_url: Option<String>,
     pub(crate) rate_per_minute: NonZeroU32,
     /// Where the token that is made at first start lives, if there is a data directory.
     token_file: Option<PathBuf>,
@@ -64,6 +66,15 @@ fn make_token(path: &Path) -> std::io::Result<()> {
     }
 }
 
+/// An address without a query, and without a slash at its end.
+fn public_url(given: &str) -> Option<String> {
+    let url = given.trim_end_matches('/');
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let is_plain = |c: char| c.is_ascii_graphic() && !"?#\"'<>\\@".contains(c);
+    (!rest.is_empty() && !rest.starts_with('/') && rest.chars().all(is_plain))
+        .then(|| url.to_owned())
+}
+
 impl Layers {
     pub(super) fn http(&self) -> ConfigResult<Http> {
         let hosts = match self.is_set("server.allowed_hosts") {
@@ -79,6 +90,14 @@ impl Layers {
             "origins such as https://app.example, or null, separated by commas",
             |list| Origins::parse(list).ok(),
         )?;
+        let public_url = match self.is_set("server.public_url") {
+            false => None,
+            true => Some(self.parsed(
+                "server.public_url",
+                "the http or https address under which people reach this server, such as https://research.example",
+                public_url,
+            )?),
+        };
         let rate: u32 = self.number("limits.rate_per_minute", 1..=1_000_000)?;
         Ok(Http {
             tokens: TokenSources {
@@ -87,6 +106,7 @@ impl Layers {
             },
             hosts,
             origins,
+            public_url,
             rate_per_minute: NonZeroU32::new(rate).unwrap_or(NonZeroU32::MIN),
             token_file: self.data_dir().ok().map(|dir| dir.join("http-token")),
         })

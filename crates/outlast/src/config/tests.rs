@@ -343,6 +343,7 @@ fn example_of(key: &str) -> &'static str {
         "server.tokens_file" => "/home/you/.config/outlast/tokens",
         "server.allowed_hosts" => "research.example",
         "server.allowed_origins" => "https://app.example",
+        "server.public_url" => "https://research.example",
         "server.log" => "info",
         "network.proxy" => "http://proxy.example:8080",
         "network.no_proxy" => "localhost,10.0.0.0/8",

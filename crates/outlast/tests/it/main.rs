@@ -10,6 +10,7 @@
 mod support;
 
 mod anthropic;
+mod app;
 mod arguments;
 mod call;
 mod cli;

@@ -21,7 +21,7 @@ pub(crate) type ToolCall = Box<
 >;
 
 /// A tool of this set, or of this part of one.
-pub(super) fn listed<S, T>(
+pub(crate) fn listed<S, T>(
     set: &Arc<S>,
     tool: Tool,
     call: impl for<'a> Fn(&'a S, &'a mut Caller, JsonObject) -> BoxFuture<'a, Result<T, Refusal>>
@@ -43,7 +43,7 @@ where
 }
 
 /// How a tool is described to clients.
-pub(super) fn tool(
+pub(crate) fn tool(
     name: &str,
     title: &str,
     description: String,
@@ -64,7 +64,7 @@ pub(super) fn asks() -> ToolAnnotations {
 }
 
 /// Of a tool that reads jobs or conversations.
-pub(super) fn reads() -> ToolAnnotations {
+pub(crate) fn reads() -> ToolAnnotations {
     ToolAnnotations::new().read_only(true).idempotent(true).open_world(false)
 }
 
@@ -74,7 +74,7 @@ pub(super) fn cancels() -> ToolAnnotations {
 }
 
 /// An object that has these properties and no others.
-pub(super) fn object(properties: Value, required: &[&str]) -> Value {
+pub(crate) fn object(properties: Value, required: &[&str]) -> Value {
     let mut object =
         json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if !required.is_empty() {
@@ -94,7 +94,7 @@ pub(super) fn text() -> Value {
     json!({ "type": "string" })
 }
 
-pub(super) fn described(description: &str) -> Value {
+pub(crate) fn described(description: &str) -> Value {
     json!({ "type": "string", "description": description })
 }
 

@@ -301,7 +301,7 @@ async fn a_shared_name_belongs_to_the_first_set() {
     let second = research(oracle, ResearchMode::Queued).await;
     let engine = first.engine.clone();
     let sets = [first, second].map(|set| crate::Tools::Research(Box::new(set)));
-    let face = crate::Face { owner: OwnerId::new("local"), engine, sets: sets.into() };
+    let face = crate::Face { owner: OwnerId::new("local"), engine, sets: sets.into(), page: None };
     let server = crate::Server::new(face);
     let described = server.get_tool(DEEP_RESEARCH).unwrap().description.unwrap();
     assert!(described.contains("picks the research up"), "that of the first: {described}");

@@ -1,0 +1,96 @@
+//! The view inside the chat (MCP Apps, I7): pages that a client shows beside the tools that start, poll and research, and a
+//! tool by which such a page asks for itself, without the model. Clients that do not declare the extension see none of it.
+
+mod job_view;
+mod link;
+mod page;
+
+use std::sync::Arc;
+
+use outlast_engine::Engine;
+use rmcp::ErrorData;
+use rmcp::model::{
+    ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Value, json};
+
+use crate::tool_names::{deep_research, jobs, perplexity, research, research_jobs};
+use crate::tools::ListedTool;
+pub(crate) use job_view::SHOW;
+pub(crate) use link::with_link;
+
+/// The extension by which clients say that they show such pages.
+pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/ui";
+const MIME_TYPE: &str = "text/html;profile=mcp-app";
+const JOB: &str = "ui://outlast/job";
+const REPORT: &str = "ui://outlast/report";
+
+/// Whether the client shows pages beside tools.
+pub(crate) fn is_shown_to(context: &RequestContext<RoleServer>) -> bool {
+    let declared = context.client_capabilities().and_then(|client| client.extensions);
+    declared.is_some_and(|extensions| extensions.contains_key(EXTENSION))
+}
+
+/// The tool by which a page asks for itself.
+pub(crate) fn tool(engine: &Engine) -> ListedTool {
+    job_view::tool(&Arc::new(engine.clone()))
+}
+
+/// The tool with the page that is shown beside its calls, where there is one.
+pub(crate) fn with_page(mut tool: Tool) -> Tool {
+    if let Some(page) = page_of(&tool.name) {
+        let ui = json!({ "resourceUri": page, "visibility": ["model", "app"] });
+        tool.meta.get_or_insert_default().insert("ui".to_owned(), ui);
+    }
+    tool
+}
+
+fn page_of(tool: &str) -> Option<&'static str> {
+    match tool {
+        research::DEEP_RESEARCH
+        | research::DEEP_RESEARCH_FOLLOWUP
+        | deep_research::DEEP_RESEARCH
+        | deep_research::DEEP_RESEARCH_FOLLOWUP
+        | perplexity::RESEARCH => Some(REPORT),
+        research_jobs::START | research_jobs::POLL | jobs::GET => Some(JOB),
+        tool if tool.starts_with(jobs::STARTS) => Some(JOB),
+        _ => None,
+    }
+}
+
+/// The pages there are.
+pub(crate) fn pages() -> ListResourcesResult {
+    let page = |uri: &str, name: &str, title: &str| {
+        let mut page = Resource::new(uri, name).with_mime_type(MIME_TYPE).with_title(title);
+        page.meta = Some(meta());
+        page
+    };
+    ListResourcesResult::with_all_items(vec![
+        page(JOB, "job", "A job: how far it has come, and its result"),
+        page(REPORT, "report", "Research: how far it has come, and its report"),
+    ])
+}
+
+/// One of them.
+pub(crate) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    if uri != JOB && uri != REPORT {
+        let sentence = "there is no such resource; resources/list names them all";
+        return Err(ErrorData::resource_not_found(sentence, Some(json!({ "uri": uri }))));
+    }
+    Ok(ReadResourceResult::new(vec![ResourceContents::TextResourceContents {
+        uri: uri.to_owned(),
+        mime_type: Some(MIME_TYPE.to_owned()),
+        text: page::html(),
+        meta: Some(meta()),
+    }]))
+}
+
+/// A page loads nothing and speaks to no server but through its host.
+fn meta() -> MetaObject {
+    let nothing = Value::Array(Vec::new());
+    let mut meta = MetaObject::default();
+    let csp = json!({ "connectDomains": nothing, "resourceDomains": nothing });
+    meta.insert("ui".to_owned(), json!({ "csp": csp, "prefersBorder": true }));
+    meta
+}

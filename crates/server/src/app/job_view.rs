@@ -1,0 +1,189 @@
+//! `show_job`: what a page inside the chat shows of a job. Only such pages see the tool (`visibility: ["app"]`).
+
+use std::sync::Arc;
+
+use outlast_core::{
+    ConversationId, Job, JobId, JobQuery, JobState, OwnerId, StateKind, StoreError,
+};
+use outlast_engine::{Engine, Reading};
+use rmcp::model::{JsonObject, Tool};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::arguments;
+use crate::caller::Caller;
+use crate::export::{Turn, answer_html};
+use crate::reply::{ToolResult, told, without_nulls};
+use crate::text::{printable, title};
+use crate::tools::schema::{self, ListedTool};
+
+/// Its name.
+pub(crate) const SHOW: &str = "show_job";
+
+/// How many unfinished jobs are looked through for a question whose call is still held.
+const LOOKED_THROUGH: u32 = 20;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShowArguments {
+    /// Of a job, or of a conversation, which stands for its latest job.
+    id: Option<String>,
+    /// The question of a call that is not answered yet.
+    query: Option<String>,
+}
+
+/// What the page shows.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct JobView {
+    found: bool,
+    job_id: String,
+    conversation_id: Option<String>,
+    title: String,
+    status: &'static str,
+    done: bool,
+    percent: Option<u8>,
+    message: String,
+    provider: String,
+    model: Option<String>,
+    cost: Option<String>,
+    elapsed: String,
+    partial: Option<String>,
+    error: Option<ErrorView>,
+    /// HTML by the renderer of the page and the export.
+    report: Option<String>,
+    markdown: Option<String>,
+    page: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ErrorView {
+    code: &'static str,
+    message: String,
+}
+
+/// The tool.
+pub(super) fn tool(engine: &Arc<Engine>) -> ListedTool {
+    let input = schema::object(
+        json!({
+            "id": schema::described("the id of a job or of a conversation"),
+            "query": schema::described("the question of a call that is not answered yet"),
+        }),
+        &[],
+    );
+    let output = json!({ "type": "object", "properties": { "found": { "type": "boolean" } }, "required": ["found"] });
+    let about =
+        "How far a job has come, for the page that shows it; models use the tools that poll.";
+    let mut tool: Tool =
+        schema::tool(SHOW, "Show a job", about.to_owned(), input, output, schema::reads());
+    let visibility = json!({ "visibility": ["app"] });
+    tool.meta.get_or_insert_default().insert("ui".to_owned(), visibility);
+    schema::listed(engine, tool, |engine, caller, given| Box::pin(show(engine, caller, given)))
+}
+
+async fn show(engine: &Engine, caller: &Caller, given: JsonObject) -> ToolResult {
+    let ShowArguments { id, query } = arguments::read(given)?;
+    let found = match (id, query) {
+        (Some(id), _) => by_id(engine, caller, &id).await?,
+        (None, Some(query)) => by_question(engine, caller, &query).await?,
+        (None, None) => None,
+    };
+    let shape = match found {
+        Some(reading) => {
+            let view = serde_json::to_value(JobView::of(&reading, caller.page.as_deref()));
+            without_nulls(view.map_err(|_| crate::reply::Refusal::internal())?)
+        }
+        None => json!({ "found": false }),
+    };
+    let text = shape["message"].as_str().unwrap_or("There is no such job.").to_owned();
+    Ok(told(text, shape))
+}
+
+async fn by_id(engine: &Engine, caller: &Caller, id: &str) -> Result<Option<Reading>, StoreError> {
+    let scope = caller.scope();
+    if let Ok(job) = id.parse::<JobId>()
+        && let Some(reading) = engine.reading(&scope, &job).await?
+    {
+        return Ok(Some(reading));
+    }
+    match latest_turn(engine, &caller.owner, id).await? {
+        Some(job) => engine.reading(&scope, &job).await,
+        None => Ok(None),
+    }
+}
+
+async fn latest_turn(
+    engine: &Engine,
+    owner: &OwnerId,
+    id: &str,
+) -> Result<Option<JobId>, StoreError> {
+    let id = ConversationId::new(id);
+    let conversation = engine.conversation(owner, &id).await?;
+    Ok(conversation.map(|conversation| conversation.last().id))
+}
+
+/// The newest unfinished job of this question: a held call has told no id yet.
+async fn by_question(
+    engine: &Engine,
+    caller: &Caller,
+    question: &str,
+) -> Result<Option<Reading>, StoreError> {
+    let query = JobQuery {
+        states: vec![StateKind::Queued, StateKind::Running],
+        limit: LOOKED_THROUGH,
+        ..JobQuery::default()
+    };
+    let title = title(question);
+    let page = engine.list(&caller.scope(), &query).await?;
+    match page.jobs.iter().find(|job| job.title == title) {
+        Some(job) => engine.reading(&caller.scope(), &job.id).await,
+        None => Ok(None),
+    }
+}
+
+impl JobView {
+    fn of(reading: &Reading, page: Option<&str>) -> Self {
+        let job = &reading.job;
+        let state = job.state.kind();
+        let turn = Turn::of(job);
+        let message = match state {
+            StateKind::Queued | StateKind::Running => printable(&reading.standing().to_string()),
+            StateKind::Succeeded => "Completed".to_owned(),
+            StateKind::Failed => "Failed".to_owned(),
+            StateKind::Cancelled => "Cancelled".to_owned(),
+        };
+        Self {
+            found: true,
+            job_id: job.id.to_string(),
+            conversation_id: job.new.conversation.as_ref().map(|id| id.as_str().to_owned()),
+            title: printable(&turn.question),
+            status: state.as_str(),
+            done: state.is_terminal(),
+            percent: job.progress.as_ref().and_then(|progress| progress.percent),
+            message,
+            provider: job.new.profile.provider().to_owned(),
+            model: turn.answer.as_ref().and_then(|it| it.model.as_deref()).map(printable),
+            cost: turn.answer.as_ref().map(|it| it.price.clone()),
+            elapsed: elapsed(reading),
+            partial: job.partial.as_deref().map(printable),
+            error: failure(job),
+            report: turn.answer.as_ref().map(|answer| answer_html(answer, 1)),
+            markdown: turn.answer.map(|answer| answer.text),
+            page: page.map(|base| super::link::page_of(base, &job.id.to_string())),
+        }
+    }
+}
+
+fn failure(job: &Job) -> Option<ErrorView> {
+    let JobState::Failed { .. } = job.state else { return None };
+    let last = job.failures.last()?;
+    Some(ErrorView { code: last.code.as_str(), message: printable(&last.message) })
+}
+
+fn elapsed(reading: &Reading) -> String {
+    let seconds = reading.job.elapsed(reading.now).as_secs();
+    match seconds / 60 {
+        0 => format!("{seconds} s"),
+        minutes => format!("{minutes} min {} s", seconds % 60),
+    }
+}
