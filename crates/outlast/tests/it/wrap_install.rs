@@ -18,7 +18,7 @@ fn clients() -> [(&'static str, PathBuf, &'static str); 8] {
         (
             "claude-code",
             ".claude.json".into(),
-            "{\n  \"numStartups\": 3,\n  \"mcpServers\": {\n    \"x\": {\n      \"type\": \"http\",\n      \"url\": \"https://e/m?key=secret\",\n      \"headers\": {\n        \"Authorization\": \"Bearer secret\"\n      }\n    },\n    \"y\": {\"command\": \"y\"}\n  }\n}\n",
+            "{\n  \"numStartups\": 3,\n  \"mcpServers\": {\n    \"x\": {\n      \"type\": \"stdio\",\n      \"command\": \"npx\",\n      \"args\": [\n        \"-y\"\n      ],\n      \"env\": {\n        \"TOKEN\": \"secret\"\n      }\n    },\n    \"y\": {\"command\": \"y\"}\n  }\n}\n",
         ),
         (
             "claude-desktop",
@@ -28,7 +28,7 @@ fn clients() -> [(&'static str, PathBuf, &'static str); 8] {
         (
             "cursor",
             ".cursor/mcp.json".into(),
-            "{\"mcpServers\":{\"y\":{\"url\":\"https://y\"},\"x\":{\"url\":\"https://x/secret\",\"headers\":{\"K\":\"${env:K}\"}}}}",
+            "{\"mcpServers\":{\"y\":{\"url\":\"https://y\"},\"x\":{\"command\":\"npx\",\"env\":{\"K\":\"${env:K}\"}}}}",
         ),
         (
             "vscode",
@@ -38,12 +38,12 @@ fn clients() -> [(&'static str, PathBuf, &'static str); 8] {
         (
             "codex",
             ".codex/config.toml".into(),
-            "model = \"o\" # why\n\n[mcp_servers.x]\nurl = 'https://x' # there\nhttp_headers = { \"K\" = \"secret\" }\n\n# next\n[mcp_servers.y]\ncommand = 'y'",
+            "model = \"o\" # why\n\n[mcp_servers.x]\ncommand = 'uvx' # there\nenv = { \"K\" = \"secret\" }\n\n# next\n[mcp_servers.y]\ncommand = 'y'",
         ),
         (
             "windsurf",
             ".codeium/windsurf/mcp_config.json".into(),
-            "{\"mcpServers\": {\"x\": {\"serverUrl\": \"https://x\"}}}",
+            "{\"mcpServers\": {\"x\": {\"args\": [], \"command\": \"x\"}}}",
         ),
         (
             "zed",
@@ -53,7 +53,7 @@ fn clients() -> [(&'static str, PathBuf, &'static str); 8] {
         (
             "gemini-cli",
             ".gemini/settings.json".into(),
-            "{ \"mcpServers\": { \"x\": { \"httpUrl\": \"https://x\", \"timeout\": 5 } } }\n",
+            "{ \"mcpServers\": { \"x\": { \"command\": \"x\", \"timeout\": 5 } } }\n",
         ),
     ]
 }
@@ -107,7 +107,7 @@ async fn h8_every_client_goes_through_wrap_and_back_to_the_byte() {
         let args = after.lines().find(|line| line.contains("\"wrap\"")).unwrap();
         let args = &args[args.find("\"wrap\"").unwrap()..];
         let args = &args[..args.find(']').unwrap()];
-        assert!(!args.contains("https") && !args.contains("secret\""), "{client}: {args}");
+        assert!(args.contains("\"--\", "), "{client}: {args}");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(&record(&path))), (0o640, 0o600), "{client}");
 
