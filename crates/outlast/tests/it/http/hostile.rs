@@ -249,6 +249,9 @@ async fn nothing_is_served_without_a_token_but_the_health() {
             let expected = match (path, method) {
                 ("/health", "GET" | "HEAD") => 200,
                 ("/health", _) => 405,
+                // On to the page, which asks who it is.
+                ("/", "GET" | "HEAD") => 303,
+                ("/", _) => 405,
                 _ => 401,
             };
             // A target of `*` is for OPTIONS alone; the rest is no HTTP.
