@@ -3,6 +3,7 @@
 mod serve;
 mod research;
 mod call;
+mod wrap;
 mod jobs;
 mod conversations;
 mod store;
@@ -31,6 +32,7 @@ pub(crate) use simulate::SimulateArgs;
 pub(crate) use spend::SpendArgs;
 pub(crate) use store::{BackupArgs, CheckArgs, CopyArgs, MigrateArgs, RestoreArgs, StoreCommand};
 pub(crate) use ui::UiArgs;
+pub(crate) use wrap::WrapArgs;
 pub(crate) use wrap_install::{WrapChange, WrapInstallArgs};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
@@ -140,6 +142,13 @@ pub(crate) enum Command {
     /// progress to standard error. Without limits the call waits for ever. Exit code 1 when the tool fails, 3 when a
     /// limit is reached, 130 on Ctrl-C; the server is told in both cases.
     Call(CallArgs),
+    /// Stand between an MCP server and its client, so that slow calls are not lost
+    ///
+    /// Put it before the server's command in the client's configuration. Everything passes byte for byte. A tool call that
+    /// takes longer than --after is answered with how to get its result, and goes on: also when the client is closed. The
+    /// same call made again, or the added tool `get_result`, brings the result. Settings for each tool: `[wrap]` of
+    /// outlast.toml.
+    Wrap(WrapArgs),
     /// List, follow, cancel and retry jobs
     #[command(subcommand)]
     Jobs(JobsCommand),
@@ -170,9 +179,6 @@ pub(crate) enum Command {
     /// kept beside it. No key is written: the client is told to pass PERPLEXITY_API_KEY on where it can. --config,
     /// --data-dir, --store, --no-mirror and the folders of --library or OUTLAST_LIBRARY become part of the entry.
     Init(InitArgs),
-    /// Make a server of an MCP client go through wrap, or undo that
-    #[command(hide = true)]
-    Wrap(WrapInstallArgs),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

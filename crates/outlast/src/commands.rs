@@ -16,6 +16,7 @@ mod start;
 mod follow;
 mod left_worker;
 mod call;
+mod wrap;
 mod job_view;
 mod jobs;
 mod conversations;
@@ -60,6 +61,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Research(args) => research::run(&global, args).await,
             Command::Run(args) => run::run(&global, args).await,
             Command::Call(args) => call::run(&global, args).await,
+            Command::Wrap(args) => wrap::run(&global, args).await,
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Conversations(command) => conversations::run(&global, command).await,
@@ -67,7 +69,6 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Spend(args) => spend::run(&global, args).await,
             Command::Doctor(args) => doctor::run(&global, args).await,
             Command::Init(args) => init::run(&global, args),
-            Command::Wrap(args) => wrap_install::run(&global, args),
             Command::Config(command) => config::run(&global, command),
             Command::Completions(args) => completions::run(args),
             Command::Man(args) => completions::man(args),

@@ -8,6 +8,7 @@ mod providers;
 mod definitions;
 mod workflows;
 mod notify;
+mod wrap;
 mod http;
 mod error;
 mod redact;
@@ -25,6 +26,7 @@ use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 use outlast_store::StoreClock;
+use outlast_wrap::WrapSettings;
 
 pub(crate) use error::{ConfigError, ConfigResult};
 pub(crate) use file::line_and_column;
@@ -37,6 +39,7 @@ pub(crate) use providers::{ResearchProvider, VendorName, VendorSettings};
 pub(crate) use shown::{ShownConfig, ShownSetting};
 pub(crate) use worker_digest::PartsDigest;
 pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
+pub(crate) use wrap::wrap_environment;
 
 /// Everything a command may need to know, parsed once.
 #[derive(Debug)]
@@ -93,6 +96,8 @@ pub(crate) struct Config {
     pub(crate) http: Http,
     /// Who is told when a job has ended (G7).
     pub(crate) notify: Option<Notify>,
+    /// When calls of wrapped servers are handed off (H4, H9).
+    pub(crate) wrap: WrapSettings,
     /// Values that were replaced by their default, each with its reason.
     pub(crate) warnings: Vec<String>,
 }
@@ -290,6 +295,7 @@ impl Config {
             },
             http: layers.http()?,
             notify: layers.notify()?,
+            wrap: layers.wrap()?,
             warnings: std::mem::take(&mut layers.warnings),
         })
     }

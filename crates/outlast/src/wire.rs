@@ -343,7 +343,7 @@ fn server(
 }
 
 /// This program, also after its file was replaced by a newer one.
-fn own_program() -> Result<PathBuf, CommandError> {
+pub(crate) fn own_program() -> Result<PathBuf, CommandError> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));
     }

@@ -17,6 +17,14 @@ pub(super) struct Definitions {
     #[serde(default)]
     pub(super) upstream: BTreeMap<Spanned<String>, UpstreamEntry>,
     pub(super) notify: Option<NotifyEntry>,
+    pub(super) wrap: Option<WrapEntry>,
+}
+
+/// The other keys of the section are settings like those of every other section.
+#[derive(Debug, Deserialize)]
+pub(super) struct WrapEntry {
+    #[serde(default)]
+    pub(super) tools: BTreeMap<String, Spanned<String>>,
 }
 
 /// Unknown keys are refused with those of every other section.

@@ -57,9 +57,13 @@ impl ConfigFile {
             if matches!(section.as_str(), "workflow" | "upstream") {
                 continue;
             }
-            let toml::Value::Table(entries) = entries else {
+            let toml::Value::Table(mut entries) = entries else {
                 return Err(ConfigError::UnknownKey { path: path.to_owned(), key: section });
             };
+            if section == "wrap" {
+                // The names of tools are no settings: `Definitions` has them.
+                entries.remove("tools");
+            }
             insert_settings(path, &section, entries, &mut values)?;
         }
         let mut renamed = Vec::new();

@@ -55,3 +55,4 @@ mod postgres_store;
 mod standing;
 mod upkeep;
 mod workflows_alone;
+mod wrap;

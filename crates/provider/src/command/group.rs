@@ -54,6 +54,11 @@ impl Group {
         Ok(Self { leader, started: started(leader).unwrap_or(0), home: Some(Home::here()) })
     }
 
+    /// Whether this process leads it, or led it.
+    pub(crate) fn is_led_by(&self, pid: u32) -> bool {
+        self.leader.as_raw_nonzero().get().unsigned_abs() == pid
+    }
+
     /// The key a run was begun under and the group it ran as, from the run's id; from a plain key, the key alone.
     pub(super) fn split(id: &str) -> (&str, Option<Self>) {
         let Some((key, group)) = id.split_once("-group.") else { return (id, None) };

@@ -57,6 +57,19 @@ impl Guard {
         Ok(())
     }
 
+    /// Has it watch over the group that this child leads.
+    pub fn watch_leader(&self, pid: u32) -> io::Result<()> {
+        self.watch(Group::led_by(pid)?)
+    }
+
+    /// Has it forget the group of a leader that is gone.
+    pub fn release_leader(&self, pid: u32) {
+        let found = self.state().watched.iter().find(|group| group.is_led_by(pid)).copied();
+        if let Some(group) = found {
+            self.release(&group);
+        }
+    }
+
     /// Has it forget a group that is gone.
     pub(crate) fn release(&self, group: &Group) {
         let mut state = self.state();

@@ -1,0 +1,30 @@
+//! The command line of `outlast wrap`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::WrapInstallArgs;
+
+/// `outlast wrap`
+#[derive(Debug, Args)]
+pub(crate) struct WrapArgs {
+    /// Hand a call off that takes longer than this, such as 45s or 4m [default: `after` of `[wrap]`, else 45s]
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::limit)]
+    pub(crate) after: Option<Duration>,
+    /// What the server is called in the list of jobs [default: the name of its program]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) install: WrapInstallArgs,
+    /// Own the server for a front; started by outlast itself
+    #[arg(long, hide = true)]
+    pub(crate) keeper: bool,
+    /// How long a keeper without a client waits, in milliseconds
+    #[arg(long, hide = true, value_name = "MS")]
+    pub(crate) idle_ms: Option<u64>,
+    /// The program that is the server, and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) program: Vec<OsString>,
+}

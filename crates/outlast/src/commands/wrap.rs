@@ -1,0 +1,159 @@
+//! `outlast wrap`: a front on the client's pipe, or, started by a front, the keeper that owns the server.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use outlast_core::OwnerId;
+use outlast_engine::{Engine, Providers, Shutdown};
+use outlast_provider::command::Guard;
+use outlast_wrap::front::{self, FrontOptions};
+use outlast_wrap::keeper::{self, ServerCommand};
+use outlast_wrap::{CallRows, Identity, KeeperOptions, WrapSettings};
+use tokio::sync::OnceCell;
+
+use super::wrap_install;
+use crate::cli::{Global, WrapArgs};
+use crate::config::{Config, wrap_environment};
+use crate::error::{CommandError, CommandResult};
+use crate::open_store::{OpenStore, check_owner};
+use crate::wire::own_program;
+
+/// How long a keeper without a client waits for it to come back.
+const IDLE: Duration = Duration::from_secs(60);
+
+pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
+    if args.keeper {
+        return keep(global, args).await;
+    }
+    if args.install.asked().is_some() {
+        return wrap_install::run(global, args.install);
+    }
+    if args.program.is_empty() {
+        let error = anyhow::anyhow!("no server is given");
+        return Err(CommandError::usage(
+            error,
+            "give its command after `--`: `outlast wrap -- CMD...`",
+        ));
+    }
+    let config = super::configured(global, &[])?;
+    check_owner(&config)?;
+    let identity = identity(&args.program)?;
+    let log = config.data_dir.join("wrap.log");
+    let settings = settings(&config, &args);
+    let options = FrontOptions {
+        settings,
+        identity,
+        data_dir: config.data_dir.clone(),
+        program: own_program()?,
+        arguments: keeper_arguments(global, &args),
+        log,
+    };
+    let code = front::run(options).await.context("keep the server in a process of its own")?;
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+fn settings(config: &Config, args: &WrapArgs) -> WrapSettings {
+    let program = args.program.first().map(std::path::Path::new);
+    let program = program.and_then(std::path::Path::file_name).unwrap_or_default();
+    let name = args.name.clone().unwrap_or_else(|| program.to_string_lossy().into_owned());
+    let after = args.after.unwrap_or(config.wrap.after);
+    WrapSettings { name, after, ..config.wrap.clone() }
+}
+
+/// What a keeper and a front must share: the command, the folder, the environment.
+fn identity(program: &[OsString]) -> CommandResult<Identity> {
+    let folder = std::env::current_dir().context("find the working directory")?;
+    let environment = wrap_environment();
+    let command = program.iter().map(|part| part.as_bytes());
+    let pairs = environment.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+    let folder = folder.as_os_str().as_bytes();
+    Ok(Identity::of(command.chain([b"".as_slice(), folder]).chain(pairs)))
+}
+
+/// The same flags and the same command. What the store's address holds is shown to no one who does not see it already.
+fn keeper_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["wrap".into(), "--keeper".into()];
+    let Global { store, data_dir, config, .. } = global;
+    let flags = [
+        ("--store", store.as_ref().map(OsString::from)),
+        ("--data-dir", data_dir.as_ref().map(OsString::from)),
+        ("--config", config.as_ref().map(OsString::from)),
+        ("--idle-ms", args.idle_ms.map(|idle| idle.to_string().into())),
+    ];
+    for (flag, value) in flags {
+        arguments.extend(value.into_iter().flat_map(|value| [flag.into(), value]));
+    }
+    arguments.push("--".into());
+    arguments.extend(args.program.iter().cloned());
+    arguments
+}
+
+/// The keeper.
+async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
+    // Refused only to a process that leads a session already.
+    let _ = rustix::process::setsid();
+    let mut config = super::configured(global, &[])?;
+    // A wrapped call is no turn of a conversation.
+    config.conversation_logs = None;
+    super::start_quiet_log(global, &config)?;
+    let identity = identity(&args.program)?;
+    let mut program = args.program.into_iter();
+    let Some(name) = program.next() else {
+        return Err(CommandError::usage(
+            anyhow::anyhow!("no server is given"),
+            "give it after `--`",
+        ));
+    };
+    let guard = Arc::new(Guard::new(own_program()?, vec!["guard".into()]));
+    let released = Arc::clone(&guard);
+    let watch = move |pid| {
+        if let Err(error) = guard.watch_leader(pid) {
+            tracing::error!(%error, "the server would outlive this process if that were killed");
+        }
+    };
+    let command = ServerCommand {
+        program: name,
+        arguments: program.collect(),
+        watch: Arc::new(watch),
+        release: Arc::new(move |pid| released.release_leader(pid)),
+    };
+    let data_dir = config.data_dir.clone();
+    let idle = args.idle_ms.map_or(IDLE, Duration::from_millis);
+    let rows = Arc::new(ConfiguredRows { config, store: OnceCell::new() });
+    let options = KeeperOptions { command, identity, data_dir, rows, idle };
+    keeper::run(options).await.context("keep the server")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The configured store, opened with the first call that is stored.
+struct ConfiguredRows {
+    config: Config,
+    store: OnceCell<OpenStore>,
+}
+
+#[async_trait]
+impl CallRows for ConfiguredRows {
+    async fn engine(&self, providers: Providers, stop: Shutdown) -> Result<Engine, String> {
+        let opened = self.store.get_or_try_init(|| OpenStore::open(&self.config)).await;
+        let store = opened.map_err(|error| error.to_string())?;
+        let opened = store.engine(&self.config, providers, stop).await;
+        opened.map(|opened| opened.engine).map_err(|error| error.to_string())
+    }
+
+    fn owner(&self) -> OwnerId {
+        self.config.owner.clone()
+    }
+
+    fn keep(&self) -> Duration {
+        self.config.job_ttl
+    }
+
+    async fn close(&self) {
+        // Everything acknowledged is durable; the process ends now.
+    }
+}

@@ -1,0 +1,9 @@
+//! `outlast wrap` before a small server in Python (H3-H7, H9): the real binary, real pipes, real kills.
+
+mod harness;
+
+mod relaying;
+mod handing_off;
+mod surviving;
+
+use harness::{Wrapped, Wrapping, call, text};

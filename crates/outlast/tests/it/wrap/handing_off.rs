@@ -1,0 +1,206 @@
+//! H4, H5, H6, H9: calls that take longer than their client waits.
+
+use serde_json::{Value, json};
+
+use super::{Wrapped, Wrapping, call, text};
+use crate::support::eventually;
+
+/// Calls are handed off soon; a client that left is waited for as long as a test may take.
+fn impatient() -> Wrapping {
+    Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "60000"])
+}
+
+fn waiting(wrapping: &Wrapping, name: &str) -> Value {
+    json!({ "until": wrapping.path(name).to_str().unwrap(), "text": "done" })
+}
+
+#[tokio::test]
+async fn h4_a_slow_call_is_handed_off_and_the_same_call_brings_its_result() {
+    let wrapping = impatient();
+    let mut wrapped = wrapping.start().await;
+    let job = wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
+    let shown: Value =
+        serde_json::from_str(&wrapping.run(&["jobs", "show", &job, "--json"]).await).unwrap();
+    assert_eq!(shown["state"], "running", "{shown}");
+    let again = wrapped
+        .send(
+            "tools/call",
+            call("wait", json!({ "text": "done", "until": wrapping.path("go").to_str().unwrap() })),
+        )
+        .await;
+    wrapping.release("go");
+    let mut answer = wrapped.answer(again).await;
+    if text(&answer).contains("still running") {
+        answer = wrapped.call("wait", waiting(&wrapping, "go")).await;
+    }
+    assert_eq!(text(&answer), "done", "{answer}");
+    assert_eq!(answer["result"]["_meta"]["z"], 9_007_199_254_740_993_u64);
+    assert_eq!(wrapping.log(".done").len(), 1, "it ran once");
+    // Received: the next one is a call of its own.
+    let next = wrapped.call("wait", waiting(&wrapping, "go")).await;
+    assert_eq!(text(&next), "done");
+    assert_eq!(wrapping.log(".done").len(), 2);
+}
+
+#[tokio::test]
+async fn h4_get_result_brings_what_was_stored_as_it_came() {
+    let wrapping = impatient();
+    let mut wrapped = wrapping.start().await;
+    wrapped.ask("tools/list", json!({})).await;
+    let job = wrapped.handed_off("schema", waiting(&wrapping, "go")).await;
+    let still = wrapped.call("get_result", json!({ "job_id": job })).await;
+    assert!(text(&still).contains("still running"), "{still}");
+    wrapping.release("go");
+    let arguments = json!({ "job_id": job });
+    let mut answer = wrapped.call("get_result", arguments.clone()).await;
+    if text(&answer).contains("still running") {
+        answer = wrapped.call("get_result", arguments.clone()).await;
+    }
+    assert_eq!(answer["result"]["structuredContent"], json!({ "n": 5 }), "{answer}");
+    // From the store, however often, and also in another window.
+    let again = wrapped.call("get_result", arguments.clone()).await;
+    assert_eq!(again["result"], answer["result"]);
+    let mut other = wrapping.start().await;
+    let elsewhere = other.call("get_result", arguments).await;
+    assert_eq!(elsewhere["result"], answer["result"]);
+    let unknown = other.call("get_result", json!({ "job_id": "0".repeat(32) })).await;
+    assert!(text(&unknown).contains("JOB_NOT_FOUND"), "{unknown}");
+    assert_eq!(wrapping.log(".done").len(), 1);
+}
+
+#[tokio::test]
+async fn h4_an_error_of_the_server_is_stored_as_well_and_a_cancelled_job_is_told_to_it() {
+    let wrapping = impatient();
+    let mut wrapped = wrapping.start().await;
+    let job = wrapped.handed_off("wait", waiting(&wrapping, "never")).await;
+    wrapping.run(&["jobs", "cancel", &job]).await;
+    eventually("the server hears of it", || {
+        wrapping.log("").iter().any(|line| line.contains("notifications/cancelled"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn h4_progress_stops_at_the_hand_off_and_goes_on_for_the_next_caller() {
+    let wrapping = impatient();
+    let mut wrapped = wrapping.start().await;
+    let arguments =
+        json!({ "count": 4, "pause_at": 2, "until": wrapping.path("go").to_str().unwrap() });
+    let with_token = |token: &str| json!({ "name": "progress", "arguments": arguments, "_meta": { "progressToken": token } });
+    let first = wrapped.send("tools/call", with_token("one")).await;
+    for n in 1..=2 {
+        let note = wrapped.message().await;
+        assert_eq!(
+            (&note["params"]["progressToken"], &note["params"]["progress"]),
+            (&json!("one"), &json!(n))
+        );
+    }
+    let handed_off = wrapped.message().await;
+    assert_eq!(handed_off["id"], first, "{handed_off}");
+    let second = wrapped.send("tools/call", with_token("two")).await;
+    wrapping.release("go");
+    for n in 3..=4 {
+        let note = wrapped.message().await;
+        assert_eq!(
+            (&note["params"]["progressToken"], &note["params"]["progress"]),
+            (&json!("two"), &json!(n)),
+            "{note}"
+        );
+    }
+    assert_eq!(wrapped.message().await["id"], second);
+}
+
+#[tokio::test]
+async fn h4_a_result_that_is_too_long_for_one_answer_comes_in_parts() {
+    let wrapping = impatient().configured("[wrap]\nmax_result = \"1000\"\n");
+    let mut wrapped = wrapping.start().await;
+    let until = wrapping.path("go").to_str().unwrap().to_owned();
+    let job = wrapped.handed_off("big", json!({ "bytes": 3200, "until": until })).await;
+    wrapping.release("go");
+    eventually("it is done", || wrapping.log(".done").len() == 1).await;
+    let (mut whole, mut offset) = (String::new(), 0);
+    for _ in 0..5 {
+        let part = wrapped.call("get_result", json!({ "job_id": job, "offset": offset })).await;
+        if text(&part).contains("still running") || text(&part).contains("more than one answer") {
+            continue;
+        }
+        let (part, note) = text(&part).split_once("\n\n[").unwrap();
+        whole.push_str(part);
+        offset = whole.len();
+        if note.contains("the end") {
+            break;
+        }
+    }
+    assert_eq!(whole, "0123456789abcdef".repeat(200));
+}
+
+#[tokio::test]
+async fn h5_two_deliberate_identical_calls_are_two() {
+    let wrapping = Wrapping::new();
+    let mut wrapped = wrapping.start().await;
+    let first = wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    let second = wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    eventually("both are under way", || wrapping.log(".calls").len() == 2).await;
+    wrapping.release("go");
+    let mut answered =
+        [wrapped.message().await["id"].clone(), wrapped.message().await["id"].clone()];
+    answered.sort_by_key(Value::as_u64);
+    assert_eq!(answered, [json!(first), json!(second)]);
+    assert_eq!(wrapping.log(".done").len(), 2);
+}
+
+async fn cancel(wrapped: &mut Wrapped, id: u64, reason: &str) {
+    let note = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id, "reason": reason } });
+    wrapped.line(&note.to_string()).await;
+}
+
+#[tokio::test]
+async fn h6_a_person_reaches_the_server_and_a_timeout_does_not() {
+    let wrapping = Wrapping::new();
+    let mut wrapped = wrapping.start().await;
+    let heard = || wrapping.log("").iter().filter(|line| line.contains("cancelled")).count();
+    let id = wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    eventually("the call is there", || wrapping.log(".calls").len() == 1).await;
+    cancel(&mut wrapped, id, "MCP error -32001: Request timed out").await;
+    wrapped.ask("ping", json!({})).await;
+    assert_eq!(heard(), 0);
+    // The same call is the one that goes on.
+    let again = wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    wrapped.ask("ping", json!({})).await;
+    wrapping.release("go");
+    assert_eq!(text(&wrapped.answer(again).await), "done");
+    assert_eq!(wrapping.log(".calls").len(), 1);
+    let id = wrapped.send("tools/call", call("wait", waiting(&wrapping, "other"))).await;
+    eventually("the call is there", || wrapping.log(".calls").len() == 2).await;
+    cancel(&mut wrapped, id, "the user pressed Esc").await;
+    eventually("the server hears of it", || heard() == 1).await;
+    let last = wrapping.log("").into_iter().find(|line| line.contains("cancelled")).unwrap();
+    assert!(last.contains("\"requestId\":\"outlast:2\""), "{last}");
+}
+
+#[tokio::test]
+async fn h9_each_tool_has_its_policy_and_what_rests_on_disk_is_private() {
+    let wrapping = Wrapping::new().flags(&["--after", "300ms"]).configured(
+        "[wrap]\nafter = \"1h\"\n[wrap.tools]\nwait = \"at once\"\nschema = \"never\"\n",
+    );
+    let mut wrapped = wrapping.start().await;
+    let job = wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
+    let never = wrapped.send("tools/call", call("schema", waiting(&wrapping, "later"))).await;
+    let until = wrapping.path("go").to_str().unwrap().to_owned();
+    // By --after, which wins over the file; "never" has waited as long by then.
+    wrapped.handed_off("big", json!({ "bytes": 16, "until": until })).await;
+    wrapping.release("later");
+    let answer = wrapped.answer(never).await;
+    assert_eq!(answer["result"]["structuredContent"]["n"], 5, "{answer}");
+    assert_eq!(job.len(), 32);
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode =
+        |path: &str| std::fs::metadata(wrapping.path(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(
+        (mode("data/outlast.db"), mode("data/wrap"), mode("data/wrap.log")),
+        (0o600, 0o700, 0o600)
+    );
+    for socket in std::fs::read_dir(wrapping.path("data/wrap")).unwrap() {
+        assert_eq!(socket.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,162 @@
+//! H7: clients, fronts, keepers and servers that end in the middle of a call.
+
+use serde_json::{Value, json};
+
+use super::harness::kill;
+use super::{Wrapping, call, text};
+use crate::support::eventually;
+
+fn lasting() -> Wrapping {
+    Wrapping::new().flags(&["--after", "30s", "--idle-ms", "60000"])
+}
+
+fn waiting(wrapping: &Wrapping, name: &str) -> Value {
+    json!({ "until": wrapping.path(name).to_str().unwrap(), "text": "done" })
+}
+
+async fn under_way(wrapping: &Wrapping, calls: usize) {
+    eventually("the call is under way", || wrapping.log(".calls").len() == calls).await;
+}
+
+#[tokio::test]
+async fn h7_a_call_outlives_its_client_and_the_next_one_gets_it() {
+    let wrapping = lasting();
+    let mut wrapped = wrapping.start().await;
+    let pid = text(&wrapped.call("pid", json!({})).await).to_owned();
+    wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 2).await;
+    wrapped.kill().await;
+    let mut next = wrapping.start().await;
+    assert_eq!(text(&next.call("pid", json!({})).await), pid, "the same server");
+    let id = next.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    next.ask("ping", json!({})).await;
+    wrapping.release("go");
+    assert_eq!(text(&next.answer(id).await), "done");
+    assert_eq!(wrapping.log(".calls").iter().filter(|line| line.starts_with("wait")).count(), 1);
+    let (_, code) = next.finish().await;
+    assert_eq!(code, Some(0));
+    wrapping.is_over().await;
+}
+
+#[tokio::test]
+async fn h7_a_result_waits_for_the_next_client() {
+    let wrapping = lasting();
+    let mut wrapped = wrapping.start().await;
+    wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 1).await;
+    wrapped.kill().await;
+    wrapping.release("go");
+    eventually("it is done", || wrapping.log(".done").len() == 1).await;
+    let mut next = wrapping.start().await;
+    assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
+    assert_eq!(wrapping.log(".done").len(), 1, "it ran once");
+}
+
+#[tokio::test]
+async fn h7_a_second_window_and_an_unequal_client_have_a_server_of_their_own() {
+    let wrapping = lasting();
+    let mut first = wrapping.start().await;
+    let mut second = wrapping.start().await;
+    let pid = text(&first.call("pid", json!({})).await).to_owned();
+    assert_ne!(text(&second.call("pid", json!({})).await), pid);
+    first.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 3).await;
+    first.kill().await;
+    let mut other = wrapping.spawn();
+    other.ask("initialize", json!({ "clientInfo": { "name": "another" } })).await;
+    assert_ne!(text(&other.call("pid", json!({})).await), pid);
+}
+
+#[tokio::test]
+async fn h7_a_keeper_ends_with_its_client_or_when_it_was_idle() {
+    let wrapping = Wrapping::new().flags(&["--after", "30s", "--idle-ms", "300"]);
+    let mut wrapped = wrapping.start().await;
+    wrapped.call("echo", json!({})).await;
+    wrapped.kill().await;
+    wrapping.is_over().await;
+    let mut wrapped = wrapping.start().await;
+    wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 1).await;
+    wrapped.kill().await;
+    wrapping.release("go");
+    wrapping.is_over().await;
+    assert_eq!(wrapping.log(".done").iter().filter(|line| line.starts_with("wait")).count(), 1);
+}
+
+#[tokio::test]
+async fn h7_a_server_that_dies_is_started_again_and_its_calls_may_have_happened() {
+    let wrapping = lasting();
+    let mut wrapped = wrapping.start().await;
+    wrapped.ask("logging/setLevel", json!({ "level": "debug" })).await;
+    wrapped.ask("resources/subscribe", json!({ "uri": "x:1" })).await;
+    let answer = wrapped.call("die", json!({ "code": 9 })).await;
+    assert_eq!(answer["result"]["isError"], true);
+    assert!(text(&answer).contains("may or may not have happened"), "{answer}");
+    let id = wrapped.send("tools/call", call("echo", json!({ "text": "again" }))).await;
+    let mut notes = Vec::new();
+    let answer = loop {
+        let message = wrapped.message().await;
+        if message["id"] == id {
+            break message;
+        }
+        notes.push(message["method"].as_str().unwrap_or_default().to_owned());
+    };
+    assert_eq!(text(&answer), "again");
+    assert_eq!(notes, ["notifications/tools/list_changed"]);
+    let said = wrapping.log("");
+    for method in
+        ["initialize", "notifications/initialized", "logging/setLevel", "resources/subscribe"]
+    {
+        let times =
+            said.iter().filter(|line| line.contains(&format!("\"method\":\"{method}\""))).count();
+        assert_eq!(times, 2, "{method}: {said:?}");
+    }
+    assert_eq!(wrapping.log(".calls").len(), 1, "it was not made again");
+}
+
+#[tokio::test]
+async fn h7_a_killed_keeper_is_replaced_and_nothing_is_left_of_it() {
+    let wrapping = Wrapping::new().flags(&["--after", "300ms"]).set("WRAPPED_STUBBORN", "1");
+    let mut wrapped = wrapping.start().await;
+    let job = wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
+    let id = wrapped.send("tools/call", call("schema", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 2).await;
+    let (keepers, servers) = (wrapping.keepers(), wrapping.servers());
+    assert_eq!((keepers.len(), servers.len()), (1, 1));
+    kill(keepers[0]);
+    let answer = wrapped.answer(id).await;
+    let told = text(&answer);
+    assert!(
+        told.contains("may or may not have happened") || told.contains("still running"),
+        "{answer}"
+    );
+    let found = wrapped.call("get_result", json!({ "job_id": job })).await;
+    assert!(text(&found).contains("may or may not have happened"), "{found}");
+    assert_eq!(text(&wrapped.call("echo", json!({ "text": "on" })).await), "on");
+    eventually("the old server is gone", || !wrapping.servers().contains(&servers[0])).await;
+    let (_, code) = wrapped.finish().await;
+    assert_eq!(code, Some(0));
+    wrapping.is_over().await;
+}
+
+#[tokio::test]
+async fn h7_a_question_during_a_handed_off_call_reaches_the_client() {
+    let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "60000"]);
+    let mut wrapped = wrapping.start().await;
+    let arguments = json!({ "until": wrapping.path("go").to_str().unwrap() });
+    wrapped.handed_off("ask", arguments.clone()).await;
+    wrapped.kill().await;
+    wrapping.release("go");
+    let mut next = wrapping.start().await;
+    let question = next.message().await;
+    assert_eq!(
+        (&question["id"], &question["method"]),
+        (&json!("q1"), &json!("elicitation/create"))
+    );
+    next.line(r#"{"jsonrpc":"2.0","id":"q1","result":{"action":"accept","content":{}}}"#).await;
+    let mut answer = next.call("ask", arguments.clone()).await;
+    if text(&answer).contains("still running") {
+        answer = next.call("ask", arguments).await;
+    }
+    assert!(text(&answer).contains("accept"), "{answer}");
+}

@@ -1,0 +1,188 @@
+//! A tool call on its way through the keeper: who waits for it, how far it is, and what came of it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+use crate::message::{CallParams, Message, replaced, response};
+use crate::rows::{Row, RowEvent, StoredAnswer};
+
+/// What every id and token of our own begins with.
+const OWN: &str = "outlast:";
+
+/// A call that the server was sent.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+    /// Of the tool and its arguments, however they are written.
+    pub(crate) digest: [u8; 32],
+    /// Who waits for the answer; `None` when it was handed off or its caller has left.
+    pub(crate) caller: Option<Caller>,
+    /// When it is handed off.
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) row: CallRow,
+    /// Whether the front is writing the answer.
+    pub(crate) is_delivering: bool,
+    /// Whether a client has it.
+    pub(crate) is_received: bool,
+}
+
+/// Who waits for a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// Its id of the call, as it wrote it.
+    pub(crate) id: String,
+    pub(crate) token: Option<String>,
+    /// Whether it speaks the newest era, whose results name their type.
+    pub(crate) is_modern: bool,
+}
+
+/// The call's row in the store.
+#[derive(Debug)]
+pub(crate) enum CallRow {
+    None,
+    Making,
+    Made(Row),
+}
+
+/// How a call ended.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// With the server's own line.
+    Answered(Arc<Vec<u8>>),
+    /// It may or may not have happened.
+    Lost(String),
+}
+
+impl Call {
+    pub(crate) fn new(params: &CallParams<'_>, caller: Caller) -> Self {
+        let arguments = params.arguments.map_or("{}", |arguments| arguments.get());
+        Self {
+            tool: params.name.clone().into_owned(),
+            arguments: arguments.to_owned(),
+            digest: digest(params),
+            caller: Some(caller),
+            deadline: None,
+            outcome: None,
+            row: CallRow::None,
+            is_delivering: false,
+            is_received: false,
+        }
+    }
+
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.outcome.is_none()
+    }
+
+    /// Whether a call like it may be answered by this one (H5): its caller is gone, and no client has its result.
+    pub(crate) fn can_be_attached_to(&self) -> bool {
+        self.caller.is_none() && !self.is_received
+    }
+
+    /// Tells its row, where it has one.
+    pub(crate) fn tell_row(&self, event: RowEvent) {
+        if let CallRow::Made(row) = &self.row {
+            // Fails only when the job was cancelled.
+            let _ = row.tell.send(event);
+        }
+    }
+
+    /// Tells its row how it ended.
+    pub(crate) fn settle_row(&self) {
+        let event = match &self.outcome {
+            Some(Outcome::Answered(line)) => stored(line).map(RowEvent::Answered),
+            Some(Outcome::Lost(why)) => Some(RowEvent::Lost(why.clone())),
+            None => None,
+        };
+        if let Some(event) = event {
+            self.tell_row(event);
+        }
+    }
+
+    /// The answer for this caller.
+    pub(crate) fn answer(&self, caller: &Caller) -> Option<Vec<u8>> {
+        Some(match self.outcome.as_ref()? {
+            Outcome::Answered(line) => with_id(line, &caller.id),
+            Outcome::Lost(why) => failed_call(caller, why),
+        })
+    }
+}
+
+/// The tool and its arguments; keys in another order are the same arguments.
+pub(crate) fn digest(params: &CallParams<'_>) -> [u8; 32] {
+    let arguments = params.arguments.map(|arguments| serde_json::from_str(arguments.get()));
+    let arguments: Value =
+        arguments.and_then(Result::ok).unwrap_or_else(|| Value::Object(Default::default()));
+    let mut hash = Sha256::new();
+    hash.update(params.name.as_bytes());
+    hash.update([0]);
+    hash.update(arguments.to_string());
+    hash.finalize().into()
+}
+
+/// The id and the token under which the server has a call.
+pub(crate) fn own_id(number: u64) -> String {
+    format!("\"{OWN}{number}\"")
+}
+
+/// The call of an id or token of ours.
+pub(crate) fn number_of(id: &str) -> Option<u64> {
+    id.strip_prefix('"')?.strip_suffix('"')?.strip_prefix(OWN)?.parse().ok()
+}
+
+/// A line with another id.
+pub(crate) fn with_id(line: &[u8], id: &str) -> Vec<u8> {
+    match Message::read(line).and_then(|message| message.id) {
+        Some(old) => replaced(line, &mut [(old.get(), id.to_owned())]),
+        None => line.to_vec(),
+    }
+}
+
+/// What is stored of the server's answer.
+pub(crate) fn stored(line: &[u8]) -> Option<StoredAnswer> {
+    let message = Message::read(line)?;
+    let (key, value) = match (message.result, message.error) {
+        (Some(result), _) => ("result", result),
+        (None, Some(error)) => ("error", error),
+        (None, None) => return None,
+    };
+    Some(StoredAnswer { key, value: value.get().into() })
+}
+
+/// An answer of ours that every client accepts, also for a tool with an output schema: a tool error.
+pub(crate) fn tool_error(caller: &Caller, text: &str, job: Option<&str>) -> Vec<u8> {
+    text_result(caller, text, job, true)
+}
+
+/// An answer of ours with a text.
+pub(crate) fn text_result(
+    caller: &Caller,
+    text: &str,
+    job: Option<&str>,
+    is_error: bool,
+) -> Vec<u8> {
+    let mut result = serde_json::json!({ "content": [{ "type": "text", "text": text }] });
+    if is_error {
+        result["isError"] = true.into();
+    }
+    if caller.is_modern {
+        result["resultType"] = "complete".into();
+    }
+    if let Some(job) = job {
+        result["_meta"] = serde_json::json!({ "outlast/jobId": job });
+    }
+    response(&caller.id, "result", &result.to_string())
+}
+
+/// The answer to a call that may or may not have happened.
+pub(crate) fn failed_call(caller: &Caller, why: &str) -> Vec<u8> {
+    let text = format!(
+        "SUBMIT_UNKNOWN: {why}. The call may or may not have happened, and it was not made again. Look at what it \
+         should have changed before you call it again."
+    );
+    tool_error(caller, &text, None)
+}

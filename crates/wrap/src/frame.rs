@@ -1,0 +1,188 @@
+//! What front and keeper say to each other: a letter, a length, and so many bytes.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use crate::settings::WrapSettings;
+
+/// A frame of at most so many bytes is read.
+const MAX_FRAME: usize = 1 << 30;
+
+/// What the front tells the keeper.
+#[derive(Debug)]
+pub(crate) enum ToKeeper {
+    /// The first frame: who is there.
+    Hello(Box<Hello>),
+    /// A line of the client, with its newline where it had one.
+    Line(Vec<u8>),
+    /// The client sends nothing more.
+    End,
+    /// The answer to this call was written to the client.
+    Delivered(u64),
+    /// A signal that the front got.
+    Signal(i32),
+}
+
+/// What the keeper tells the front.
+#[derive(Debug)]
+pub(crate) enum ToFront {
+    /// The keeper takes this front.
+    Welcome,
+    /// The keeper has another front, or serves another client.
+    Refused,
+    /// A line for the client.
+    Line(Vec<u8>),
+    /// The same; [`ToKeeper::Delivered`] with this number follows when it is written.
+    Answer(u64, Vec<u8>),
+    /// For standard error.
+    Stderr(Vec<u8>),
+    /// A request of this id has its answer, or needs none.
+    Done(Vec<u8>),
+    /// The name that `get_result` was given in the list of tools.
+    ResultTool(String),
+    /// The keeper has nothing more for this front, which leaves with this code.
+    Exit(i32),
+}
+
+/// Who attaches to a keeper.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) settings: WrapSettings,
+    /// The first message of the client, where it is known already: a keeper that served another client takes only an
+    /// equal one.
+    pub(crate) greeting: Option<Greeting>,
+    /// What the client said to a server that is gone, to be said again.
+    #[serde(default)]
+    pub(crate) replay: Vec<String>,
+    /// The name of `get_result` that this client was told.
+    #[serde(default)]
+    pub(crate) result_tool: Option<String>,
+}
+
+/// The method and the params of a client's first message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Greeting {
+    pub(crate) method: String,
+    pub(crate) params: String,
+}
+
+/// Writes a frame, in one write where it is small.
+async fn write(to: &mut (impl AsyncWrite + Unpin), letter: u8, parts: &[&[u8]]) -> io::Result<()> {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let length_bytes = u32::try_from(length).map_err(io::Error::other)?.to_be_bytes();
+    let mut head = Vec::with_capacity(5 + length.min(64 * 1024));
+    head.push(letter);
+    head.extend_from_slice(&length_bytes);
+    if length <= 64 * 1024 {
+        parts.iter().for_each(|part| head.extend_from_slice(part));
+        return to.write_all(&head).await;
+    }
+    to.write_all(&head).await?;
+    for part in parts {
+        to.write_all(part).await?;
+    }
+    Ok(())
+}
+
+/// Reads a frame; `None` at the end.
+async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<(u8, Vec<u8>)>> {
+    let mut head = [0; 5];
+    match from.read_exact(&mut head).await {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let [letter, length @ ..] = head;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > MAX_FRAME {
+        return Err(bad());
+    }
+    let mut payload = vec![0; length];
+    from.read_exact(&mut payload).await?;
+    Ok(Some((letter, payload)))
+}
+
+fn bad() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a frame that is not understood")
+}
+
+fn number(payload: &[u8]) -> io::Result<u64> {
+    let bytes = payload.get(..8).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(u64::from_be_bytes).ok_or_else(bad)
+}
+
+impl ToKeeper {
+    pub(crate) async fn write(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        match self {
+            Self::Hello(hello) => write(to, b'h', &[&serde_json::to_vec(hello)?]).await,
+            Self::Line(line) => write(to, b'i', &[line]).await,
+            Self::End => write(to, b'c', &[]).await,
+            Self::Delivered(call) => write(to, b'k', &[&call.to_be_bytes()]).await,
+            Self::Signal(signal) => write(to, b's', &[&signal.to_be_bytes()]).await,
+        }
+    }
+
+    /// How many bytes wait with it.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Line(line) => line.len(),
+            Self::Hello(_) | Self::End | Self::Delivered(_) | Self::Signal(_) => 0,
+        }
+    }
+
+    pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
+        let Some((letter, payload)) = read(from).await? else { return Ok(None) };
+        Ok(Some(match letter {
+            b'h' => Self::Hello(serde_json::from_slice(&payload)?),
+            b'i' => Self::Line(payload),
+            b'c' => Self::End,
+            b'k' => Self::Delivered(number(&payload)?),
+            b's' => Self::Signal(i32::from_be_bytes(payload.try_into().map_err(|_| bad())?)),
+            _ => return Err(bad()),
+        }))
+    }
+}
+
+impl ToFront {
+    pub(crate) async fn write(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        match self {
+            Self::Welcome => write(to, b'y', &[]).await,
+            Self::Refused => write(to, b'n', &[]).await,
+            Self::Line(line) => write(to, b'o', &[line]).await,
+            Self::Answer(call, line) => write(to, b'a', &[&call.to_be_bytes(), line]).await,
+            Self::Stderr(bytes) => write(to, b'e', &[bytes]).await,
+            Self::Done(id) => write(to, b'd', &[id]).await,
+            Self::ResultTool(name) => write(to, b't', &[name.as_bytes()]).await,
+            Self::Exit(code) => write(to, b'x', &[&code.to_be_bytes()]).await,
+        }
+    }
+
+    pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
+        let Some((letter, mut payload)) = read(from).await? else { return Ok(None) };
+        Ok(Some(match letter {
+            b'y' => Self::Welcome,
+            b'n' => Self::Refused,
+            b'o' => Self::Line(payload),
+            b'a' => {
+                let call = number(&payload)?;
+                payload.drain(..8);
+                Self::Answer(call, payload)
+            }
+            b'e' => Self::Stderr(payload),
+            b'd' => Self::Done(payload),
+            b't' => Self::ResultTool(String::from_utf8_lossy(&payload).into_owned()),
+            b'x' => Self::Exit(i32::from_be_bytes(payload.try_into().map_err(|_| bad())?)),
+            _ => return Err(bad()),
+        }))
+    }
+
+    /// How many bytes wait with it.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Line(bytes) | Self::Answer(_, bytes) | Self::Stderr(bytes) => bytes.len(),
+            _ => 0,
+        }
+    }
+}

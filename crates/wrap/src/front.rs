@@ -1,0 +1,303 @@
+//! The front: the process on the client's pipe. It passes bytes between the client and a keeper, finds or starts that
+//! keeper, and outlives it: when a keeper is killed the client is told what is known, and a new one goes on.
+
+mod pipes;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::call::{Caller, failed_call};
+use crate::frame::{Hello, ToFront, ToKeeper};
+use crate::keeper::{Identity, candidates, until};
+use crate::message::{CallParams, Kind, Message, id_key};
+use crate::paths;
+use crate::session::{Session, greeting};
+use crate::settings::WrapSettings;
+use pipes::{Happened, Link};
+
+/// How long a client that sent a signal waits for the server to end.
+const SIGNAL_GRACE: Duration = Duration::from_secs(2);
+/// How long a keeper may take to say whether it takes a front.
+const WELCOME_WAIT: Duration = Duration::from_secs(5);
+/// So many keepers may be killed before the front gives up.
+const MAX_KEEPERS: u32 = 5;
+
+/// What a front is made of.
+pub struct FrontOptions {
+    /// The settings.
+    pub settings: WrapSettings,
+    /// Which keepers fit.
+    pub identity: Identity,
+    /// Where their sockets are.
+    pub data_dir: PathBuf,
+    /// This program, to be started as a keeper.
+    pub program: PathBuf,
+    /// With these arguments.
+    pub arguments: Vec<OsString>,
+    /// Where a keeper logs to.
+    pub log: PathBuf,
+}
+
+/// A request that the client waits for.
+struct Waiting {
+    line: Vec<u8>,
+    /// Set for a call of a tool, which is never sent twice.
+    call: Option<Caller>,
+}
+
+struct Front {
+    options: FrontOptions,
+    session: Session,
+    waiting: BTreeMap<String, Waiting>,
+    result_tool: Option<String>,
+    has_ended: bool,
+    leave_at: Option<Instant>,
+    link: Option<Link>,
+    happened: mpsc::UnboundedSender<Happened>,
+}
+
+/// Runs a front until the client or the server is gone; returns the exit code.
+pub async fn run(options: FrontOptions) -> io::Result<i32> {
+    let (sends, mut happened) = mpsc::unbounded_channel();
+    let input = pipes::read_stdin();
+    let front = Front {
+        options,
+        session: Session::default(),
+        waiting: BTreeMap::new(),
+        result_tool: None,
+        has_ended: false,
+        leave_at: None,
+        link: None,
+        happened: sends,
+    };
+    front.run(input, &mut happened).await
+}
+
+impl Front {
+    async fn run(
+        mut self,
+        mut input: pipes::Input,
+        happened: &mut mpsc::UnboundedReceiver<Happened>,
+    ) -> io::Result<i32> {
+        let kinds = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+            SignalKind::quit(),
+            SignalKind::user_defined1(),
+            SignalKind::user_defined2(),
+        ];
+        let (tells, mut signals) = mpsc::unbounded_channel();
+        for kind in kinds {
+            let (mut listener, tells) = (signal(kind)?, tells.clone());
+            tokio::spawn(async move {
+                while listener.recv().await.is_some() {
+                    let _ = tells.send(kind.as_raw_value());
+                }
+            });
+        }
+        let mut first = None;
+        let waiting = candidates(&self.options.data_dir, &self.options.identity);
+        if !waiting.is_empty() {
+            // A keeper may wait for this very client; its greeting tells.
+            first = Some(input.recv().await);
+            self.adopt(waiting, first.as_ref().and_then(Option::as_deref)).await;
+        }
+        if self.link.is_none() {
+            self.start_keeper().await?;
+        }
+        if let Some(line) = first {
+            self.client_line(line);
+        }
+        let mut keepers = 1;
+        loop {
+            let backlog = self.link.as_ref().map(Link::backlog).unwrap_or_default();
+            let next_line = async {
+                backlog.room().await;
+                input.recv().await
+            };
+            tokio::select! {
+                line = next_line, if !self.has_ended => self.client_line(line),
+                Some(signal) = signals.recv() => {
+                    if self.leave_at.is_some() {
+                        return Ok(0);
+                    }
+                    self.signalled(signal);
+                }
+                event = happened.recv() => match event {
+                    Some(Happened::Exit(code)) => return Ok(code),
+                    Some(Happened::ClientGone) | None => return Ok(0),
+                    Some(Happened::Done(id)) => drop(self.waiting.remove(&id)),
+                    Some(Happened::ResultTool(name)) => self.result_tool = Some(name),
+                    Some(Happened::KeeperGone) => {
+                        keepers += 1;
+                        if self.leave_at.is_some() || !self.lose_calls().await {
+                            return Ok(0);
+                        }
+                        if keepers > MAX_KEEPERS {
+                            return Err(io::Error::other("the process that keeps the server was killed again and again"));
+                        }
+                        self.start_keeper().await?;
+                        self.send_again();
+                    }
+                },
+                () = until(self.leave_at) => return Ok(0),
+            }
+        }
+    }
+
+    /// Asks the keepers that are there, one after the other.
+    async fn adopt(&mut self, sockets: Vec<PathBuf>, line: Option<&[u8]>) {
+        let message = line.and_then(Message::read);
+        let greeting = message.as_ref().and_then(|message| match message.kind() {
+            Kind::Request { method, .. } | Kind::Notification { method } => {
+                Some(greeting(method, message))
+            }
+            Kind::Response { .. } | Kind::Other => None,
+        });
+        if greeting.is_none() {
+            return;
+        }
+        for socket in sockets {
+            let Some(mut stream) = paths::connect(&socket).await else { continue };
+            let hello = Hello { greeting: greeting.clone(), ..self.hello() };
+            if ToKeeper::Hello(Box::new(hello)).write(&mut stream).await.is_err() {
+                continue;
+            }
+            let welcome = tokio::time::timeout(WELCOME_WAIT, ToFront::read(&mut stream)).await;
+            if matches!(welcome, Ok(Ok(Some(ToFront::Welcome)))) {
+                self.link = Some(Link::new(stream, self.happened.clone()));
+                return;
+            }
+        }
+    }
+
+    fn hello(&self) -> Hello {
+        let settings = self.options.settings.clone();
+        Hello {
+            settings,
+            greeting: None,
+            replay: Vec::new(),
+            result_tool: self.result_tool.clone(),
+        }
+    }
+
+    /// Starts a keeper at the other end of a socket pair.
+    async fn start_keeper(&mut self) -> io::Result<()> {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        use std::os::unix::process::CommandExt as _;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        if let Some(folder) = self.options.log.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&self.options.log)?;
+        let mut keeper = Command::new(&self.options.program)
+            .arg0("outlast")
+            // Has it close what the client left open, in a session of its own, before its main (`inherited.c`).
+            .env("OUTLAST_STARTED_DETACHED", "1")
+            .args(&self.options.arguments)
+            .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()?;
+        // Reaped when it ends before this process does.
+        std::thread::spawn(move || drop(keeper.wait()));
+        ours.set_nonblocking(true)?;
+        let mut stream = UnixStream::from_std(ours)?;
+        let mut hello = self.hello();
+        let greets = |waiting: &Waiting| Some(&waiting.line) == self.session.initialize.as_ref();
+        if !self.waiting.values().any(greets) {
+            hello.replay = self.session.replay();
+        }
+        ToKeeper::Hello(Box::new(hello)).write(&mut stream).await?;
+        self.link = Some(Link::new(stream, self.happened.clone()));
+        Ok(())
+    }
+
+    fn client_line(&mut self, line: Option<Vec<u8>>) {
+        let Some(line) = line else {
+            self.has_ended = true;
+            return self.send(ToKeeper::End);
+        };
+        let message = line.ends_with(b"\n").then(|| Message::read(&line)).flatten();
+        if let Some(message) = message {
+            self.session.observe(&line, &message);
+            if let Kind::Request { id, method } = message.kind() {
+                let call = (method == "tools/call").then(|| {
+                    let params: CallParams<'_> = message.params();
+                    let is_modern = params.meta().protocol_version.is_some();
+                    Caller { id: id.to_owned(), token: None, is_modern }
+                });
+                let kept = if call.is_some() { Vec::new() } else { line.clone() };
+                self.waiting.insert(id_key(id), Waiting { line: kept, call });
+            }
+        }
+        self.send(ToKeeper::Line(line));
+    }
+
+    fn send(&self, message: ToKeeper) {
+        if let Some(link) = &self.link {
+            link.send(message);
+        }
+    }
+
+    fn signalled(&mut self, signal: i32) {
+        let ends = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
+        if ends.contains(&signal) {
+            self.leave_at = Some(Instant::now() + SIGNAL_GRACE);
+        }
+        self.send(ToKeeper::Signal(signal));
+    }
+
+    /// The keeper was killed: what it had sent may or may not have happened. Says whether the client is still there.
+    async fn lose_calls(&mut self) -> bool {
+        self.link = None;
+        let mut stdout = tokio::io::stdout();
+        let lost: Vec<String> = self
+            .waiting
+            .iter()
+            .filter(|(_, it)| it.call.is_some())
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in lost {
+            let Some(Waiting { call: Some(caller), .. }) = self.waiting.remove(&id) else {
+                continue;
+            };
+            let answer = failed_call(
+                &caller,
+                "the process that kept the server was killed before it answered",
+            );
+            if stdout.write_all(&answer).await.is_err() {
+                return false;
+            }
+        }
+        stdout.flush().await.is_ok() && !(self.has_ended && self.waiting.is_empty())
+    }
+
+    /// What is no call is asked again.
+    fn send_again(&mut self) {
+        let lines: Vec<Vec<u8>> =
+            self.waiting.values().map(|waiting| waiting.line.clone()).collect();
+        for line in lines {
+            self.send(ToKeeper::Line(line));
+        }
+        if self.has_ended {
+            self.send(ToKeeper::End);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The pipes of a front: the client's input cut into lines, and the connection to a keeper, whose lines go to the client as
+//! they come.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+
+use crate::frame::{ToFront, ToKeeper};
+use crate::line::LineBuffer;
+use crate::server::Backlog;
+
+/// Lines of the client; `None` when it sends nothing more.
+pub(super) type Input = mpsc::Receiver<Vec<u8>>;
+
+/// What a front hears of its keeper.
+#[derive(Debug)]
+pub(super) enum Happened {
+    Done(String),
+    ResultTool(String),
+    Exit(i32),
+    KeeperGone,
+    ClientGone,
+}
+
+pub(super) fn read_stdin() -> Input {
+    let (lines, input) = mpsc::channel(64);
+    tokio::spawn(async move {
+        let mut stdin = tokio::io::stdin();
+        let mut buffer = LineBuffer::default();
+        let mut piece = vec![0; 64 * 1024];
+        while let Ok(read @ 1..) = stdin.read(&mut piece).await {
+            buffer.push(piece.get(..read).unwrap_or_default());
+            while let Some(line) = buffer.next_line() {
+                if lines.send(line).await.is_err() {
+                    return;
+                }
+            }
+        }
+        if let Some(rest) = buffer.rest() {
+            drop(lines.send(rest).await);
+        }
+    });
+    input
+}
+
+/// The connection to a keeper.
+#[derive(Debug)]
+pub(super) struct Link {
+    out: mpsc::UnboundedSender<ToKeeper>,
+    /// What waits for the keeper.
+    backlog: Arc<Backlog>,
+}
+
+impl Link {
+    pub(super) fn new(stream: UnixStream, happened: mpsc::UnboundedSender<Happened>) -> Self {
+        let (reader, writer) = stream.into_split();
+        let (out, messages) = mpsc::unbounded_channel();
+        let backlog = Arc::new(Backlog::default());
+        tokio::spawn(write(writer, messages, backlog.clone()));
+        tokio::spawn(read(reader, out.clone(), happened));
+        Self { out, backlog }
+    }
+
+    pub(super) fn send(&self, message: ToKeeper) {
+        self.backlog.add(message.size());
+        // Fails only when the keeper is gone, which its reader tells.
+        let _ = self.out.send(message);
+    }
+
+    pub(super) fn backlog(&self) -> Arc<Backlog> {
+        self.backlog.clone()
+    }
+}
+
+async fn write(
+    mut stream: OwnedWriteHalf,
+    mut messages: mpsc::UnboundedReceiver<ToKeeper>,
+    backlog: Arc<Backlog>,
+) {
+    while let Some(message) = messages.recv().await {
+        let written = message.write(&mut stream).await;
+        backlog.remove(message.size());
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+/// Passes what the keeper says on to the client.
+async fn read(
+    stream: OwnedReadHalf,
+    out: mpsc::UnboundedSender<ToKeeper>,
+    happened: mpsc::UnboundedSender<Happened>,
+) {
+    let mut stream = BufReader::with_capacity(64 * 1024, stream);
+    let (mut stdout, mut stderr) = (tokio::io::stdout(), tokio::io::stderr());
+    let end = loop {
+        let Ok(Some(message)) = ToFront::read(&mut stream).await else {
+            break Happened::KeeperGone;
+        };
+        let written = match message {
+            ToFront::Line(line) => write_out(&mut stdout, &line).await,
+            ToFront::Answer(call, line) => {
+                let written = write_out(&mut stdout, &line).await;
+                if written.is_ok() {
+                    let _ = out.send(ToKeeper::Delivered(call));
+                }
+                written
+            }
+            // A client that does not read it any more still gets its answers.
+            ToFront::Stderr(bytes) => {
+                drop(stderr.write_all(&bytes).await);
+                drop(stderr.flush().await);
+                Ok(())
+            }
+            ToFront::Done(id) => {
+                let _ = happened.send(Happened::Done(String::from_utf8_lossy(&id).into_owned()));
+                Ok(())
+            }
+            ToFront::ResultTool(name) => {
+                let _ = happened.send(Happened::ResultTool(name));
+                Ok(())
+            }
+            ToFront::Welcome => Ok(()),
+            ToFront::Refused => break Happened::KeeperGone,
+            ToFront::Exit(code) => break Happened::Exit(code),
+        };
+        if written.is_err() {
+            break Happened::ClientGone;
+        }
+    };
+    let _ = happened.send(end);
+}
+
+async fn write_out(stdout: &mut tokio::io::Stdout, line: &[u8]) -> std::io::Result<()> {
+    stdout.write_all(line).await?;
+    stdout.flush().await
+}

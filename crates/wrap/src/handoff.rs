@@ -1,0 +1,195 @@
+//! A call that takes longer than its client waits: handed off, attached to, cancelled, delivered.
+
+use tokio::time::Instant;
+
+use crate::call::{Call, CallRow, Caller, own_id, tool_error};
+use crate::frame::ToFront;
+use crate::keeper::{Event, Keeper};
+use crate::message::{CallParams, CancelParams, Message, id_key, replaced};
+use crate::rows::NewRow;
+
+impl Keeper {
+    /// A call of the client: a new one, or one that goes on (H5).
+    pub(crate) fn begin_call(&mut self, line: &[u8], message: &Message<'_>, id: &str) {
+        let params: CallParams<'_> = message.params();
+        let caller = self.caller(&params, id);
+        let digest = crate::call::digest(&params);
+        let same = |call: &Call| call.digest == digest && call.can_be_attached_to();
+        let attached = self.calls.iter().find(|(_, call)| same(call)).map(|(number, _)| *number);
+        if let Some(number) = attached {
+            return self.attach(number, caller);
+        }
+        self.last_call += 1;
+        let number = self.last_call;
+        let own = own_id(number);
+        let mut parts = vec![(id, own.clone())];
+        if let Some(token) = params.meta().progress_token {
+            parts.push((token.get(), own));
+        }
+        let line = replaced(line, &mut parts);
+        let mut call = Call::new(&params, caller);
+        let patience = self.settings.patience(&call.tool);
+        call.deadline = patience.map(|patience| Instant::now() + patience);
+        self.calls.insert(number, call);
+        self.pass_to_server(line);
+    }
+
+    pub(crate) fn caller(&self, params: &CallParams<'_>, id: &str) -> Caller {
+        let meta = params.meta();
+        Caller {
+            id: id.to_owned(),
+            token: meta.progress_token.map(|token| token.get().to_owned()),
+            is_modern: meta.protocol_version.is_some(),
+        }
+    }
+
+    /// A caller waits for a call that goes on, or gets what came of it.
+    pub(crate) fn attach(&mut self, number: u64, caller: Caller) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        call.caller = Some(caller);
+        let patience = self.settings.patience(&call.tool);
+        call.deadline = patience.map(|patience| Instant::now() + patience);
+        if !call.is_under_way() {
+            self.deliver(number);
+        }
+    }
+
+    /// Sends the caller its answer. The call is forgotten when the front says that it was written.
+    pub(crate) fn deliver(&mut self, number: u64) {
+        let max = self.settings.max_result;
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        let Some(caller) = call.caller.clone() else { return };
+        let Some(answer) = call.answer(&caller) else { return };
+        let answer = match &call.row {
+            CallRow::Made(row) if answer.len() as u64 > max => {
+                let (job, name) = (row.id.to_string(), self.result_tool.shown_name());
+                let text = format!(
+                    "The call has ended. Its result has {} bytes, which is more than one answer takes: call {name} with \
+                     {{\"job_id\": \"{job}\"}} for the first part of it.",
+                    answer.len()
+                );
+                tool_error(&caller, &text, Some(&job))
+            }
+            _ => answer,
+        };
+        call.is_delivering = true;
+        call.deadline = None;
+        self.tell_front(ToFront::Answer(number, answer));
+        self.tell_front(ToFront::Done(id_key(&caller.id).into_bytes()));
+    }
+
+    /// The front has written the answer.
+    pub(crate) fn delivered(&mut self, number: u64) {
+        let Some(call) = self.calls.get_mut(&number).filter(|call| call.is_delivering) else {
+            return;
+        };
+        if matches!(call.row, CallRow::Making) {
+            // Forgotten when the row has the result as well.
+            call.is_received = true;
+        } else {
+            self.calls.remove(&number);
+        }
+    }
+
+    /// Makes the row of a call, where it has none.
+    pub(crate) fn make_row(&mut self, number: u64) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        if !matches!(call.row, CallRow::None) {
+            return;
+        }
+        call.row = CallRow::Making;
+        let new = NewRow {
+            server: self.settings.name.clone(),
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+        };
+        let (rows, events) = (self.rows.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let made = rows.make(new).await;
+            drop(events.send(Event::RowMade(number, made)).await);
+        });
+    }
+
+    /// The row is durable: the caller can be told of it.
+    pub(crate) fn row_made(&mut self, number: u64, made: Result<crate::rows::Row, String>) {
+        // A call that was cancelled meanwhile: its run ends with the row.
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        match made {
+            Ok(row) => {
+                call.row = CallRow::Made(row);
+                call.settle_row();
+                if call.is_received {
+                    self.calls.remove(&number);
+                } else if call.is_under_way()
+                    && call.deadline.is_some_and(|at| at <= Instant::now())
+                {
+                    self.hand_off(number);
+                }
+            }
+            Err(error) => {
+                tracing::error!(
+                    tool = call.tool,
+                    error,
+                    "a call cannot be stored, so it is not handed off yet"
+                );
+                call.row = CallRow::None;
+                call.deadline = call.deadline.map(|_| Instant::now() + self.settings.after);
+            }
+        }
+    }
+
+    /// The call's time is over: it is stored, then its caller is told so.
+    pub(crate) fn hand_off(&mut self, number: u64) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        let job = match &call.row {
+            CallRow::None => return self.make_row(number),
+            CallRow::Making => return,
+            CallRow::Made(row) => row.id.to_string(),
+        };
+        call.deadline = None;
+        let Some(caller) = call.caller.take() else { return };
+        let (tool, name) = (&call.tool, self.result_tool.shown_name());
+        let text = format!(
+            "This call is still running and goes on; it has not failed. To get its result, call {tool} again with the \
+             very same arguments (it will not run twice), or call {name} with {{\"job_id\": \"{job}\"}}. Both wait for the \
+             result."
+        );
+        let answer = tool_error(&caller, &text, Some(&job));
+        self.tell_front(ToFront::Line(answer));
+        self.tell_front(ToFront::Done(id_key(&caller.id).into_bytes()));
+    }
+
+    /// The client's `notifications/cancelled` (H6).
+    pub(crate) fn cancel(&mut self, line: &[u8], message: &Message<'_>) {
+        let params: CancelParams<'_> = message.params();
+        let Some(request) = params.request else { return self.pass_to_server(line.to_vec()) };
+        let waits = |call: &Call| call.caller.as_ref().is_some_and(|it| it.id == request.get());
+        let Some(number) = self.calls.iter().find(|(_, call)| waits(call)).map(|(at, _)| *at)
+        else {
+            self.outstanding.remove(&id_key(request.get()));
+            self.tell_front(ToFront::Done(id_key(request.get()).into_bytes()));
+            return self.pass_to_server(line.to_vec());
+        };
+        let reason = params.reason.as_deref().unwrap_or_default();
+        let forwards = self.settings.on_cancel.forwards(reason);
+        self.tell_front(ToFront::Done(id_key(request.get()).into_bytes()));
+        let line = replaced(line, &mut [(request.get(), own_id(number))]);
+        if forwards {
+            // The server owes no answer to a cancelled call; one that comes is dropped.
+            if let Some(call) = self.calls.remove(&number) {
+                call.tell_row(crate::rows::RowEvent::Lost("the call was cancelled".to_owned()));
+            }
+            return self.pass_to_server(line);
+        }
+        self.caller_left(number);
+    }
+
+    /// The call goes on without its caller, and is stored.
+    pub(crate) fn caller_left(&mut self, number: u64) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        call.caller = None;
+        call.deadline = None;
+        call.is_delivering = false;
+        self.make_row(number);
+    }
+}

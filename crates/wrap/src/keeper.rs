@@ -1,0 +1,295 @@
+//! The keeper: a process of its own that owns the wrapped server and the calls that are under way. One front at a time is
+//! attached to it; when that one leaves, the calls go on, and an equal client finds them again (H7).
+
+mod fronts;
+mod ending;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::JobId;
+use sha2::{Digest as _, Sha256};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::call::Call;
+use crate::frame::{Hello, ToFront, ToKeeper};
+use crate::paths;
+use crate::result_tool::ResultTool;
+use crate::rows::{CallRows, Found, Row, Rows};
+use crate::server::{Backlog, ServerProcess};
+use crate::session::Session;
+use crate::settings::WrapSettings;
+use fronts::FrontLink;
+
+/// How long a question of the server waits for a client before it is answered with `cancel`.
+pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(60);
+
+/// What a keeper is made of.
+pub struct KeeperOptions {
+    /// The server.
+    pub command: ServerCommand,
+    /// Who it is, for fronts that look for it.
+    pub identity: Identity,
+    /// Where its socket is.
+    pub data_dir: PathBuf,
+    /// Where calls are stored.
+    pub rows: Arc<dyn CallRows>,
+    /// How long after the last end a keeper without a client waits for the client to come back.
+    pub idle: Duration,
+}
+
+/// The wrapped server's program.
+#[derive(Clone)]
+pub struct ServerCommand {
+    /// By name or path.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Has a guard watch over the process group of this leader, so that it ends with the keeper.
+    pub watch: Arc<dyn Fn(u32) + Send + Sync>,
+    /// The group has ended.
+    pub release: Arc<dyn Fn(u32) + Send + Sync>,
+}
+
+/// The digest of command, folder and environment: what a keeper and a front must share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity(pub(crate) String);
+
+impl Identity {
+    /// Of these parts.
+    pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// What happens to a keeper.
+pub(crate) enum Event {
+    FromFront(u64, ToKeeper),
+    FrontGone(u64),
+    NewFront(UnixStream, Box<Hello>),
+    ServerLine(u64, Vec<u8>),
+    ServerStderr(Vec<u8>),
+    ServerExited(u64, i32),
+    RowMade(u64, Result<Row, String>),
+    /// What `get_result` found in the store, for the caller that asked.
+    Found(crate::result_tool::Asked, Result<Found, String>),
+}
+
+/// A request of the server that waits for a client's answer.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) line: Vec<u8>,
+    pub(crate) method: String,
+    pub(crate) since: Instant,
+}
+
+/// What the greeting has come to with the server that runs.
+#[derive(Debug, Default)]
+pub(crate) struct Handshake {
+    /// The id of the greeting that is said again.
+    pub(crate) greeting_id: String,
+    /// What waits until it is answered.
+    pub(crate) waiting: Vec<Vec<u8>>,
+}
+
+/// The state of a keeper; one event at a time changes it.
+pub(crate) struct Keeper {
+    pub(crate) command: ServerCommand,
+    pub(crate) settings: WrapSettings,
+    pub(crate) idle: Duration,
+    pub(crate) events: mpsc::Sender<Event>,
+    pub(crate) rows: Rows,
+
+    pub(crate) front: Option<FrontLink>,
+    pub(crate) fronts: u64,
+    /// What waits for the client; the same for every front.
+    pub(crate) to_client: Arc<Backlog>,
+
+    pub(crate) server: Option<ServerProcess>,
+    pub(crate) servers: u64,
+    pub(crate) handshake: Option<Handshake>,
+    /// Ids of requests of our own, whose answers no client gets.
+    pub(crate) own_requests: HashSet<String>,
+    /// When to be stricter with a server whose input is closed.
+    pub(crate) insist_at: Option<Instant>,
+    pub(crate) insisted: u32,
+
+    pub(crate) session: Session,
+    /// The server's answer to the greeting.
+    pub(crate) greeted: Option<Vec<u8>>,
+    /// Whether the client's greeting is answered with [`Keeper::greeted`].
+    pub(crate) is_adopted: bool,
+
+    pub(crate) calls: BTreeMap<u64, Call>,
+    pub(crate) last_call: u64,
+    pub(crate) last_end: Instant,
+    /// The client's other requests without an answer, with their methods.
+    pub(crate) outstanding: HashMap<String, String>,
+    /// Of clients that have left.
+    pub(crate) stale: HashSet<String>,
+    pub(crate) questions: BTreeMap<String, Question>,
+    pub(crate) result_tool: ResultTool,
+}
+
+/// Runs a keeper whose first front is at the other end of standard input.
+pub async fn run(options: KeeperOptions) -> io::Result<()> {
+    let first = first_front()?;
+    let KeeperOptions { command, identity, data_dir, rows, idle } = options;
+    paths::sweep(&data_dir);
+    let (listener, socket) = paths::bind(&data_dir, &identity.0)?;
+    let (events, happened) = mpsc::channel(256);
+    let (dropped, cancelled) = mpsc::unbounded_channel();
+    let accepting = tokio::spawn(fronts::accept(listener, events.clone()));
+    tokio::spawn(fronts::greet(first, events.clone()));
+    let mut keeper = Keeper::new(command, idle, events, Rows::new(rows, dropped));
+    let done = keeper.work(happened, cancelled).await;
+    accepting.abort();
+    drop(std::fs::remove_file(&socket));
+    keeper.end_server().await;
+    keeper.rows.close().await;
+    done
+}
+
+/// Takes standard input as a socket and leaves nothing in its place.
+fn first_front() -> io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
+    let null = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+impl Keeper {
+    fn new(
+        command: ServerCommand,
+        idle: Duration,
+        events: mpsc::Sender<Event>,
+        rows: Rows,
+    ) -> Self {
+        Self {
+            command,
+            settings: WrapSettings::default(),
+            idle,
+            events,
+            rows,
+            front: None,
+            fronts: 0,
+            to_client: Arc::default(),
+            server: None,
+            servers: 0,
+            handshake: None,
+            own_requests: HashSet::new(),
+            insist_at: None,
+            insisted: 0,
+            session: Session::default(),
+            greeted: None,
+            is_adopted: false,
+            calls: BTreeMap::new(),
+            last_call: 0,
+            last_end: Instant::now(),
+            outstanding: HashMap::new(),
+            stale: HashSet::new(),
+            questions: BTreeMap::new(),
+            result_tool: ResultTool::default(),
+        }
+    }
+
+    /// Works until there is nothing left to keep.
+    async fn work(
+        &mut self,
+        mut happened: mpsc::Receiver<Event>,
+        mut cancelled: mpsc::UnboundedReceiver<JobId>,
+    ) -> io::Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        let born = Instant::now();
+        loop {
+            let timer = self.next_timer();
+            tokio::select! {
+                event = happened.recv() => match event {
+                    Some(event) => self.handle(event),
+                    None => return Ok(()),
+                },
+                Some(job) = cancelled.recv() => self.job_cancelled(job),
+                () = until(timer) => self.time_passed(),
+                _ = terminate.recv() => {
+                    self.lose_calls("the process that kept the server was stopped");
+                    return Ok(());
+                }
+            }
+            // The first front has said nothing yet.
+            let is_new = self.fronts == 0 && born.elapsed() < Duration::from_secs(10);
+            if !is_new && self.has_nothing_left() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::FromFront(front, message) if self.is_attached(front) => match message {
+                ToKeeper::Hello(_) => {}
+                ToKeeper::Line(line) => self.client_line(line),
+                ToKeeper::End => self.client_ended(),
+                ToKeeper::Delivered(number) => {
+                    self.delivered(number);
+                    self.close_if_done();
+                }
+                ToKeeper::Signal(signal) => self.signalled(signal),
+            },
+            Event::FromFront(..) => {}
+            Event::FrontGone(front) if self.is_attached(front) => self.front_gone(),
+            Event::FrontGone(_) => {}
+            Event::NewFront(stream, hello) => self.new_front(stream, *hello),
+            Event::ServerLine(generation, line) if self.is_server(generation) => {
+                self.server_line(line);
+                self.close_if_done();
+            }
+            Event::ServerLine(..) => {}
+            Event::ServerStderr(bytes) => self.tell_front(ToFront::Stderr(bytes)),
+            Event::ServerExited(generation, code) if self.is_server(generation) => {
+                self.server_exited(code);
+            }
+            Event::ServerExited(..) => {}
+            Event::RowMade(number, made) => {
+                self.row_made(number, made);
+                self.close_if_done();
+            }
+            Event::Found(asked, found) => self.answer_found(asked, found),
+        }
+    }
+
+    fn is_attached(&self, front: u64) -> bool {
+        self.front.as_ref().is_some_and(|link| link.number == front)
+    }
+
+    fn is_server(&self, generation: u64) -> bool {
+        self.server.as_ref().is_some_and(|server| server.generation == generation)
+    }
+}
+
+pub(crate) async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a keeper of this identity may be waiting for a client.
+pub(crate) fn candidates(data_dir: &Path, identity: &Identity) -> Vec<PathBuf> {
+    paths::sockets(data_dir, &identity.0)
+}
+
+/// Only for the type of the accept loop.
+pub(crate) type Listener = UnixListener;

@@ -1,0 +1,250 @@
+//! What ends: the client's input, the server, the keeper itself.
+
+use rustix::process::Signal;
+use tokio::time::Instant;
+
+use super::{Handshake, Keeper, QUESTION_WAIT, until};
+use crate::call::{Outcome, with_id};
+use crate::frame::ToFront;
+use crate::message::response;
+use crate::server::{EXIT_GRACE, ServerProcess};
+
+/// The id of a greeting that is said again.
+const AGAIN: &str = "outlast-again";
+
+impl Keeper {
+    /// Starts the server where none runs; one that runs again is greeted as the first was.
+    pub(crate) fn ensure_server(&mut self) {
+        if self.server.is_some() {
+            return;
+        }
+        self.servers += 1;
+        let started =
+            ServerProcess::start(&self.command, self.servers, &self.events, self.to_client.clone());
+        match started {
+            Ok(server) => self.server = Some(server),
+            Err(error) => {
+                let program = self.command.program.to_string_lossy();
+                let text = format!("outlast wrap: {program} cannot be started: {error}\n");
+                self.tell_front(ToFront::Stderr(text.into_bytes()));
+                let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+                return self.dismiss_front(code);
+            }
+        }
+        self.insist_at = None;
+        self.insisted = 0;
+        if let Some(greeting) = self.session.initialize.clone() {
+            let greeting_id = format!("\"{AGAIN}:{}\"", self.servers);
+            let line = with_id(&greeting, &greeting_id);
+            self.handshake = Some(Handshake { greeting_id, waiting: Vec::new() });
+            self.send_now(line);
+        }
+    }
+
+    /// Sends past the handshake.
+    pub(crate) fn send_now(&self, line: Vec<u8>) {
+        if let Some(server) = &self.server {
+            server.send(line);
+        }
+    }
+
+    /// The server that was started again has answered the greeting.
+    pub(crate) fn greeted_again(&mut self, line: Vec<u8>) {
+        let Some(handshake) = self.handshake.take() else { return };
+        for (at, line) in self.session.after_greeting().into_iter().enumerate() {
+            let id = format!("\"{AGAIN}:{}:{at}\"", self.servers);
+            let line = match crate::message::Message::read(&line).and_then(|message| message.id) {
+                Some(_) => {
+                    self.own_requests.insert(id.clone());
+                    with_id(&line, &id)
+                }
+                None => line,
+            };
+            self.send_now(line);
+        }
+        for line in handshake.waiting {
+            self.send_now(line);
+        }
+        // What the client knows of the lists may be out of date.
+        for list in changed_lists(&line) {
+            let note = format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{list}/list_changed\"}}\n"
+            );
+            self.tell_front(ToFront::Line(note.into_bytes()));
+        }
+        self.greeted = Some(line);
+    }
+
+    /// The client sends nothing more. It still gets the answers it waits for.
+    pub(super) fn client_ended(&mut self) {
+        let ends_at = Instant::now() + self.settings.after;
+        if let Some(front) = &mut self.front {
+            front.ends_at = Some(ends_at);
+        }
+        self.close_if_done();
+    }
+
+    /// A client that sends nothing more and waits for nothing: without calls that go on its server ends too.
+    pub(crate) fn close_if_done(&mut self) {
+        let Some(front) = &self.front else { return };
+        let Some(ends_at) = front.ends_at else { return };
+        let waits = !self.outstanding.is_empty() && ends_at > Instant::now();
+        if front.is_leaving || waits || self.calls.values().any(|call| call.caller.is_some()) {
+            return;
+        }
+        if !self.calls.is_empty() {
+            return self.dismiss_front(0);
+        }
+        match &mut self.server {
+            Some(server) if !server.is_closed() => {
+                server.close_input();
+                self.insist_at = Some(Instant::now() + EXIT_GRACE);
+            }
+            Some(_) => {}
+            None => self.dismiss_front(0),
+        }
+    }
+
+    /// The server has ended.
+    pub(super) fn server_exited(&mut self, code: i32) {
+        self.server = None;
+        self.insist_at = None;
+        self.stale.clear();
+        self.questions.clear();
+        let was_greeting = self.handshake.take().is_some();
+        let had_calls = self.calls.values().any(|call| call.is_under_way());
+        self.lose_calls(&format!("the server ended (exit code {code}) before it answered"));
+        let Some(front) = &self.front else { return };
+        if front.ends_at.is_some() {
+            self.dismiss_front(0);
+        } else if !had_calls || was_greeting {
+            self.dismiss_front(code);
+        } else {
+            // Started again by the next message. Other requests get no answer any more.
+            let ids: Vec<String> = self.outstanding.drain().map(|(id, _)| id).collect();
+            for id in ids {
+                let error = "{\"code\":-32603,\"message\":\"the server ended before it answered\"}";
+                self.tell_front(ToFront::Line(response(&id, "error", error)));
+                self.tell_front(ToFront::Done(id.into_bytes()));
+            }
+            let text = format!(
+                "outlast wrap: the server ended (exit code {code}); it is started again when it is needed\n"
+            );
+            self.tell_front(ToFront::Stderr(text.into_bytes()));
+        }
+    }
+
+    /// Calls under way end: they may or may not have happened.
+    pub(super) fn lose_calls(&mut self, why: &str) {
+        let under_way: Vec<u64> = self
+            .calls
+            .iter()
+            .filter(|(_, call)| call.is_under_way())
+            .map(|(number, _)| *number)
+            .collect();
+        for number in under_way {
+            self.call_ended(number, Outcome::Lost(why.to_owned()));
+        }
+    }
+
+    /// What came of a call goes to its caller and into its row.
+    pub(crate) fn call_ended(&mut self, number: u64, outcome: Outcome) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        call.outcome = Some(outcome);
+        call.deadline = None;
+        call.settle_row();
+        self.last_end = Instant::now();
+        self.deliver(number);
+    }
+
+    /// When something is to be done though nothing happens.
+    pub(super) fn next_timer(&self) -> Option<Instant> {
+        let deadlines =
+            self.calls.values().filter(|call| call.caller.is_some()).filter_map(|call| match call
+                .row
+            {
+                crate::call::CallRow::Making => None,
+                _ => call.deadline,
+            });
+        let questions = self.questions.values().map(|question| question.since + QUESTION_WAIT);
+        let without_front = questions.filter(|_| self.front.is_none());
+        let idle =
+            (self.front.is_none() && !self.calls.is_empty()).then(|| self.last_end + self.idle);
+        let ends = self
+            .front
+            .as_ref()
+            .filter(|_| !self.outstanding.is_empty())
+            .and_then(|front| front.ends_at);
+        deadlines
+            .chain(without_front)
+            .chain(idle.filter(|at| *at > Instant::now()))
+            .chain(ends)
+            .chain(self.insist_at)
+            .min()
+    }
+
+    pub(super) fn time_passed(&mut self) {
+        let now = Instant::now();
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let due: Vec<u64> = self
+            .calls
+            .iter()
+            .filter(|(_, call)| is_due(call.deadline))
+            .map(|(number, _)| *number)
+            .collect();
+        for number in due {
+            self.hand_off(number);
+        }
+        if is_due(self.insist_at)
+            && let Some(server) = &self.server
+        {
+            self.insisted += 1;
+            server.signal(if self.insisted == 1 { Signal::TERM } else { Signal::KILL });
+            self.insist_at = (self.insisted < 2).then(|| now + EXIT_GRACE);
+        }
+        if self.front.is_none() {
+            self.answer_old_questions(now);
+        }
+        if self.front.as_ref().is_some_and(|front| is_due(front.ends_at)) {
+            self.stale.extend(self.outstanding.drain().map(|(id, _)| id));
+        }
+        self.close_if_done();
+    }
+
+    /// Whether the keeper can go: no client, no call under way, and none that a client may come back for.
+    pub(super) fn has_nothing_left(&self) -> bool {
+        let under_way = self
+            .calls
+            .values()
+            .any(|call| call.is_under_way() || matches!(call.row, crate::call::CallRow::Making));
+        let waits = !self.calls.is_empty() && self.last_end + self.idle > Instant::now();
+        self.front.is_none() && !under_way && !waits
+    }
+
+    /// Ends the server: its input is closed, then it is asked, then it is killed.
+    pub(super) async fn end_server(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        server.close_input();
+        let gone = |server: &ServerProcess| server.is_gone();
+        for signal in [None, Some(Signal::TERM), Some(Signal::KILL)] {
+            if let Some(signal) = signal {
+                server.signal(signal);
+            }
+            let limit = Instant::now() + EXIT_GRACE;
+            while !gone(&server) && Instant::now() < limit {
+                until(Some(Instant::now() + std::time::Duration::from_millis(5))).await;
+            }
+            if gone(&server) {
+                break;
+            }
+        }
+    }
+}
+
+/// The lists that a server says can change.
+fn changed_lists(greeting: &[u8]) -> Vec<&'static str> {
+    let greeting: serde_json::Value = serde_json::from_slice(greeting).unwrap_or_default();
+    let capabilities = &greeting["result"]["capabilities"];
+    let lists = ["tools", "prompts", "resources"];
+    lists.into_iter().filter(|list| capabilities[list].is_object()).collect()
+}

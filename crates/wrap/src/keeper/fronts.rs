@@ -1,0 +1,170 @@
+//! Fronts come and go: the first over standard input, later ones over the socket. A keeper has one at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::{Event, Keeper, Listener};
+use crate::frame::{Hello, ToFront, ToKeeper};
+use crate::message::Message;
+use crate::server::Backlog;
+
+/// How long a front may take to say who it is.
+const HELLO_WAIT: Duration = Duration::from_secs(10);
+
+/// The front that is attached.
+#[derive(Debug)]
+pub(crate) struct FrontLink {
+    pub(crate) number: u64,
+    out: mpsc::UnboundedSender<ToFront>,
+    /// Until when the answers of a client that sends nothing more are waited for.
+    pub(crate) ends_at: Option<Instant>,
+    /// Whether it was told to leave.
+    pub(crate) is_leaving: bool,
+}
+
+/// Takes connections.
+pub(super) async fn accept(listener: Listener, events: mpsc::Sender<Event>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(greet(stream, events.clone()));
+    }
+}
+
+/// Hears who a front is.
+pub(super) async fn greet(mut stream: UnixStream, events: mpsc::Sender<Event>) {
+    let hello = tokio::time::timeout(HELLO_WAIT, ToKeeper::read(&mut stream)).await;
+    if let Ok(Ok(Some(ToKeeper::Hello(hello)))) = hello {
+        drop(events.send(Event::NewFront(stream, hello)).await);
+    }
+}
+
+async fn read(
+    stream: OwnedReadHalf,
+    number: u64,
+    events: mpsc::Sender<Event>,
+    to_server: Arc<Backlog>,
+) {
+    let mut stream = BufReader::with_capacity(64 * 1024, stream);
+    loop {
+        to_server.room().await;
+        let Ok(Some(message)) = ToKeeper::read(&mut stream).await else { break };
+        if events.send(Event::FromFront(number, message)).await.is_err() {
+            return;
+        }
+    }
+    drop(events.send(Event::FrontGone(number)).await);
+}
+
+async fn write(
+    mut stream: OwnedWriteHalf,
+    mut messages: mpsc::UnboundedReceiver<ToFront>,
+    backlog: Arc<Backlog>,
+) {
+    let mut is_broken = false;
+    while let Some(message) = messages.recv().await {
+        is_broken = is_broken || message.write(&mut stream).await.is_err();
+        backlog.remove(message.size());
+    }
+    drop(stream.shutdown().await);
+}
+
+impl Keeper {
+    /// A front wants to attach: the first, or an equal one after the former left.
+    pub(super) fn new_front(&mut self, stream: UnixStream, hello: Hello) {
+        let is_free = self.front.is_none();
+        let is_equal =
+            self.fronts == 0 || hello.greeting.is_some() && hello.greeting == self.session.greeting;
+        let (reader, mut writer) = stream.into_split();
+        if !is_free || !is_equal {
+            tokio::spawn(async move { drop(ToFront::Refused.write(&mut writer).await) });
+            return;
+        }
+        self.is_adopted = self.fronts > 0;
+        self.fronts += 1;
+        self.settings = hello.settings;
+        self.result_tool.told(hello.result_tool);
+        let (out, messages) = mpsc::unbounded_channel();
+        let number = self.fronts;
+        self.front = Some(FrontLink { number, out, ends_at: None, is_leaving: false });
+        tokio::spawn(write(writer, messages, self.to_client.clone()));
+        self.tell_front(ToFront::Welcome);
+        for line in hello.replay {
+            if let Some(message) = Message::read(line.as_bytes()) {
+                self.session.observe(line.as_bytes(), &message);
+            }
+        }
+        self.ensure_server();
+        let to_server = self.server.as_ref().map(|server| server.backlog.clone());
+        tokio::spawn(read(reader, number, self.events.clone(), to_server.unwrap_or_default()));
+        if self.session.initialize.is_none() {
+            self.show_questions();
+        }
+    }
+
+    /// What the server asks of the client that has come back; not before that has been greeted.
+    pub(crate) fn show_questions(&mut self) {
+        let questions: Vec<_> = self.questions.values().map(|it| it.line.clone()).collect();
+        for line in questions {
+            self.tell_front(ToFront::Line(line));
+        }
+    }
+
+    /// Sends to the front, if there is one.
+    pub(crate) fn tell_front(&mut self, message: ToFront) {
+        let Some(front) = &self.front else { return };
+        self.to_client.add(message.size());
+        let size = message.size();
+        if front.out.send(message).is_err() {
+            self.to_client.remove(size);
+        }
+    }
+
+    /// The front is told to leave; it is gone when its connection ends.
+    pub(crate) fn dismiss_front(&mut self, code: i32) {
+        self.tell_front(ToFront::Exit(code));
+        if let Some(front) = &mut self.front {
+            front.is_leaving = true;
+        }
+    }
+
+    /// The front has left: its calls go on.
+    pub(super) fn front_gone(&mut self) {
+        self.front = None;
+        self.stale.extend(self.outstanding.drain().map(|(id, _)| id));
+        let waited_for: Vec<u64> = self
+            .calls
+            .iter()
+            .filter(|(_, call)| call.caller.is_some())
+            .map(|(number, _)| *number)
+            .collect();
+        for number in waited_for {
+            self.caller_left(number);
+        }
+        for question in self.questions.values_mut() {
+            question.since = Instant::now();
+        }
+        if self.calls.values().any(|call| !call.is_under_way()) {
+            self.last_end = Instant::now();
+        }
+    }
+
+    /// A signal to the front, as the server would have got it. One that ends a client does not end its calls.
+    pub(super) fn signalled(&mut self, signal: i32) {
+        let known =
+            [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+        let Some(signal) = known.into_iter().find(|known| known.as_raw() == signal) else { return };
+        let is_end = ![Signal::USR1, Signal::USR2].contains(&signal);
+        if is_end && !self.calls.is_empty() {
+            return self.dismiss_front(0);
+        }
+        if let Some(server) = &self.server {
+            server.signal(signal);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! One JSON-RPC message as a line of bytes: the few fields that are looked into, and replacing one of them in place. No byte
+//! beside the replaced field changes.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The fields of a message that are looked into.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Message<'a> {
+    #[serde(borrow, default)]
+    pub(crate) id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(crate) params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) error: Option<&'a RawValue>,
+}
+
+/// What a message is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Kind<'a> {
+    Request {
+        id: &'a str,
+        method: &'a str,
+    },
+    Notification {
+        method: &'a str,
+    },
+    Response {
+        id: &'a str,
+    },
+    /// Nothing that is looked into.
+    Other,
+}
+
+impl<'a> Message<'a> {
+    /// Reads a line; `None` where it is no JSON object of this shape: such a line passes as it is.
+    pub(crate) fn read(line: &'a [u8]) -> Option<Self> {
+        // A list would be read as the fields of an object.
+        let is_object = line.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+        is_object.then(|| serde_json::from_slice(line).ok()).flatten()
+    }
+
+    pub(crate) fn kind(&'a self) -> Kind<'a> {
+        let id = self.id.map(RawValue::get).filter(|id| *id != "null");
+        match (id, self.method.as_deref()) {
+            (Some(id), Some(method)) => Kind::Request { id, method },
+            (None, Some(method)) => Kind::Notification { method },
+            (Some(id), None) if self.result.is_some() || self.error.is_some() => {
+                Kind::Response { id }
+            }
+            (_, None) => Kind::Other,
+        }
+    }
+
+    /// The params, read as `T`.
+    pub(crate) fn params<T: Deserialize<'a> + Default>(&self) -> T {
+        let params = self.params.map(|params| serde_json::from_str(params.get()));
+        params.and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+/// The params of `tools/call`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct CallParams<'a> {
+    #[serde(borrow, default)]
+    pub(crate) name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) task: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "_meta")]
+    pub(crate) meta: Option<&'a RawValue>,
+}
+
+/// The `_meta` of a request.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Meta<'a> {
+    #[serde(borrow, default, rename = "progressToken")]
+    pub(crate) progress_token: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
+    pub(crate) protocol_version: Option<Cow<'a, str>>,
+}
+
+impl<'a> CallParams<'a> {
+    pub(crate) fn meta(&self) -> Meta<'a> {
+        let meta = self.meta.map(|meta| serde_json::from_str(meta.get()));
+        meta.and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+/// The params of `notifications/cancelled`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct CancelParams<'a> {
+    #[serde(borrow, default, rename = "requestId")]
+    pub(crate) request: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) reason: Option<Cow<'a, str>>,
+}
+
+/// The params of `notifications/progress`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct ProgressParams<'a> {
+    #[serde(borrow, default, rename = "progressToken")]
+    pub(crate) token: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(crate) progress: Option<f64>,
+    #[serde(default)]
+    pub(crate) total: Option<f64>,
+    #[serde(borrow, default)]
+    pub(crate) message: Option<Cow<'a, str>>,
+}
+
+/// The result of `tools/list`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct ToolsPage<'a> {
+    #[serde(borrow, default)]
+    pub(crate) tools: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "nextCursor")]
+    pub(crate) next: Option<&'a RawValue>,
+}
+
+impl ToolsPage<'_> {
+    pub(crate) fn is_last(&self) -> bool {
+        self.next.is_none_or(|next| next.get() == "null")
+    }
+}
+
+/// The line with some of its parts replaced. Each part is a slice of the line itself; parts do not overlap.
+pub(crate) fn replaced(line: &[u8], parts: &mut [(&str, String)]) -> Vec<u8> {
+    let start = line.as_ptr() as usize;
+    let offset = |part: &str| (part.as_ptr() as usize).wrapping_sub(start);
+    parts.sort_by_key(|(part, _)| offset(part));
+    let mut made = Vec::with_capacity(line.len() + 64);
+    let mut done = 0;
+    for (part, by) in parts {
+        let (from, to) = (offset(part), offset(part).wrapping_add(part.len()));
+        let Some(before) = line.get(done..from) else { return line.to_vec() };
+        made.extend_from_slice(before);
+        made.extend_from_slice(by.as_bytes());
+        done = to;
+    }
+    made.extend_from_slice(line.get(done..).unwrap_or_default());
+    made
+}
+
+/// An id however it is written: one side may escape what the other does not.
+pub(crate) fn id_key(id: &str) -> String {
+    let read = id.contains('\\').then(|| serde_json::from_str::<String>(id));
+    match read {
+        Some(Ok(text)) => serde_json::Value::String(text).to_string(),
+        Some(Err(_)) | None => id.to_owned(),
+    }
+}
+
+/// A response line of our own to this request.
+pub(crate) fn response(id: &str, key: &str, value: &str) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"{key}\":{value}}}\n").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// H3: nothing but the id and the token changes, whatever else the line has.
+    #[test]
+    fn h3_only_the_replaced_parts_of_a_line_change() {
+        let line = r#" {"jsonrpc" : "2.0","x":1.0e3,"params":{"_meta":{"z":9007199254740993,"progressToken":"a"},"name":"n","arguments":{"b":1,"a":"\u00e9"}},"id":  7 ,"method":"tools/call"}  "#;
+        let message = Message::read(line.as_bytes()).unwrap();
+        let params: CallParams<'_> = message.params();
+        let token = params.meta().progress_token.unwrap().get();
+        let id = message.id.unwrap().get();
+        let mut parts = [(id, "\"o\"".to_owned()), (token, "5".to_owned())];
+        let made = String::from_utf8(replaced(line.as_bytes(), &mut parts)).unwrap();
+        let expected = line.replace("7 ,", "\"o\" ,").replace("Token\":\"a\"", "Token\":5");
+        assert_eq!(made, expected);
+    }
+
+    #[test]
+    fn what_is_no_message_is_not_looked_into() {
+        for line in ["garbage", "[1]", "{\"id\":1,\"id\":2}", "", "{\"method\":5}"] {
+            assert!(Message::read(line.as_bytes()).is_none(), "{line}");
+        }
+        let null = br#"{"id":null,"error":{}}"#;
+        assert_eq!(Message::read(null).unwrap().kind(), Kind::Other);
+    }
+}

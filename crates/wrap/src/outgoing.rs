@@ -1,0 +1,124 @@
+//! A line of the server on its way to the client. All but a few pass as they are.
+
+use std::sync::Arc;
+
+use outlast_core::{JobId, Progress};
+use tokio::time::Instant;
+
+use crate::call::{CallRow, Outcome, number_of, own_id};
+use crate::frame::ToFront;
+use crate::keeper::{Keeper, QUESTION_WAIT, Question};
+use crate::message::{Kind, Message, ProgressParams, id_key, replaced, response};
+use crate::rows::RowEvent;
+
+impl Keeper {
+    pub(crate) fn server_line(&mut self, line: Vec<u8>) {
+        let Some(message) = Message::read(&line) else {
+            return self.tell_front(ToFront::Line(line));
+        };
+        match message.kind() {
+            Kind::Response { id } => {
+                let id = id.to_owned();
+                self.answered(&id, line);
+            }
+            Kind::Request { id, method } => {
+                let question = Question {
+                    line: line.clone(),
+                    method: method.to_owned(),
+                    since: Instant::now(),
+                };
+                if self.front.is_none() && method == "ping" {
+                    return self.send_now(response(id, "result", "{}"));
+                }
+                self.questions.insert(id_key(id), question);
+                self.tell_front(ToFront::Line(line));
+            }
+            Kind::Notification { method: "notifications/progress" } => {
+                if let Some(line) = self.progress(&line, &message) {
+                    self.tell_front(ToFront::Line(line));
+                }
+            }
+            Kind::Notification { .. } | Kind::Other => self.tell_front(ToFront::Line(line)),
+        }
+    }
+
+    fn answered(&mut self, id: &str, line: Vec<u8>) {
+        if self.handshake.as_ref().is_some_and(|handshake| handshake.greeting_id == id) {
+            return self.greeted_again(line);
+        }
+        if let Some(number) = number_of(id) {
+            // Without a call it was cancelled.
+            return self.call_ended(number, Outcome::Answered(Arc::new(line)));
+        }
+        let key = id_key(id);
+        if self.own_requests.remove(id) || self.stale.remove(&key) {
+            return;
+        }
+        let method = self.outstanding.remove(&key);
+        let line = match method.as_deref() {
+            Some("initialize") => {
+                self.greeted = Some(line.clone());
+                line
+            }
+            Some("tools/list") => {
+                let line = self.result_tool.added_to(line);
+                if let Some(name) = self.result_tool.news() {
+                    self.tell_front(ToFront::ResultTool(name));
+                }
+                line
+            }
+            _ => line,
+        };
+        self.tell_front(ToFront::Line(line));
+        self.tell_front(ToFront::Done(key.into_bytes()));
+    }
+
+    /// Progress of a call: under the caller's token for the caller, and into its row. Handed off, it reaches no client.
+    fn progress(&mut self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
+        let params: ProgressParams<'_> = message.params();
+        let Some(token) = params.token else { return Some(line.to_vec()) };
+        let Some(number) = number_of(token.get()) else { return Some(line.to_vec()) };
+        let call = self.calls.get(&number)?;
+        call.tell_row(RowEvent::Progress(progress(&params)));
+        let theirs = call.caller.as_ref()?.token.clone()?;
+        Some(replaced(line, &mut [(token.get(), theirs)]))
+    }
+
+    /// The job of a call was cancelled by its owner: the server is told.
+    pub(crate) fn job_cancelled(&mut self, job: JobId) {
+        let is_it = |row: &CallRow| matches!(row, CallRow::Made(row) if row.id == job);
+        let found = self.calls.iter().find(|(_, call)| is_it(&call.row) && call.is_under_way());
+        let Some(number) = found.map(|(number, _)| *number) else { return };
+        let note = format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{},\"reason\":\"cancelled by its owner\"}}}}\n",
+            own_id(number)
+        );
+        self.send_now(note.into_bytes());
+        self.call_ended(number, Outcome::Lost("the call was cancelled by its owner".to_owned()));
+    }
+
+    /// Questions that no client was there to answer.
+    pub(crate) fn answer_old_questions(&mut self, now: Instant) {
+        let is_old = |question: &Question| question.since + QUESTION_WAIT <= now;
+        let old: Vec<String> =
+            self.questions.iter().filter(|(_, it)| is_old(it)).map(|(id, _)| id.clone()).collect();
+        for id in old {
+            let Some(question) = self.questions.remove(&id) else { continue };
+            let answer = match question.method.as_str() {
+                "elicitation/create" => response(&id, "result", "{\"action\":\"cancel\"}"),
+                _ => {
+                    let error = "{\"code\":-32603,\"message\":\"no client is connected\"}";
+                    response(&id, "error", error)
+                }
+            };
+            self.send_now(answer);
+        }
+    }
+}
+
+fn progress(params: &ProgressParams<'_>) -> Progress {
+    let share = params.progress.zip(params.total.filter(|total| *total > 0.0));
+    let percent = share.map(|(progress, total)| (progress / total * 100.0).clamp(0.0, 100.0) as u8);
+    let message = params.message.as_deref().unwrap_or("working").to_owned();
+    Progress { percent, message }
+}

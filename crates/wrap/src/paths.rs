@@ -1,0 +1,84 @@
+//! The sockets of keepers: one file each, in a folder that only the user can enter.
+
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixStream};
+
+/// The longest path that a socket can have everywhere.
+const MAX_PATH: usize = 100;
+
+/// Where the sockets are, below the data directory.
+pub(crate) fn folder(data_dir: &Path) -> PathBuf {
+    data_dir.join("wrap")
+}
+
+/// The sockets of keepers of this identity.
+pub(crate) fn sockets(data_dir: &Path, identity: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder(data_dir)) else { return Vec::new() };
+    let prefix = format!("{identity}.");
+    let names = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let is_one = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(&prefix) && name.ends_with(".sock")
+    };
+    names.filter(is_one).collect()
+}
+
+/// A socket of its own for a keeper.
+pub(crate) fn bind(data_dir: &Path, identity: &str) -> io::Result<(UnixListener, PathBuf)> {
+    let folder = folder(data_dir);
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let own = uuid::Uuid::new_v4().simple().to_string();
+    let path = folder.join(format!("{identity}.{}.sock", own.get(..8).unwrap_or_default()));
+    let listener = with_short_path(&path, |short| UnixListener::bind(short))?;
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+    Ok((listener, path))
+}
+
+/// Connects to a keeper. The file of one that was killed is removed.
+pub(crate) async fn connect(path: &Path) -> Option<UnixStream> {
+    let connected = with_short_path(path, |short| std::os::unix::net::UnixStream::connect(short));
+    match connected {
+        Ok(stream) => {
+            stream.set_nonblocking(true).ok()?;
+            UnixStream::from_std(stream).ok()
+        }
+        Err(error) => {
+            if error.kind() == io::ErrorKind::ConnectionRefused {
+                drop(std::fs::remove_file(path));
+            }
+            None
+        }
+    }
+}
+
+/// Removes the sockets of keepers that were killed.
+pub(crate) fn sweep(data_dir: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder(data_dir)) else { return };
+    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        if path.extension().is_none_or(|extension| extension != "sock") {
+            continue;
+        }
+        let connected =
+            with_short_path(&path, |short| std::os::unix::net::UnixStream::connect(short));
+        if connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            drop(std::fs::remove_file(&path));
+        }
+    }
+}
+
+/// A path that is too long for a socket is reached through its open folder.
+fn with_short_path<T>(path: &Path, action: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    if path.as_os_str().len() <= MAX_PATH {
+        return action(path);
+    }
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return action(path);
+    };
+    let folder = std::fs::File::open(folder)?;
+    action(&Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name))
+}

@@ -1,0 +1,262 @@
+//! `get_result`: the one tool that wrap adds, for results of calls that were handed off.
+
+use std::collections::BTreeSet;
+
+use outlast_core::JobId;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::call::{CallRow, Caller, text_result, tool_error};
+use crate::frame::ToFront;
+use crate::keeper::{Event, Keeper};
+use crate::message::{CallParams, Message, ToolsPage, id_key, replaced, response};
+use crate::rows::{Found, StoredAnswer};
+
+const NAME: &str = "get_result";
+
+/// The tool as this client knows it.
+#[derive(Debug, Default)]
+pub(crate) struct ResultTool {
+    /// Its name, once it stands in a list.
+    name: Option<String>,
+    /// Names of the server's own tools, from the pages of the list seen so far.
+    names: BTreeSet<String>,
+    is_news: bool,
+}
+
+/// A call of `get_result`.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    caller: Caller,
+    job: JobId,
+    offset: usize,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Arguments {
+    #[serde(default)]
+    job_id: String,
+    #[serde(default)]
+    offset: usize,
+}
+
+#[derive(Debug, Deserialize)]
+struct ListParams {
+    #[serde(default)]
+    cursor: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NamedTool {
+    #[serde(default)]
+    name: String,
+}
+
+impl ResultTool {
+    /// A name that the client was told by an earlier keeper.
+    pub(crate) fn told(&mut self, name: Option<String>) {
+        if name.is_some() {
+            self.name = name;
+        }
+    }
+
+    /// The name as answers give it.
+    pub(crate) fn shown_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(NAME)
+    }
+
+    /// The name, if the client's front does not know it yet.
+    pub(crate) fn news(&mut self) -> Option<String> {
+        std::mem::take(&mut self.is_news).then(|| self.name.clone()).flatten()
+    }
+
+    /// Whether a call is for us: under the name in the list, or with the id of a job where no list was asked for.
+    pub(crate) fn is_asked_by(&self, params: &CallParams<'_>) -> bool {
+        match &self.name {
+            Some(name) => *name == params.name,
+            None => params.name == NAME && arguments(params).job_id.parse::<JobId>().is_ok(),
+        }
+    }
+
+    /// The client asks for a list from its beginning.
+    pub(crate) fn list_asked(&mut self, message: &Message<'_>) {
+        let params = message.params.map(|params| serde_json::from_str::<ListParams>(params.get()));
+        let is_first = match params {
+            Some(Ok(params)) => params.cursor.is_none(),
+            Some(Err(_)) | None => true,
+        };
+        if is_first {
+            self.names.clear();
+        }
+    }
+
+    /// The page with the tool at its end, if it is the last page.
+    pub(crate) fn added_to(&mut self, line: Vec<u8>) -> Vec<u8> {
+        let page: Option<ToolsPage<'_>> = Message::read(&line)
+            .and_then(|message| message.result)
+            .and_then(|result| serde_json::from_str(result.get()).ok());
+        let Some((page, tools)) =
+            page.and_then(|page| Some((page.tools?, page))).map(|(tools, page)| (page, tools))
+        else {
+            return line;
+        };
+        let listed: Vec<NamedTool> = serde_json::from_str(tools.get()).unwrap_or_default();
+        self.names.extend(listed.iter().map(|tool| tool.name.clone()));
+        if !page.is_last() {
+            return line;
+        }
+        let names = (2..).map(|number| format!("{NAME}_{number}"));
+        let mut names = std::iter::once(NAME.to_owned()).chain(names);
+        let Some(name) = names.find(|name| !self.names.contains(name)) else { return line };
+        let Some(end) = tools.get().rfind(']').and_then(|at| tools.get().get(at..)) else {
+            return line;
+        };
+        let comma = if listed.is_empty() { "" } else { "," };
+        let added = format!("{comma}{}]", definition(&name));
+        let line = replaced(&line, &mut [(end, added)]);
+        self.is_news = self.name.as_ref() != Some(&name);
+        self.name = Some(name);
+        line
+    }
+}
+
+fn definition(name: &str) -> Value {
+    json!({
+        "name": name,
+        "description": "Gets the result of a call that was still running when it was answered. Waits for the result. A \
+                        result that is longer than one answer comes in parts: give the offset that the last part named.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "job_id": { "type": "string", "description": "The id that the call was answered with" },
+                "offset": { "type": "integer", "minimum": 0, "description": "Where the part begins, in bytes" }
+            },
+            "required": ["job_id"]
+        },
+        "annotations": { "readOnlyHint": true }
+    })
+}
+
+fn arguments(params: &CallParams<'_>) -> Arguments {
+    let arguments = params.arguments.map(|arguments| serde_json::from_str(arguments.get()));
+    arguments.and_then(Result::ok).unwrap_or_default()
+}
+
+impl Keeper {
+    /// Answers `get_result`: from a call of this keeper, or from the store.
+    pub(crate) fn find_result(&mut self, params: &CallParams<'_>, caller: Caller) {
+        let Arguments { job_id, offset } = arguments(params);
+        let Ok(job) = job_id.parse::<JobId>() else {
+            let text = "INVALID_ARGUMENT: job_id must be the id that a call was answered with: 32 hexadecimal digits";
+            return self.answer_own(&caller, tool_error(&caller, text, None));
+        };
+        let is_it = |row: &CallRow| matches!(row, CallRow::Made(row) if row.id == job);
+        let found = self.calls.iter().find(|(_, call)| is_it(&call.row));
+        let own =
+            found.map(|(number, call)| (*number, call.is_under_way(), call.can_be_attached_to()));
+        if let Some((number, true, true)) = own {
+            return self.attach(number, caller);
+        }
+        if let Some((number, false, true)) = own {
+            // The store has it, or has it soon; with this answer it is received.
+            self.calls.remove(&number);
+        }
+        self.outstanding.insert(id_key(&caller.id), NAME.to_owned());
+        let wait = self.settings.after;
+        let (rows, events) = (self.rows.clone(), self.events.clone());
+        let asked = Asked { caller, job, offset };
+        tokio::spawn(async move {
+            let found = rows.find(job, wait).await;
+            drop(events.send(Event::Found(asked, found)).await);
+        });
+    }
+
+    /// The store has answered.
+    pub(crate) fn answer_found(&mut self, asked: Asked, found: Result<Found, String>) {
+        let Asked { caller, job, offset } = asked;
+        if self.outstanding.remove(&id_key(&caller.id)).is_none() {
+            // Cancelled, or the caller has left.
+            self.stale.remove(&id_key(&caller.id));
+            return self.close_if_done();
+        }
+        let id = job.to_string();
+        let name = self.result_tool.shown_name();
+        let answer = match found {
+            Ok(Found::Answered(answer)) => self.page(&caller, &id, &answer, offset),
+            Ok(Found::Running(progress)) => {
+                let so_far = progress.map(|it| format!(" ({})", it.message)).unwrap_or_default();
+                let text = format!(
+                    "The call is still running{so_far}. Call {name} again with {{\"job_id\": \"{id}\"}}."
+                );
+                tool_error(&caller, &text, Some(&id))
+            }
+            Ok(Found::Failed(why)) => {
+                let text =
+                    format!("The call has no result: {why}. It may or may not have happened.");
+                tool_error(&caller, &text, Some(&id))
+            }
+            Ok(Found::Unknown) => {
+                let text = format!("JOB_NOT_FOUND: there is no job {id}, or it is no longer kept");
+                tool_error(&caller, &text, None)
+            }
+            Err(error) => {
+                tracing::error!(error, "a result cannot be read");
+                tool_error(
+                    &caller,
+                    "STORE_UNAVAILABLE: the result cannot be read now; ask again",
+                    None,
+                )
+            }
+        };
+        self.answer_own(&caller, answer);
+        self.close_if_done();
+    }
+
+    fn answer_own(&mut self, caller: &Caller, answer: Vec<u8>) {
+        self.tell_front(ToFront::Line(answer));
+        self.tell_front(ToFront::Done(id_key(&caller.id).into_bytes()));
+    }
+
+    /// The stored answer as it came, or a part of one that is too long.
+    fn page(&self, caller: &Caller, id: &str, answer: &StoredAnswer, offset: usize) -> Vec<u8> {
+        let max = usize::try_from(self.settings.max_result).unwrap_or(usize::MAX);
+        if offset == 0 && answer.value.len() <= max {
+            return response(&caller.id, answer.key, &answer.value);
+        }
+        let text = text_of(&answer.value);
+        let from = text.ceil_char_boundary(offset.min(text.len()));
+        let to = text.floor_char_boundary(from.saturating_add(max).min(text.len()));
+        let to = if to <= from { text.len().min(from.saturating_add(4)) } else { to };
+        let part = text.get(from..text.ceil_char_boundary(to)).unwrap_or_default();
+        let end = match to < text.len() {
+            true => format!(
+                "\n\n[bytes {from} to {to} of {}; for more, call {} with {{\"job_id\": \"{id}\", \"offset\": {to}}}]",
+                text.len(),
+                self.result_tool.shown_name()
+            ),
+            false => format!("\n\n[bytes {from} to {} of {}; the end]", text.len(), text.len()),
+        };
+        text_result(caller, &format!("{part}{end}"), Some(id), false)
+    }
+}
+
+/// What a long result is read as: the text of its blocks where it has nothing else, otherwise its JSON.
+fn text_of(value: &str) -> String {
+    #[derive(Deserialize)]
+    struct ToolResult<'a> {
+        content: Vec<Block>,
+        #[serde(borrow, default, rename = "structuredContent")]
+        structured: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Block {
+        text: String,
+    }
+    match serde_json::from_str::<ToolResult<'_>>(value) {
+        Ok(ToolResult { content, structured: None }) => {
+            content.into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n")
+        }
+        _ => value.to_owned(),
+    }
+}

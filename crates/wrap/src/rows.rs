@@ -1,0 +1,356 @@
+//! Calls as jobs in the store: made when a call is handed off or its caller has left, carried by a worker of this process,
+//! settled with the server's own answer. The store is opened with the first of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::Again;
+use outlast_core::rules::job_of_key;
+use outlast_core::{
+    BeginError, Body, Cost, Job, JobId, JobState, Nature, NewJob, Output, OwnerId, Profile,
+    Progress, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run, Scope, Step, Trouble,
+    Usage, Visibility,
+};
+use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
+use serde_json::{Value, json};
+use tokio::sync::{OnceCell, mpsc};
+
+/// The name of our runs in the store, and the beginning of every profile.
+const PROVIDER: &str = "wrap";
+/// A call may take as long as it likes.
+const MAX_CALL: Duration = Duration::from_secs(30 * 24 * 3600);
+/// A job that is still queued so long after it was made was left by a keeper that died.
+const TAKEN_BY_NOW: Duration = Duration::from_secs(10);
+/// How long the worker may take to settle what has ended.
+const LEAVING: Duration = Duration::from_secs(5);
+/// Up to so many bytes the blocks of a result are stored a second time, for people who list jobs.
+const SHOWN_BYTES: usize = 64 * 1024;
+
+/// The key under which the answer of a server is stored, as it came.
+const RAW: &str = "outlast/raw";
+
+/// Where jobs live; opened by the program, which knows the configuration.
+#[async_trait]
+pub trait CallRows: Send + Sync {
+    /// An engine over the store for these providers; its follower ends when `stop` is asked.
+    async fn engine(&self, providers: Providers, stop: Shutdown) -> Result<Engine, String>;
+    /// Whose jobs they are.
+    fn owner(&self) -> OwnerId;
+    /// How long they are kept after their end.
+    fn keep(&self) -> Duration;
+    /// Closes what was opened.
+    async fn close(&self);
+}
+
+/// What the server answered: the member's name, `result` or `error`, and its value as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredAnswer {
+    pub(crate) key: &'static str,
+    pub(crate) value: Arc<str>,
+}
+
+/// What a call tells its row.
+#[derive(Debug)]
+pub(crate) enum RowEvent {
+    Progress(Progress),
+    Answered(StoredAnswer),
+    /// It may or may not have happened.
+    Lost(String),
+}
+
+/// A row of a call that is under way.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) id: JobId,
+    pub(crate) tell: mpsc::UnboundedSender<RowEvent>,
+}
+
+/// A call to be stored.
+#[derive(Clone, Debug)]
+pub(crate) struct NewRow {
+    pub(crate) server: String,
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+}
+
+/// What is known of a job that was asked for.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Unknown,
+    Running(Option<Progress>),
+    Answered(StoredAnswer),
+    Failed(String),
+}
+
+/// The rows of this keeper.
+#[derive(Clone)]
+pub(crate) struct Rows {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<dyn CallRows>,
+    profile: Profile,
+    runs: Runs,
+    dropped: mpsc::UnboundedSender<JobId>,
+    opened: OnceCell<Opened>,
+    stop: Shutdown,
+}
+
+type Runs = Arc<Mutex<HashMap<JobId, mpsc::UnboundedReceiver<RowEvent>>>>;
+
+struct Opened {
+    engine: Engine,
+    worker: Mutex<Option<tokio::task::JoinHandle<()>>>,
+}
+
+impl Rows {
+    /// `dropped` hears of each job that was cancelled.
+    pub(crate) fn new(store: Arc<dyn CallRows>, dropped: mpsc::UnboundedSender<JobId>) -> Self {
+        // Of this process alone: no other worker takes the jobs of a keeper that lives.
+        let profile = Profile::new(format!("{PROVIDER}/{}", uuid::Uuid::new_v4().simple()));
+        let (runs, opened) = (Runs::default(), OnceCell::new());
+        let shared = Shared { store, profile, runs, dropped, opened, stop: Shutdown::new() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    async fn opened(&self) -> Result<&Opened, String> {
+        let Shared { store, profile, runs, dropped, opened, stop } = &*self.shared;
+        opened
+            .get_or_try_init(async || {
+                let provider = CallProvider { runs: runs.clone(), dropped: dropped.clone() };
+                let providers: Providers =
+                    [(profile.clone(), Arc::new(provider) as Arc<dyn Provider>)].into();
+                let engine = store.engine(providers, stop.clone()).await?;
+                let worker = Worker::new(&engine, Takes::HeldCallsOnly);
+                let worker = tokio::spawn(async move {
+                    if let Err(error) = worker.run(Until::Asked).await {
+                        tracing::error!(%error, "the worker of wrapped calls ended");
+                    }
+                });
+                Ok(Opened { engine, worker: Mutex::new(Some(worker)) })
+            })
+            .await
+    }
+
+    /// Makes the row of a call durable.
+    pub(crate) async fn make(&self, new: NewRow) -> Result<Row, String> {
+        let opened = self.opened().await?;
+        let NewRow { server, tool, arguments } = new;
+        let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
+        let job = NewJob {
+            owner: self.shared.store.owner(),
+            conversation: None,
+            profile: self.shared.profile.clone(),
+            workflow: format!("{PROVIDER}/{server}"),
+            title: tool.clone(),
+            ask: json!({ "tool": tool, "arguments": arguments }),
+            priority: 0,
+            visibility: Visibility::Task,
+            max_failures: 0,
+            attempt_timeout: MAX_CALL,
+            life: None,
+            keep: Some(self.shared.store.keep()),
+        };
+        let started = opened.engine.start(job, None).await.map_err(|error| error.to_string())?;
+        let (tell, told) = mpsc::unbounded_channel();
+        locked(&self.shared.runs).insert(started.job.id, told);
+        opened.engine.carry(&started.job.id);
+        Ok(Row { id: started.job.id, tell })
+    }
+
+    /// Waits until the job has ended, at most so long.
+    pub(crate) async fn find(&self, id: JobId, wait: Duration) -> Result<Found, String> {
+        let opened = self.opened().await?;
+        let scope = Scope::Owner(self.shared.store.owner());
+        let said = |error: &dyn std::fmt::Display| error.to_string();
+        opened.engine.find_dead_workers().await;
+        let job = opened.engine.job(&scope, &id).await.map_err(|error| said(&error))?;
+        let Some(mut job) = job.filter(is_wrapped) else { return Ok(Found::Unknown) };
+        if self.is_left_behind(&job, opened) {
+            self.settle_left_behind(&job.new.profile).await?;
+        }
+        if job.ended_at().is_none() {
+            let polled = opened.engine.poll(&scope, &id, wait).await;
+            let Some(reading) = polled.map_err(|error| said(&error))? else {
+                return Ok(Found::Unknown);
+            };
+            job = reading.job;
+        }
+        Ok(found(job))
+    }
+
+    fn is_left_behind(&self, job: &Job, opened: &Opened) -> bool {
+        let is_queued = matches!(job.state, JobState::Queued { .. });
+        let is_late = opened.engine.now().since(job.updated_at.min(job.created_at)) > TAKEN_BY_NOW
+            || job.was_claimed();
+        is_queued && is_late && job.new.profile != self.shared.profile
+    }
+
+    /// Ends the jobs of a keeper that was killed: its calls may or may not have happened.
+    async fn settle_left_behind(&self, profile: &Profile) -> Result<(), String> {
+        let provider = CallProvider { runs: Runs::default(), dropped: self.shared.dropped.clone() };
+        let providers: Providers =
+            [(profile.clone(), Arc::new(provider) as Arc<dyn Provider>)].into();
+        let stop = Shutdown::new();
+        let engine = self.shared.store.engine(providers, stop.clone()).await?;
+        // Of this profile nothing is in the queue; only such a worker leaves by itself.
+        let worker = Worker::new(&engine, Takes::TheQueue);
+        let ended =
+            worker.run(Until::IdleFor(Duration::ZERO)).await.map_err(|error| error.to_string());
+        stop.ask();
+        ended
+    }
+
+    /// Ends the worker when what has ended is settled.
+    pub(crate) async fn close(&self) {
+        if let Some(opened) = self.shared.opened.get() {
+            self.shared.stop.ask();
+            let worker = locked(&opened.worker).take();
+            if let Some(worker) = worker {
+                drop(tokio::time::timeout(LEAVING, worker).await);
+            }
+        }
+        self.shared.store.close().await;
+    }
+}
+
+fn is_wrapped(job: &Job) -> bool {
+    job.new.profile.provider() == PROVIDER
+}
+
+fn found(job: Job) -> Found {
+    match &job.state {
+        JobState::Queued { .. } | JobState::Running { .. } => Found::Running(job.progress),
+        JobState::Succeeded { output, .. } => match stored_answer(output) {
+            Some(answer) => Found::Answered(answer),
+            None => Found::Failed("its result cannot be read".to_owned()),
+        },
+        JobState::Failed { .. } => {
+            let why = job.failures.last().map(|failure| failure.message.clone());
+            Found::Failed(why.unwrap_or_default())
+        }
+        JobState::Cancelled { .. } => Found::Failed("it was cancelled".to_owned()),
+    }
+}
+
+/// The answer as a job's output: the bytes as they came, and, where they are few, what lists of jobs show of them.
+fn output(answer: &StoredAnswer) -> Output {
+    let parsed: Value = match answer.value.len() {
+        0..=SHOWN_BYTES => serde_json::from_str(&answer.value).unwrap_or_default(),
+        _ => Value::Null,
+    };
+    let is_error = answer.key == "error" || parsed["isError"] == true;
+    let content = match (&parsed["content"], answer.key) {
+        (Value::Array(blocks), _) => blocks.clone(),
+        (_, "error") => vec![json!({ "type": "text", "text": parsed["message"] })],
+        _ => Vec::new(),
+    };
+    let structured = Some(json!({ RAW: { (answer.key): &*answer.value } }));
+    Output {
+        body: Body::Tool { content, structured, is_error },
+        model: None,
+        usage: Usage::default(),
+        cost: Cost::Unknown,
+    }
+}
+
+fn stored_answer(output: &Output) -> Option<StoredAnswer> {
+    let Body::Tool { structured: Some(structured), .. } = &output.body else { return None };
+    ["result", "error"].into_iter().find_map(|key| {
+        let value = structured[RAW][key].as_str()?;
+        Some(StoredAnswer { key, value: value.into() })
+    })
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The calls of this keeper as a provider: a run is a call that was sent already.
+struct CallProvider {
+    runs: Runs,
+    dropped: mpsc::UnboundedSender<JobId>,
+}
+
+fn unknown(sentence: &str) -> ProviderError {
+    let sentence = sentence.to_owned();
+    ProviderError { trouble: Trouble::StepUnknown, sentence, reason: None, detail: None }
+}
+
+#[async_trait]
+impl Provider for CallProvider {
+    fn name(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn nature(&self, _ask: &Value) -> Nature {
+        Nature { again: Again::Never, resumes: Resumes::Never, stops: false }
+    }
+
+    async fn begin(&self, _ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let gone = || BeginError::Unknown(unknown("the process that made the call is gone"));
+        let job = job_of_key(key).ok_or_else(gone)?;
+        let told = locked(&self.runs).remove(&job).ok_or_else(gone)?;
+        let dropped = Some(self.dropped.clone());
+        Ok(Box::new(CallRun { job, key: key.to_owned(), told, dropped }))
+    }
+
+    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+        Err(unknown("a call ends with the process that made it"))
+    }
+
+    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+        Ok(RemoteStop::Unsupported)
+    }
+}
+
+struct CallRun {
+    job: JobId,
+    key: String,
+    told: mpsc::UnboundedReceiver<RowEvent>,
+    /// Told when the run is dropped before its end.
+    dropped: Option<mpsc::UnboundedSender<JobId>>,
+}
+
+#[async_trait]
+impl Run for CallRun {
+    fn remote(&self) -> RemoteRun {
+        RemoteRun {
+            provider: PROVIDER.to_owned(),
+            id: self.key.clone(),
+            cursor: None,
+            begun_at: outlast_core::Timestamp::from_millis(0),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Step, ProviderError> {
+        let event = self.told.recv().await;
+        match event {
+            Some(RowEvent::Progress(progress)) => Ok(Step::Progress(progress)),
+            Some(RowEvent::Answered(answer)) => {
+                self.dropped = None;
+                Ok(Step::Done { output: Box::new(output(&answer)), raw: None })
+            }
+            Some(RowEvent::Lost(sentence)) => {
+                self.dropped = None;
+                Err(unknown(&sentence))
+            }
+            None => {
+                self.dropped = None;
+                Err(unknown("the process that made the call is gone"))
+            }
+        }
+    }
+}
+
+impl Drop for CallRun {
+    fn drop(&mut self) {
+        if let Some(dropped) = self.dropped.take() {
+            // Fails only when the keeper leaves.
+            let _ = dropped.send(self.job);
+        }
+    }
+}

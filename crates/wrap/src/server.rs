@@ -1,0 +1,225 @@
+//! The wrapped server as a process: its pipes, its group, its end.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Command;
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::keeper::{Event, ServerCommand};
+use crate::line::LineBuffer;
+
+/// How long a server may take to leave after its input was closed, and again after SIGTERM.
+pub(crate) const EXIT_GRACE: Duration = Duration::from_secs(2);
+/// How long the output of a server that has exited is read: a child of its own may hold the pipe.
+const LAST_OUTPUT: Duration = Duration::from_millis(500);
+/// The reader of one side waits while so many bytes wait for the other.
+const MAX_BACKLOG: usize = 8 * 1024 * 1024;
+
+/// Bytes that wait to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    bytes: AtomicUsize,
+    fell: Notify,
+}
+
+impl Backlog {
+    pub(crate) fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn remove(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.fell.notify_waiters();
+    }
+
+    /// Waits until there is room.
+    pub(crate) async fn room(&self) {
+        loop {
+            let fell = self.fell.notified();
+            tokio::pin!(fell);
+            fell.as_mut().enable();
+            if self.bytes.load(Ordering::Relaxed) < MAX_BACKLOG {
+                return;
+            }
+            fell.await;
+        }
+    }
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub(crate) struct ServerProcess {
+    /// Which of the servers that this keeper has started.
+    pub(crate) generation: u64,
+    input: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    pub(crate) backlog: Arc<Backlog>,
+    group: Option<Pid>,
+    exited: watch::Receiver<bool>,
+}
+
+impl ServerProcess {
+    /// Starts it; what it says and its end become events.
+    pub(crate) fn start(
+        command: &ServerCommand,
+        generation: u64,
+        events: &mpsc::Sender<Event>,
+        to_client: Arc<Backlog>,
+    ) -> io::Result<Self> {
+        let mut process = Command::new(&command.program)
+            .args(&command.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        let pid = process.id();
+        if let Some(pid) = pid {
+            (command.watch)(pid);
+        }
+        let group = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        let backlog = Arc::new(Backlog::default());
+        let (input, lines) = mpsc::unbounded_channel();
+        if let Some(stdin) = process.stdin.take() {
+            tokio::spawn(write_lines(stdin, lines, backlog.clone()));
+        }
+        let (exits, exited) = watch::channel(false);
+        let stderr = process.stderr.take().map(|pipe| {
+            tokio::spawn(read_stderr(Output { pipe, exited: exited.clone() }, events.clone()))
+        });
+        let stdout = process.stdout.take().map(|pipe| {
+            let output = Output { pipe, exited: exited.clone() };
+            tokio::spawn(read_lines(output, generation, events.clone(), to_client))
+        });
+        let (events, command) = (events.clone(), command.clone());
+        tokio::spawn(async move {
+            let status = process.wait().await;
+            let _ = exits.send(true);
+            for reader in [stdout, stderr].into_iter().flatten() {
+                drop(reader.await);
+            }
+            if let Some(pid) = pid {
+                (command.release)(pid);
+            }
+            let code = status.map_or(1, exit_code);
+            drop(events.send(Event::ServerExited(generation, code)).await);
+        });
+        Ok(Self { generation, input: Some(input), backlog, group, exited })
+    }
+
+    /// Sends a line; one that ended takes none.
+    pub(crate) fn send(&self, line: Vec<u8>) {
+        if let Some(input) = &self.input {
+            self.backlog.add(line.len());
+            let _ = input.send(line);
+        }
+    }
+
+    /// Says that no more comes; what was sent before is still written.
+    pub(crate) fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        *self.exited.borrow()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.input.is_none()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // Fails only when the group is gone already.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+async fn write_lines(
+    mut stdin: tokio::process::ChildStdin,
+    mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
+    backlog: Arc<Backlog>,
+) {
+    while let Some(line) = lines.recv().await {
+        let written = stdin.write_all(&line).await;
+        backlog.remove(line.len());
+        if written.is_err() {
+            // The server closed its input; what it still says is read.
+            while let Some(line) = lines.recv().await {
+                backlog.remove(line.len());
+            }
+        }
+    }
+    drop(stdin.flush().await);
+}
+
+/// One of its output pipes.
+struct Output<P> {
+    pipe: P,
+    exited: watch::Receiver<bool>,
+}
+
+impl<P: AsyncRead + Unpin> Output<P> {
+    /// The next bytes; zero at the end, or where the server has exited and nothing more comes.
+    async fn read(&mut self, piece: &mut [u8]) -> usize {
+        let Self { pipe, exited } = self;
+        let silent = async {
+            drop(exited.wait_for(|exited| *exited).await);
+            tokio::time::sleep(LAST_OUTPUT).await;
+        };
+        tokio::select! {
+            read = pipe.read(piece) => read.unwrap_or(0),
+            () = silent => 0,
+        }
+    }
+}
+
+async fn read_lines(
+    mut output: Output<impl AsyncRead + Unpin>,
+    generation: u64,
+    events: mpsc::Sender<Event>,
+    to_client: Arc<Backlog>,
+) {
+    let mut buffer = LineBuffer::default();
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        to_client.room().await;
+        let read = output.read(&mut piece).await;
+        if read == 0 {
+            break;
+        }
+        buffer.push(piece.get(..read).unwrap_or_default());
+        while let Some(line) = buffer.next_line() {
+            if events.send(Event::ServerLine(generation, line)).await.is_err() {
+                return;
+            }
+        }
+    }
+    if let Some(rest) = buffer.rest() {
+        drop(events.send(Event::ServerLine(generation, rest)).await);
+    }
+}
+
+async fn read_stderr(mut output: Output<impl AsyncRead + Unpin>, events: mpsc::Sender<Event>) {
+    let mut piece = vec![0; 16 * 1024];
+    loop {
+        let read = output.read(&mut piece).await;
+        let bytes = piece.get(..read).unwrap_or_default().to_vec();
+        if read == 0 || events.send(Event::ServerStderr(bytes)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The code as a shell would show it.
+fn exit_code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1)
+}
