@@ -205,7 +205,7 @@ rerun_after_crash = true
         r#"
 [upstream.other]
 command = ["{}", "serve", "--config", "{}", "--data-dir", "{}"]
-env = {{ PERPLEXITY_API_KEY = "k" }}
+env = {{ PERPLEXITY_API_KEY = "k", OUTLAST_DETACH = "false" }}
 
 [[workflow]]
 name = "wait"
