@@ -40,6 +40,9 @@ mod locks;
 
 mod fault;
 
+#[cfg(test)]
+mod many_jobs;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

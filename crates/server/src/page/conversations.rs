@@ -98,7 +98,7 @@ pub(super) async fn view(
     }
     let address = format!("/ui/conversations/{}", escaped(id.as_str()));
     body.push_str("<div class=\"actions noprint\">");
-    for (format, name) in [("md", "Markdown"), ("html", "HTML"), ("json", "JSON")] {
+    for (format, name) in [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")] {
         body.push_str(&format!(
             "<a class=\"button\" href=\"{address}/export/{format}\" download>{name}</a>\n"
         ));

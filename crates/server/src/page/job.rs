@@ -106,7 +106,9 @@ fn actions(job: &Job) -> String {
             text.push_str(&form("retry", "Retry", ""));
         }
         JobState::Succeeded { .. } => {
-            for (format, name) in [("md", "Markdown"), ("html", "HTML"), ("json", "JSON")] {
+            for (format, name) in
+                [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")]
+            {
                 text.push_str(&format!(
                     "<a class=\"button\" href=\"/ui/jobs/{id}/export/{format}\" download>{name}</a>\n"
                 ));

@@ -129,7 +129,7 @@ pub(super) fn see_other(path: &str) -> Response {
 
 /// What a browser may do with any answer of the page: run and load what comes from here, and nothing else.
 pub(crate) fn secure(headers: &mut HeaderMap) {
-    const RULES: [(&str, &str); 5] = [
+    const RULES: [(&str, &str); 4] = [
         (
             "content-security-policy",
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -137,7 +137,6 @@ pub(crate) fn secure(headers: &mut HeaderMap) {
         ),
         // Not `no-referrer`: under that a browser says `Origin: null` of the page's own forms.
         ("referrer-policy", "same-origin"),
-        ("x-frame-options", "DENY"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
     ];

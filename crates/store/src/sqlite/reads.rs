@@ -46,7 +46,7 @@ fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Valu
     // A prefix matches few jobs and finds them by index, and few have not ended; all other jobs are read in their order.
     let order =
         if query.id_prefix.is_some() || all_unfinished(&query.states) { "+seq" } else { "seq" };
-    let mut from = "jobs";
+    let mut from = table(query);
     let mut order = order.to_owned();
     if let Some(expression) = query.words.as_deref().and_then(search::expression) {
         // Read from the words on, in their order, so that a page ends the search.
@@ -115,6 +115,13 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
     (conditions.join(" AND "), values)
 }
 
+/// Where a list is read from. What has not ended is little and has an index of its own, which SQLite would not choose by itself: it does
+/// not know how little.
+fn table(query: &JobQuery) -> &'static str {
+    let is_unfinished = all_unfinished(&query.states) && query.id_prefix.is_none();
+    if is_unfinished { "jobs INDEXED BY jobs_unfinished" } else { "jobs" }
+}
+
 /// Whether only jobs that have not ended are asked for.
 fn all_unfinished(states: &[StateKind]) -> bool {
     !states.is_empty() && states.iter().all(|state| !state.is_terminal())
@@ -130,8 +137,10 @@ pub(super) fn counts(
     let count_of = |state: StateKind| {
         let query = JobQuery { states: vec![state], ..JobQuery::default() };
         let (conditions, values) = conditions(scope, &query, now);
-        let select =
-            format!("SELECT count(*) FROM (SELECT 1 FROM jobs WHERE {conditions} LIMIT {at_most})");
+        let select = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM {} WHERE {conditions} LIMIT {at_most})",
+            table(&query)
+        );
         let jobs: i64 = sql::value(connection, &select, params_from_iter(values))?;
         Ok(StateCount { state, jobs: u32::try_from(jobs).unwrap_or(u32::MAX) })
     };

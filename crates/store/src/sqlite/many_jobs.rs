@@ -1,0 +1,90 @@
+//! Lists and searches among 100,000 jobs (I6).
+
+use std::time::Duration;
+
+use outlast_core::{Cursor, JobQuery, OwnerId, Scope, StateKind};
+use outlast_testkit::clock::START;
+use rusqlite::Connection;
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+use super::{open, reads};
+
+const JOBS: u32 = 100_000;
+/// What the page may take at the server. SQLite without optimisation, as in tests, is several times slower at searches.
+const AT_MOST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 500 } else { 100 });
+
+/// Jobs of one owner: most succeeded, one in a thousand failed, the oldest cancelled; one in fifty was the library's. Each has twelve of
+/// five thousand words.
+fn fill(connection: &Connection) {
+    let fill = format!(
+        "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {JOBS})
+         INSERT INTO jobs (id, owner, conversation, turn, profile, workflow, title, title_folded, priority, visibility,
+           max_failures, attempt_timeout, state, ended_at, remote, fence, checkpoint, failures, created_at, updated_at, rev)
+         SELECT printf('%032x', n * 7919), 'ann', printf('%032x', n), 1,
+           iif(n % 50 = 0, 'library 01', 'perplexity/agent https://api.example 01'), 'deep_research',
+           'Question ' || n, 'question ' || n, 0, 'promised', 2, 1000,
+           CASE WHEN n = 1 THEN 'cancelled' WHEN n % 1000 = 0 THEN 'failed' ELSE 'succeeded' END,
+           n, iif(n = 1, 'not_needed', NULL), 1, '{{\"at\":\"not_begun\"}}', '[]', n, n, n FROM numbers;
+         INSERT INTO bodies (job, ask) SELECT seq, '{{}}' FROM jobs;
+         WITH RECURSIVE places(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM places WHERE n < 12)
+         INSERT INTO search (rowid, words)
+         SELECT seq, 'question ' || (SELECT group_concat('word' || (seq * n * 31 % 5000), ' ') FROM places) FROM jobs;"
+    );
+    connection.execute_batch(&fill).unwrap();
+}
+
+#[test]
+fn i6_lists_filters_counts_and_searches_are_quick_among_100_000_jobs() {
+    let dir = TempDir::new().unwrap();
+    let connection = open::made_for_test(&dir);
+    fill(&connection);
+    let page = JobQuery { limit: 50, ..JobQuery::default() };
+    let of = |state| JobQuery { states: vec![state], ..page.clone() };
+    let words = |words: &str| JobQuery { words: Some(words.to_owned()), ..page.clone() };
+    let library = Some("library".to_owned());
+    let cases = [
+        ("newest", page.clone(), 50),
+        ("far down", JobQuery { after: Some(Cursor(200)), ..page.clone() }, 50),
+        ("a rare state", of(StateKind::Cancelled), 1),
+        ("none running", of(StateKind::Running), 0),
+        ("failed", of(StateKind::Failed), 50),
+        ("a provider", JobQuery { provider: library.clone(), ..page.clone() }, 50),
+        ("provider and state", JobQuery { provider: library, ..of(StateKind::Cancelled) }, 0),
+        ("a word of all", words("question"), 50),
+        ("a word of few", words("word4321"), 50),
+        ("two words", words("word17 word4321"), 50),
+        ("a word of none", words("nothing"), 0),
+        ("the start of many words", words("word"), 50),
+        (
+            "words and a rare state",
+            JobQuery { words: Some("question".to_owned()), ..of(StateKind::Cancelled) },
+            1,
+        ),
+    ];
+    for scope in [Scope::Owner(OwnerId::new("ann")), Scope::Operator] {
+        for (name, query, at_most) in &cases {
+            let quickest = quickest(|| {
+                let page = reads::list(&connection, &scope, query, START).unwrap();
+                assert!(page.jobs.len() <= *at_most, "{name}: {}", page.jobs.len());
+            });
+            eprintln!("{scope:?} {name}: {quickest:?}");
+            assert!(quickest < AT_MOST, "{scope:?} {name}: {quickest:?}");
+        }
+        let quickest = quickest(|| {
+            reads::counts(&connection, &scope, 1_000, START).unwrap();
+        });
+        eprintln!("{scope:?} counts: {quickest:?}");
+        assert!(quickest < AT_MOST, "{scope:?} counts: {quickest:?}");
+    }
+}
+
+/// Of five tries, so that a busy machine does not decide.
+fn quickest(mut step: impl FnMut()) -> Duration {
+    let once = |step: &mut dyn FnMut()| {
+        let begun = Instant::now();
+        step();
+        begun.elapsed()
+    };
+    (0..5).map(|_| once(&mut step)).min().unwrap_or_default()
+}
