@@ -69,6 +69,27 @@ impl Endpoint {
         self.headers.push((parsed, value));
         Ok(self)
     }
+
+    /// A client for requests of a caller's own.
+    pub fn http_client(&self) -> Result<reqwest::Client, ClientError> {
+        crate::http::client(self.proxy.as_ref())
+    }
+
+    /// A request there, with the token and the headers.
+    pub fn request(
+        &self,
+        client: &reqwest::Client,
+        method: reqwest::Method,
+    ) -> reqwest::RequestBuilder {
+        let mut request = client.request(method, self.url.clone());
+        if let Some(bearer) = &self.bearer {
+            request = request.header(http::header::AUTHORIZATION, bearer);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request
+    }
 }
 
 /// Says nothing of tokens.

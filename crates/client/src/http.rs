@@ -53,7 +53,7 @@ pub(crate) fn transport(
     Ok(StreamableHttpClientTransport::with_client(web, config))
 }
 
-fn client(proxy: Option<&ProxyOptions>) -> Result<reqwest::Client, ClientError> {
+pub(crate) fn client(proxy: Option<&ProxyOptions>) -> Result<reqwest::Client, ClientError> {
     let builder = outlast_http::client_builder(proxy, CONNECT_TIMEOUT)
         .map_err(|error| ClientError::Usage(error.to_string()))?;
     builder.build().map_err(|error| ClientError::Usage(error_chain(&error)))

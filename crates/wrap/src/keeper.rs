@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_client::Endpoint;
 use outlast_core::JobId;
 use sha2::{Digest as _, Sha256};
 use tokio::net::{UnixListener, UnixStream};
@@ -47,6 +48,8 @@ pub struct KeeperOptions {
 /// The wrapped server's program.
 #[derive(Clone)]
 pub struct ServerCommand {
+    /// Where it is, if it is no program.
+    pub endpoint: Option<Endpoint>,
     /// By name or path.
     pub program: OsString,
     /// Its arguments.

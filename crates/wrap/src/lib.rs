@@ -15,6 +15,7 @@ mod result_tool;
 mod rows;
 mod server;
 mod session;
+mod web;
 
 mod frame;
 mod line;

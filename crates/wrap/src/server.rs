@@ -14,6 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::keeper::{Event, ServerCommand};
 use crate::line::LineBuffer;
+use crate::web;
 
 /// How long a server may take to leave after its input was closed, and again after SIGTERM.
 pub(crate) const EXIT_GRACE: Duration = Duration::from_secs(2);
@@ -65,6 +66,16 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
+    /// One at an address, which has no process here.
+    pub(crate) fn at_address(
+        generation: u64,
+        input: mpsc::UnboundedSender<Vec<u8>>,
+        backlog: Arc<Backlog>,
+        exited: watch::Receiver<bool>,
+    ) -> Self {
+        Self { generation, input: Some(input), backlog, group: None, exited }
+    }
+
     /// Starts it; what it says and its end become events.
     pub(crate) fn start(
         command: &ServerCommand,
@@ -72,6 +83,9 @@ impl ServerProcess {
         events: &mpsc::Sender<Event>,
         to_client: Arc<Backlog>,
     ) -> io::Result<Self> {
+        if let Some(endpoint) = &command.endpoint {
+            return web::start(endpoint, generation, events, to_client);
+        }
         let mut process = Command::new(&command.program)
             .args(&command.arguments)
             .stdin(Stdio::piped())

@@ -18,6 +18,15 @@ pub(crate) struct WrapArgs {
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) install: WrapInstallArgs,
+    /// The address of the server, with its path, in the place of a program
+    #[arg(long, value_name = "URL", conflicts_with = "program")]
+    pub(crate) url: Option<String>,
+    /// Send this header, as in 'Name: value'; may be repeated
+    #[arg(long, value_name = "HEADER", requires = "url")]
+    pub(crate) header: Vec<String>,
+    /// Send the token that is in this variable
+    #[arg(long, value_name = "NAME", requires = "url")]
+    pub(crate) bearer_env: Option<String>,
     /// Own the server for a front; started by outlast itself
     #[arg(long, hide = true)]
     pub(crate) keeper: bool,

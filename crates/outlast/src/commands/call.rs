@@ -286,24 +286,33 @@ async fn connected(global: &Global, args: &CallArgs) -> CommandResult<Client> {
     let limit = args.max_total_timeout.unwrap_or(options.handshake_timeout);
     options.handshake_timeout = options.handshake_timeout.min(limit);
     let client = match &args.url {
-        Some(url) => Client::http(endpoint(global, args, url)?, options).await,
+        Some(url) => {
+            Client::http(endpoint(global, url, &args.header, args.bearer_env.as_deref())?, options)
+                .await
+        }
         None => Client::spawn(program(global, args)?, options).await,
     };
     client.map_err(failed)
 }
 
-fn endpoint(global: &Global, args: &CallArgs, url: &str) -> CommandResult<Endpoint> {
+/// An address with its headers, through the configured proxy.
+pub(super) fn endpoint(
+    global: &Global,
+    url: &str,
+    headers: &[String],
+    bearer_env: Option<&str>,
+) -> CommandResult<Endpoint> {
     let mut endpoint = Endpoint::new(url).map_err(failed)?;
     if let Some(proxy) = super::configured(global, &[])?.proxy {
         endpoint = endpoint.proxy(proxy).map_err(failed)?;
     }
-    for header in &args.header {
+    for header in headers {
         let (name, value) = header.split_once(':').ok_or_else(|| {
             CommandError::usage(anyhow!("a header has no colon"), "write it as 'Name: value'")
         })?;
         endpoint = endpoint.header(name.trim(), value.trim()).map_err(failed)?;
     }
-    match &args.bearer_env {
+    match bearer_env {
         Some(name) => endpoint.bearer(&token(name)?).map_err(failed),
         None => Ok(endpoint),
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
+use outlast_client::Endpoint;
 use outlast_core::OwnerId;
 use outlast_engine::{Engine, Providers, Shutdown};
 use outlast_provider::command::Guard;
@@ -16,6 +17,7 @@ use outlast_wrap::keeper::{self, ServerCommand};
 use outlast_wrap::{CallRows, Identity, KeeperOptions, WrapSettings};
 use tokio::sync::OnceCell;
 
+use super::call::endpoint;
 use super::wrap_install;
 use crate::cli::{Global, WrapArgs};
 use crate::config::{Config, wrap_environment};
@@ -33,7 +35,7 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
     if args.install.asked().is_some() {
         return wrap_install::run(global, args.install);
     }
-    if args.program.is_empty() {
+    if args.program.is_empty() && args.url.is_none() {
         let error = anyhow::anyhow!("no server is given");
         return Err(CommandError::usage(
             error,
@@ -42,7 +44,9 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
     }
     let config = super::configured(global, &[])?;
     check_owner(&config)?;
-    let identity = identity(&args.program)?;
+    let identity = identity(&args)?;
+    // A mistake in it is told before anything is started.
+    server_at(global, &args)?;
     let log = config.data_dir.join("wrap.log");
     let settings = settings(&config, &args);
     let options = FrontOptions {
@@ -60,16 +64,20 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
 fn settings(config: &Config, args: &WrapArgs) -> WrapSettings {
     let program = args.program.first().map(std::path::Path::new);
     let program = program.and_then(std::path::Path::file_name).unwrap_or_default();
-    let name = args.name.clone().unwrap_or_else(|| program.to_string_lossy().into_owned());
+    let host = args.url.as_ref().and_then(|url| url.split('/').nth(2)).map(str::to_owned);
+    let name = args.name.clone().or(host);
+    let name = name.unwrap_or_else(|| program.to_string_lossy().into_owned());
     let after = args.after.unwrap_or(config.wrap.after);
     WrapSettings { name, after, ..config.wrap.clone() }
 }
 
 /// What a keeper and a front must share: the command, the folder, the environment.
-fn identity(program: &[OsString]) -> CommandResult<Identity> {
+fn identity(args: &WrapArgs) -> CommandResult<Identity> {
     let folder = std::env::current_dir().context("find the working directory")?;
     let environment = wrap_environment();
-    let command = program.iter().map(|part| part.as_bytes());
+    let address = args.url.iter().chain(&args.header).chain(&args.bearer_env);
+    let address = address.map(String::as_bytes);
+    let command = args.program.iter().map(|part| part.as_bytes()).chain(address);
     let pairs = environment.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
     let folder = folder.as_os_str().as_bytes();
     Ok(Identity::of(command.chain([b"".as_slice(), folder]).chain(pairs)))
@@ -83,14 +91,27 @@ fn keeper_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
         ("--store", store.as_ref().map(OsString::from)),
         ("--data-dir", data_dir.as_ref().map(OsString::from)),
         ("--config", config.as_ref().map(OsString::from)),
+        ("--url", args.url.as_ref().map(OsString::from)),
+        ("--bearer-env", args.bearer_env.as_ref().map(OsString::from)),
         ("--idle-ms", args.idle_ms.map(|idle| idle.to_string().into())),
     ];
     for (flag, value) in flags {
         arguments.extend(value.into_iter().flat_map(|value| [flag.into(), value]));
     }
-    arguments.push("--".into());
-    arguments.extend(args.program.iter().cloned());
+    for header in &args.header {
+        arguments.extend(["--header".into(), header.into()]);
+    }
+    if args.url.is_none() {
+        arguments.push("--".into());
+        arguments.extend(args.program.iter().cloned());
+    }
     arguments
+}
+
+/// Where the server is, if it is no program.
+fn server_at(global: &Global, args: &WrapArgs) -> CommandResult<Option<Endpoint>> {
+    let Some(url) = &args.url else { return Ok(None) };
+    endpoint(global, url, &args.header, args.bearer_env.as_deref()).map(Some)
 }
 
 /// The keeper.
@@ -101,14 +122,10 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     // A wrapped call is no turn of a conversation.
     config.conversation_logs = None;
     super::start_quiet_log(global, &config)?;
-    let identity = identity(&args.program)?;
+    let identity = identity(&args)?;
+    let endpoint = server_at(global, &args)?;
     let mut program = args.program.into_iter();
-    let Some(name) = program.next() else {
-        return Err(CommandError::usage(
-            anyhow::anyhow!("no server is given"),
-            "give it after `--`",
-        ));
-    };
+    let name = program.next().unwrap_or_default();
     let guard = Arc::new(Guard::new(own_program()?, vec!["guard".into()]));
     let released = Arc::clone(&guard);
     let watch = move |pid| {
@@ -117,6 +134,7 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
         }
     };
     let command = ServerCommand {
+        endpoint,
         program: name,
         arguments: program.collect(),
         watch: Arc::new(watch),

@@ -5,5 +5,6 @@ mod harness;
 mod relaying;
 mod handing_off;
 mod surviving;
+mod web;
 
 use harness::{Wrapped, Wrapping, call, text};

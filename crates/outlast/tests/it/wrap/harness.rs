@@ -99,6 +99,17 @@ impl Wrapping {
         Wrapped::new(self.wrap(program))
     }
 
+    /// A server at an address behind wrap, and that server's own process.
+    pub(super) async fn spawn_web(&self, flags: &[&str]) -> (Wrapped, Wrapped) {
+        let script = format!("{}/tests/it/wrap/web_server.py", env!("CARGO_MANIFEST_DIR"));
+        let mut server = Wrapped::new(self.command(Path::new("python3"), &[script]));
+        let url = format!("http://127.0.0.1:{}/mcp", server.next().await.trim());
+        let mut arguments = vec!["wrap".to_owned(), "--url".to_owned(), url];
+        arguments.extend(self.flags.iter().cloned());
+        arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        (Wrapped::new(self.command(binary(), &arguments)), server)
+    }
+
     /// The server itself.
     pub(super) fn bare(&self) -> Wrapped {
         Wrapped::new(self.command(Path::new("python3"), &[script()]))

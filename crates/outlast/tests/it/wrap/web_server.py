@@ -1,0 +1,63 @@
+"""A small MCP server over streamable HTTP: prints its port, then answers. Headers of each request go into $WRAPPED_LOG."""
+import json, os, sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, kind=None, body=b"", headers=()):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        if kind:
+            self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        self.answer(405)
+
+    def do_DELETE(self):
+        self.note("DELETE")
+        self.answer(200)
+
+    def note(self, method):
+        with open(os.environ["WRAPPED_LOG"], "a") as log:
+            names = ["Authorization", "X-Own", "Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"]
+            log.write(json.dumps([method] + [self.headers.get(name) for name in names]) + "\n")
+
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        method, id, params = message.get("method"), message.get("id"), message.get("params") or {}
+        self.note(method)
+        if id is None:
+            return self.answer(202)
+        if method == "initialize":
+            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "1"}}
+            # Spread over lines, as some servers do.
+            body = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}, indent=1).encode()
+            return self.answer(200, "application/json", body, [("Mcp-Session-Id", "s1")])
+        if method != "tools/call":
+            return self.answer(200, "application/json", json.dumps({"jsonrpc": "2.0", "id": id, "result": {"tools": []}}).encode())
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        token = (params.get("_meta") or {}).get("progressToken")
+        if token is not None:
+            self.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+        until = params["arguments"].get("until")
+        while until and not os.path.exists(until):
+            time.sleep(0.01)
+        self.event({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "done"}]}})
+
+    def event(self, message):
+        self.wfile.write(b"event: message\ndata: " + json.dumps(message).encode() + b"\n\n")
+        self.wfile.flush()
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
