@@ -9,6 +9,7 @@ pub(crate) mod socket;
 pub(crate) mod message;
 pub(crate) mod start;
 pub(crate) mod worker;
+pub(crate) mod telling;
 pub(crate) mod info;
 pub(crate) mod log;
 

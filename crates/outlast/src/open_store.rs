@@ -15,6 +15,8 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, LOCAL, Secret, StoreUrl};
 use crate::detached::WorkerStarter;
+use crate::detached::socket::SocketFolder;
+use crate::detached::telling::TellingStore;
 use crate::error::{CommandError, CommandResult};
 use crate::front::FrontStore;
 use crate::kill_points::{KillPoint, KillPointStore};
@@ -120,6 +122,12 @@ impl OpenStore {
         let Some(starter) = starter else { return (self, None) };
         let front = Arc::new(FrontStore::new(self.store, starter));
         (Self { store: front.clone(), backend: self.backend }, Some(front))
+    }
+
+    /// The same store, whose changes are told to other processes on it; this one listens under `own`.
+    pub(crate) fn telling(self, folder: Option<SocketFolder>, own: String) -> Self {
+        let Some(folder) = folder else { return self };
+        Self { store: Arc::new(TellingStore { store: self.store, folder, own }), ..self }
     }
 
     /// The same store, its writes counted.

@@ -13,6 +13,7 @@ use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs, WorkerCommand};
 use crate::config::Config;
 use crate::detached::log::RotatingLog;
+use crate::detached::socket::SocketFolder;
 use crate::detached::{self, Identity};
 use crate::error::CommandResult;
 use crate::logging;
@@ -45,7 +46,11 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
 
     let profiles: Vec<Profile> = providers.keys().cloned().collect();
     let stop = Shutdown::new();
-    let store = OpenStore::open(&config).await?;
+    let mut store = OpenStore::open(&config).await?;
+    if args.detached.is_some() {
+        let own = Identity::of(&config, &args.library).socket_name();
+        store = store.telling(SocketFolder::of(&config), own);
+    }
     let OpenEngine { engine, follower, mirror } =
         store.engine(&config, providers, stop.clone()).await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());

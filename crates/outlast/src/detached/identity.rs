@@ -49,6 +49,8 @@ impl Identity {
 
 /// How names of workers' sockets begin.
 pub(super) const WORKER_PREFIX: &str = "worker-";
+/// How names of fronts' sockets begin.
+pub(super) const FRONT_PREFIX: &str = "front-";
 /// How names of sockets end.
 pub(super) const SOCKET_SUFFIX: &str = ".sock";
 

@@ -72,10 +72,9 @@ pub(crate) fn living(folder: &SocketFolder) -> Vec<WorkerInfo> {
     let mut living = Vec::new();
     for name in folder.worker_names() {
         let path = folder.beside(&name, SUFFIX);
-        match folder.send(&name, Message::Look) {
+        match folder.send_or_remove(&name, Message::Look) {
             Ok(()) => living.extend(read(&path)),
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                folder.remove(&name);
                 drop(fs::remove_file(path));
             }
             Err(_) => {}

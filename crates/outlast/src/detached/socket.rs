@@ -1,16 +1,18 @@
 //! The sockets of the processes on one store, in a folder beside it that is the user's alone. Datagrams: each is one message, and
 //! a socket whose process is gone refuses them, which is how a dead worker is known.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
 use tokio::net::UnixDatagram;
 
-use super::identity::{SOCKET_SUFFIX, WORKER_PREFIX};
-use super::message::Message;
+use super::identity::{FRONT_PREFIX, SOCKET_SUFFIX, WORKER_PREFIX};
+use super::message::{MAX_MESSAGE_BYTES, Message};
 use crate::config::{Config, PartsDigest, Secret, StoreUrl};
 
 /// Systems take no longer path of a socket than about this.
@@ -23,7 +25,7 @@ pub(crate) struct SocketFolder(PathBuf);
 /// A socket of this process; removed with the value.
 #[derive(Debug)]
 pub(crate) struct OwnSocket {
-    pub(crate) socket: UnixDatagram,
+    socket: UnixDatagram,
     path: PathBuf,
     inode: u64,
 }
@@ -60,10 +62,7 @@ impl SocketFolder {
 
     /// Listens under this name, in the place of a process that has died.
     pub(crate) fn bind(&self, name: &str) -> Result<OwnSocket, BindError> {
-        match fs::DirBuilder::new().mode(0o700).create(&self.0) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
-            Ok(()) | Err(_) => fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700))?,
-        }
+        self.make()?;
         if self.send(name, Message::Look).is_ok() {
             return Err(BindError::Taken);
         }
@@ -76,6 +75,31 @@ impl SocketFolder {
         let inode = fs::symlink_metadata(&partial)?.ino();
         fs::rename(partial, &path)?;
         Ok(OwnSocket { socket, path, inode })
+    }
+
+    /// A lock on a name, held as long as the file is open; `None` if another process has it.
+    pub(crate) fn lock(&self, name: &str) -> io::Result<Option<File>> {
+        self.make()?;
+        let path = self.beside(name, ".lock");
+        let file = File::options().create(true).append(true).mode(0o600).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Removes the file of a lock that this process holds.
+    pub(crate) fn remove_lock(&self, name: &str) {
+        drop(fs::remove_file(self.beside(name, ".lock")));
+    }
+
+    /// Makes the folder.
+    fn make(&self) -> io::Result<()> {
+        match fs::DirBuilder::new().mode(0o700).create(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            Ok(()) | Err(_) => fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700)),
+        }
     }
 
     /// Tells the process that has the socket of this name; fails if there is none.
@@ -91,9 +115,26 @@ impl SocketFolder {
         }
     }
 
-    /// Removes the socket that a killed process left.
-    pub(crate) fn remove(&self, name: &str) {
-        drop(fs::remove_file(self.0.join(name)));
+    /// The same; the socket that a killed process left is removed.
+    pub(crate) fn send_or_remove(&self, name: &str, message: Message) -> io::Result<()> {
+        let sent = self.send(name, message);
+        if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            drop(fs::remove_file(self.0.join(name)));
+        }
+        sent
+    }
+
+    /// Removes the sockets of all processes that were killed.
+    pub(crate) fn remove_dead(&self) {
+        for name in self.names() {
+            // A process that lives looks at the store, which does no harm.
+            drop(self.send_or_remove(&name, Message::Look));
+        }
+    }
+
+    /// The name for the socket of this process as a front.
+    pub(crate) fn front_name() -> String {
+        format!("{FRONT_PREFIX}{}{SOCKET_SUFFIX}", std::process::id())
     }
 
     /// Whether the folder is there.
@@ -106,11 +147,13 @@ impl SocketFolder {
         self.names().filter(|name| name.starts_with(WORKER_PREFIX)).collect()
     }
 
-    /// Every name here.
-    fn names(&self) -> impl Iterator<Item = String> {
+    /// The names of all sockets here.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> + use<> {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter(|name| name.ends_with(SOCKET_SUFFIX) && !name.contains(".worker-"))
+        let is_whole =
+            |name: &str| [WORKER_PREFIX, FRONT_PREFIX].iter().any(|it| name.starts_with(it));
+        names.filter(move |name| name.ends_with(SOCKET_SUFFIX) && is_whole(name))
     }
 
     /// The path of what stands here beside a socket.
@@ -130,6 +173,24 @@ impl SocketFolder {
 }
 
 impl OwnSocket {
+    /// Hears what other processes tell, until it cannot.
+    pub(crate) async fn listen(&self, hear: impl Fn(Message)) {
+        let mut bytes = [0; MAX_MESSAGE_BYTES];
+        loop {
+            match self.socket.recv(&mut bytes).await {
+                Ok(length) => {
+                    if let Some(message) = bytes.get(..length).and_then(Message::parse) {
+                        hear(message);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "messages cannot be read; the store is looked at instead");
+                    return;
+                }
+            }
+        }
+    }
+
     /// Whether others still find this socket.
     pub(crate) fn is_found(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode)

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::identity::Identity;
 use super::info::InfoFile;
-use super::message::{MAX_MESSAGE_BYTES, Message};
+use super::message::Message;
 use super::socket::{BindError, OwnSocket, SocketFolder};
 use crate::config::Config;
 
@@ -30,37 +30,42 @@ pub(crate) async fn work(
     stop: &Shutdown,
 ) -> anyhow::Result<()> {
     let folder = SocketFolder::of(config).context("a memory store has no worker of its own")?;
+    let name = identity.socket_name();
+    // Before the first claim: a worker that leaves because another is there must have no job to give back.
+    let Some(lock) = folder.lock(&name).context("lock beside the store")? else {
+        tracing::info!("another worker was started first");
+        return Ok(());
+    };
     let worker = Worker::new(engine, Takes::TheQueue).run(Until::IdleFor(config.worker_idle));
     let worker = tokio::spawn(worker);
     // Whoever is answered may tell a caller that a worker is there, and reads that from the store.
     registered(engine, profiles).await;
-    let socket = match folder.bind(&identity.socket_name()) {
+    let info = InfoFile::write(&folder, identity, config, engine.now());
+    if let Err(error) = &info {
+        tracing::warn!(%error, "`outlast worker list` does not show this worker");
+    }
+    let socket = match folder.bind(&name) {
         Ok(socket) => Arc::new(socket),
-        Err(BindError::Taken) => {
-            tracing::info!("another worker was started first");
-            stop.ask();
-            return Ok(worker.await??);
-        }
+        // Carries what it has claimed, unseen, to its end.
+        Err(BindError::Taken) => return Ok(worker.await??),
         Err(BindError::Io(error)) => {
             stop.ask();
             drop(worker.await);
             return Err(anyhow::Error::new(error).context("listen beside the store"));
         }
     };
-    let info = InfoFile::write(&folder, identity, config, engine.now());
-    if let Err(error) = &info {
-        tracing::warn!(%error, "`outlast worker list` does not show this worker");
-    }
     tracing::info!(worker = %identity, pid = std::process::id(), "Detached worker started");
     let listener = tokio::spawn(listen(Arc::clone(&socket), engine.clone(), stop.clone()));
-    let leaver = tokio::spawn(leave_with_the_store(folder, stop.clone()));
+    let leaver = tokio::spawn(leave_with_the_store(folder.clone(), stop.clone()));
     let worked = worker.await;
     leaver.abort();
     listener.abort();
     // It holds the socket.
     drop(listener.await);
     // From here on no process leaves a job to this worker. One that was left before is seen by what follows.
-    drop((info, socket));
+    folder.remove_lock(&name);
+    drop((info, socket, lock));
+    folder.remove_dead();
     worked??;
     if !stop.is_asked() && !engine.is_idle().await {
         Worker::new(engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)).await?;
@@ -83,22 +88,12 @@ async fn registered(engine: &Engine, profiles: &[Profile]) {
 
 /// Does what other processes tell.
 async fn listen(socket: Arc<OwnSocket>, engine: Engine, stop: Shutdown) {
-    let mut bytes = [0; MAX_MESSAGE_BYTES];
-    loop {
-        let message = match socket.socket.recv(&mut bytes).await {
-            Ok(length) => bytes.get(..length).and_then(Message::parse),
-            Err(error) => {
-                tracing::warn!(%error, "messages cannot be read; the store is looked at instead");
-                return;
-            }
-        };
-        match message {
-            Some(Message::Look) => engine.look_now(),
-            Some(Message::Carry(id)) => engine.carry(&id),
-            Some(Message::Stop) => stop.ask(),
-            None => {}
-        }
-    }
+    let hear = |message| match message {
+        Message::Look => engine.look_now(),
+        Message::Carry(id) => engine.carry(&id),
+        Message::Stop => stop.ask(),
+    };
+    socket.listen(hear).await;
 }
 
 /// Leaves when the folder of the sockets is gone, and with it the store beside it.

@@ -29,14 +29,17 @@ impl World {
     pub(crate) async fn with(options: Options) -> Self {
         let simulator = Simulator::start(Options { speed: 20.0, ..options }).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
+        #[expect(clippy::disallowed_methods, reason = "a switch of the tests themselves")]
+        let detach = std::env::var("OUTLAST_TEST_DETACH").unwrap_or("false".to_owned());
         let environment = [
             ("HOME", folder.path().join("home").to_str().unwrap()),
             ("OUTLAST_DATA_DIR", folder.path().join("data").to_str().unwrap()),
             ("PERPLEXITY_API_KEY", "pplx-test"),
             ("PERPLEXITY_BASE_URL", simulator.url()),
             ("PERPLEXITY_RETRY_BASE_MS", "10"),
-            // Most tests look at the worker of one server, or kill it. Those of detached/ set `auto`.
-            ("OUTLAST_DETACH", option_env!("OUTLAST_TEST_DETACH").unwrap_or("false")),
+            // Most tests look at the worker of one server, or kill it. Those of detached/ set `auto`, and
+            // OUTLAST_TEST_DETACH=auto has every test leave its jobs to a worker.
+            ("OUTLAST_DETACH", &detach),
             ("OUTLAST_TEST_WORKER_IDLE_MS", "1000"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));

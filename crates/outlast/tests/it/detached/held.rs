@@ -73,3 +73,43 @@ async fn h1_a_quick_answer_needs_no_worker() {
     assert_ne!(answer["isError"], true, "{answer}");
     assert!(world.detached_workers().is_empty());
 }
+
+/// H2: how long after its end a held call is answered, by the clock of this machine. Measured with `--ignored`.
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn h2_measured_how_soon_an_end_arrives() {
+    let [here, detached] = [lateness("false").await, lateness("auto").await];
+    for (what, late) in [("in the server", &here), ("in a worker", &detached)] {
+        println!("{what}: p50 {} ms, p99 {} ms, most {} ms", late[50], late[98], late[99]);
+    }
+    assert!(detached[50] <= here[50] + 10, "{detached:?}");
+}
+
+/// The milliseconds from the end of a job to the answer, for a hundred calls, in order.
+async fn lateness(detach: &str) -> Vec<i64> {
+    let mut world = detaching().await;
+    world.set("OUTLAST_DETACH", detach);
+    let mut server = world.serve().await;
+    let mut late = Vec::new();
+    for number in 0..100 {
+        let query = format!("Question {number}? [[sim:ok;words=60;delay_ms=500]]");
+        let answer = server.call(DEEP, json!({ "query": query })).await;
+        #[expect(clippy::disallowed_methods, reason = "measured by the clock that dates the end")]
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        assert_ne!(answer["isError"], true, "{answer}");
+        let listed = world.run(&["jobs", "list", "--limit", "1", "--json"]).await;
+        let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+        let id = listed["jobs"][0]["id"].as_str().unwrap();
+        let ended_at = world.shown(id).await["ended_at"].as_str().unwrap().to_owned();
+        let day = 24 * 60 * 60 * 1000;
+        late.push((now.as_millis() as i64 - millis_of_day(&ended_at)).rem_euclid(day));
+    }
+    late.sort_unstable();
+    late
+}
+
+/// When on its day a moment such as `2026-11-15T02:21:00.000Z` is.
+fn millis_of_day(moment: &str) -> i64 {
+    let numbers = moment[11..23].split([':', '.']).map(|number| number.parse::<i64>().unwrap());
+    numbers.zip([3_600_000, 60_000, 1_000, 1]).map(|(number, unit)| number * unit).sum()
+}

@@ -25,6 +25,7 @@ async fn h1_closing_the_client_interrupts_no_research() {
     assert_eq!(world.submits(), 1);
     let mut other = world.serve().await;
     assert_eq!(crate::support::finished(&mut other, &id).await["status"], "COMPLETED");
+    drop(other);
     nothing_is_left(&world).await;
     eventually("the worker has left", || !runs(worker)).await;
 }

@@ -107,3 +107,20 @@ async fn h1_a_server_that_is_told_so_keeps_its_jobs() {
     start(&mut server, "ok;words=60;delay_ms=0").await;
     assert!(world.detached_workers().is_empty());
 }
+
+/// H1: many servers that find the same job waiting start one worker between them, and the command runs once, to its end.
+#[tokio::test]
+async fn h1_workers_that_are_started_at_once_lose_no_command() {
+    let world = detaching().await;
+    let project = Project::new(&world, "project", WAITS);
+    let config = project.config();
+    let mut first =
+        world.serve_with(&["--no-worker", "--config", &config, "--tools", "jobs"]).await;
+    let id = start_workflow(&mut first).await;
+    project.go();
+    let arguments = ["serve", "--config", &config, "--tools", "jobs"];
+    let servers: Vec<_> = (0..4).map(|_| world.spawn(&arguments)).collect();
+    assert_eq!(ended(&world, &id).await["state"], "succeeded");
+    assert_eq!(project.lines("begun").len(), 1);
+    drop(servers);
+}

@@ -1,0 +1,75 @@
+//! A store whose changes are told to the other processes on it that listen (H2): a front hears of progress and of ends, a worker of
+//! cancellations, without waiting until the store is looked at the next time.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_core::{Store, StoreError, StoreMethod, StoreWrapper};
+
+use super::message::Message;
+use super::socket::SocketFolder;
+
+/// The store of a process that tells.
+pub(crate) struct TellingStore {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) folder: SocketFolder,
+    /// The name of this process's own socket.
+    pub(crate) own: String,
+}
+
+impl TellingStore {
+    fn tell(&self) {
+        for name in self.folder.names().filter(|name| *name != self.own) {
+            // A process that cannot be told looks by itself.
+            drop(self.folder.send_or_remove(&name, Message::Look));
+        }
+    }
+}
+
+#[async_trait]
+impl StoreWrapper for TellingStore {
+    fn inner(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    fn after(&self, method: StoreMethod, error: Option<&StoreError>) {
+        match method {
+            StoreMethod::Insert
+            | StoreMethod::Take
+            | StoreMethod::Checkpoint
+            | StoreMethod::Note
+            | StoreMethod::Settle
+            | StoreMethod::Cancel
+            | StoreMethod::RecordLateRun
+            | StoreMethod::RecordStop => {
+                if error.is_none() {
+                    self.tell();
+                }
+            }
+            // A claim is followed by a checkpoint at once; who rescues a job hears of it in its own process.
+            StoreMethod::Claim | StoreMethod::Rescue => {}
+            StoreMethod::Rev
+            | StoreMethod::Orphans
+            | StoreMethod::Renew
+            | StoreMethod::ShowText
+            | StoreMethod::OwedStops
+            | StoreMethod::ClaimNotice
+            | StoreMethod::RecordNotice
+            | StoreMethod::RecordAnswer
+            | StoreMethod::HasWorker
+            | StoreMethod::Queued
+            | StoreMethod::Ahead
+            | StoreMethod::Dismiss
+            | StoreMethod::Prune
+            | StoreMethod::Job
+            | StoreMethod::List
+            | StoreMethod::Turns
+            | StoreMethod::Conversations
+            | StoreMethod::Spend
+            | StoreMethod::Counts
+            | StoreMethod::Kept
+            | StoreMethod::Keep
+            | StoreMethod::Changes => {}
+        }
+    }
+}
