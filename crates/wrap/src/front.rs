@@ -153,6 +153,8 @@ impl Front {
                     }
                 },
                 () = until(self.leave_at) => return Ok(0),
+                // Only then may the next front have its keeper, and with it the calls under way.
+                () = pipes::client_gone(), if self.has_ended => return Ok(0),
             }
         }
     }

@@ -2,7 +2,9 @@
 //! they come.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -11,6 +13,9 @@ use tokio::sync::mpsc;
 use crate::frame::{ToFront, ToKeeper};
 use crate::line::LineBuffer;
 use crate::server::Backlog;
+
+/// How often a front looks whether a client that sends nothing more still reads.
+const CLIENT_LOOK: Duration = Duration::from_millis(20);
 
 /// Lines of the client; `None` when it sends nothing more.
 pub(super) type Input = mpsc::Receiver<Vec<u8>>;
@@ -44,6 +49,21 @@ pub(super) fn read_stdin() -> Input {
         }
     });
     input
+}
+
+/// Waits until the client reads no answer any more. A client that only sends nothing more still reads.
+pub(super) async fn client_gone() {
+    loop {
+        tokio::time::sleep(CLIENT_LOOK).await;
+        let stdout = rustix::stdio::stdout();
+        let mut looked = [PollFd::new(&stdout, PollFlags::empty())];
+        let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
+        if poll(&mut looked, at_once).is_ok()
+            && looked.iter().any(|it| it.revents().intersects(PollFlags::ERR | PollFlags::HUP))
+        {
+            return;
+        }
+    }
 }
 
 /// The connection to a keeper.

@@ -287,6 +287,11 @@ impl Wrapped {
         text
     }
 
+    /// The client is killed: both ends of its pipe close, and nothing tells the front more than that.
+    pub(super) fn lose_client(self) -> Child {
+        self.process
+    }
+
     /// The client is killed: its front with it.
     pub(super) async fn kill(mut self) {
         self.process.start_kill().unwrap();

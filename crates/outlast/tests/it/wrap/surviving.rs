@@ -39,6 +39,23 @@ async fn h7_a_call_outlives_its_client_and_the_next_one_gets_it() {
 }
 
 #[tokio::test]
+async fn h7_the_front_of_a_killed_client_makes_room_for_the_next() {
+    let wrapping = lasting();
+    let mut wrapped = wrapping.start().await;
+    wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 1).await;
+    let mut front = wrapped.lose_client();
+    let left = tokio::time::timeout(std::time::Duration::from_secs(20), front.wait()).await;
+    assert!(left.is_ok(), "it waits for an answer that no client reads");
+    let mut next = wrapping.start().await;
+    let id = next.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    next.ask("ping", json!({})).await;
+    wrapping.release("go");
+    assert_eq!(text(&next.answer(id).await), "done");
+    assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
+}
+
+#[tokio::test]
 async fn h7_a_result_waits_for_the_next_client() {
     let wrapping = lasting();
     let mut wrapped = wrapping.start().await;
