@@ -43,6 +43,7 @@ async fn recorded(mut wrapped: Wrapped) -> Vec<u8> {
     heard
 }
 
+/// E13, H3: the server behind it is not touched.
 #[tokio::test]
 async fn h3_every_message_passes_byte_for_byte() {
     let wrapping = Wrapping::new();
