@@ -2,7 +2,7 @@
 //! longer than the client waits is handed off, and its result is stored.
 //!
 //! The [`front`] is the process on the client's pipe. The [`keeper`] is a process of its own that owns the wrapped server,
-//! so that a call outlives the client. They speak over a local socket ([`mod@frame`]).
+//! so that a call outlives the client. They speak over a local socket (`frame`).
 
 pub mod front;
 pub mod keeper;

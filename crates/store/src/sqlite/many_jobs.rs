@@ -39,7 +39,7 @@ fn fill(connection: &Connection) {
 #[test]
 fn i6_lists_filters_counts_and_searches_walk_through_no_100_000_jobs() {
     let dir = TempDir::new().unwrap();
-    let connection = open::made_for_test(&dir);
+    let mut connection = open::made_for_test(&dir);
     fill(&connection);
     let page = JobQuery { limit: 50, ..JobQuery::default() };
     let of = |state| JobQuery { states: vec![state], ..page.clone() };
@@ -66,15 +66,15 @@ fn i6_lists_filters_counts_and_searches_walk_through_no_100_000_jobs() {
     ];
     for scope in [Scope::Owner(OwnerId::new("ann")), Scope::Operator] {
         for (name, query, at_most) in &cases {
-            let steps = steps(&connection, || {
-                let page = reads::list(&connection, &scope, query, START).unwrap();
+            let steps = steps(&mut connection, |connection| {
+                let page = reads::list(connection, &scope, query, START).unwrap();
                 assert!(page.jobs.len() <= *at_most, "{name}: {}", page.jobs.len());
             });
             eprintln!("{scope:?} {name}: {steps} steps");
             assert!(steps < AT_MOST, "{scope:?} {name}: {steps}");
         }
-        let steps = steps(&connection, || {
-            reads::counts(&connection, &scope, 1_000, START).unwrap();
+        let steps = steps(&mut connection, |connection| {
+            reads::counts(connection, &scope, 1_000, START).unwrap();
         });
         eprintln!("{scope:?} counts: {steps} steps");
         assert!(steps < AT_MOST, "{scope:?} counts: {steps}");
@@ -82,7 +82,7 @@ fn i6_lists_filters_counts_and_searches_walk_through_no_100_000_jobs() {
 }
 
 /// How many steps of SQLite's machine this takes: the same on every computer, however busy.
-fn steps(connection: &Connection, step: impl FnOnce()) -> u64 {
+fn steps(connection: &mut Connection, step: impl FnOnce(&Connection)) -> u64 {
     let counted = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&counted);
     let handler = move || {
@@ -90,7 +90,7 @@ fn steps(connection: &Connection, step: impl FnOnce()) -> u64 {
         false
     };
     connection.progress_handler(COUNTED as i32, Some(handler)).unwrap();
-    step();
+    step(connection);
     connection.progress_handler(0, None::<fn() -> bool>).unwrap();
     counted.load(Ordering::Relaxed)
 }
