@@ -8,9 +8,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Words in capitals that are no codes: states of a job, a log level, a variable of the build, settings, names of formats, a
-/// header's value.
-const NO_CODES: [&str; 11] = [
+/// Words in capitals that are no codes: states of a job, a log level, a variable of the build, settings.
+const NO_CODES: [&str; 8] = [
     "CREATED",
     "IN_PROGRESS",
     "COMPLETED",
@@ -19,9 +18,6 @@ const NO_CODES: [&str; 11] = [
     "CARGO_PKG_VERSION",
     "OUTLAST_MAX_USD_PER_JOB",
     "OUTLAST_MAX_USD_PER_DAY",
-    "HTML",
-    "JSON",
-    "DENY",
 ];
 
 /// Everything in capitals between quotes in the crates that decide about codes, and whether each says it is retryable.

@@ -251,7 +251,8 @@ async fn nothing_is_served_without_a_token_but_the_health() {
                 ("/health", _) => 405,
                 // On to the page, which asks who it is.
                 ("/", "GET" | "HEAD") => 303,
-                ("/", _) => 405,
+                // A change that comes from no page of ours.
+                ("/", _) => 403,
                 _ => 401,
             };
             // A target of `*` is for OPTIONS alone; the rest is no HTTP.
