@@ -84,7 +84,8 @@ async fn i4_follow_up_cancel_retry_and_delete() {
     assert_eq!(browser.get(&first).await.status, 200, "not yet");
     browser.post(&format!("{first}/delete"), &[("confirmed", "yes")]).await;
     assert_eq!(browser.get(&first).await.status, 404);
-    assert!(browser.get("/ui/conversations").await.body.contains("No conversations yet."));
+    // Its files go a moment later.
+    browser.until("/ui/conversations", "No conversations yet.").await;
     assert!(!browser.get("/ui/spend").await.body.contains("Nothing yet."), "the ledger stays");
 }
 
