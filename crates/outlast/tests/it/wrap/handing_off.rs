@@ -19,8 +19,14 @@ async fn h4_a_slow_call_is_handed_off_and_the_same_call_brings_its_result() {
     let wrapping = impatient();
     let mut wrapped = wrapping.start().await;
     let job = wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
-    let shown: Value =
-        serde_json::from_str(&wrapping.run(&["jobs", "show", &job, "--json"]).await).unwrap();
+    let show = async || -> Value {
+        serde_json::from_str(&wrapping.run(&["jobs", "show", &job, "--json"]).await).unwrap()
+    };
+    let mut shown = show().await;
+    // Taken up a moment after it was stored.
+    while shown["state"] == "queued" {
+        shown = show().await;
+    }
     assert_eq!(shown["state"], "running", "{shown}");
     let again = wrapped
         .send(
