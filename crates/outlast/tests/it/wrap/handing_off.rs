@@ -79,6 +79,8 @@ async fn h4_an_error_of_the_server_is_stored_as_well_and_a_cancelled_job_is_told
     let wrapping = impatient();
     let mut wrapped = wrapping.start().await;
     let job = wrapped.handed_off("wait", waiting(&wrapping, "never")).await;
+    // Taken up a moment after it was stored; only then is there a call to cancel.
+    while wrapping.run(&["jobs", "show", &job, "--json"]).await.contains("\"state\":\"queued\"") {}
     wrapping.run(&["jobs", "cancel", &job]).await;
     eventually("the server hears of it", || {
         wrapping.log("").iter().any(|line| line.contains("notifications/cancelled"))
