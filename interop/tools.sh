@@ -1,5 +1,5 @@
-# For scripts/interop, scripts/replicas, scripts/conformance and scripts/bench: clients and servers to try outlast with. Everything is kept in
-# target/interop; what cannot be had is an error, never a check that is skipped.
+# For scripts/interop, scripts/replicas, scripts/conformance, scripts/bench, scripts/ui and scripts/app: clients and servers to try outlast with.
+# Everything is kept in target/interop; what cannot be had is an error, never a check that is skipped, but for `packages_or_skip`.
 
 node_version=22.23.3 # for the conformance runner, where the system's own is older
 kept=$PWD/target/interop
@@ -61,12 +61,28 @@ packages() {
     rm -rf "$to"
     mkdir -p "$to"
     cp "$from/package.json" "$from/package-lock.json" "$to/"
-    (cd "$to" && npm ci --ignore-scripts --no-audit --no-fund >"$to/install.log" 2>&1) || {
+    (cd "$to" && npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1 --fetch-timeout=60000 >"$to/install.log" 2>&1) || {
       tail -5 "$to/install.log" >&2
       fail "the packages of $from cannot be installed" "the npm registry must be within reach"
     }
     cp "$from/package-lock.json" "$to/installed"
   fi
+}
+
+# packages_or_skip FOLDER SHORT: with `--short`, which scripts/test runs, an npm registry out of reach is said and ends the script.
+packages_or_skip() {
+  if [ "$2" != --short ]; then
+    packages "$1"
+  elif ! (packages "$1"); then
+    echo "SKIPPED: $0 needs the packages of interop/$1 and could not get them; what it checks was not checked" >&2
+    exit 0
+  fi
+}
+
+# A Chromium, in $browser.
+need_browser() {
+  browser=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
+  [ -n "$browser" ] || fail "no Chromium is here" "apt-get install chromium, or name one in CHROMIUM"
 }
 
 # A Node.js that is new enough, in $node: the system's, or one from the registry.

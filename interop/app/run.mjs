@@ -55,20 +55,26 @@ const picture = async (name) => pictures && page.screenshot({ path: `${pictures}
 
 // A started job: the view learns its id from the result and follows it by itself.
 const start = "perplexity_research_start";
-const question = "Why is the sky blue? [[sim:ok;words=150;sources=4;delay_ms=2500]]";
+const question = "Why is the sky blue? [[sim:ok;words=150;sources=4;delay_ms=5000;hold]]";
 const given = { messages: [{ role: "user", content: question }] };
 await open(await html(start), given, "light");
 const started = await request("tools/call", { name: start, arguments: given });
 await page.evaluate((result) => window.tool_result(result), started);
 await frame().locator("#title", { hasText: "Why is the sky blue?" }).waitFor({ timeout: LIMIT });
+// The provider holds the run until the first value of the bar was seen.
 const moved = new Set();
-while (await frame().locator("#report article").count() === 0) {
-  moved.add(await frame().locator("#bar").getAttribute("aria-valuenow"));
-  await page.waitForTimeout(200);
-  assert.ok(moved.size < 1000);
-}
-moved.delete(null);
+const look = async () => {
+  const value = await frame().locator("#bar").getAttribute("aria-valuenow");
+  if (value) moved.add(value);
+  await page.waitForTimeout(100);
+};
+const deadline = Date.now() + LIMIT;
+while (moved.size === 0 && Date.now() < deadline) await look();
+await fetch(`${simulator}/__sim/release`, { method: "POST" });
+while (await frame().locator("#report article").count() === 0 && Date.now() < deadline) await look();
+await look();
 assert.ok(moved.size >= 2, `progress moved: ${[...moved]}`);
+await frame().locator("#report article").waitFor({ timeout: LIMIT });
 await picture("app-report-light");
 const { calls, contexts } = await seen();
 assert.ok(calls.length >= 2 && calls.every(({ name }) => name === "show_job"), JSON.stringify(calls));
@@ -97,7 +103,7 @@ await frame().locator("#report article").waitFor({ timeout: LIMIT });
 await picture("app-report-dark");
 
 // A report full of tags and scripts shows as text.
-const hostile = "What is hostile? [[sim:inject;line=200]]";
+const hostile = "What is hostile? [[sim:inject;line=200;delay_ms=500]]";
 await open(await html(start), {}, "light");
 const bad = await request("tools/call", { name: start, arguments: { messages: [{ role: "user", content: hostile }] } });
 await page.evaluate((result) => window.tool_result(result), bad);
@@ -106,5 +112,8 @@ assert.equal(await frame().locator("#report script, #report img, #report svg, #r
 
 assert.deepEqual(problems, []);
 await browser.close();
+// Before its folder goes.
+const gone = new Promise((resolve) => server.on("exit", resolve));
 server.stdin.end();
+await gone;
 console.log(`app view: progress moved ${moved.size} times, report shown, ${calls.length} calls, all of them show_job`);

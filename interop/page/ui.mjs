@@ -129,7 +129,7 @@ async function main() {
   check("and heals", true);
 
   // An hour of updates.
-  const updates = Number(process.env.UPDATES || 200);
+  const updates = Number(process.env.UPDATES);
   await page.goto(`${server.url}/ui`);
   const session = await page.context().newCDPSession(page);
   await session.send("HeapProfiler.enable");
