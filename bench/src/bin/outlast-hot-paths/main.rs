@@ -1,0 +1,117 @@
+//! Does one hot path so many times, on one thread, for scripts/hot-paths to count its instructions.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a measuring tool stops at the first thing that is not as it should be"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use outlast_core::{
+    Body, Cost, Insert, Inserted, JobId, JobQuery, NewJob, Output, OwnerId, Scope, Settlement,
+    Store, Usage, WorkerId,
+};
+use outlast_provider::fuzzing::followed;
+use outlast_store::{SqliteStore, SystemClock};
+use outlast_testkit::store_suite::{a_job, profiles};
+use serde_json::json;
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Path {
+    /// A job is made durable
+    Insert,
+    /// A job is made, claimed and ended with a report of 30 kB
+    Settle,
+    /// A job with such a report is read
+    Read,
+    /// The newest fifty of an owner are listed
+    List,
+    /// A run's event stream is taken apart
+    Stream,
+}
+
+#[derive(Parser)]
+struct Cli {
+    path: Path,
+    times: usize,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let Cli { path, times } = Cli::parse();
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("jobs.db"), Arc::new(SystemClock)).unwrap();
+    let (stream, ended) = (stream(), ended(&store).await);
+    if let Path::List = path {
+        for _ in 0..50 {
+            insert(&store).await;
+        }
+    }
+    for _ in 0..times {
+        match path {
+            Path::Insert => drop(insert(&store).await),
+            Path::Settle => drop(self::ended(&store).await),
+            Path::Read => drop(store.job(&owner(), &ended).await.unwrap().unwrap()),
+            Path::List => drop(store.list(&owner(), &newest()).await.unwrap()),
+            Path::Stream => drop(followed(&stream, 16 * 1024).unwrap()),
+        }
+    }
+    store.close().await;
+}
+
+fn owner() -> Scope {
+    Scope::Owner(OwnerId::new("ann"))
+}
+
+fn newest() -> JobQuery {
+    JobQuery { limit: 50, ..JobQuery::default() }
+}
+
+async fn insert(store: &SqliteStore) -> JobId {
+    let insert = Insert {
+        job: NewJob { owner: OwnerId::new("ann"), ..a_job() },
+        key: None,
+        max_unfinished: u32::MAX,
+        max_bytes: u64::MAX,
+        takes_up: None,
+        reservation: None,
+    };
+    match store.insert(insert).await.unwrap() {
+        Inserted::New(job) | Inserted::Existing { job, .. } => job.id,
+    }
+}
+
+/// A job that has ended.
+async fn ended(store: &SqliteStore) -> JobId {
+    let id = insert(store).await;
+    let worker = WorkerId::new("worker");
+    let claimed =
+        store.claim(&worker, &profiles(), Duration::from_secs(60)).await.unwrap().unwrap();
+    let output = Arc::new(Output {
+        body: Body::report("Words of a report, and some more. ".repeat(900), Vec::new()),
+        model: None,
+        usage: Usage::default(),
+        cost: Cost::Unknown,
+    });
+    store.settle(&claimed.lease, Settlement::Succeed { output, raw: None }).await.unwrap();
+    id
+}
+
+/// A run with a report of 4,000 words.
+fn stream() -> Vec<u8> {
+    let mut events = vec![json!({"type": "response.created", "response": {"id": "resp_1"}})];
+    let text = "word ".repeat(4_000);
+    for number in 1..=500 {
+        events.push(json!({"type": "response.output_text.delta", "sequence_number": number,
+            "item_id": "msg_1", "output_index": 1, "content_index": 0, "delta": "word ".repeat(8)}));
+    }
+    let message = json!({"type": "message", "content": [{"type": "output_text", "text": text}]});
+    let response = json!({"id": "resp_1", "status": "completed", "output": [message]});
+    events.push(json!({"type": "response.completed", "response": response}));
+    let frame = |event: &serde_json::Value| {
+        format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())
+    };
+    events.iter().map(frame).collect::<String>().into_bytes()
+}
